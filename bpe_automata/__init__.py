@@ -1,0 +1,1 @@
+"""bpe_automata."""

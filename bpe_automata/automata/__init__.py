@@ -1,0 +1,20 @@
+"""Floor 1: alphabets and automata. Regex, set of strings or foreign automaton -> minimal byte DFA.
+
+compile_regex(r) accepts s.encode()  <=>  re.fullmatch(r, s)
+"""
+
+from __future__ import annotations
+
+from bpe_automata.automata.budget import Budget
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import BrokenAutomatonError, ByteDFA
+from bpe_automata.automata.sources import from_interegular, from_strings
+
+__all__ = [
+    "BrokenAutomatonError",
+    "Budget",
+    "ByteDFA",
+    "compile_regex",
+    "from_interegular",
+    "from_strings",
+]

@@ -1,0 +1,158 @@
+"""The byte DFA, the form in which every regex, set of strings or foreign automaton is used.
+
+L(dfa) = { w in bytes* : start --w--> accepting }
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bpe_automata.errors import BpeAutomataError, BudgetExceededError, EmptyLanguageError
+from bpe_automata.kernels.distance import NEVER, distances
+
+_STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
+
+
+class BrokenAutomatonError(BpeAutomataError):
+    """Arrays that are not an automaton; the message holds the offending value."""
+
+
+@dataclass(frozen=True, eq=False)
+class ByteDFA:
+    """{ w in bytes* : start --w--> accepting }, complete, with dead state 0.
+
+    trans: int32 [n_states, n_classes], C-contiguous; row 0 is all 0.
+    byte_class: uint8 [256], the column of each byte. accepting: bool [n_states]. start: a state,
+    0 iff the language is empty. Raises BrokenAutomatonError if the arrays contradict each other.
+
+    What `compile_regex`, `from_strings` and `from_interegular` return is moreover minimal, trimmed
+    and numbered breadth-first by byte, so equal languages have equal arrays.
+    """
+
+    trans: np.ndarray
+    byte_class: np.ndarray
+    accepting: np.ndarray
+    start: int
+
+    def __post_init__(self) -> None:
+        _check_arrays(self.trans, self.byte_class, self.accepting)
+        n_states, n_classes = self.trans.shape
+        _need(0 <= self.start < n_states, f"start {self.start} of {n_states} states")
+        _need(self.byte_class.max() < n_classes, f"byte class {self.byte_class.max()}")
+        _need(not self.trans[0].any() and not self.accepting[0], "state 0 is not dead")
+        low, high = self.trans.min(), self.trans.max()
+        _need(low >= 0 and high < n_states, f"states {low}..{high}, of {n_states}")
+
+    @property
+    def n_states(self) -> int:
+        """The number of states, the dead one included."""
+        return self.trans.shape[0]
+
+    @property
+    def n_classes(self) -> int:
+        """The number of columns."""
+        return self.trans.shape[1]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no string is accepted."""
+        return bool(self.distance()[self.start] == NEVER)
+
+    def step(self, state: int, byte: int) -> int:
+        """The state after one byte."""
+        return int(self.trans[state, self.byte_class[byte]])
+
+    def walk(self, data: bytes, state: int | None = None) -> int:
+        """The state after some bytes, from `state` (the start by default)."""
+        state = self.start if state is None else state
+        for column in self.byte_class[np.frombuffer(data, np.uint8)].tolist():
+            state = self.trans[state, column]
+        return int(state)
+
+    def accepts(self, data: bytes) -> bool:
+        """Whether `data` is in the language."""
+        return bool(self.accepting[self.walk(data)])
+
+    def distance(self) -> np.ndarray:
+        """int32 [n_states]: bytes to the nearest accepting state, -1 where there is none."""
+        return self._distance
+
+    @cached_property
+    def _distance(self) -> np.ndarray:
+        return distances(self.trans, self.accepting)
+
+    def shortest(self) -> bytes | None:
+        """The first string in length-lexicographic order; None if there is none."""
+        if self.is_empty:
+            return None
+        found, state = bytearray(), self.start
+        while not self.accepting[state]:
+            row = self.trans[state][self.byte_class]
+            byte = int(np.argmax(self._distance[row] == self._distance[state] - 1))
+            found.append(byte)
+            state = int(row[byte])
+        return bytes(found)
+
+    def sample(self, rng: random.Random, max_bytes: int = 64) -> bytes:
+        """A random accepted string: a walk that turns home when `max_bytes` come near.
+
+        Longer than `max_bytes` only if the shortest string is. Raises EmptyLanguageError.
+        """
+        if self.is_empty:
+            raise EmptyLanguageError("the automaton accepts nothing, so there is no sample")
+        found, state = bytearray(), self.start
+        while True:
+            live, left = self._live_bytes(state), max_bytes - len(found)
+            near = live[self._distance[self.trans[state, self.byte_class[live]]] < left]
+            if self.accepting[state] and (not near.size or rng.random() < _STOP):
+                return bytes(found)
+            if not near.size:
+                after = self._distance[self.trans[state, self.byte_class[live]]]
+                near = live[after == self._distance[state] - 1]
+            found.append(int(near[rng.randrange(near.size)]))
+            state = self.step(state, found[-1])
+
+    def strings(self, limit: int) -> Iterator[bytes]:
+        """All accepted strings in length-lexicographic order.
+
+        Raises BudgetExceededError as soon as there must be more than `limit` of them; so always,
+        for an infinite language.
+        """
+        yielded, level = 0, [] if self.is_empty else [(b"", self.start)]
+        while level:
+            # Each prefix of the level can be completed, and to different strings.
+            if yielded + len(level) > limit:
+                raise BudgetExceededError("strings", limit, "the language holds more")
+            for prefix, state in level:
+                if self.accepting[state]:
+                    yielded += 1
+                    yield prefix
+            level = [
+                (prefix + bytes((byte,)), self.step(state, byte))
+                for prefix, state in level
+                for byte in self._live_bytes(state).tolist()
+            ]
+
+    def _live_bytes(self, state: int) -> np.ndarray:
+        """The bytes that keep an accepting state in reach, in order."""
+        return np.flatnonzero(self._distance[self.trans[state]][self.byte_class] != NEVER)
+
+
+def _check_arrays(trans: np.ndarray, byte_class: np.ndarray, accepting: np.ndarray) -> None:
+    """Types and shapes."""
+    good = trans.dtype == np.int32 and trans.ndim == 2 and trans.size and trans.flags.c_contiguous
+    _need(bool(good), f"trans is {trans.dtype} {trans.shape}, not int32 [n, k]")
+    good = byte_class.dtype in (np.uint8, np.uint16) and byte_class.shape == (256,)
+    _need(good, f"byte_class is {byte_class.dtype} {byte_class.shape}, not uint8 (256,)")
+    good = accepting.dtype == np.bool_ and accepting.shape == trans.shape[:1]
+    _need(good, f"accepting is {accepting.dtype} {accepting.shape}, not bool {trans.shape[:1]}")
+
+
+def _need(condition: bool, found: str) -> None:
+    if not condition:
+        raise BrokenAutomatonError(f"not a byte automaton: {found}")

@@ -1,0 +1,121 @@
+"""The automaton of D, the canonical sequences of a tokenizer: { ids : encode(decode(ids)) = ids }.
+
+A state is (added, hypotheses, last): the state of the added-token automaton, a set of boundary
+hypotheses, and the last id (-1: none that a token could merge with). A token may follow if there
+can be a boundary at the joint, or if there can be none and the pair is canonical. Regexes are laid
+over it by `cartesian_merge`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata.constructions.geometry import Geometry
+from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE, HypothesisSets
+from bpe_automata.constructions.token_actions import classify
+from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
+from bpe_automata.constructions.whole_pieces import WholePieces
+from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer.derivation import derive
+from bpe_automata.tokenizer.pipeline import compile_pipeline
+
+NO_TOKEN = -1
+
+
+class CanonicalState(NamedTuple):
+    """added: state of the added-token automaton; hypotheses: number of a hypothesis set; last: the
+    last id, or NO_TOKEN."""
+
+    added: int
+    hypotheses: int
+    last: int
+
+
+START = CanonicalState(0, BEGINNING, NO_TOKEN)
+
+
+class CanonicalAutomaton:
+    """D as an automaton over ids. Build it with `canonical_automaton`, which keeps it.
+
+    Attributes: derivation, geometry (BPE alone), pipeline (everything around it), trie (of the
+    usable tokens' bytes), actions (classes of tokens), sets (interned hypothesis sets).
+
+    Raises UnsupportedTokenizerError, ImproperMergeTableError.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        description = tokenizer.description
+        self.derivation = derive(description)
+        self.geometry = Geometry(self.derivation, description.merges)
+        self.pipeline = compile_pipeline(description)
+        self.whole = WholePieces(description, self.derivation)
+        usable = self.derivation.reachable.copy()
+        usable[self.whole.tokens] = True
+        usable[[token.id for token in description.added]] = False
+        self.usable = usable
+        self.trie = vocabulary_trie(tokenizer.spellings, np.flatnonzero(usable))
+        self.actions = classify(self.trie, usable, self.whole.told_apart, self.pipeline)
+        self.sets = HypothesisSets(self.pipeline, self.actions, self.whole)
+        self._added_number = {int(i): k for k, i in enumerate(self.pipeline.added.ids)}
+
+    def step(self, state: CanonicalState, token: int) -> CanonicalState | None:
+        """The state after one more id; None if no canonical sequence goes on so (or, rarely, only
+        the text that follows will show that none does: see `ends`)."""
+        number = self._added_number.get(token)
+        if number is not None:
+            return self._step_added(state, number)
+        added = self.step_added_text(state, token)
+        if added < 0:
+            return None
+        free, bound = self.sets.rows(state.hypotheses)
+        token_class = self.actions.of_token[token]
+        after = int(free[token_class])
+        if bound[token_class] != NONE and self.allowed(state.last, token):
+            after = self.sets.union(after, int(bound[token_class]))
+        return None if after == NONE else CanonicalState(added, after, token)
+
+    def _step_added(self, state: CanonicalState, number: int) -> CanonicalState | None:
+        added = int(self.pipeline.added.after[state.added, number])
+        if added < 0 or not self.sets.ends(state.hypotheses):
+            return None
+        return CanonicalState(added, BEGINNING, NO_TOKEN)
+
+    def step_added_text(self, state: CanonicalState, token: int) -> int:
+        """State of the added-token automaton after the text of an ordinary token; -1: it would
+        spell an added token."""
+        row = self.sets.sets[state.hypotheses].row
+        if state.added == 0 and row == 0:
+            return int(self.actions.added[token])
+        added, utf8 = state.added, self.pipeline.alphabet.utf8
+        for byte in self.tokenizer.spellings[token]:
+            entry = int(utf8[row, byte])
+            if entry == -1:
+                return -1
+            row = max(entry, 0)
+            if entry < 0:
+                added = int(self.pipeline.added.next[added, -2 - entry])
+                if added < 0:
+                    return -1
+        return added
+
+    def allowed(self, left: int, right: int) -> bool:
+        """May the two tokens stand side by side inside one pretoken? After an unreachable token
+        or none, no token can follow without a boundary."""
+        return (
+            left >= 0
+            and bool(self.derivation.reachable[left])
+            and bool(self.derivation.reachable[right])
+            and self.geometry.breaking_merge(left, right) < 0
+        )
+
+    def ends(self, state: CanonicalState) -> bool:
+        """Is what has been read canonical as it stands?"""
+        return self.sets.ends(state.hypotheses)
+
+
+def canonical_automaton(tokenizer: Tokenizer) -> CanonicalAutomaton:
+    """The automaton of a tokenizer, built once and kept with it."""
+    return tokenizer.derived("canonical", CanonicalAutomaton)

@@ -1,0 +1,150 @@
+"""The automaton of BPE alone: which tokens may stand side by side inside one pretoken.
+
+    allowed(L, R)  iff  BPE(bytes(L) + bytes(R)) = L R,        for reachable L, R
+
+By the pair lemma a sequence of reachable tokens is BPE's output iff every adjacent pair is allowed.
+Put the tokens in preorder of the forest "parent = right part", children by decreasing birth, and
+again for "parent = left part": then one merge forbids one rectangle (an interval of left tokens
+times an interval of right tokens), and the forbidden pairs are the union of those rectangles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bpe_automata.kernels.geometry import (
+    breaking_merge,
+    clear_intervals,
+    merge_intervals,
+    preorder,
+)
+from bpe_automata.tokenizer.derivation import Derivation
+
+
+@dataclass(frozen=True)
+class Side:
+    """One forest. part: int32 [n_ids], the parent (-1: none); position, end: int32 [n_ids], the
+    preorder interval of a token's subtree; order: int32, position -> token; by_part: int32
+    [n_ids + 1] and merges: int32, CSR from a token to the ranks of the merges that it is this part
+    of, ascending; low, high: int32 [m], the interval of tokens that carry each merge's part."""
+
+    part: np.ndarray
+    position: np.ndarray
+    end: np.ndarray
+    order: np.ndarray
+    by_part: np.ndarray
+    merges: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Geometry:
+    """Rectangles of a merge table.
+
+    `rows`: the forest of left tokens (parent = right part); `columns`: that of right tokens
+    (parent = left part); merge m forbids rows.low[m]:rows.high[m] x columns.low[m]:columns.high[m],
+    in preorder positions, if `used[m]`.
+    """
+
+    def __init__(self, derivation: Derivation, merges: np.ndarray) -> None:
+        """`merges`: int32 [m, 3], (left, right, made) in order of rank."""
+        self.derivation = derivation
+        reachable = derivation.reachable
+        self.used = reachable[merges[:, 0]] & reachable[merges[:, 1]]
+        self.rows = _side(derivation, derivation.right, merges[:, 0], self.used, slack=0)
+        self.columns = _side(derivation, derivation.left, merges[:, 1], self.used, slack=1)
+
+    @property
+    def n_words(self) -> int:
+        return (len(self.derivation.birth) + 31) // 32
+
+    def clear_followers(self, token: int, bits: np.ndarray) -> None:
+        """Clear in `bits` (int32 [n_words], packed by id) what may not follow `token`."""
+        d, r, c = self.derivation, self.rows, self.columns
+        clear_intervals(
+            token, d.right, d.birth, 0, r.by_part, r.merges, c.low, c.high, c.order, bits
+        )
+
+    def clear_predecessors(self, token: int, bits: np.ndarray) -> None:
+        """Clear in `bits` (int32 [n_words], packed by id) what may not come before `token`."""
+        d, r, c = self.derivation, self.rows, self.columns
+        clear_intervals(
+            token, d.left, d.birth, 1, c.by_part, c.merges, r.low, r.high, r.order, bits
+        )
+
+    def breaking_merge(self, left: int, right: int) -> int:
+        """The rank of the first merge that breaks the pair, -1 if it is canonical."""
+        d = self.derivation
+        return int(breaking_merge(left, right, d.left, d.right, d.birth, d.slots, d.values))
+
+    def forbidden_share(self) -> float:
+        """Share of forbidden pairs among all pairs of reachable tokens, exactly."""
+        count = len(self.rows.order)
+        if not count:
+            return 0.0
+        merges = np.flatnonzero(self.used)
+        area = _union_area(
+            self.rows.low[merges],
+            self.rows.high[merges],
+            self.columns.low[merges],
+            self.columns.high[merges],
+        )
+        return area / (count * count)
+
+
+def _side(
+    derivation: Derivation, part: np.ndarray, parts: np.ndarray, used: np.ndarray, slack: int
+) -> Side:
+    """The forest by `part`, and for each merge the interval that carries its part `parts[m]`."""
+    n_ids = len(part)
+    child_start, children = _children(derivation, part)
+    roots = np.flatnonzero(derivation.reachable & (part < 0)).astype(np.int32)
+    position, end, order = preorder(child_start, children, roots)
+    ranks = np.arange(len(parts), dtype=np.int32)
+    low, high = merge_intervals(
+        np.ascontiguousarray(parts),
+        ranks,
+        slack,
+        child_start,
+        children,
+        derivation.birth,
+        position,
+        end,
+    )
+    merges = ranks[used]
+    merges = merges[np.argsort(parts[merges], kind="stable")]
+    by_part = np.zeros(n_ids + 1, dtype=np.int32)
+    np.cumsum(np.bincount(parts[merges], minlength=n_ids), out=by_part[1:])
+    return Side(part, position, end, order, by_part, merges, low, high)
+
+
+def _children(derivation: Derivation, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """CSR of the forest's children, each family by decreasing birth."""
+    child = np.flatnonzero(derivation.reachable & (part >= 0)).astype(np.int32)
+    children = child[np.lexsort((-derivation.birth[child], part[child]))]
+    start = np.zeros(len(part) + 1, dtype=np.int32)
+    np.cumsum(np.bincount(part[children], minlength=len(part)), out=start[1:])
+    return start, children
+
+
+def _union_area(
+    row_low: np.ndarray, row_high: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> int:
+    """Area of a union of rectangles [row_low, row_high) x [low, high), by a sweep over the rows."""
+    n_columns = int(high.max(initial=0))
+    depth = np.zeros(n_columns, dtype=np.int32)
+    covered = area = 0
+    events = np.concatenate([row_low, row_high])
+    sign = np.repeat([1, -1], len(row_low))
+    which = np.tile(np.arange(len(row_low)), 2)
+    previous = 0
+    for at in np.argsort(events, kind="stable"):
+        area += covered * (int(events[at]) - previous)
+        previous = int(events[at])
+        span = depth[low[which[at]] : high[which[at]]]
+        before = np.count_nonzero(span)
+        span += sign[at]
+        covered += int(np.count_nonzero(span)) - int(before)
+    return area

@@ -1,0 +1,172 @@
+"""Sets of boundary hypotheses: what is known about pretokens after some ids, interned.
+
+A member is (h, boundary, whole): h a hypothesis of the pipeline; inside a character, `boundary`
+says whether there is one before that character; `whole` follows pretokens that `ignore_merges`
+makes one token although BPE would not (`WholePieces`). A set also knows the UTF-8 row of the
+character being read. Set 0 is the beginning of a text.
+
+    after(H, class) = (the set if there is a boundary at the joint, the set if there is none)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bpe_automata.constructions.token_actions import JOINT, TokenActions, TokenClass
+from bpe_automata.constructions.whole_pieces import MUST_END, OFF, WholePieces
+from bpe_automata.tokenizer.alphabet import DEAD
+from bpe_automata.tokenizer.pipeline import Pipeline
+
+NONE = -1
+BEGINNING = 0
+Member = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class HypothesisSet:
+    """row: UTF-8 row of the character being read (0: none); members: sorted."""
+
+    row: int
+    members: tuple[Member, ...]
+
+
+class HypothesisSets:
+    """The interned sets and, made when first asked for, how token classes act on them."""
+
+    def __init__(self, pipeline: Pipeline, actions: TokenActions, whole: WholePieces) -> None:
+        self.pipeline, self.actions, self.whole = pipeline, actions, whole
+        self.sets: list[HypothesisSet] = []
+        self._numbers: dict[HypothesisSet, int] = {}
+        self._rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._unions: dict[tuple[int, int], int] = {}
+        self._stacked = _Stacked(pipeline, actions)
+        self.number(0, [(0, 0, OFF)])
+
+    def number(self, row: int, members: list[Member]) -> int:
+        """The number of a set, NONE if it is empty."""
+        if not members:
+            return NONE
+        found = HypothesisSet(row, tuple(sorted(set(members))))
+        if found not in self._numbers:
+            self._numbers[found] = len(self.sets)
+            self.sets.append(found)
+        return self._numbers[found]
+
+    def union(self, one: int, other: int) -> int:
+        """The union of two sets (NONE is empty); both are about the same text."""
+        if one == other or other == NONE:
+            return one
+        if one == NONE:
+            return other
+        key = (one, other)
+        if key not in self._unions:
+            first, second = self.sets[one], self.sets[other]
+            self._unions[key] = self.number(first.row, [*first.members, *second.members])
+        return self._unions[key]
+
+    def ends(self, number: int) -> bool:
+        """Can a text, or a piece between added tokens, end after this?"""
+        found = self.sets[number]
+        ends = self.pipeline.boundaries.ends
+        return found.row == 0 and any(
+            ends[h] and self.whole.may_end(w) for h, _, w in found.members
+        )
+
+    def rows(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """(free, bound): int32 [n_classes], the set after a token of each class when there is, or
+        is not, a boundary at the joint before it."""
+        if number not in self._rows:
+            found = self.sets[number]
+            build = self._full_rows if found.row == 0 else self._partial_rows
+            self._rows[number] = build(found)
+        return self._rows[number]
+
+    def _full_rows(self, found: HypothesisSet) -> tuple[np.ndarray, np.ndarray]:
+        """At a character's end: classes without a leading fragment can follow."""
+        stacked, n = self._stacked, len(self.actions.classes)
+        members: tuple[list[list[Member]], list[list[Member]]] = (
+            [[] for _ in range(n)],
+            [[] for _ in range(n)],
+        )
+        for w in {w for _, _, w in found.members}:
+            hs = [h for h, _, w2 in found.members if w2 == w]
+            for boundary in (0, 1):
+                if boundary and not self.whole.may_end(w):
+                    continue
+                if not boundary and w == MUST_END:
+                    continue
+                after = stacked.joint[:, boundary][:, hs].any(axis=1)
+                for k, h in zip(*np.nonzero(after), strict=True):
+                    c = int(stacked.joint_classes[k])
+                    w2 = self.whole.after(w, self.actions.classes[c].own, bool(boundary))
+                    if w2 is not None:
+                        members[boundary][c].append((int(h), 0, w2))
+                for c in stacked.fragment_classes:
+                    w2 = self.whole.after(w, self.actions.classes[c].own, bool(boundary))
+                    if w2 is not None:
+                        members[boundary][c].extend((h, boundary, w2) for h in hs)
+        tails = [c.tail for c in self.actions.classes]
+        bound, free = (
+            np.array([self.number(t, m) for t, m in zip(tails, side, strict=True)], dtype=np.int32)
+            for side in members
+        )
+        return free, bound
+
+    def _partial_rows(self, found: HypothesisSet) -> tuple[np.ndarray, np.ndarray]:
+        """Inside a character: only its continuation can follow, and there is no boundary."""
+        n = len(self.actions.classes)
+        free, bound = np.full(n, NONE, dtype=np.int32), np.full(n, NONE, dtype=np.int32)
+        for c, token_class in enumerate(self.actions.classes):
+            if token_class.lead:
+                bound[c] = self._continued(found, token_class)
+        return free, bound
+
+    def _continued(self, found: HypothesisSet, token_class: TokenClass) -> int:
+        row = self._read(found.row, token_class.lead)
+        if row == DEAD:
+            return NONE
+        own = token_class.own
+        moved = [(h, b, self.whole.after(w, own, False)) for h, b, w in found.members]
+        kept = [(h, b, w) for h, b, w in moved if w is not None]
+        relation = self.actions.relations[token_class.element]
+        identity = bool(
+            relation.shape[0] == relation.shape[1] and relation.trace() == len(relation)
+        )
+        if row >= 0:  # the character goes on, so the token must be nothing but its fragment
+            return self.number(row, kept) if identity and token_class.tail == 0 else NONE
+        atom = self.pipeline.coarse[-2 - row]
+        follow = self.pipeline.boundaries.follow
+        members = [
+            (int(h2), 0, w)
+            for h, b, w in kept
+            for h2 in np.flatnonzero(relation[follow[b, h, atom]].any(axis=0))
+        ]
+        return self.number(token_class.tail, members)
+
+    def _read(self, row: int, data: bytes) -> int:
+        """The UTF-8 entry after the bytes; DEAD also if a character ends before their end."""
+        utf8 = self.pipeline.alphabet.utf8
+        for byte in data:
+            if row < 0:
+                return DEAD
+            row = int(utf8[row, byte])
+        return row
+
+
+class _Stacked:
+    """The relations of all classes without a leading fragment, in one array.
+
+    joint_classes: the classes that hold a whole character; joint: bool [k, 2, n, n], their
+    relations by boundary; fragment_classes: those that are only the beginning of a character.
+    """
+
+    def __init__(self, pipeline: Pipeline, actions: TokenActions) -> None:
+        n = pipeline.boundaries.n
+        plain = [c for c, k in enumerate(actions.classes) if c and not k.lead]
+        whole = [c for c in plain if actions.classes[c].element != JOINT]
+        self.fragment_classes = [c for c in plain if actions.classes[c].element == JOINT]
+        self.joint_classes = np.array(whole, dtype=np.int32)
+        relations = [actions.relations[actions.classes[c].element] for c in whole]
+        self.joint = np.array(relations, dtype=bool).reshape(len(whole), 2, n, n)

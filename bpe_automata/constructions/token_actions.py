@@ -1,0 +1,120 @@
+"""What each token does to the boundary hypotheses: tokens that act alike form one class.
+
+A token is a leading fragment of a character, some whole characters, and a trailing fragment. No
+boundary lies inside a token, so its whole characters act on hypotheses as a relation: the product
+of the steps `follow[0]`, except that before the first character there may be a boundary or not.
+Such relations are the elements of a small monoid; every token's word is folded in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bpe_automata.kernels.spelling import BROKEN, fold_words, spell_tokens
+from bpe_automata.kernels.trie import Trie
+from bpe_automata.tokenizer.pipeline import Pipeline
+
+JOINT, INSIDE = 0, 1
+"""The two elements that words start from: at a joint, or inside a character's run."""
+
+
+@dataclass(frozen=True)
+class TokenClass:
+    """lead: the bytes that complete a character begun before; element: number of the relation;
+    tail: UTF-8 row at the end (0: at a character's end); own: the token's id when it must be told
+    apart from all others, else -1."""
+
+    lead: bytes
+    element: int
+    tail: int
+    own: int
+
+
+@dataclass(frozen=True)
+class TokenActions:
+    """of_token: int32 [n_ids], number of each token's class (0: not readable at all); classes: the
+    classes, classes[0] unused; relations: for each element a bool [2n, n] (JOINT words: row b*n+h)
+    or [n, n] (INSIDE words) matrix over the n hypotheses; added: int32 [n_ids], state of the
+    added-token automaton after the token from state 0 (-1: never)."""
+
+    of_token: np.ndarray
+    classes: tuple[TokenClass, ...]
+    relations: tuple[np.ndarray, ...]
+    added: np.ndarray
+
+
+def classify(
+    trie: Trie, usable: np.ndarray, told_apart: np.ndarray, pipeline: Pipeline
+) -> TokenActions:
+    """usable: bool [n_ids], tokens that may occur; told_apart: bool [n_ids], tokens that get a
+    class of their own."""
+    lead, atom_start, atoms, tail, added = spell_tokens(
+        usable, trie.start, trie.data, pipeline.alphabet.utf8, pipeline.added.next
+    )
+    monoid = _Monoid(pipeline)
+    element = monoid.fold(np.where(lead > 0, INSIDE, JOINT), atom_start, pipeline.coarse[atoms])
+    readable = np.flatnonzero(tail != BROKEN)
+    fragments = {b"": 0}
+    fragment = np.zeros(len(lead), dtype=np.int64)
+    for token in readable[lead[readable] > 0]:
+        begin = int(trie.start[token])
+        data = trie.data[begin : begin + int(lead[token])].tobytes()
+        fragment[token] = fragments.setdefault(data, len(fragments))
+    own = np.where(told_apart, np.arange(len(lead)), -1)
+    keys = np.stack([fragment, element, tail, own], axis=1)[readable]
+    rows, inverse = np.unique(_packed(keys), return_inverse=True)
+    first = np.zeros(len(rows), dtype=np.int64)
+    first[inverse] = np.arange(len(keys))
+    names = list(fragments)
+    classes = [TokenClass(b"", -1, 0, -1)]
+    classes += [TokenClass(names[f], e, t, o) for f, e, t, o in keys[first].tolist()]
+    of_token = np.zeros(len(lead), dtype=np.int32)
+    of_token[readable] = inverse.ravel() + 1
+    return TokenActions(of_token, tuple(classes), tuple(monoid.relations), added)
+
+
+def _packed(keys: np.ndarray) -> np.ndarray:
+    """Rows of small non-negative integers (after adding 1) as one int64 each, without collision."""
+    code = np.zeros(len(keys), dtype=np.int64)
+    for column in keys.T:
+        code = code * (int(column.max(initial=0)) + 2) + column + 1
+    return code
+
+
+class _Monoid:
+    """Relations over hypotheses, interned; `table[element, atom]` is the product with a step."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        follow = pipeline.boundaries.follow
+        n, n_atoms = follow.shape[1], follow.shape[2]
+        self.steps = np.ascontiguousarray(follow[0].transpose(1, 0, 2)).astype(np.float32)
+        # Before any character: boundary or not is still open, so the first step is either.
+        self.first = np.concatenate([follow[0], follow[1]]).transpose(1, 0, 2).copy()
+        self.relations = [np.zeros((2 * n, n), dtype=bool), np.eye(n, dtype=bool)]
+        self.known: dict[bytes, int] = {}
+        self.table = np.full((64, n_atoms), -1, dtype=np.int32)
+
+    def fold(self, current: np.ndarray, atom_start: np.ndarray, atoms: np.ndarray) -> np.ndarray:
+        """The element of each token's word, starting from `current`."""
+        current = current.astype(np.int32)
+        while True:
+            element, atom = fold_words(current, atom_start, atoms, self.table)
+            if element < 0:
+                return -2 - current
+            self.table[element, atom] = self._product(element, atom)
+
+    def _product(self, element: int, atom: int) -> int:
+        if element == JOINT:
+            relation = self.first[atom]
+        else:
+            relation = (self.relations[element].astype(np.float32) @ self.steps[atom]) > 0
+        key = relation.shape[0].to_bytes(4, "little") + np.packbits(relation).tobytes()
+        if key not in self.known:
+            self.known[key] = len(self.relations)
+            self.relations.append(relation)
+            if len(self.relations) > len(self.table):
+                unknown = np.full_like(self.table, -1)
+                self.table = np.concatenate([self.table, unknown])
+        return self.known[key]

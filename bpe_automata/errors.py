@@ -1,0 +1,109 @@
+"""Every error that the package raises on purpose.
+
+An error names what was wrong, where (position, id, path, value) and what to do about it. All of
+them derive from `BpeAutomataError`, so a caller can tell a refused input from a bug.
+"""
+
+from __future__ import annotations
+
+
+class BpeAutomataError(Exception):
+    """Base of all typed errors of this package."""
+
+
+# ---------------------------------------------------------------- missing things
+
+
+class MissingDependencyError(BpeAutomataError):
+    """An optional package is not installed; the message holds the command that installs it."""
+
+
+class MissingFileError(BpeAutomataError):
+    """A file or folder that was named does not exist, or is not what it should be."""
+
+
+# ---------------------------------------------------------------- tokenizers
+
+
+class TokenizerError(BpeAutomataError):
+    """A tokenizer cannot be used."""
+
+
+class BrokenTokenizerError(TokenizerError):
+    """A tokenizer contradicts itself: holes, unknown merge parts, truncated files."""
+
+
+class ImproperMergeTableError(TokenizerError):
+    """A merge uses a token before the merge that makes it (design: "properness")."""
+
+
+class UnsupportedTokenizerError(TokenizerError):
+    """A component that changes `encode` and is not modelled exactly, so it is refused.
+
+    Attributes: `component` (for instance "normalizer"), `value` (as the tokenizer spells it),
+    `why`.
+    """
+
+    def __init__(self, component: str, value: object, why: str) -> None:
+        self.component, self.value, self.why = component, value, why
+        super().__init__(f"{component} {value!r} is not supported: {why}")
+
+
+# ---------------------------------------------------------------- regexes
+
+
+class RegexError(BpeAutomataError):
+    """A regex cannot be used. Attributes: `pattern`, `position` (0-based character index)."""
+
+    def __init__(self, pattern: str, position: int, reason: str) -> None:
+        self.pattern, self.position, self.reason = pattern, position, reason
+        start, end = max(0, position - 30), position + 30
+        shown = pattern[start:end]
+        super().__init__(f"{reason} at position {position} of the regex, near {shown!r}")
+
+
+class RegexSyntaxError(RegexError):
+    """The regex is not well formed."""
+
+
+class UnsupportedRegexError(RegexError):
+    """A construct that is not regular, or not modelled: backreference, lookaround, ..."""
+
+
+class BudgetExceededError(BpeAutomataError):
+    """A construction went over a budget. Attributes: `resource`, `limit` (same unit)."""
+
+    def __init__(self, resource: str, limit: float, advice: str) -> None:
+        self.resource, self.limit = resource, limit
+        super().__init__(f"budget of {limit:g} {resource} exceeded: {advice}")
+
+
+class EmptyLanguageError(BpeAutomataError):
+    """Nothing matches the constraint (or nothing that the tokenizer can write)."""
+
+
+# ---------------------------------------------------------------- decoding
+
+
+class DecodingError(BpeAutomataError):
+    """A step of decoding was refused; the state is as it was before."""
+
+
+class TokenNotAllowedError(DecodingError):
+    """The id is not in the current mask. Attributes: `token_id`, `position` (ids so far)."""
+
+    def __init__(self, token_id: int, position: int, reason: str) -> None:
+        self.token_id, self.position = token_id, position
+        super().__init__(f"token id {token_id} is not allowed at position {position}: {reason}")
+
+
+class TokenOutOfRangeError(DecodingError):
+    """The id is not one of the tokenizer's."""
+
+
+class PromptError(DecodingError):
+    """The prompt is not canonical, or it makes the constraint impossible."""
+
+
+class BufferShapeError(DecodingError):
+    """A caller-owned mask buffer has the wrong shape, dtype or row."""

@@ -1,0 +1,39 @@
+"""Distance to acceptance: distance(q) = min { |w| : q --w--> accepting }."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+
+NEVER = -1
+
+
+@kernel
+def distances(trans: np.ndarray, accepting: np.ndarray) -> np.ndarray:
+    """int32 [n]: steps from each state to the nearest accepting one, NEVER if there is none.
+
+    trans: int32 [n, k]; accepting: bool [n]. Breadth-first over the reversed edges.
+    """
+    n, k = trans.shape
+    ptr = np.zeros(n + 2, np.int64)
+    for s in range(n):
+        for a in range(k):
+            ptr[trans[s, a] + 2] += 1
+    ptr = ptr.cumsum()
+    tail = np.empty(ptr[n + 1], np.int32)
+    for s in range(n):
+        for a in range(k):
+            tail[ptr[trans[s, a] + 1]] = s
+            ptr[trans[s, a] + 1] += 1
+    found, queue = np.full(n, NEVER, np.int32), np.flatnonzero(accepting)
+    queue, count, done = np.concatenate((queue, np.empty(n, np.int64))), queue.size, 0
+    found[queue[:count]] = 0
+    while done < count:
+        head = queue[done]
+        done += 1
+        for edge in range(ptr[head], ptr[head + 1]):
+            if found[tail[edge]] == NEVER:
+                found[tail[edge]], queue[count] = found[head] + 1, tail[edge]
+                count += 1
+    return found

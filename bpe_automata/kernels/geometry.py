@@ -1,0 +1,144 @@
+"""The forbidden pairs of a merge table as a union of rectangles, one per merge.
+
+A pair (L, R) of reachable tokens is broken by a merge (u, v) of rank m iff u is on L's right spine
+(L, its right part, the right part of that, ...) and alive at m, and v is on R's left spine and
+alive at m. A node is alive from its birth to the birth of the spine node above it; ties go left to
+right, so v may be merged at exactly that rank and u may not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.hashing import look_up
+
+FOREVER = 2**31 - 1
+
+
+@kernel
+def preorder(
+    child_start: np.ndarray, children: np.ndarray, roots: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Number a forest in preorder, children in the order given.
+
+    child_start: int32 [n+1] and children: int32, in CSR form; roots: int32.
+    Returns (position int32 [n], end int32 [n] one past the subtree, order int32: position -> node);
+    nodes outside the forest have position -1.
+    """
+    n = len(child_start) - 1
+    position = np.full(n, -1, np.int32)
+    end = np.full(n, -1, np.int32)
+    order = np.empty(n, np.int32)
+    stack = np.empty(n + 1, np.int32)
+    count = 0
+    for root in roots:
+        depth = 0
+        stack[0] = root
+        while depth >= 0:
+            node = stack[depth]
+            depth -= 1
+            if node < 0:
+                end[~node] = count
+                continue
+            position[node] = count
+            order[count] = node
+            count += 1
+            depth += 1
+            stack[depth] = ~node
+            for i in range(child_start[node + 1] - 1, child_start[node] - 1, -1):
+                depth += 1
+                stack[depth] = children[i]
+    return position, end, order[:count]
+
+
+@kernel
+def merge_intervals(
+    nodes: np.ndarray,
+    ranks: np.ndarray,
+    slack: int,
+    child_start: np.ndarray,
+    children: np.ndarray,
+    birth: np.ndarray,
+    position: np.ndarray,
+    end: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each merge part nodes[i] of rank ranks[i]: the preorder interval [low, high) of tokens
+    that carry it alive. Children come by decreasing birth, so those born late enough
+    (birth + slack > rank) are a prefix. slack is 0 for left parts, 1 for right parts.
+    """
+    low = np.empty(len(nodes), np.int32)
+    high = np.empty(len(nodes), np.int32)
+    for i in range(len(nodes)):
+        node = nodes[i]
+        first, last = child_start[node], child_start[node + 1]
+        while first < last:
+            middle = (first + last) // 2
+            if birth[children[middle]] + slack > ranks[i]:
+                first = middle + 1
+            else:
+                last = middle
+        low[i] = position[node]
+        high[i] = position[node] + 1
+        if first > child_start[node]:
+            high[i] = end[children[first - 1]]
+    return low, high
+
+
+@kernel
+def clear_intervals(
+    token: int,
+    part: np.ndarray,
+    birth: np.ndarray,
+    slack: int,
+    by_part: np.ndarray,
+    merges: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    order: np.ndarray,
+    bits: np.ndarray,
+) -> None:
+    """Clear, in the packed int32 `bits`, every id that cannot stand beside `token`.
+
+    `part` is the spine to walk (right parts to find what may not follow, left parts for what may
+    not precede); merges[by_part[x]:by_part[x+1]] are the ranks, ascending, of merges whose part on
+    that side is x; low/high/order give the interval of ids on the other side.
+    """
+    node, limit = token, FOREVER
+    while node >= 0:
+        for i in range(by_part[node], by_part[node + 1]):
+            rank = merges[i]
+            if rank >= limit:
+                break
+            for at in range(low[rank], high[rank]):
+                other = order[at]
+                bits[other >> 5] &= ~(np.int32(1) << np.int32(other & 31))
+        limit = birth[node] + slack
+        node = part[node]
+
+
+@kernel
+def breaking_merge(
+    left_token: int,
+    right_token: int,
+    left: np.ndarray,
+    right: np.ndarray,
+    birth: np.ndarray,
+    slots: np.ndarray,
+    values: np.ndarray,
+) -> int:
+    """The least rank of a merge that breaks the pair, -1 if the pair is canonical."""
+    n_ids = len(birth)
+    best = FOREVER
+    u, u_limit = left_token, FOREVER
+    while u >= 0:
+        v, v_limit = right_token, FOREVER
+        while v >= 0:
+            rank = look_up(slots, values, u * n_ids + v)
+            if 0 <= rank < u_limit and rank <= v_limit and rank < best:
+                best = rank
+            v_limit = birth[v]
+            v = left[v]
+        u_limit = birth[u]
+        u = right[u]
+    return -1 if best == FOREVER else best

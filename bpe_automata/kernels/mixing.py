@@ -1,0 +1,38 @@
+"""Scrambling of 64-bit words, for the hash tables of the automata kernels (open addressing)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+
+
+@kernel
+def mix(word: Any) -> Any:
+    """A bijection of uint64 whose low bits depend on all bits of `word` (any integer)."""
+    h = np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return h ^ (h >> np.uint64(29))
+
+
+@kernel
+def table_size(entries: int) -> int:
+    """The power of two that keeps a table of `entries` at most half full."""
+    size = 16
+    while size < 2 * entries:
+        size *= 2
+    return size
+
+
+@kernel
+def first_slot(key: Any, table: np.ndarray) -> int:
+    """Where the search for a uint64 key begins in a table whose size is a power of two."""
+    return np.int64(key & np.uint64(table.size - 1))  # type: ignore[return-value]
+
+
+@kernel
+def next_slot(slot: int, table: np.ndarray) -> int:
+    """Where the search goes on if `slot` is taken."""
+    return (slot + 1) & (table.size - 1)

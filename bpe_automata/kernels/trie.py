@@ -1,0 +1,110 @@
+"""The vocabulary as a trie of bytes in depth-first order, and its walk under a byte DFA."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+
+
+class Trie(NamedTuple):
+    """Nodes in depth-first order, without the root: label uint8, depth int16 (root's children: 1),
+    skip int32 (the next node outside the subtree), token int32 (-1: none). `start` int32 [n_ids+1]
+    and `data` uint8: CSR of every token's bytes."""
+
+    label: np.ndarray
+    depth: np.ndarray
+    skip: np.ndarray
+    token: np.ndarray
+    start: np.ndarray
+    data: np.ndarray
+
+
+@kernel
+def build_nodes(
+    order: np.ndarray, start: np.ndarray, data: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Trie of the tokens `order` (int32, sorted by their bytes, none empty, all different)."""
+    size = 0
+    for token in order:
+        size += start[token + 1] - start[token]
+    label = np.empty(size, np.uint8)
+    depth = np.empty(size, np.int16)
+    token_at = np.full(size, -1, np.int32)
+    count = 0
+    previous = -1
+    for token in order:
+        low, n = start[token], start[token + 1] - start[token]
+        shared = 0
+        if previous >= 0:
+            before, m = start[previous], start[previous + 1] - start[previous]
+            while shared < n and shared < m and data[low + shared] == data[before + shared]:
+                shared += 1
+        for i in range(shared, n):
+            label[count] = data[low + i]
+            depth[count] = i + 1
+            count += 1
+        token_at[count - 1] = token
+        previous = token
+    return (
+        label[:count].copy(),
+        depth[:count].copy(),
+        _skips(depth[:count]),
+        token_at[:count].copy(),
+    )
+
+
+@kernel
+def _skips(depth: np.ndarray) -> np.ndarray:
+    """For each node the next one that is not deeper."""
+    skip = np.empty(len(depth), np.int32)
+    open_nodes = np.empty(len(depth) + 1, np.int32)
+    n_open = 0
+    for node in range(len(depth)):
+        while n_open > 0 and depth[open_nodes[n_open - 1]] >= depth[node]:
+            n_open -= 1
+            skip[open_nodes[n_open]] = node
+        open_nodes[n_open] = node
+        n_open += 1
+    for i in range(n_open):
+        skip[open_nodes[i]] = len(depth)
+    return skip
+
+
+@kernel
+def walk(trans: np.ndarray, byte_class: np.ndarray, state: int, data: np.ndarray) -> int:
+    """The DFA's state after the bytes `data`; 0 (dead) stays 0."""
+    for byte in data:
+        state = trans[state, byte_class[byte]]
+        if state == 0:
+            return 0
+    return state
+
+
+@kernel
+def lift_row(
+    trie: Trie, trans: np.ndarray, byte_class: np.ndarray, alive: np.ndarray, state: int
+) -> np.ndarray:
+    """Packed int32 ids of the trie's tokens that lead from `state` to an alive state.
+
+    alive: bool [n_states]; the dead state 0 is not alive.
+    """
+    n_ids = len(trie.start) - 1
+    bits = np.zeros((n_ids + 31) >> 5, np.int32)
+    states = np.empty(trie.depth.max() + 1, np.int32)
+    states[0] = state
+    node, n_nodes = 0, len(trie.label)
+    while node < n_nodes:
+        depth = trie.depth[node]
+        after = trans[states[depth - 1], byte_class[trie.label[node]]]
+        if after == 0:
+            node = trie.skip[node]
+            continue
+        states[depth] = after
+        token = trie.token[node]
+        if token >= 0 and alive[after]:
+            bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
+        node += 1
+    return bits

@@ -1,0 +1,136 @@
+"""The alphabet of a tokenizer's pipeline: code points that it cannot tell apart are one atom.
+
+    atom(c) = atom(d)  iff  c and d are in the same classes, and neither is a marked character
+
+Bytes are read into atoms by the UTF-8 automaton `utf8`: row u is a partly read character (row 0:
+none), and an entry is the next row, or `-2 - atom` where the byte completes a character, or -1
+where no readable character goes on so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bpe_automata.tokenizer.charclass import LAST_CODE_POINT, Ranges
+
+DEAD = -1
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """starts: int32 [n], ascending, starts[0] = 0; atoms: int32 [n], the atom of each interval
+    (-1: unreadable); n_atoms; members: for each class the set of its atoms;
+    utf8: int32 [rows, 256]."""
+
+    starts: np.ndarray
+    atoms: np.ndarray
+    n_atoms: int
+    members: tuple[frozenset[int], ...]
+    utf8: np.ndarray
+
+    def atom(self, character: str) -> int:
+        """The atom of one character, -1 if no token sequence can spell it."""
+        row = 0
+        for byte in character.encode("utf-8", "surrogatepass"):
+            entry = int(self.utf8[row, byte])
+            if entry < 0:
+                return -2 - entry if entry < -1 else DEAD
+            row = entry
+        return DEAD
+
+
+def build(
+    classes: list[Ranges],
+    marked: Iterable[str],
+    readable: Ranges | None,
+    missing_bytes: Iterable[int],
+) -> Alphabet:
+    """The coarsest alphabet for these classes.
+
+    `marked`: characters that get an atom of their own. `readable`: if given, all other characters
+    are dead. `missing_bytes`: byte values that no token spells.
+    """
+    sets = [*classes, *([readable] if readable is not None else [])]
+    singles = np.array(sorted({ord(c) for c in marked}), dtype=np.int64)
+    cuts = np.concatenate([[0, 0xD800, 0xE000], singles, singles + 1, *(s.ravel() for s in sets)])
+    starts = np.unique(cuts)
+    starts = starts[starts <= LAST_CODE_POINT]
+    inside = np.stack([_inside(ranges, starts) for ranges in sets] or [np.zeros(len(starts), bool)])
+    signature = np.packbits(inside, axis=0).astype(np.int64)
+    code = np.zeros(len(starts), dtype=np.int64)
+    for row in signature:
+        code = code * 256 + row
+        code = np.unique(code, return_inverse=True)[1]
+    code[np.searchsorted(starts, singles)] = len(starts) + np.arange(len(singles))
+    alive = (starts < 0xD800) | (starts >= 0xE000)
+    if readable is not None:
+        alive &= inside[-1]
+    code[~alive] = -1
+    names, atoms = np.unique(code, return_inverse=True)
+    atoms = atoms.astype(np.int32) - int(names[0] == -1)
+    members = tuple(frozenset(atoms[row & alive].tolist()) for row in inside[: len(classes)])
+    utf8 = _utf8_rows(starts, atoms)
+    utf8[:, sorted(missing_bytes)] = DEAD
+    return Alphabet(starts.astype(np.int32), atoms, int(atoms.max()) + 1, members, utf8)
+
+
+def _inside(ranges: Ranges, points: np.ndarray) -> np.ndarray:
+    index = np.searchsorted(ranges[:, 0], points, side="right") - 1
+    return (index >= 0) & (points < ranges[index, 1])
+
+
+def _utf8_rows(starts: np.ndarray, atoms: np.ndarray) -> np.ndarray:
+    """The UTF-8 automaton; equal continuations share a row."""
+    lengths = np.diff(np.append(starts, LAST_CODE_POINT + 1))
+    entries = np.repeat(np.where(atoms < 0, DEAD, -2 - atoms).astype(np.int32), lengths)
+    rows = _Rows()
+    last = rows.blocks(entries.reshape(-1, 64))  # row of each block of 64 code points
+    three = last.reshape(-1, 64)  # by the first twelve bits... of 4,096 code points each
+    root = rows.table[0]
+    root[:0x80] = entries[:0x80]
+    root[0xC2:0xE0] = last[2:32]
+    overlong = three[0].copy()
+    overlong[:32] = DEAD
+    for lead in range(16):
+        root[0xE0 + lead] = rows.blocks((overlong if lead == 0 else three[lead])[None])[0]
+    planes = rows.blocks(three[16:])  # 16 rows a lead byte of four-byte characters
+    for lead in range(5):
+        block = np.full(64, DEAD, dtype=np.int32)
+        low, high = max(lead * 64, 16), min(lead * 64 + 64, 272)
+        block[low - lead * 64 : high - lead * 64] = planes[low - 16 : high - 16]
+        root[0xF0 + lead] = rows.blocks(block[None])[0]
+    return np.array(rows.table, dtype=np.int32)
+
+
+class _Rows:
+    """Hash-consed rows of 64 entries for the continuation bytes 80 to BF; row 0 is the root."""
+
+    def __init__(self) -> None:
+        self.table = [np.full(256, DEAD, dtype=np.int32)]
+        self._known: dict[bytes, int] = {}
+
+    def blocks(self, blocks: np.ndarray) -> np.ndarray:
+        """The row number of each block, -1 for a block that is dead throughout."""
+        low, high = blocks.min(axis=1), blocks.max(axis=1)
+        numbers = np.empty(len(blocks), dtype=np.int32)
+        uniform = low == high
+        for value in np.unique(low[uniform]).tolist():
+            numbers[uniform & (low == value)] = self._row(np.full(64, value, dtype=np.int32))
+        for index in np.flatnonzero(~uniform):
+            numbers[index] = self._row(blocks[index])
+        return numbers
+
+    def _row(self, block: np.ndarray) -> int:
+        key = block.tobytes()
+        if key not in self._known:
+            if (block == DEAD).all():
+                self._known[key] = DEAD
+            else:
+                self._known[key] = len(self.table)
+                row = np.full(256, DEAD, dtype=np.int32)
+                row[0x80:0xC0] = block
+                self.table.append(row)
+        return self._known[key]

@@ -1,0 +1,102 @@
+"""A sequence of splitters as one machine of boundary hypotheses, tabulated.
+
+A hypothesis is a tuple with one `Piece` per splitter. A boundary that one splitter makes is the
+end of the text for the splitters after it. The tables say, for a hypothesis h, an atom c and
+whether there is a boundary before c, which hypotheses follow:
+
+    follow[b][h][c] = { h' : h --c--> h', with a boundary before c iff b }
+
+Hypothesis 0 is the beginning of a text: the next character begins a piece (b = 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.tokenizer.splitter import BEGINNING, Piece, Splitter
+
+Hypothesis = tuple[Piece, ...]
+MOST_HYPOTHESES = 4096
+
+
+@dataclass(frozen=True)
+class Boundaries:
+    """hypotheses: what each number stands for; ends: bool [n], can the text end there;
+    follow: bool [2, n, n_atoms, n], see the module's docstring."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    ends: np.ndarray
+    follow: np.ndarray
+
+    @property
+    def n(self) -> int:
+        return len(self.hypotheses)
+
+
+def tabulate(splitters: tuple[Splitter, ...], n_atoms: int) -> Boundaries:
+    """Explore all hypotheses from the beginning of a text.
+
+    Raises BudgetExceededError when there are more than `MOST_HYPOTHESES`.
+    """
+    beginning: Hypothesis = (BEGINNING,) * max(1, len(splitters))
+    numbers = {beginning: 0}
+    order = [beginning]
+    edges: list[tuple[int, int, int, int]] = []
+    for number, hypothesis in enumerate(order):
+        for atom in range(n_atoms):
+            for boundary, after in _steps(splitters, hypothesis, atom):
+                if after not in numbers:
+                    numbers[after] = len(order)
+                    order.append(after)
+                edges.append((int(boundary), number, atom, numbers[after]))
+        if len(order) > MOST_HYPOTHESES:
+            raise BudgetExceededError(
+                "boundary hypotheses", MOST_HYPOTHESES, "the split pattern is too intricate"
+            )
+    follow = np.zeros((2, len(order), n_atoms, len(order)), dtype=bool)
+    if edges:
+        follow[tuple(np.array(edges).T)] = True
+    return Boundaries(tuple(order), np.array([_ends(splitters, h) for h in order]), follow)
+
+
+# Without any splitter the text is one piece: these two stand for its beginning and its inside.
+_INSIDE: Hypothesis = (Piece(1, (), ()),)
+
+
+def _steps(
+    splitters: tuple[Splitter, ...], hypothesis: Hypothesis, atom: int
+) -> Iterator[tuple[bool, Hypothesis]]:
+    if not splitters:
+        yield hypothesis[0] == BEGINNING, _INSIDE
+        return
+    at_beginning = hypothesis[0] == BEGINNING
+    yield from _combine(splitters, hypothesis, atom, at_beginning)
+
+
+def _combine(
+    splitters: tuple[Splitter, ...], hypothesis: Hypothesis, atom: int, ended: bool
+) -> Iterator[tuple[bool, Hypothesis]]:
+    """All readings of `atom`; `ended` says that the text of these splitters ended before it."""
+    if not splitters:
+        yield ended, ()
+        return
+    first, piece = splitters[0], hypothesis[0]
+    if ended:
+        if piece != BEGINNING and not first.ends(piece):
+            return
+        heads = ((True, begun) for begun in first.begin(atom))
+    else:
+        heads = first.step(piece, atom)
+    for boundary, head in heads:
+        for any_boundary, tail in _combine(splitters[1:], hypothesis[1:], atom, boundary):
+            yield any_boundary, (head, *tail)
+
+
+def _ends(splitters: tuple[Splitter, ...], hypothesis: Hypothesis) -> bool:
+    if hypothesis[0] == BEGINNING:
+        return True
+    return all(s.ends(p) for s, p in zip(splitters, hypothesis, strict=False))

@@ -1,0 +1,139 @@
+"""A split pattern as a priority-ordered thread machine (Pike VM), one character at a time.
+
+Threads are kept *before* their epsilon closure; the closure is taken with the next character in
+hand, which settles one-character lookahead such as `(?!\\S)`. `END` stands for end of text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bpe_automata.errors import UnsupportedTokenizerError
+from bpe_automata.tokenizer.pattern import Alt, Char, Look, Node, Repeat, Seq
+
+END = -1
+Threads = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """`kind` is "char", "look", "not", "fork" or "match".
+
+    "char", "look" and "not" test class number `klass` and go on to `targets[0]`; "fork" goes to
+    its targets in order of preference.
+    """
+
+    kind: str
+    klass: int = -1
+    targets: tuple[int, ...] = ()
+
+
+class Program:
+    """Compiled pattern over a numbering of character classes.
+
+    `classes`: sources of the one-character patterns that it tests, in the order of `klass`.
+    `members` (set by `bind`): for each class the set of atoms (alphabet letters) in it.
+    """
+
+    def __init__(self, tree: Node, source: str) -> None:
+        self.source = source
+        self.classes: list[str] = []
+        self._code: list[Instruction] = [Instruction("match")]
+        self.entry = self._emit(tree, 0)
+        self.members: list[frozenset[int]] = []
+        self._closures: dict[tuple[Threads, int], tuple[Threads, bool]] = {}
+
+    def bind(self, members: list[frozenset[int]]) -> None:
+        """Fix the alphabet: `members[k]` is the set of atoms in class k."""
+        self.members = members
+        self._closures.clear()
+        if any(self.closure((self.entry,), atom)[1] for atom in self._atoms()):
+            raise UnsupportedTokenizerError(
+                "split pattern", self.source, "it can match the empty string"
+            )
+
+    def _atoms(self) -> list[int]:
+        return [END, *sorted(frozenset().union(*self.members))]
+
+    # ------------------------------------------------------------ compilation (backwards)
+
+    def _add(self, instruction: Instruction) -> int:
+        self._code.append(instruction)
+        return len(self._code) - 1
+
+    def _class(self, source: str) -> int:
+        if source not in self.classes:
+            self.classes.append(source)
+        return self.classes.index(source)
+
+    def _emit(self, node: Node, after: int) -> int:
+        """The entry of code that runs `node`, then goes on at `after`."""
+        if isinstance(node, Char):
+            return self._add(Instruction("char", self._class(node.source), (after,)))
+        if isinstance(node, Look):
+            kind = "not" if node.negative else "look"
+            return self._add(Instruction(kind, self._class(node.source), (after,)))
+        if isinstance(node, Seq):
+            for item in reversed(node.items):
+                after = self._emit(item, after)
+            return after
+        if isinstance(node, Alt):
+            entries = tuple(self._emit(option, after) for option in node.options)
+            return self._add(Instruction("fork", targets=entries))
+        return self._emit_repeat(node, after)
+
+    def _emit_repeat(self, node: Repeat, after: int) -> int:
+        if node.most is None:
+            entry = self._emit_star(node, after)
+        else:
+            entry = after
+            for _ in range(node.most - node.least):
+                entry = self._fork(self._emit(node.item, entry), after, node.greedy)
+        for _ in range(node.least):
+            entry = self._emit(node.item, entry)
+        return entry
+
+    def _emit_star(self, node: Repeat, after: int) -> int:
+        loop = self._add(Instruction("fork"))
+        body = self._emit(node.item, loop)
+        targets = (body, after) if node.greedy else (after, body)
+        self._code[loop] = Instruction("fork", targets=targets)
+        return loop
+
+    def _fork(self, body: int, after: int, greedy: bool) -> int:
+        return self._add(Instruction("fork", targets=(body, after) if greedy else (after, body)))
+
+    # ------------------------------------------------------------ running
+
+    def closure(self, threads: Threads, atom: int) -> tuple[Threads, bool]:
+        """The character tests reached before the first match, in order; and if there is a match."""
+        key = (threads, atom)
+        if key not in self._closures:
+            self._closures[key] = self._closure(threads, atom)
+        return self._closures[key]
+
+    def _closure(self, threads: Threads, atom: int) -> tuple[Threads, bool]:
+        tests: list[int] = []
+        seen: set[int] = set()
+        stack = list(reversed(threads))
+        while stack:
+            at = stack.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            instruction = self._code[at]
+            if instruction.kind == "match":
+                return tuple(tests), True
+            if instruction.kind == "char":
+                tests.append(at)
+            elif instruction.kind == "fork":
+                stack.extend(reversed(instruction.targets))
+            elif (atom in self.members[instruction.klass]) == (instruction.kind == "look"):
+                stack.append(instruction.targets[0])
+        return tuple(tests), False
+
+    def fire(self, tests: Threads, atom: int) -> Threads:
+        """The threads after reading `atom`, in order, without repeats."""
+        code = self._code
+        after = (code[at].targets[0] for at in tests if atom in self.members[code[at].klass])
+        return tuple(dict.fromkeys(after))

