@@ -124,6 +124,7 @@ class ByteDFA:
         for an infinite language.
         """
         yielded, level = 0, [] if self.is_empty else [(b"", self.start)]
+        successors: dict[int, list[tuple[bytes, int]]] = {}
         while level:
             # Each prefix of the level can be completed, and to different strings.
             if yielded + len(level) > limit:
@@ -132,11 +133,10 @@ class ByteDFA:
                 if self.accepting[state]:
                     yielded += 1
                     yield prefix
-            level = [
-                (prefix + bytes((byte,)), self.step(state, byte))
-                for prefix, state in level
-                for byte in self._live_bytes(state).tolist()
-            ]
+                if state not in successors:
+                    live = self._live_bytes(state).tolist()
+                    successors[state] = [(bytes((b,)), self.step(state, b)) for b in live]
+            level = [(word + b, to) for word, state in level for b, to in successors[state]]
 
     def _live_bytes(self, state: int) -> np.ndarray:
         """The bytes that keep an accepting state in reach, in order."""

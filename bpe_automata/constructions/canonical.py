@@ -101,6 +101,10 @@ class CanonicalAutomaton:
                     return -1
         return added
 
+    def is_added(self, token: int) -> bool:
+        """Is the id one of an added token?"""
+        return token in self._added_number
+
     def allowed(self, left: int, right: int) -> bool:
         """May the two tokens stand side by side inside one pretoken? After an unreachable token
         or none, no token can follow without a boundary."""

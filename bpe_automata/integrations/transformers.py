@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.constructions.engine import Engine
 from bpe_automata.decoding.constraint import Constraint, constrain
 from bpe_automata.errors import (
     BufferShapeError,
@@ -72,14 +73,14 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
             constraints = [constraints] * len(prompts)
         if len(constraints) != len(prompts):
             raise BufferShapeError(f"{len(constraints)} constraints for {len(prompts)} prompts")
-        self._constraints = list(constraints)
+        self._engines = [constraint.engine for constraint in constraints]
         self._width = int(input_ids.shape[1])
         self._starts: list[State] = [
-            constraint.engine.initial(prompt if prefix else [])
-            for constraint, prompt in zip(constraints, prompts, strict=True)
+            engine.initial(prompt if prefix else ())
+            for engine, prompt in zip(self._engines, prompts, strict=True)
         ]
         self._memo: dict[tuple[int, bytes], State] = {}
-        ends = [*constraints[0].eos_ids, *([] if pad_id is None else [pad_id])]
+        ends = [*self._engines[0].eos_ids, *([] if pad_id is None else [pad_id])]
         if not ends:
             raise DecodingError("no end-of-sequence id: pass eos_ids to constrain(...)")
         self._ended_row = packed(ends, self.n_ids)
@@ -87,7 +88,7 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
     @property
     def n_ids(self) -> int:
         """Ids of the tokenizer; logits may be wider (padding), never narrower."""
-        return self._constraints[0].n_ids
+        return self._engines[0].n_ids
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """`scores`: float[rows, V]; a new tensor with -inf where an id is not allowed."""
@@ -100,29 +101,23 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
 
     def result(self, tokenizer: Tokenizer, row: int, ids: Sequence[int]) -> Generation:
         """How the completion `ids` of prompt number `row` ended; `ids` may end with padding."""
-        constraint = self._constraints[row]
+        engine = self._engines[row]
         state, kept, ended = self._starts[row], [], False
         for token_id in ids:
-            if ended := token_id in constraint.eos_ids:
+            if ended := token_id in engine.eos_ids:
                 break
-            state = constraint.engine.step(state, token_id)
+            state = engine.step(state, token_id)
             kept.append(token_id)
-        complete = constraint.engine.accepting(state)
-        ended = ended or not self._goes_on(constraint, state)
+        complete = engine.accepting(state)
+        ended = ended or not goes_on(engine, state)
         reason: Literal["complete", "truncated"] = "complete" if ended else "truncated"
         return Generation(tokenizer.decode(kept), tuple(kept), complete, reason)
 
-    @staticmethod
-    def _goes_on(constraint: Constraint, state: State) -> bool:
-        """Can any id follow, besides the end of sequence?"""
-        ends = packed(constraint.eos_ids, constraint.n_ids)
-        return bool(np.any(constraint.engine.mask(state) & ~ends))
-
     def _masks(self, generated: np.ndarray) -> np.ndarray:
         """int32[rows, words]: the packed mask of each row of `generated`, int64[rows, length]."""
-        per_prompt, rest = divmod(len(generated), len(self._constraints))
+        per_prompt, rest = divmod(len(generated), len(self._engines))
         if rest:
-            prompts = len(self._constraints)
+            prompts = len(self._engines)
             raise BufferShapeError(f"{len(generated)} rows are no multiple of {prompts} prompts")
         masks, memo = [], {}
         for row, ids in enumerate(generated):
@@ -130,7 +125,7 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
             state = self._state(prompt, ids)
             memo[prompt, ids.tobytes()] = state
             ended = state is ENDED
-            masks.append(self._ended_row if ended else self._constraints[prompt].engine.mask(state))
+            masks.append(self._ended_row if ended else self._engines[prompt].mask(state))
         self._memo = memo
         return np.stack(masks)
 
@@ -145,12 +140,12 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         return state
 
     def _step(self, prompt: int, state: State, token_id: int) -> State:
-        constraint = self._constraints[prompt]
-        if state is ENDED or token_id in constraint.eos_ids:
+        engine = self._engines[prompt]
+        if state is ENDED or token_id in engine.eos_ids:
             return ENDED
-        if not is_allowed(constraint.engine.mask(state), token_id):
+        if not is_allowed(engine.mask(state), token_id):
             return ENDED
-        return constraint.engine.step(state, token_id)
+        return engine.step(state, token_id)
 
 
 @dataclass(frozen=True)
@@ -270,6 +265,12 @@ def _seeded(seed: int | None, device: torch.device) -> Iterator[None]:
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
+
+
+def goes_on(engine: Engine[Any], state: State) -> bool:
+    """Can any id follow, besides the end of sequence?"""
+    ends = packed(engine.eos_ids, engine.n_ids)
+    return bool(np.any(engine.mask(state) & ~ends))
 
 
 def is_allowed(row: np.ndarray, token_id: int) -> bool:

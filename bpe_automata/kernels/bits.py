@@ -13,6 +13,12 @@ def set_bits(bits: np.ndarray, ids: np.ndarray) -> None:
         bits[i >> 5] |= np.int32(1) << np.int32(i & 31)
 
 
+@kernel
+def clear_bits(bits: np.ndarray, ids: np.ndarray) -> None:
+    for i in ids:
+        bits[i >> 5] &= ~(np.int32(1) << np.int32(i & 31))
+
+
 def members(bits: np.ndarray) -> np.ndarray:
     """The ids in a packed set, ascending, int64."""
     return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))

@@ -1,0 +1,21 @@
+"""Floor 2: token automata. `lift` admits every tokenization of a matching text, `cartesian_merge`
+the tokenizer's own; `canonical` is the automaton of all canonical sequences, `geometry` its part
+that is BPE alone."""
+
+from bpe_automata.constructions.canonical import CanonicalAutomaton, canonical_automaton
+from bpe_automata.constructions.cartesian_merge import CartesianMerge
+from bpe_automata.constructions.engine import Engine
+from bpe_automata.constructions.explicit import Explicit, explore
+from bpe_automata.constructions.geometry import Geometry
+from bpe_automata.constructions.lift import Lift
+
+__all__ = [
+    "CanonicalAutomaton",
+    "CartesianMerge",
+    "Engine",
+    "Explicit",
+    "Geometry",
+    "Lift",
+    "canonical_automaton",
+    "explore",
+]

@@ -1,0 +1,159 @@
+"""CartesianMerge: the canonical tokenizations of a regular language, never built as a whole.
+
+    { ids in D : bytes(ids) in L(dfa) },      D = { ids : encode(decode(ids)) = ids }
+
+A state is (place, hypotheses, last): a DFA state with that of the added-token automaton, a set of
+boundary hypotheses, and the last id. Its row does not depend on the last id:
+
+    mask(state) = free(place, hypotheses) | (bound(place, hypotheses) & ~forbidden(last))
+
+free: ids with a boundary at the joint, bound: ids without one. Both hold only ids that lead to a
+relevant state, one from which acceptance can be reached (see `relevance`). After a prompt the state
+is the one that the prompt's own ids lead to.
+
+Source: Tran-Thien 2024 for the product; pretokenizers, added tokens and lazy relevance are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.constructions.canonical import (
+    NO_TOKEN,
+    START,
+    CanonicalAutomaton,
+    CanonicalState,
+    canonical_automaton,
+)
+from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
+from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.constructions.product_tables import ProductTables
+from bpe_automata.constructions.relevance import Relevance
+from bpe_automata.errors import EmptyLanguageError, PromptError, TokenOutOfRangeError
+from bpe_automata.kernels.bits import has, set_bits
+from bpe_automata.kernels.trie import walk
+from bpe_automata.tokenizer import Tokenizer
+
+
+class ProductState(NamedTuple):
+    """place: number of (DFA state, added-token state); hypotheses: number of a hypothesis set;
+    last: the last id, or NO_TOKEN."""
+
+    place: int
+    hypotheses: int
+    last: int
+
+
+class CartesianMerge:
+    """Lazy product of a byte DFA with a tokenizer's canonical automaton; an `Engine`."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        dfa: ByteDFA,
+        eos_ids: tuple[int, ...] = (),
+        added_tokens: bool = True,
+    ) -> None:
+        """added_tokens: may added tokens be read as the text that they spell? If not, texts that
+        spell one have no tokenization here. Raises what `canonical_automaton` raises."""
+        self.tokenizer, self.dfa, self.eos_ids = tokenizer, dfa, eos_ids
+        self.canonical: CanonicalAutomaton = canonical_automaton(tokenizer)
+        banned = set(eos_ids) if added_tokens else {*self.canonical.pipeline.added.ids.tolist()}
+        self._tables = ProductTables(self.canonical, dfa, banned)
+        self._relevance = Relevance(self._tables, self.canonical.geometry)
+        self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
+        self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
+
+    @property
+    def n_ids(self) -> int:
+        return self.tokenizer.n_ids
+
+    def initial(self, prefix: Sequence[int] = ()) -> ProductState:
+        if self.dfa.is_empty:
+            raise EmptyLanguageError("nothing matches the constraint")
+        after = self._after_prompt(prefix)
+        place = self._tables.place(self.dfa.start, after.added)
+        state = ProductState(place, after.hypotheses, after.last)
+        if not self.accepting(state) and not self.mask(state).any():
+            self._explain_impossible(prefix)
+        return state
+
+    def accepting(self, state: ProductState) -> bool:
+        dfa_state = self._tables.memo.state[state.place]
+        return bool(self.dfa.accepting[dfa_state]) and self.canonical.sets.ends(state.hypotheses)
+
+    def mask(self, state: ProductState) -> np.ndarray:
+        bits = self._masks.get(state)
+        if bits is None:
+            bits = self._mask(state)
+            bits.flags.writeable = False
+            self._masks.put(state, bits)
+        return bits
+
+    def _mask(self, state: ProductState) -> np.ndarray:
+        row = self._relevance.row(state.place, state.hypotheses)
+        bits = row.free
+        if self._binds(state.last):
+            bound = row.bound.copy()
+            self.canonical.geometry.clear_followers(state.last, bound)
+            bits = bits | bound
+        if self.accepting(state):
+            bits = bits.copy()
+            set_bits(bits, self._eos)
+        return bits.copy() if bits is row.free else bits
+
+    def _binds(self, last: int) -> bool:
+        return last != NO_TOKEN and bool(self.canonical.derivation.reachable[last])
+
+    def step(self, state: ProductState, token: int) -> ProductState:
+        """Readings that cannot be completed are dropped, so equal futures meet in equal states."""
+        canonical, tables = self.canonical, self._tables
+        row = self._relevance.row(state.place, state.hypotheses)
+        place = CanonicalState(
+            int(tables.memo.added[state.place]), state.hypotheses, state.last
+        )
+        data = np.frombuffer(self.tokenizer.spellings[token], dtype=np.uint8)
+        q = int(tables.memo.state[state.place])
+        q = int(walk(self.dfa.trans, self.dfa.byte_class, q, data))
+        if canonical.is_added(token):
+            after = canonical.step(place, token) or START
+            return ProductState(tables.place(q, after.added), BEGINNING, NO_TOKEN)
+        free, bound = canonical.sets.rows(state.hypotheses)
+        kind = canonical.actions.of_token[token]
+        number = int(free[kind]) if has(row.free, token) else NONE
+        if has(row.bound, token) and canonical.allowed(state.last, token):
+            number = canonical.sets.union(number, int(bound[kind]))
+        added = canonical.step_added_text(place, token)
+        return ProductState(tables.place(q, added), number, token)
+
+    def _after_prompt(self, prefix: Sequence[int]) -> CanonicalState:
+        state = START
+        for position, token in enumerate(prefix):
+            if not 0 <= token < self.n_ids:
+                raise TokenOutOfRangeError(f"prompt id {token} is not in 0 .. {self.n_ids - 1}")
+            after = self.canonical.step(state, token)
+            if after is None:
+                raise PromptError(
+                    f"the prompt is not canonical at its token {position} "
+                    f"({self.tokenizer.token_bytes(token)!r}): give the ids that encode makes of "
+                    "its text, or start afresh with no prefix"
+                )
+            state = after
+        return state
+
+    def _explain_impossible(self, prefix: Sequence[int]) -> None:
+        if not prefix:
+            raise EmptyLanguageError(
+                "no canonical token sequence spells a text that matches the constraint: it needs "
+                "bytes, added tokens or end-of-sequence ids that cannot be generated as text"
+            )
+        last = self.tokenizer.token_bytes(prefix[-1])
+        raise PromptError(
+            f"after this prompt no answer is canonical: the prompt's last token {last!r} would "
+            "merge with the answer, or the text between them is split elsewhere. End the prompt "
+            "before that text and let the constraint begin with it (a space belongs to the answer)"
+        )

@@ -1,0 +1,25 @@
+"""A memo of bounded size: the oldest entries go first."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+BYTES = 64_000_000
+
+
+class BoundedMemo(Generic[K, V]):
+    """At most `BYTES` of entries that take about `entry_bytes` each."""
+
+    def __init__(self, entry_bytes: int) -> None:
+        self._most = max(64, BYTES // max(1, entry_bytes))
+        self._entries: dict[K, V] = {}
+        self.get = self._entries.get
+
+    def put(self, key: K, value: V) -> None:
+        if len(self._entries) >= self._most:
+            del self._entries[next(iter(self._entries))]
+        self._entries[key] = value

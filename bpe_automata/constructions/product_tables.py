@@ -1,0 +1,151 @@
+"""The arrays that the product kernels run on, and their growth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.constructions.canonical import CanonicalAutomaton
+from bpe_automata.constructions.set_arrays import SetArrays
+from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.product import (
+    ALIVE,
+    DEAD,
+    Added,
+    Dfa,
+    Memo,
+    Reading,
+    Sets,
+    intern_place,
+    node_status,
+    product_row,
+)
+
+_SPARE_PLACES = 1024
+
+
+class ProductTables:
+    """Kernel arguments for one DFA over one canonical automaton.
+
+    `memo` grows by doubling when a kernel says that it is full; what was learnt is kept.
+    """
+
+    def __init__(self, canonical: CanonicalAutomaton, dfa: ByteDFA, banned: set[int]) -> None:
+        """banned: ids of added tokens that may not be read as text."""
+        self.canonical = canonical
+        self.dfa = Dfa(dfa.trans, dfa.byte_class, dfa.accepting)
+        self.reading = canonical.tokenizer.derived("reading", lambda _: _reading(canonical))
+        self._set_arrays = canonical.tokenizer.derived("set arrays", lambda _: SetArrays(canonical))
+        automaton = canonical.pipeline.added
+        ids = automaton.ids.copy()
+        ids[np.isin(ids, list(banned))] = -1
+        self.added = Added(automaton.next, automaton.after, automaton.start, automaton.data, ids)
+        self.memo = _memo(dfa.n_states, self.n_hypotheses)
+
+    @property
+    def n_hypotheses(self) -> int:
+        return self.canonical.pipeline.boundaries.n
+
+    def place(self, state: int, added: int) -> int:
+        """The number of a place."""
+        while True:
+            try:
+                return int(intern_place(state, added, len(self.added.next), self.memo))
+            except OverflowError:
+                self._grow()
+
+    def row(self, place: int, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(free, bound, open) of `kernels.product.product_row`."""
+        canonical = self.canonical
+        free, bound = canonical.sets.rows(number)
+        sets = self._sets()
+        while True:
+            try:
+                return product_row(
+                    place,
+                    number,
+                    canonical.trie,
+                    canonical.actions.of_token,
+                    canonical.actions.added,
+                    free,
+                    bound,
+                    self.dfa,
+                    self.reading,
+                    self.added,
+                    sets,
+                    self.memo,
+                )
+            except OverflowError:
+                self._grow()
+
+    def status(self, place: int, number: int) -> int:
+        """ALIVE, PARTLY or DEAD, see `kernels.product`."""
+        sets = self._sets()
+        while True:
+            try:
+                return int(
+                    node_status(
+                        place, number, self.dfa, self.reading, self.added, sets, self.memo
+                    )
+                )
+            except OverflowError:
+                self._grow()
+
+    def _sets(self) -> Sets:
+        sets = self._set_arrays.current()
+        n_sets = len(sets.row)
+        if n_sets > self.memo.status.shape[1]:
+            # Statuses follow quickly from `text`, so they are not worth copying.
+            status = np.zeros((len(self.memo.state), 2 * n_sets), dtype=np.uint8)
+            self.memo = self.memo._replace(status=status)
+        return sets
+
+    def _grow(self) -> None:
+        """Double the room for places."""
+        old, size = self.memo, len(self.memo.state)
+        new = _memo(size, self.n_hypotheses, 2 * size, old.status.shape[1])
+        new.text[:size] = np.where((old.text == ALIVE) | (old.text == DEAD), old.text, 0)
+        new.status[:size] = old.status
+        new.state[:size], new.added[:size] = old.state, old.added
+        new.count[0] = np.count_nonzero(old.added) + self.dfa.trans.shape[0]
+        self.memo = new
+        for place in range(self.dfa.trans.shape[0], int(new.count[0])):
+            self._reinsert(place)
+
+    def _reinsert(self, place: int) -> None:
+        key = int(self.memo.state[place]) * len(self.added.next) + int(self.memo.added[place])
+        at = slot_of(self.memo.keys, key)
+        self.memo.keys[at], self.memo.values[at] = key, place
+
+
+def _memo(n_states: int, n: int, places: int | None = None, n_sets: int = 512) -> Memo:
+    places = places or n_states + _SPARE_PLACES
+    size = 1 << (2 * places).bit_length()
+    state = np.zeros(places, dtype=np.int32)
+    state[:n_states] = np.arange(n_states)
+    return Memo(
+        status=np.zeros((places, n_sets), dtype=np.uint8),
+        text=np.zeros((places, n), dtype=np.uint8),
+        keys=np.full(size, -1, dtype=np.int64),
+        values=np.full(size, -1, dtype=np.int32),
+        state=state,
+        added=np.zeros(places, dtype=np.int32),
+        count=np.array([n_states], dtype=np.int64),
+    )
+
+
+def _reading(canonical: CanonicalAutomaton) -> Reading:
+    boundaries = canonical.pipeline.boundaries
+    n, n_coarse = boundaries.n, boundaries.follow.shape[2]
+    rows = boundaries.follow.reshape(2 * n * n_coarse, n)
+    start = np.zeros(len(rows) + 1, dtype=np.int32)
+    np.cumsum(rows.sum(axis=1), out=start[1:])
+    return Reading(
+        utf8=canonical.pipeline.alphabet.utf8,
+        coarse=canonical.pipeline.coarse,
+        ends=boundaries.ends,
+        step_start=start,
+        step_to=np.nonzero(rows)[1].astype(np.int32),
+    )
+
+

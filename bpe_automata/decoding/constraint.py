@@ -1,0 +1,84 @@
+"""A constraint: a regular language over a tokenizer, ready to be matched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bpe_automata.automata.compile import Budget, compile_regex
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.constructions import CartesianMerge, Engine, Lift
+from bpe_automata.decoding.matcher import Matcher
+from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
+from bpe_automata.tokenizer import Tokenizer
+
+Method = Literal["canonical", "lift"]
+_ENGINES = {"canonical": CartesianMerge, "lift": Lift}
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Immutable; memoises what matchers visit, so it is worth keeping and sharing.
+
+    tokenizer, dfa: what it is made of; method: "canonical" or "lift"; engine: the lazy automaton.
+    """
+
+    tokenizer: Tokenizer
+    dfa: ByteDFA
+    method: Method
+    engine: Engine[Any]
+
+    @property
+    def n_ids(self) -> int:
+        """One more than the largest id of the tokenizer."""
+        return self.tokenizer.n_ids
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        """The end-of-sequence ids."""
+        return self.engine.eos_ids
+
+    def matcher(self, prefix: Sequence[int] = ()) -> Matcher:
+        """A matcher at the beginning of the constrained text, after the prompt ids `prefix`.
+
+        Raises PromptError if the prompt is not canonical or makes the constraint impossible.
+        """
+        return Matcher(self.engine, prefix)
+
+
+def constrain(
+    tokenizer: Tokenizer,
+    language: str | ByteDFA,
+    method: Method = "canonical",
+    eos_ids: Iterable[int] | None = None,
+    *,
+    added_tokens: bool = True,
+    budget: Budget | None = None,
+) -> Constraint:
+    """Constrain a model to a language.
+
+    language: a regex (Python syntax, `re.fullmatch` semantics) or a byte DFA. method: "canonical"
+    (the tokenizer's own tokenization of each text) or "lift" (all tokenizations). eos_ids: ids that
+    end the text, allowed exactly where it is complete; by default those that the tokenizer's source
+    names. added_tokens: may added tokens other than end-of-sequence be read as the text they spell?
+
+    Raises RegexError, BudgetExceededError, EmptyLanguageError, TokenOutOfRangeError and, for
+    method "canonical", UnsupportedTokenizerError and ImproperMergeTableError.
+    """
+    if method not in _ENGINES:
+        raise ValueError(f"method {method!r} is neither 'canonical' nor 'lift'")
+    eos = tokenizer.eos_ids if eos_ids is None else tuple(dict.fromkeys(eos_ids))
+    for token in eos:
+        if not 0 <= token < tokenizer.n_ids:
+            raise TokenOutOfRangeError(
+                f"end-of-sequence id {token} is not in 0 .. {tokenizer.n_ids - 1}"
+            )
+    if isinstance(language, str):
+        dfa = compile_regex(language, budget or Budget())
+    else:
+        dfa = language
+    if dfa.is_empty:
+        raise EmptyLanguageError(f"no text matches {language!r}")
+    engine: Engine[Any] = _ENGINES[method](tokenizer, dfa, eos, added_tokens)
+    return Constraint(tokenizer, dfa, method, engine)

@@ -1,0 +1,97 @@
+"""The matcher: the one mutable object. It follows one sequence along an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bpe_automata.constructions import Engine
+from bpe_automata.decoding.buffers import write_mask
+from bpe_automata.errors import DecodingError, TokenNotAllowedError, TokenOutOfRangeError
+from bpe_automata.kernels.bits import has, members
+
+
+class Matcher:
+    """Where one sequence is. Make one with `Constraint.matcher`.
+
+    A failed call changes nothing. Not thread-safe; use `copy` for branches.
+    """
+
+    def __init__(self, engine: Engine[Any], prefix: Sequence[int] = ()) -> None:
+        self._engine = engine
+        self._states = [engine.initial(prefix)]
+        self._ids: list[int] = []
+        self._finished = False
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """What has been read, end-of-sequence included, the prompt not."""
+        return tuple(self._ids)
+
+    @property
+    def is_accepting(self) -> bool:
+        """Is the text complete (and, for method "canonical", canonical) as it stands?"""
+        return self._engine.accepting(self._states[-1])
+
+    @property
+    def is_finished(self) -> bool:
+        """Was end-of-sequence read, or is nothing left to read?"""
+        return self._finished or not self._engine.mask(self._states[-1]).any()
+
+    def mask(self, out: np.ndarray | None = None, row: int = 0) -> np.ndarray:
+        """Which ids are allowed next; none once end-of-sequence was read.
+
+        out: where to write, owned by the caller: packed int32 (batch, ceil(V / 32)) as inference
+        engines use it (bit i % 32 of word i // 32 for id i); bool (V,) or (batch, V); or floating,
+        the same shapes, 0 where allowed and -inf elsewhere. V may exceed the tokenizer's ids; what
+        is beyond is not allowed. `row` is written, all other rows are left alone. Without `out`, a
+        new bool array (n_ids,). Returns the array. Raises BufferShapeError.
+        """
+        bits = self._engine.mask(self._states[-1])
+        if self._finished:
+            bits = np.zeros_like(bits)
+        if out is None:
+            out = np.empty(self._engine.n_ids, dtype=bool)
+        write_mask(bits, self._engine.n_ids, out, row)
+        return out
+
+    def allowed_ids(self) -> np.ndarray:
+        """The ids of the mask, ascending, int64."""
+        if self._finished:
+            return np.empty(0, dtype=np.int64)
+        return members(self._engine.mask(self._states[-1]))
+
+    def advance(self, token: int) -> None:
+        """Read one id. Raises TokenOutOfRangeError, TokenNotAllowedError; then nothing changed."""
+        token = int(token)
+        state = self._states[-1]
+        if not 0 <= token < self._engine.n_ids:
+            raise TokenOutOfRangeError(f"id {token} is not in 0 .. {self._engine.n_ids - 1}")
+        if self._finished:
+            raise TokenNotAllowedError(token, len(self._ids), "the sequence has ended")
+        if not has(self._engine.mask(state), token):
+            reason = "it is not in the mask"
+            if token in self._engine.eos_ids:
+                reason = "the text is not complete here"
+            raise TokenNotAllowedError(token, len(self._ids), reason)
+        ends = token in self._engine.eos_ids
+        self._states.append(state if ends else self._engine.step(state, token))
+        self._ids.append(token)
+        self._finished = ends
+
+    def rollback(self, n: int = 1) -> None:
+        """Take back the last n ids. Raises DecodingError if there are fewer."""
+        if not 0 <= n <= len(self._ids):
+            raise DecodingError(f"cannot take back {n} of {len(self._ids)} ids")
+        if n:
+            del self._states[-n:], self._ids[-n:]
+            self._finished = False
+
+    def copy(self) -> Matcher:
+        """An independent matcher at the same place."""
+        twin = object.__new__(Matcher)
+        twin._engine, twin._finished = self._engine, self._finished
+        twin._states, twin._ids = list(self._states), list(self._ids)
+        return twin
