@@ -24,6 +24,8 @@ from bpe_automata.kernels.determinize import DONE, OUT_OF_MEMORY, OUT_OF_STATES,
 from bpe_automata.kernels.minimise import minimise
 from bpe_automata.kernels.utf8 import byte_table
 
+__all__ = ["Budget", "atoms", "compile_regex", "finish"]
+
 _STEPS = 4_000_000  # of the subset construction, between two looks at the clock: about 20 ms
 _FIRST_STATES, _FIRST_POOL = 64, 256
 _EDGE_BYTES = 48  # what minimisation keeps for one edge
@@ -86,7 +88,7 @@ def atoms(classes: list[Inversion]) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     ptr = np.zeros(len(lists) + 1, np.int32)
     np.cumsum([len(members) for members in lists], out=ptr[1:])
     toggles = np.fromiter(chain.from_iterable(lists), np.int32, int(ptr[-1]))
-    return partition(toggles, ptr)
+    return partition(toggles, np.argsort(toggles), ptr)
 
 
 def _determinize(
@@ -97,8 +99,8 @@ def _determinize(
     limits = np.array((budget.max_states, budget.max_bytes, _STEPS))
     counters = np.zeros(2, np.int64)
     tables: tuple[np.ndarray, ...] = (
-        np.empty((_FIRST_STATES, member.shape[0]), np.int32),
-        np.empty(_FIRST_POOL, np.int32),
+        np.zeros((_FIRST_STATES, member.shape[0]), np.int32),
+        np.zeros(_FIRST_POOL, np.int32),
         np.zeros(_FIRST_STATES, np.int32),
         np.zeros(_FIRST_STATES, np.bool_),
         np.zeros(_FIRST_STATES, np.uint64),

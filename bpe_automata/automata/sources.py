@@ -49,9 +49,9 @@ def from_interegular(fsm: Any, budget: Budget = Budget()) -> ByteDFA:  # noqa: B
     number = {state: i for i, state in enumerate(fsm.states, start=1)}
     trans = np.zeros((len(number) + 1, member.shape[0]), np.int32)
     for state, targets in fsm.map.items():
-        for key, column in ((key, member[:, c] != 0) for c, key in enumerate(keys)):
+        for c, key in enumerate(keys):
             if key in targets:
-                trans[number[state], column] = number.get(targets[key], 0)
+                trans[number[state], member[:, c] != 0] = number.get(targets[key], 0)
     accepting = np.zeros(len(number) + 1, np.bool_)
     accepting[[number[state] for state in fsm.finals]] = True
     return finish(trans, accepting, number[fsm.initial], starts, atom_of, budget)

@@ -17,7 +17,8 @@ from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE, Hypothes
 from bpe_automata.constructions.token_actions import classify
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.constructions.whole_pieces import WholePieces
-from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.errors import UnsupportedTokenizerError
+from bpe_automata.tokenizer import Description, Tokenizer
 from bpe_automata.tokenizer.derivation import derive
 from bpe_automata.tokenizer.pipeline import compile_pipeline
 
@@ -54,6 +55,7 @@ class CanonicalAutomaton:
         self.whole = WholePieces(description, self.derivation)
         usable = self.derivation.reachable.copy()
         usable[self.whole.tokens] = True
+        _refuse_two_spellings(description, usable)
         usable[[token.id for token in description.added]] = False
         self.usable = usable
         self.trie = vocabulary_trie(tokenizer.spellings, np.flatnonzero(usable))
@@ -118,6 +120,19 @@ class CanonicalAutomaton:
     def ends(self, state: CanonicalState) -> bool:
         """Is what has been read canonical as it stands?"""
         return self.sets.ends(state.hypotheses)
+
+
+def _refuse_two_spellings(description: Description, usable: np.ndarray) -> None:
+    """An added token such as `é` shares its id with a byte that is written so."""
+    for token in description.added:
+        ordinary = description.tokens[token.id]
+        if usable[token.id] and ordinary != token.content.encode("utf-8"):
+            raise UnsupportedTokenizerError(
+                "added token",
+                token.content,
+                f"its id {token.id} also stands for the bytes {ordinary!r}, so ids do not tell "
+                "which text they are",
+            )
 
 
 def canonical_automaton(tokenizer: Tokenizer) -> CanonicalAutomaton:

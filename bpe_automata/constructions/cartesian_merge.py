@@ -33,7 +33,12 @@ from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.relevance import Relevance
-from bpe_automata.errors import EmptyLanguageError, PromptError, TokenOutOfRangeError
+from bpe_automata.errors import (
+    EmptyLanguageError,
+    PromptError,
+    TokenOutOfRangeError,
+    UnsupportedTokenizerError,
+)
 from bpe_automata.kernels.bits import has, set_bits
 from bpe_automata.kernels.trie import walk
 from bpe_automata.tokenizer import Tokenizer
@@ -62,6 +67,7 @@ class CartesianMerge:
         spell one have no tokenization here. Raises what `canonical_automaton` raises."""
         self.tokenizer, self.dfa, self.eos_ids = tokenizer, dfa, eos_ids
         self.canonical: CanonicalAutomaton = canonical_automaton(tokenizer)
+        _refuse_text(self.canonical, eos_ids)
         banned = set(eos_ids) if added_tokens else {*self.canonical.pipeline.added.ids.tolist()}
         self._tables = ProductTables(self.canonical, dfa, banned)
         self._relevance = Relevance(self._tables, self.canonical.geometry)
@@ -157,3 +163,16 @@ class CartesianMerge:
             "merge with the answer, or the text between them is split elsewhere. End the prompt "
             "before that text and let the constraint begin with it (a space belongs to the answer)"
         )
+
+
+def _refuse_text(canonical: CanonicalAutomaton, eos_ids: tuple[int, ...]) -> None:
+    """Texts that need an end-of-sequence id have no tokenization; only added tokens are so rare
+    that this is followed exactly."""
+    for token in eos_ids:
+        if 0 <= token < canonical.tokenizer.n_ids and canonical.usable[token]:
+            spelled = canonical.tokenizer.token_bytes(token)
+            raise UnsupportedTokenizerError(
+                "end-of-sequence id",
+                token,
+                f"it is the ordinary token {spelled!r}; give the id of an added token",
+            )

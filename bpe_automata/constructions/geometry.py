@@ -20,6 +20,7 @@ from bpe_automata.kernels.geometry import (
     merge_intervals,
     preorder,
 )
+from bpe_automata.kernels.suspects import keep_forbidders
 from bpe_automata.tokenizer.derivation import Derivation
 
 
@@ -72,6 +73,14 @@ class Geometry:
         d, r, c = self.derivation, self.rows, self.columns
         clear_intervals(
             token, d.left, d.birth, 1, c.by_part, c.merges, r.low, r.high, r.order, bits
+        )
+
+    def keep_forbidders(self, tokens: np.ndarray, suspects: np.ndarray) -> None:
+        """Intersect `suspects` (int32 [n_words], packed) with the ids that none of `tokens` (int64)
+        may follow."""
+        d, r, c = self.derivation, self.rows, self.columns
+        keep_forbidders(
+            tokens, suspects, d.left, d.birth, c.by_part, c.merges, r.low, r.high, r.order
         )
 
     def breaking_merge(self, left: int, right: int) -> int:

@@ -8,7 +8,7 @@ that they spell, end-of-sequence ids never are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -69,6 +69,12 @@ class Lift:
             self._masks.put(state, bits)
         return bits
 
+    def _readable(self) -> Iterator[bytes]:
+        """What each id spells that may be read."""
+        added = {token.id for token in self.tokenizer.description.added}
+        unread = {*added.difference(self._added), *self.eos_ids}
+        return (s for i, s in enumerate(self.tokenizer.spellings) if i not in unread)
+
     def _walk(self, state: int, data: bytes) -> int:
         spelled = np.frombuffer(data, dtype=np.uint8)
         return int(walk(self.dfa.trans, self.dfa.byte_class, state, spelled))
@@ -84,7 +90,7 @@ class Lift:
         """bool [n_states]: some ids lead to acceptance. Single bytes settle nearly all states; a
         state that they leave open is settled by all tokens."""
         single = np.zeros(256, dtype=bool)
-        single[[symbol[0] for symbol in self.tokenizer.spellings if len(symbol) == 1]] = True
+        single[[symbol[0] for symbol in self._readable() if len(symbol) == 1]] = True
         alive = _reach_back(self.dfa, single)
         grown = True
         while grown:

@@ -7,17 +7,19 @@ import numpy as np
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.set_arrays import SetArrays
+from bpe_automata.constructions.token_actions import INSIDE
 from bpe_automata.kernels.hashing import slot_of
 from bpe_automata.kernels.product import (
     ALIVE,
     DEAD,
     Added,
     Dfa,
+    Fragments,
     Memo,
+    Pairs,
     Reading,
     Sets,
     intern_place,
-    node_status,
     product_row,
 )
 
@@ -35,6 +37,9 @@ class ProductTables:
         self.canonical = canonical
         self.dfa = Dfa(dfa.trans, dfa.byte_class, dfa.accepting)
         self.reading = canonical.tokenizer.derived("reading", lambda _: _reading(canonical))
+        self.fragments = canonical.tokenizer.derived("fragments", lambda _: _fragments(canonical))
+        d = canonical.derivation
+        self.pairs = Pairs(d.left, d.right, d.birth, d.slots, d.values)
         self._set_arrays = canonical.tokenizer.derived("set arrays", lambda _: SetArrays(canonical))
         automaton = canonical.pipeline.added
         ids = automaton.ids.copy()
@@ -54,9 +59,12 @@ class ProductTables:
             except OverflowError:
                 self._grow()
 
-    def row(self, place: int, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def row(
+        self, place: int, number: int, deepest: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(free, bound, open) of `kernels.product.product_row`."""
         canonical = self.canonical
+        deepest = canonical.trie.deepest if deepest is None else deepest
         free, bound = canonical.sets.rows(number)
         sets = self._sets()
         while True:
@@ -64,6 +72,7 @@ class ProductTables:
                 return product_row(
                     place,
                     number,
+                    deepest,
                     canonical.trie,
                     canonical.actions.of_token,
                     canonical.actions.added,
@@ -74,19 +83,8 @@ class ProductTables:
                     self.added,
                     sets,
                     self.memo,
-                )
-            except OverflowError:
-                self._grow()
-
-    def status(self, place: int, number: int) -> int:
-        """ALIVE, PARTLY or DEAD, see `kernels.product`."""
-        sets = self._sets()
-        while True:
-            try:
-                return int(
-                    node_status(
-                        place, number, self.dfa, self.reading, self.added, sets, self.memo
-                    )
+                    self.fragments,
+                    self.pairs,
                 )
             except OverflowError:
                 self._grow()
@@ -126,6 +124,8 @@ def _memo(n_states: int, n: int, places: int | None = None, n_sets: int = 512) -
     return Memo(
         status=np.zeros((places, n_sets), dtype=np.uint8),
         text=np.zeros((places, n), dtype=np.uint8),
+        order=np.zeros((places, n), dtype=np.int32),
+        free=np.zeros((places, n), dtype=np.uint8),
         keys=np.full(size, -1, dtype=np.int64),
         values=np.full(size, -1, dtype=np.int32),
         state=state,
@@ -149,3 +149,43 @@ def _reading(canonical: CanonicalAutomaton) -> Reading:
     )
 
 
+
+
+def _fragments(canonical: CanonicalAutomaton) -> Fragments:
+    actions, trie = canonical.actions, canonical.trie
+    classes = actions.classes
+    pure = np.array([c.element == INSIDE and c.lead != b"" and not c.tail for c in classes])
+    plain = np.array([c.own < 0 for c in classes])
+    inner = np.flatnonzero(pure[actions.of_token]).astype(np.int32)
+    tails = np.array([c.tail for c in classes])[actions.of_token]
+    row, token = _open_ends(canonical, tails, inner)
+    order = np.argsort(row, kind="stable")
+    start = np.zeros(len(canonical.pipeline.alphabet.utf8) + 1, dtype=np.int32)
+    np.cumsum(np.bincount(row, minlength=len(start) - 1), out=start[1:])
+    usable = inner[plain[actions.of_token[inner]]]
+    spelled = [trie.data[trie.start[i] : trie.start[i + 1]] for i in usable]
+    return Fragments(
+        open_start=start,
+        open_ids=token[order].astype(np.int32),
+        start=np.cumsum([0, *map(len, spelled)]).astype(np.int32),
+        data=np.concatenate([*spelled, np.empty(0, dtype=np.uint8)]),
+        ids=usable,
+    )
+
+
+def _open_ends(
+    canonical: CanonicalAutomaton, tails: np.ndarray, inner: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs (UTF-8 row inside a character, token that can end there)."""
+    utf8, trie = canonical.pipeline.alphabet.utf8, canonical.trie
+    ending = np.flatnonzero(tails > 0)
+    rows, tokens = [tails[ending]], [ending]
+    for token in inner:
+        ends = np.arange(1, len(utf8))
+        for byte in trie.data[trie.start[token] : trie.start[token + 1]]:
+            ends = utf8[ends, byte]
+            ends = ends[ends > 0]
+        ends = np.unique(ends)
+        rows.append(ends)
+        tokens.append(np.full(len(ends), token))
+    return np.concatenate(rows), np.concatenate(tokens)

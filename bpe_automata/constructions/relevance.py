@@ -14,7 +14,8 @@ always make it empty; then the rest of the node is never looked at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +23,12 @@ import numpy as np
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.product_tables import ProductTables
-from bpe_automata.kernels.bits import clear_bits, has, members, set_bits
+from bpe_automata.kernels.bits import clear_bits, members, set_bits, without
 
 Node = tuple[int, int]
 
-_SAMPLE = 24  # ids tried against all suspects before the few suspects left are tried one by one
+_SHALLOW = 2  # bytes: tokens this short are looked at first
+_SAMPLE = 32  # ids tried against all suspects before the few suspects left are tried one by one
 
 
 class Row(NamedTuple):
@@ -41,14 +43,16 @@ class _Open:
     """A node whose dead set is being found.
 
     suspects: packed ids that no id seen so far follows; leads: packed ids known to lead on;
-    waiting: (node, ids) still to be settled; on_cycle: some of them were being found themselves.
+    waiting: (node, ids) still to be settled; on_cycle: some of them were being found themselves;
+    complete: have all tokens been looked at, not just the shortest?
     """
 
     node: Node
     suspects: np.ndarray
     leads: np.ndarray
     waiting: list[tuple[Node, np.ndarray]]
-    on_cycle: list[tuple[Node, np.ndarray]] = field(default_factory=list)
+    complete: bool
+    on_cycle: bool = False
 
 
 class Relevance:
@@ -69,7 +73,7 @@ class Relevance:
                 dead = self.dead(target)
                 for is_free, bits in ((1, free), (0, bound)):
                     ids = entries[entries[:, 3] == is_free, 0]
-                    set_bits(bits, _without(ids, dead))
+                    set_bits(bits, _lively(ids, dead))
             found = Row(free, bound)
             self._rows.put(node, found)
         return found
@@ -83,33 +87,33 @@ class Relevance:
     # ------------------------------------------------------------ depth first, with early ends
 
     def _settle(self, first: Node) -> None:
-        stack = [self._opened(first)]
+        stack = [self._opened(first, _SHALLOW)]
         under_way = {first}
         while stack:
             top = stack[-1]
             if top.node in self._dead:  # settled meanwhile, as part of a cycle
                 under_way.discard(stack.pop().node)
-                continue
-            if not top.suspects.any() or not top.waiting:
+            elif not top.suspects.any() or (top.complete and not top.waiting):
                 self._finish(top)
-                continue
-            target, ids = top.waiting.pop()
-            if target in self._dead:
-                self._lead(top, _without(ids, self._dead[target]))
-            elif target in under_way:
-                top.on_cycle.append((target, ids))
+            elif not top.waiting:
+                stack[-1] = self._opened(top.node, None)
             else:
-                top.waiting.append((target, ids))
-                stack.append(self._opened(target))
-                under_way.add(target)
+                target, ids = top.waiting[-1]
+                if target not in self._dead and target not in under_way:
+                    stack.append(self._opened(target, _SHALLOW))
+                    under_way.add(target)
+                    continue
+                top.waiting.pop()
+                if target in self._dead:
+                    self._lead(top, _lively(ids, self._dead[target]))
+                else:
+                    top.on_cycle = True
 
-    def _opened(self, node: Node) -> _Open:
-        _, bound, open_rows = self._tables.row(*node)
+    def _opened(self, node: Node, deepest: int | None) -> _Open:
+        free, bound, open_rows = self._tables.row(*node, deepest)
         waiting = [(target, entries[:, 0]) for target, entries in _by_target(open_rows)]
-        # Long tokens first: they are nearest to the end of the pretoken.
-        waiting.sort(key=lambda entry: entry[0][0])
-        everything = np.full(len(bound), -1, dtype=np.int32)
-        opened = _Open(node, everything, bound.copy(), waiting)
+        everything = np.full(len(free), -1, dtype=np.int32)
+        opened = _Open(node, everything, bound.copy(), waiting, complete=deepest is None)
         self._suspect(opened, members(bound))
         return opened
 
@@ -119,30 +123,23 @@ class Relevance:
 
     def _suspect(self, opened: _Open, ids: np.ndarray) -> None:
         """Clear from the suspects whatever one of `ids` may follow."""
-        spread = ids[:: max(1, len(ids) // _SAMPLE)]
-        for token in spread.tolist():
-            if not opened.suspects.any():
-                return
-            self._clear(opened.suspects, token)
-        if len(spread) == len(ids):
+        if len(ids) <= _SAMPLE:
+            self._geometry.keep_forbidders(ids, opened.suspects)
             return
+        self._geometry.keep_forbidders(ids[:: len(ids) // _SAMPLE].copy(), opened.suspects)
         suspects = members(opened.suspects)
         if len(suspects) > len(ids):
-            for token in ids.tolist():
-                self._clear(opened.suspects, token)
+            self._geometry.keep_forbidders(ids, opened.suspects)
             return
         cleared = [suspect for suspect in suspects.tolist() if self._followed(suspect, opened)]
         clear_bits(opened.suspects, np.array(cleared, dtype=np.int64))
 
     def _followed(self, suspect: int, opened: _Open) -> bool:
+        if not self._geometry.derivation.reachable[suspect]:
+            return False  # legal only as a whole pretoken, so nothing follows it inside one
         followers = opened.leads.copy()
         self._geometry.clear_followers(suspect, followers)
         return bool(followers.any())
-
-    def _clear(self, suspects: np.ndarray, token: int) -> None:
-        predecessors = np.full(len(suspects), -1, dtype=np.int32)
-        self._geometry.clear_predecessors(token, predecessors)
-        np.bitwise_and(suspects, ~predecessors, out=suspects)
 
     def _finish(self, opened: _Open) -> None:
         if not opened.suspects.any():
@@ -157,12 +154,12 @@ class Relevance:
     def _settle_together(self, first: Node) -> None:
         """The least fixpoint over all unsettled nodes within reach: start with every id dead
         everywhere, and let ids lead on until nothing changes."""
-        opened = {first: self._opened(first)}
+        opened = {first: self._opened(first, None)}
         todo = [first]
         while todo:
             for target, _ in opened[todo.pop()].waiting:
                 if target not in self._dead and target not in opened:
-                    opened[target] = self._opened(target)
+                    opened[target] = self._opened(target, None)
                     todo.append(target)
         changed = True
         while changed:
@@ -170,27 +167,27 @@ class Relevance:
             for entry in opened.values():
                 for target, ids in entry.waiting:
                     dead = opened[target].suspects if target in opened else self._dead[target]
-                    fresh = _without(ids, dead)
-                    fresh = np.array([i for i in fresh.tolist() if not has(entry.leads, i)])
+                    fresh = without(_lively(ids, dead), entry.leads)
                     if len(fresh):
-                        self._lead(entry, fresh.astype(np.int64))
+                        self._lead(entry, fresh)
                         changed = True
         for node, entry in opened.items():
             self._dead[node] = entry.suspects if entry.suspects.any() else None
 
 
 def _by_target(open_rows: np.ndarray) -> list[tuple[Node, np.ndarray]]:
-    """Group rows (id, place, set, is free) by the node that they lead to."""
+    """Group rows (id, place, set, is free) by the node that they lead to, nearest place first."""
     if not len(open_rows):
         return []
     key = open_rows[:, 1].astype(np.int64) << 32 | open_rows[:, 2]
     order = np.argsort(key, kind="stable")
-    cuts = np.flatnonzero(np.diff(key[order])) + 1
-    groups = np.split(open_rows[order], cuts)
+    key, open_rows = key[order], open_rows[order]
+    cuts = [0, *(np.flatnonzero(key[1:] != key[:-1]) + 1).tolist(), len(key)]
+    groups = [open_rows[low:high] for low, high in pairwise(cuts)]
     return [((int(g[0, 1]), int(g[0, 2])), g) for g in groups]
 
 
-def _without(ids: np.ndarray, dead: np.ndarray | None) -> np.ndarray:
-    if dead is None:
-        return ids
-    return ids[(dead[ids >> 5] >> (ids & 31)) & 1 == 0]
+def _lively(ids: np.ndarray, dead: np.ndarray | None) -> np.ndarray:
+    """The ids, int64, without the dead ones."""
+    wide = ids.astype(np.int64)
+    return wide if dead is None else without(wide, dead)

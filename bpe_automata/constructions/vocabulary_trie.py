@@ -16,4 +16,4 @@ def vocabulary_trie(spellings: Sequence[bytes], ids: Iterable[int]) -> Trie:
     data = np.frombuffer(b"".join(spellings), dtype=np.uint8)
     order = sorted((int(i) for i in ids if spellings[i]), key=spellings.__getitem__)
     label, depth, skip, token = build_nodes(np.array(order, dtype=np.int32), start, data)
-    return Trie(label, depth, skip, token, start, data)
+    return Trie(label, depth, skip, token, int(depth.max(initial=0)), start, data)

@@ -60,8 +60,20 @@ def _unreachable(description: Description, derivation: Derivation) -> list[int]:
     return [
         number
         for number, token in enumerate(description.tokens)
-        if token and not derivation.reachable[number] and number not in added
+        if token
+        and not derivation.reachable[number]
+        and number not in added
+        and _is_text(token)
     ]
+
+
+def _is_text(token: bytes) -> bool:
+    """Pretokens are whole characters."""
+    try:
+        token.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _spelling(description: Description, derivation: Derivation, token: int) -> list[int]:

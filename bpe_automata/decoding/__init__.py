@@ -1,6 +1,18 @@
-"""Floor 3: constraints and the matcher that follows them."""
+"""Floor 3: constraints and the matcher that follows them; `verify` holds them against `encode`,
+`explain` says why ids are not canonical."""
 
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
+from bpe_automata.decoding.explain import Explanation, explain
 from bpe_automata.decoding.matcher import Matcher
+from bpe_automata.decoding.verify import Verification, verify
 
-__all__ = ["Constraint", "Matcher", "Method", "constrain"]
+__all__ = [
+    "Constraint",
+    "Explanation",
+    "Matcher",
+    "Method",
+    "Verification",
+    "constrain",
+    "explain",
+    "verify",
+]

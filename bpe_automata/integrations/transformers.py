@@ -19,13 +19,14 @@ import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions.engine import Engine
-from bpe_automata.decoding.constraint import Constraint, constrain
+from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.errors import (
     BufferShapeError,
     DecodingError,
     MissingDependencyError,
     PromptError,
 )
+from bpe_automata.kernels.bits import has
 from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 try:
@@ -143,7 +144,7 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         engine = self._engines[prompt]
         if state is ENDED or token_id in engine.eos_ids:
             return ENDED
-        if not is_allowed(engine.mask(state), token_id):
+        if token_id >= engine.n_ids or not has(engine.mask(state), token_id):
             return ENDED
         return engine.step(state, token_id)
 
@@ -182,7 +183,7 @@ def generate(
     prompts: str | Sequence[str],
     regexes: Pattern | Sequence[Pattern],
     *,
-    method: str = "canonical",
+    method: Method = "canonical",
     prefix: bool = True,
     max_new_tokens: int = 128,
     eos_ids: Sequence[int] | None = None,
@@ -234,7 +235,7 @@ def _eos_ids(model: Any, tokenizer: Tokenizer, given: Sequence[int] | None) -> t
 
 
 def _constraints(
-    tokenizer: Tokenizer, regexes: Any, count: int, method: str, eos_ids: tuple[int, ...]
+    tokenizer: Tokenizer, regexes: Any, count: int, method: Method, eos_ids: tuple[int, ...]
 ) -> list[Constraint]:
     """One per prompt; equal regexes share theirs."""
     each = list(regexes) if isinstance(regexes, list | tuple) else [regexes] * count
@@ -271,12 +272,6 @@ def goes_on(engine: Engine[Any], state: State) -> bool:
     """Can any id follow, besides the end of sequence?"""
     ends = packed(engine.eos_ids, engine.n_ids)
     return bool(np.any(engine.mask(state) & ~ends))
-
-
-def is_allowed(row: np.ndarray, token_id: int) -> bool:
-    """Is the id's bit set in a packed mask? An id that is wider than the mask is not allowed."""
-    word = token_id >> 5
-    return word < len(row) and bool(row[word] >> (token_id & 31) & 1)
 
 
 def unpadded(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> list[list[int]]:

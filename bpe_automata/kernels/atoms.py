@@ -19,11 +19,14 @@ N_CODE_POINTS = 0x110000
 
 
 @kernel
-def partition(toggles: np.ndarray, ptr: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def partition(
+    toggles: np.ndarray, order: np.ndarray, ptr: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The atoms of the classes `toggles[ptr[c]:ptr[c+1]]`, as (starts, atom_of, member).
 
     toggles: int32, inversion lists: the class holds [t0, t1), [t2, t3), ...
-    ptr: int32 [n_classes + 1]. The last class is a hole: what it holds belongs to no class.
+    order: int64, `argsort` of toggles. ptr: int32 [n_classes + 1]. The last class is a hole: what
+    it holds belongs to no class.
     Returns starts int32 [k], where starts[0] == 0 and interval i ends where i + 1 begins (the last
     one at 0x110000), its atom_of int32 [k], and member uint8 [n_atoms, n_classes].
     """
@@ -31,7 +34,6 @@ def partition(toggles: np.ndarray, ptr: np.ndarray) -> tuple[np.ndarray, np.ndar
     owner = np.empty(toggles.size, np.int32)
     for c in range(n_classes):
         owner[ptr[c] : ptr[c + 1]] = c
-    order = np.argsort(toggles)
     member = np.zeros((toggles.size + 2, n_classes), np.uint8)
     table = np.zeros(table_size(toggles.size + 2), np.int32)
     keys = np.zeros(toggles.size + 2, np.uint64)

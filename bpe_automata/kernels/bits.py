@@ -19,9 +19,35 @@ def clear_bits(bits: np.ndarray, ids: np.ndarray) -> None:
         bits[i >> 5] &= ~(np.int32(1) << np.int32(i & 31))
 
 
+@kernel
 def members(bits: np.ndarray) -> np.ndarray:
     """The ids in a packed set, ascending, int64."""
-    return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
+    ids = np.empty(64, np.int64)
+    count = 0
+    for w in range(len(bits)):
+        if bits[w] == 0:
+            continue
+        if count + 32 > len(ids):
+            bigger = np.empty(2 * len(ids), np.int64)
+            bigger[:count] = ids[:count]
+            ids = bigger
+        for bit in range(32):
+            if (bits[w] >> bit) & 1:
+                ids[count] = 32 * w + bit
+                count += 1
+    return ids[:count]
+
+
+@kernel
+def without(ids: np.ndarray, bits: np.ndarray) -> np.ndarray:
+    """Those of the ids that are not in the packed set."""
+    kept = np.empty(len(ids), np.int64)
+    count = 0
+    for i in ids:
+        if not (bits[i >> 5] >> (i & 31)) & 1:
+            kept[count] = i
+            count += 1
+    return kept[:count]
 
 
 def has(bits: np.ndarray, token_id: int) -> bool:

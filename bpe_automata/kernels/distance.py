@@ -26,9 +26,11 @@ def distances(trans: np.ndarray, accepting: np.ndarray) -> np.ndarray:
         for a in range(k):
             tail[ptr[trans[s, a] + 1]] = s
             ptr[trans[s, a] + 1] += 1
-    found, queue = np.full(n, NEVER, np.int32), np.flatnonzero(accepting)
-    queue, count, done = np.concatenate((queue, np.empty(n, np.int64))), queue.size, 0
-    found[queue[:count]] = 0
+    found, queue, count, done = np.full(n, NEVER, np.int32), np.empty(n, np.int32), 0, 0
+    for s in range(n):
+        if accepting[s]:
+            found[s], queue[count] = 0, s
+            count += 1
     while done < count:
         head = queue[done]
         done += 1

@@ -1,4 +1,8 @@
-"""Scrambling of 64-bit words, for the hash tables of the automata kernels (open addressing)."""
+"""Hash tables with open addressing, and arrays that grow, for the automata kernels.
+
+A table is an int32 array whose size is a power of two; it holds numbers of entries, 0 where free.
+The caller keeps the key of each entry and compares what the key stands for.
+"""
 
 from __future__ import annotations
 
@@ -36,3 +40,26 @@ def first_slot(key: Any, table: np.ndarray) -> int:
 def next_slot(slot: int, table: np.ndarray) -> int:
     """Where the search goes on if `slot` is taken."""
     return (slot + 1) & (table.size - 1)
+
+
+@kernel
+def rehashed(table: np.ndarray, keys: np.ndarray, entries: int) -> np.ndarray:
+    """A table for more entries; keys: uint64, the key of each entry of `table`."""
+    fresh = np.zeros(table_size(entries), np.int32)
+    for entry in table:
+        if entry != 0:
+            slot = first_slot(keys[entry], fresh)
+            while fresh[slot] != 0:
+                slot = next_slot(slot, fresh)
+            fresh[slot] = entry
+    return fresh
+
+
+@kernel
+def longer(array: np.ndarray, size: int) -> np.ndarray:
+    """A copy of a one-dimensional array with zeros at its end."""
+    # np.concatenate would do, but takes seconds to compile for each dtype.
+    copy = np.zeros(size, array.dtype)
+    for i in range(array.size):
+        copy[i] = array[i]
+    return copy

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
+from bpe_automata.kernels.geometry import breaking_merge
 from bpe_automata.kernels.hashing import slot_of
 from bpe_automata.kernels.trie import Trie, walk
 
@@ -70,13 +71,39 @@ class Sets(NamedTuple):
     row: np.ndarray
 
 
+class Fragments(NamedTuple):
+    """Tokens around characters that are split between tokens. open_start int32 [rows + 1] and
+    open_ids int32: by UTF-8 row, the tokens that can end there inside a character; start int32
+    [n + 1], data uint8, ids int32 [n]: tokens that are nothing but next bytes of a character."""
+
+    open_start: np.ndarray
+    open_ids: np.ndarray
+    start: np.ndarray
+    data: np.ndarray
+    ids: np.ndarray
+
+
+class Pairs(NamedTuple):
+    """What `kernels.geometry.breaking_merge` needs: left, right, birth int32 [n_ids]; slots int64
+    and values int32, the hash table of merges."""
+
+    left: np.ndarray
+    right: np.ndarray
+    birth: np.ndarray
+    slots: np.ndarray
+    values: np.ndarray
+
+
 class Memo(NamedTuple):
     """What is known. status uint8 [places, sets]; text uint8 [places, n]: ALIVE or DEAD for a
-    hypothesis at a character's end; keys int64, values int32: hash table of interned places;
+    hypothesis at a character's end; order int32, the same shape: scratch of the search;
+    free uint8, the same shape: see `_is_free`; keys int64, values int32: hash table of interned places;
     state, added int32 [places]; count int64 [1], the number of places."""
 
     status: np.ndarray
     text: np.ndarray
+    order: np.ndarray
+    free: np.ndarray
     keys: np.ndarray
     values: np.ndarray
     state: np.ndarray
@@ -165,79 +192,135 @@ def _wide_steps(
 
 
 @kernel
+def _push_successor(
+    q: int, a: int, h: int, pool: np.ndarray, count: int, n_added: int, memo: Memo
+) -> np.ndarray:
+    if count == len(pool):
+        bigger = np.empty((2 * count, 2), np.int32)
+        bigger[:count] = pool
+        pool = bigger
+    pool[count, 0], pool[count, 1] = intern_place(q, a, n_added, memo), h
+    return pool
+
+
+@kernel
+def _successors(
+    place: int,
+    h: int,
+    wide: bool,
+    pool: np.ndarray,
+    count: int,
+    dfa: Dfa,
+    reading: Reading,
+    tokens: Added,
+    memo: Memo,
+) -> tuple[np.ndarray, int]:
+    """Append to `pool` the (place, hypothesis) that one character leads to: an ASCII one, or, if
+    `wide`, any other or an added token."""
+    q, a = memo.state[place], memo.added[place]
+    n, n_added = len(reading.ends), len(tokens.next)
+    n_coarse = (len(reading.step_start) - 1) // (2 * n)
+    if wide:
+        atoms, states = _wide_steps(0, q, dfa, reading.utf8)
+    else:
+        atoms, states = _ascii_steps(q, dfa, reading.utf8)
+    for i in range(len(atoms)):
+        a2 = tokens.next[a, atoms[i]]
+        if a2 < 0:
+            continue
+        for b in range(2):
+            index = (b * n + h) * n_coarse + reading.coarse[atoms[i]]
+            for j in range(reading.step_start[index], reading.step_start[index + 1]):
+                to = reading.step_to[j]
+                pool = _push_successor(states[i], a2, to, pool, count, n_added, memo)
+                count += 1
+    if wide and reading.ends[h]:
+        for k in range(len(tokens.ids)):
+            a2, q2 = _added_step(q, a, k, dfa, tokens)
+            if a2 >= 0 and q2 != 0:
+                pool = _push_successor(q2, a2, 0, pool, count, n_added, memo)
+                count += 1
+    return pool, count
+
+
+@kernel
 def _reads(
-    place: int, added: int, hypothesis: int, dfa: Dfa, reading: Reading, tokens: Added, memo: Memo
+    place: int, hypothesis: int, dfa: Dfa, reading: Reading, tokens: Added, memo: Memo
 ) -> bool:
     """Does some text lead from (place, hypothesis), at a character's end, to acceptance?
 
-    A depth-first search; nodes on the path to a success are known to be alive, and after a failure
-    everything that was met is known to be dead.
+    Tarjan's depth-first search for strong components, stopped at the first success. A component
+    that is left without success is dead for good; on success everything still on the component
+    stack leads to the current path, and so to acceptance. Nothing that was met is met again.
     """
-    if memo.text[place, hypothesis] != 0:
-        return memo.text[place, hypothesis] == ALIVE
+    known = memo.text[place, hypothesis]
+    if known == ALIVE or known == DEAD:
+        return known == ALIVE
     if dfa.accepting[memo.state[place]] and reading.ends[hypothesis]:
         memo.text[place, hypothesis] = ALIVE
         return True
-    places, hypotheses = np.empty(64, np.int32), np.empty(64, np.int32)
-    parents = np.empty(64, np.int32)
-    work = np.empty(128, np.int32)  # 2 * node + phase; phase 1: all but ASCII
-    places[0], hypotheses[0], parents[0] = place, hypothesis, -1
-    memo.text[place, hypothesis] = _ON_SEARCH
-    count, n_work = 1, 1
-    work[0] = 0
-    n_coarse = (len(reading.step_start) - 1) // (2 * len(reading.ends))
-    found = -1
-    while n_work > 0 and found < 0:
-        n_work -= 1
-        node, phase = work[n_work] >> 1, work[n_work] & 1
-        p, h = places[node], hypotheses[node]
-        q, a = memo.state[p], memo.added[p]
-        if phase == 0:
-            work = _grown(work, n_work)
-            work[n_work] = 2 * node + 1
-            n_work += 1
-            atoms, states = _ascii_steps(q, dfa, reading.utf8)
+    pool, n_pool = np.empty((256, 2), np.int32), 0
+    nodes, low = np.empty((64, 2), np.int32), np.empty(64, np.int32)  # by order of visit
+    component, n_component = np.empty(64, np.int32), 0
+    frames, n_frames = np.empty((64, 4), np.int32), 0  # node, next and end in pool, is it wide
+    count, entering, found = 0, True, False
+    p, h = place, hypothesis
+    while not found:
+        if entering:
+            entering = False
+            if count == len(nodes):
+                nodes, low = _grown_rows(nodes), _grown(low, count)
+            nodes[count, 0], nodes[count, 1], low[count] = p, h, count
+            memo.text[p, h], memo.order[p, h] = _ON_SEARCH, count
+            component = _grown(component, n_component)
+            component[n_component] = count
+            n_component += 1
+            if n_frames == len(frames):
+                frames = _grown_rows(frames)
+            frames[n_frames, 0], frames[n_frames, 1] = count, n_pool
+            pool, n_pool = _successors(p, h, False, pool, n_pool, dfa, reading, tokens, memo)
+            frames[n_frames, 2], frames[n_frames, 3] = n_pool, 0
+            n_frames += 1
+            count += 1
+        node, at, end = frames[n_frames - 1, 0], frames[n_frames - 1, 1], frames[n_frames - 1, 2]
+        if at < end:
+            frames[n_frames - 1, 1] += 1
+            p, h = pool[at, 0], pool[at, 1]
+            known = memo.text[p, h]
+            if known == ALIVE or (dfa.accepting[memo.state[p]] and reading.ends[h]):
+                memo.text[p, h] = ALIVE
+                found = True
+            elif known == _ON_SEARCH:
+                low[node] = min(low[node], memo.order[p, h])
+            elif known == UNKNOWN:
+                entering = True
+        elif frames[n_frames - 1, 3] == 0:
+            frames[n_frames - 1, 3] = 1
+            p, h = nodes[node, 0], nodes[node, 1]
+            pool, n_pool = _successors(p, h, True, pool, n_pool, dfa, reading, tokens, memo)
+            frames[n_frames - 1, 2] = n_pool
         else:
-            atoms, states = _wide_steps(0, q, dfa, reading.utf8)
-        n_chars = len(atoms)
-        n_tokens = len(tokens.ids) if phase == 1 and reading.ends[h] else 0
-        for i in range(n_chars + n_tokens):
-            if i < n_chars:
-                a2 = tokens.next[a, atoms[i]]
-                q2 = states[i]
-            else:
-                a2, q2 = _added_step(q, a, i - n_chars, dfa, tokens)
-            if a2 < 0 or q2 == 0:
-                continue
-            p2 = intern_place(q2, a2, len(tokens.next), memo)
-            for b in range(2 if i < n_chars else 1):
-                low, high = 0, 1
-                if i < n_chars:
-                    index = (b * len(reading.ends) + h) * n_coarse + reading.coarse[atoms[i]]
-                    low, high = reading.step_start[index], reading.step_start[index + 1]
-                for j in range(low, high):
-                    h2 = reading.step_to[j] if i < n_chars else 0
-                    known = memo.text[p2, h2]
-                    if known == ALIVE or (dfa.accepting[q2] and reading.ends[h2]):
-                        memo.text[p2, h2] = ALIVE
-                        found = node
-                    elif known == 0:
-                        memo.text[p2, h2] = _ON_SEARCH
-                        places, hypotheses = _grown(places, count), _grown(hypotheses, count)
-                        parents = _grown(parents, count)
-                        places[count], hypotheses[count], parents[count] = p2, h2, node
-                        work = _grown(work, n_work)
-                        work[n_work] = 2 * count
-                        count += 1
-                        n_work += 1
-            if found >= 0:
+            n_frames -= 1
+            if low[node] == node:
+                while n_component > 0 and component[n_component - 1] >= node:
+                    n_component -= 1
+                    other = component[n_component]
+                    memo.text[nodes[other, 0], nodes[other, 1]] = DEAD
+            if n_frames == 0:
                 break
-    for node in range(count):
-        memo.text[places[node], hypotheses[node]] = DEAD if found < 0 else 0
-    while found >= 0:
-        memo.text[places[found], hypotheses[found]] = ALIVE
-        found = parents[found]
-    return memo.text[place, hypothesis] == ALIVE
+            above = frames[n_frames - 1, 0]
+            low[above] = min(low[above], low[node])
+            n_pool = frames[n_frames - 1, 2]
+    for i in range(n_component):
+        memo.text[nodes[component[i], 0], nodes[component[i], 1]] = ALIVE
+    return found
+
+
+@kernel
+def _grown_rows(array: np.ndarray) -> np.ndarray:
+    bigger = np.empty((2 * len(array), array.shape[1]), array.dtype)
+    bigger[: len(array)] = array
+    return bigger
 
 
 @kernel
@@ -250,108 +333,262 @@ def _added_step(state: int, added: int, k: int, dfa: Dfa, tokens: Added) -> tupl
 
 
 @kernel
-def _any_step(
+def _leads_on(
     place: int,
-    hypothesis: int,
+    row: int,
+    number: int,
     boundary: int,
-    atoms: np.ndarray,
-    states: np.ndarray,
     dfa: Dfa,
     reading: Reading,
     tokens: Added,
+    sets: Sets,
     memo: Memo,
 ) -> bool:
-    """Does one of these characters, with or without a boundary before it, lead on to acceptance?"""
-    a = memo.added[place]
-    n_coarse = (len(reading.step_start) - 1) // (2 * len(reading.ends))
-    base = (boundary * len(reading.ends) + hypothesis) * n_coarse
-    for i in range(len(atoms)):
-        a2 = tokens.next[a, atoms[i]]
-        index = base + reading.coarse[atoms[i]]
-        low, high = reading.step_start[index], reading.step_start[index + 1]
-        if a2 < 0 or low == high:
+    """Does some character (or the rest of one, from UTF-8 row `row`) lead on to acceptance, with
+    (boundary 1) or without (0) a boundary before it? In a partly read character (boundary -1) each
+    member of the set says itself whether there is one. Stops at the first success.
+    """
+    rows, at = np.empty(64, np.int32), np.empty(64, np.int32)
+    rows[0], at[0] = row, memo.state[place]
+    seen, n_seen, open_ = np.full(64, -1, np.int64), 0, 1
+    while open_ > 0:
+        open_ -= 1
+        r, q = rows[open_], at[open_]
+        last_entry, last_after = 0, 0
+        for byte in range(256):
+            after = dfa.trans[q, dfa.byte_class[byte]]
+            entry = reading.utf8[r, byte]
+            if after == 0 or entry == -1 or (entry == last_entry and after == last_after):
+                continue
+            last_entry, last_after = entry, after
+            if byte >= 0x80:
+                key = np.int64(after) * (1 << 32) + (entry if entry > 0 else (1 << 31) - entry)
+                slot = slot_of(seen, key)
+                if seen[slot] == key:
+                    continue
+                if 2 * n_seen >= len(seen) - 2:
+                    seen = _rehashed(seen)
+                    slot = slot_of(seen, key)
+                seen[slot] = key
+                n_seen += 1
+            if entry > 0:
+                rows, at = _grown(rows, open_), _grown(at, open_)
+                rows[open_], at[open_] = entry, after
+                open_ += 1
+            elif _character_leads_on(
+                place, -2 - entry, after, number, boundary, dfa, reading, tokens, sets, memo
+            ):
+                return True
+    return False
+
+
+@kernel
+def _rehashed(keys: np.ndarray) -> np.ndarray:
+    bigger = np.full(2 * len(keys), -1, np.int64)
+    for key in keys:
+        if key >= 0:
+            bigger[slot_of(bigger, key)] = key
+    return bigger
+
+
+@kernel
+def _character_leads_on(
+    place: int,
+    atom: int,
+    state: int,
+    number: int,
+    boundary: int,
+    dfa: Dfa,
+    reading: Reading,
+    tokens: Added,
+    sets: Sets,
+    memo: Memo,
+) -> bool:
+    """Does this character, which leads the DFA to `state`, lead on from some member of the set?"""
+    a = tokens.next[memo.added[place], atom]
+    if a < 0:
+        return False
+    n = len(reading.ends)
+    n_coarse = (len(reading.step_start) - 1) // (2 * n)
+    for m in range(sets.start[number], sets.start[number + 1]):
+        if (boundary == 1 and not sets.may_break[m]) or (boundary == 0 and not sets.may_bind[m]):
             continue
-        p2 = intern_place(states[i], a2, len(tokens.next), memo)
-        for j in range(low, high):
-            if _reads(p2, a2, reading.step_to[j], dfa, reading, tokens, memo):
+        b = sets.boundary[m] if boundary < 0 else boundary
+        index = (b * n + sets.hypothesis[m]) * n_coarse + reading.coarse[atom]
+        for j in range(reading.step_start[index], reading.step_start[index + 1]):
+            p = intern_place(state, a, len(tokens.next), memo)
+            if _reads(p, reading.step_to[j], dfa, reading, tokens, memo):
                 return True
     return False
 
 
 @kernel
 def node_status(
-    place: int, number: int, dfa: Dfa, reading: Reading, tokens: Added, sets: Sets, memo: Memo
-) -> int:
-    """ALIVE, PARTLY or DEAD, see the module's docstring; memoised in `memo.status`."""
-    if memo.status[place, number] != UNKNOWN:
-        return memo.status[place, number]
-    state = memo.state[place]
-    row = sets.row[number]
-    low, high = sets.start[number], sets.start[number + 1]
-    status = DEAD
-    if row == 0:
-        for m in range(low, high):
-            h = sets.hypothesis[m]
-            if sets.may_break[m] and dfa.accepting[state] and reading.ends[h]:
-                status = ALIVE
-        if status == DEAD:
-            atoms, states = _ascii_steps(state, dfa, reading.utf8)
-            status = _status_by(
-                place, number, atoms, states, status, dfa, reading, tokens, sets, memo
-            )
-        if status != ALIVE:
-            atoms, states = _wide_steps(0, state, dfa, reading.utf8)
-            status = _status_by(
-                place, number, atoms, states, status, dfa, reading, tokens, sets, memo
-            )
-        if status != ALIVE and _added_leads_on(place, number, dfa, reading, tokens, sets, memo):
-            status = ALIVE
-    else:
-        atoms, states = _wide_steps(row, state, dfa, reading.utf8)
-        for m in range(low, high):
-            if status == DEAD and _any_step(
-                place,
-                sets.hypothesis[m],
-                sets.boundary[m],
-                atoms,
-                states,
-                dfa,
-                reading,
-                tokens,
-                memo,
-            ):
-                status = PARTLY
-    memo.status[place, number] = status
-    return status
-
-
-@kernel
-def _status_by(
     place: int,
     number: int,
-    atoms: np.ndarray,
-    states: np.ndarray,
-    status: int,
     dfa: Dfa,
     reading: Reading,
     tokens: Added,
     sets: Sets,
     memo: Memo,
+    fragments: Fragments,
+    pairs: Pairs,
 ) -> int:
-    """The status improved by what these next characters allow."""
-    for m in range(sets.start[number], sets.start[number + 1]):
-        h = sets.hypothesis[m]
-        if sets.may_break[m] and _any_step(
-            place, h, 1, atoms, states, dfa, reading, tokens, memo
-        ):
-            return ALIVE
-        if (
-            status == DEAD
-            and sets.may_bind[m]
-            and _any_step(place, h, 0, atoms, states, dfa, reading, tokens, memo)
-        ):
+    """ALIVE, PARTLY or DEAD, see the module's docstring; memoised in `memo.status`."""
+    if memo.status[place, number] != UNKNOWN:
+        return memo.status[place, number]
+    row = sets.row[number]
+    status = DEAD
+    if row != 0:
+        if _leads_on(place, row, number, -1, dfa, reading, tokens, sets, memo):
             status = PARTLY
+            if _completed(place, row, number, dfa, reading, tokens, sets, memo, fragments, pairs):
+                status = ALIVE
+    elif (
+        (dfa.accepting[memo.state[place]] and _set_ends(number, reading, sets))
+        or _leads_on(place, 0, number, 1, dfa, reading, tokens, sets, memo)
+        or _added_leads_on(place, number, dfa, reading, tokens, sets, memo)
+    ):
+        status = ALIVE
+    elif _leads_on(place, 0, number, 0, dfa, reading, tokens, sets, memo):
+        status = PARTLY
+    memo.status[place, number] = status
     return status
+
+
+@kernel
+def _completed(
+    place: int,
+    row: int,
+    number: int,
+    dfa: Dfa,
+    reading: Reading,
+    tokens: Added,
+    sets: Sets,
+    memo: Memo,
+    fragments: Fragments,
+    pairs: Pairs,
+) -> bool:
+    """Inside a character: does every id that can have led here have a way to complete it, after
+    which the text can end or a boundary come? (No answer is no proof of the contrary.)"""
+    for i in range(fragments.open_start[row], fragments.open_start[row + 1]):
+        last = fragments.open_ids[i]
+        if not _completes(
+            place,
+            row,
+            last,
+            number,
+            dfa,
+            reading,
+            tokens,
+            sets,
+            memo,
+            fragments,
+            pairs,
+        ):
+            return False
+    return True
+
+
+@kernel
+def _completes(
+    place: int,
+    row: int,
+    last: int,
+    number: int,
+    dfa: Dfa,
+    reading: Reading,
+    tokens: Added,
+    sets: Sets,
+    memo: Memo,
+    fragments: Fragments,
+    pairs: Pairs,
+) -> bool:
+    """The same for one id `last`. A depth-first search over at most three more tokens (a loop, as
+    recursive kernels cannot be kept on disk)."""
+    states, rows, lasts = np.empty(4, np.int32), np.empty(4, np.int32), np.empty(4, np.int32)
+    tried = np.zeros(4, np.int32)
+    states[0], rows[0], lasts[0] = memo.state[place], row, last
+    depth = 0
+    while depth >= 0:
+        if tried[depth] == len(fragments.ids):
+            depth -= 1
+            continue
+        k = tried[depth]
+        tried[depth] += 1
+        q, r = states[depth], rows[depth]
+        for at in range(fragments.start[k], fragments.start[k + 1]):
+            if r < 0 or q == 0:
+                q = 0
+                break
+            q = dfa.trans[q, dfa.byte_class[fragments.data[at]]]
+            r = reading.utf8[r, fragments.data[at]]
+        if q == 0 or r == -1:
+            continue
+        token = fragments.ids[k]
+        if (
+            breaking_merge(
+                lasts[depth], token, pairs.left, pairs.right, pairs.birth, pairs.slots, pairs.values
+            )
+            >= 0
+        ):
+            continue
+        if r >= 0 and depth < 3:
+            depth += 1
+            states[depth], rows[depth], lasts[depth], tried[depth] = q, r, token, 0
+        elif r < -1 and _then_free(place, -2 - r, q, number, dfa, reading, tokens, sets, memo):
+            return True
+    return False
+
+
+@kernel
+def _then_free(
+    place: int,
+    atom: int,
+    state: int,
+    number: int,
+    dfa: Dfa,
+    reading: Reading,
+    tokens: Added,
+    sets: Sets,
+    memo: Memo,
+) -> bool:
+    """Having completed the character: from some member, can the text end or a boundary come?"""
+    a = tokens.next[memo.added[place], atom]
+    if a < 0:
+        return False
+    n = len(reading.ends)
+    n_coarse = (len(reading.step_start) - 1) // (2 * n)
+    p = intern_place(state, a, len(tokens.next), memo)
+    for m in range(sets.start[number], sets.start[number + 1]):
+        index = (sets.boundary[m] * n + sets.hypothesis[m]) * n_coarse + reading.coarse[atom]
+        for j in range(reading.step_start[index], reading.step_start[index + 1]):
+            if sets.may_bind[m] and _is_free(p, reading.step_to[j], dfa, reading, tokens, memo):
+                return True
+    return False
+
+
+@kernel
+def _is_free(
+    place: int, hypothesis: int, dfa: Dfa, reading: Reading, tokens: Added, memo: Memo
+) -> bool:
+    """Can the text end at (place, hypothesis), or an ASCII character begin a new piece there and
+    lead on? Memoised in `memo.free`."""
+    if memo.free[place, hypothesis] == UNKNOWN:
+        q, a = memo.state[place], memo.added[place]
+        free = dfa.accepting[q] and reading.ends[hypothesis]
+        n = len(reading.ends)
+        n_coarse = (len(reading.step_start) - 1) // (2 * n)
+        atoms, states = _ascii_steps(q, dfa, reading.utf8)
+        for i in range(len(atoms)):
+            a2 = tokens.next[a, atoms[i]]
+            index = (n + hypothesis) * n_coarse + reading.coarse[atoms[i]]
+            for j in range(reading.step_start[index], reading.step_start[index + 1]):
+                if a2 >= 0 and not free:
+                    p = intern_place(states[i], a2, len(tokens.next), memo)
+                    free = _reads(p, reading.step_to[j], dfa, reading, tokens, memo)
+        memo.free[place, hypothesis] = ALIVE if free else DEAD
+    return memo.free[place, hypothesis] == ALIVE
 
 
 @kernel
@@ -367,7 +604,7 @@ def _added_leads_on(
         if a2 < 0 or q2 == 0:
             continue
         p2 = intern_place(q2, a2, len(tokens.next), memo)
-        if _reads(p2, a2, 0, dfa, reading, tokens, memo):
+        if _reads(p2, 0, dfa, reading, tokens, memo):
             return True
     return False
 
@@ -404,6 +641,7 @@ def _added_after_text(
 def product_row(
     place: int,
     number: int,
+    deepest: int,
     trie: Trie,
     token_class: np.ndarray,
     token_added: np.ndarray,
@@ -414,8 +652,11 @@ def product_row(
     tokens: Added,
     sets: Sets,
     memo: Memo,
+    fragments: Fragments,
+    pairs: Pairs,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The ids readable at a node, by whether there is a boundary at the joint before them.
+    """The ids readable at a node, by whether there is a boundary at the joint before them; only
+    those of at most `deepest` bytes, and added tokens only if it covers all of the trie.
 
     token_class, token_added: int32 [n_ids]; free_after, bound_after: int32 [n_classes], the set
     after a token of each class with and without a boundary at the joint (-1: none).
@@ -430,7 +671,7 @@ def product_row(
     n_open = 0
     q0, a0, row0 = memo.state[place], memo.added[place], sets.row[number]
     n_added = len(tokens.next)
-    path = np.empty(trie.depth.max() + 1, np.int32)
+    path = np.empty(trie.deepest + 1, np.int32)
     path[0] = q0
     node, n_nodes = 0, len(trie.label)
     while node < n_nodes:
@@ -441,7 +682,7 @@ def product_row(
             continue
         path[depth] = q
         token = trie.token[node]
-        node += 1
+        node = trie.skip[node] if depth == deepest else node + 1
         if token < 0:
             continue
         after_free, after_bound = free_after[token_class[token]], bound_after[token_class[token]]
@@ -453,14 +694,16 @@ def product_row(
             a = _added_after_text(a0, row0, data, reading.utf8, tokens.next)
         if a < 0:
             continue
-        p = intern_place(q, a, n_added, memo)
+        p = q if a == 0 else intern_place(q, a, n_added, memo)
         for side in range(2):
             after = after_free if side == 0 else after_bound
             if after < 0:
                 continue
             status = memo.status[p, after]
             if status == UNKNOWN:
-                status = node_status(p, after, dfa, reading, tokens, sets, memo)
+                status = node_status(
+                    p, after, dfa, reading, tokens, sets, memo, fragments, pairs
+                )
             if status == ALIVE:
                 bits = free if side == 0 else bound
                 bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
@@ -472,13 +715,13 @@ def product_row(
                 open_rows[n_open, 0], open_rows[n_open, 1] = token, p
                 open_rows[n_open, 2], open_rows[n_open, 3] = after, 1 - side
                 n_open += 1
-    if _set_ends(number, reading, sets):
+    if deepest == trie.deepest and _set_ends(number, reading, sets):
         for k in range(len(tokens.ids)):
             a2, q2 = _added_step(q0, a0, k, dfa, tokens)
             if a2 < 0 or q2 == 0:
                 continue
             p = intern_place(q2, a2, n_added, memo)
-            if _reads(p, a2, 0, dfa, reading, tokens, memo):
+            if _reads(p, 0, dfa, reading, tokens, memo):
                 token = tokens.ids[k]
                 free[token >> 5] |= np.int32(1) << np.int32(token & 31)
     return free, bound, open_rows[:n_open].copy()

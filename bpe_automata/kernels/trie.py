@@ -11,13 +11,14 @@ from bpe_automata.kernels import kernel
 
 class Trie(NamedTuple):
     """Nodes in depth-first order, without the root: label uint8, depth int16 (root's children: 1),
-    skip int32 (the next node outside the subtree), token int32 (-1: none). `start` int32 [n_ids+1]
+    skip int32 (the next node outside the subtree), token int32 (-1: none); deepest: int. `start` int32 [n_ids+1]
     and `data` uint8: CSR of every token's bytes."""
 
     label: np.ndarray
     depth: np.ndarray
     skip: np.ndarray
     token: np.ndarray
+    deepest: int
     start: np.ndarray
     data: np.ndarray
 
@@ -93,7 +94,7 @@ def lift_row(
     """
     n_ids = len(trie.start) - 1
     bits = np.zeros((n_ids + 31) >> 5, np.int32)
-    states = np.empty(trie.depth.max() + 1, np.int32)
+    states = np.empty(trie.deepest + 1, np.int32)
     states[0] = state
     node, n_nodes = 0, len(trie.label)
     while node < n_nodes:

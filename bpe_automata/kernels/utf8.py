@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.mixing import first_slot, mix, next_slot, table_size
+from bpe_automata.kernels.mixing import first_slot, longer, mix, next_slot, rehashed, table_size
 
 # starts, atom_of, nodes, is_leaf, hash table, uniform nodes [level, atom], number of nodes
 Tree = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -74,10 +74,10 @@ def _tree(
     for b in range(0xC2, 0xE0):
         lead[b] = -_leaf(tree, (b - 0xC0) << 6)
     for b in range(0xE0, 0xF0):
-        lead[b] = -_inner(tree, (b - 0xE0) << 12, 2, 32 if b == 0xE0 else 0, 64)
+        lead[b] = -_middle(tree, (b - 0xE0) << 12, 32 if b == 0xE0 else 0)
     for b in range(0xF0, 0xF5):
         first, past = 16 if b == 0xF0 else 0, 16 if b == 0xF4 else 64
-        lead[b] = -_inner(tree, (b - 0xF0) << 18, 3, first, past)
+        lead[b] = -_top(tree, (b - 0xF0) << 18, first, past)
     used = tree[6][0]
     return nodes[:used], is_leaf[:used], lead
 
@@ -122,32 +122,30 @@ def _uniform(tree: Tree, level: int, atom: int) -> int:
 
 
 @kernel
-def _inner(tree: Tree, base: int, level: int, first: int, past: int) -> int:
-    """The node with `level` (2 or 3) bytes to go from `base` on, children first..past-1 only."""
+def _middle(tree: Tree, base: int, first: int) -> int:
+    """The node with two bytes to go of 4096 code points, without the children before `first`."""
     starts, atom_of = tree[0], tree[1]
-    shift = 6 * (level - 1)
-    i = _interval(starts, base + (first << shift))
-    past_end = base + (past << shift)
-    whole = i + 1 == starts.size or starts[i + 1] >= past_end
-    if whole and (atom_of[i] == 0 or past - first == 64):
-        return _uniform(tree, level, atom_of[i])
+    i = _interval(starts, base + (first << 6))
+    whole = i + 1 == starts.size or starts[i + 1] >= base + 4096
+    if whole and (atom_of[i] == 0 or first == 0):
+        return _uniform(tree, 2, atom_of[i])
     children = np.zeros(64, np.int32)
-    for j in range(first, past):
-        below = base + (j << shift)
-        children[j] = _leaf(tree, below) if level == 2 else _middle(tree, below)
+    for j in range(first, 64):
+        children[j] = _leaf(tree, base + (j << 6))
     return _intern(tree, children, False)
 
 
 @kernel
-def _middle(tree: Tree, base: int) -> int:
-    """The node with two bytes to go of the 4096 code points from `base` on."""
+def _top(tree: Tree, base: int, first: int, past: int) -> int:
+    """The node with three bytes to go, with the children from `first` to before `past`."""
     starts, atom_of = tree[0], tree[1]
-    i = _interval(starts, base)
-    if i + 1 == starts.size or starts[i + 1] >= base + 4096:
-        return _uniform(tree, 2, atom_of[i])
-    children = np.empty(64, np.int32)
-    for j in range(64):
-        children[j] = _leaf(tree, base + (j << 6))
+    i = _interval(starts, base + (first << 12))
+    whole = i + 1 == starts.size or starts[i + 1] >= base + (past << 12)
+    if whole and (atom_of[i] == 0 or past - first == 64):
+        return _uniform(tree, 3, atom_of[i])
+    children = np.zeros(64, np.int32)
+    for j in range(first, past):
+        children[j] = _middle(tree, base + (j << 12), 0)
     return _intern(tree, children, False)
 
 
@@ -180,11 +178,11 @@ def _intern(tree: Tree, children: np.ndarray, leaf: bool) -> int:
 def _byte_classes(nodes: np.ndarray, lead: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Number by first byte: (byte_class uint8 [256], one byte of each class int32 [n_classes])."""
     byte_class, some_byte, count = np.empty(256, np.uint8), np.empty(256, np.int32), 0
-    keys = np.zeros(64, np.uint64)
+    keys, silent = np.zeros(64, np.uint64), np.ones(64, np.bool_)
     for v in range(nodes.shape[0]):
         for j in range(64):
             keys[j] = mix(keys[j] + np.uint64(nodes[v, j]))
-    silent = np.array([not nodes[:, j].any() for j in range(64)])
+            silent[j] = silent[j] and nodes[v, j] == 0
     for b in range(256):
         c = 0
         while c < count and not _alike(nodes, lead, keys, silent, b, some_byte[c]):
@@ -228,7 +226,7 @@ def _instantiate(
 
     No rows at all if they would take more than `max_bytes`.
     """
-    follow = np.array([c for c in range(some_byte.size) if 0x80 <= some_byte[c] < 0xC0] + [0])[:-1]
+    follow = np.flatnonzero((some_byte >= 0x80) & (some_byte < 0xC0))
     n, n_classes = trans.shape[0], some_byte.size
     rows = np.zeros((2 * n + nodes.shape[0] + 1, n_classes), np.int32)
     table, keys = np.zeros(table_size(rows.shape[0]), np.int32), np.zeros(rows.shape[0], np.uint64)
@@ -238,16 +236,17 @@ def _instantiate(
             capacity = 2 * rows.shape[0] + nodes.shape[0]
             if 4 * n_classes * (capacity + rows.shape[0]) > max_bytes:
                 return rows[:0]
-            rows, keys, table = _with_room(capacity, rows, keys, table)
+            rows = longer(rows.ravel(), capacity * n_classes).reshape((capacity, n_classes))
+            table, keys = rehashed(table, keys, capacity), longer(keys, capacity)
         for v in range(1, nodes.shape[0]):
             for c in follow:
                 child = nodes[v, some_byte[c] & 63]
                 rows[used, c] = trans[q, child] if is_leaf[v] else seen[child]
             seen[v] = _row(rows, follow, used, keys, table)
             used = max(used, seen[v] + 1)
-        for c in range(n_classes):
-            first = lead[some_byte[c]]
-            rows[q, c] = trans[q, first] if first >= 0 else seen[-first]
+        for column in range(n_classes):
+            first = lead[some_byte[column]]
+            rows[q, column] = trans[q, first] if first >= 0 else seen[-first]
     return rows[:used]
 
 
@@ -271,24 +270,6 @@ def _row(
         slot = next_slot(slot, table)
     table[slot], keys[used] = used, key
     return used
-
-
-@kernel
-def _with_room(
-    capacity: int, rows: np.ndarray, keys: np.ndarray, table: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The arrays, with room for `capacity` states."""
-    bigger = np.zeros((capacity, rows.shape[1]), np.int32)
-    bigger[: rows.shape[0]] = rows
-    keys = np.concatenate((keys, np.zeros(capacity - keys.size, np.uint64)))
-    fresh = np.zeros(table_size(capacity), np.int32)
-    for state in table:
-        if state != 0:
-            slot = first_slot(keys[state], fresh)
-            while fresh[slot] != 0:
-                slot = next_slot(slot, fresh)
-            fresh[slot] = state
-    return bigger, keys, fresh
 
 
 # ---------------------------------------------------------------- canonical numbering

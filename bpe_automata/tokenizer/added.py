@@ -36,34 +36,41 @@ class AddedAutomaton:
 def build(added: tuple[AddedToken, ...], alphabet: Alphabet) -> AddedAutomaton:
     """The automaton over the alphabet's atoms. Every character of an added token must be marked
     in the alphabet."""
-    spelled = [tuple(alphabet.atom(c) for c in token.content) for token in added]
+    spelled = _letters(added, alphabet)
     trie = _Trie(spelled)
     explorer = _Explorer(trie, spelled, alphabet.n_atoms)
     contents = [token.content.encode("utf-8") for token in added]
     return AddedAutomaton(
         next=np.array(explorer.rows, dtype=np.int32),
-        after=np.array(explorer.afters, dtype=np.int32).reshape(-1, len(added)),
+        after=np.array(explorer.afters, dtype=np.int32).reshape(len(explorer.afters), len(added)),
         start=np.cumsum([0, *map(len, contents)]).astype(np.int32),
         data=np.frombuffer(b"".join(contents), dtype=np.uint8),
         ids=np.array([token.id for token in added], dtype=np.int32),
     )
 
 
+def _letters(added: tuple[AddedToken, ...], alphabet: Alphabet) -> list[tuple[int, ...]]:
+    """Each token's characters as atoms. One that only added tokens can spell has no atom; it gets
+    a negative number, because other added tokens may still spell it."""
+    number: dict[str, int] = {}
+    for character in sorted({c for token in added for c in token.content}):
+        atom = alphabet.atom(character)
+        number[character] = atom if atom != DEAD else -2 - len(number)
+    return [tuple(number[c] for c in token.content) for token in added]
+
+
 class _Trie:
-    """children[node]: atom -> node; ends: the nodes where a token is complete; leaf[k]: the node
-    of token k. Node 0 is the root. A token with an unreadable character (DEAD) cannot be spelled
-    by other tokens, so only what comes before that character is in the trie."""
+    """children[node]: letter -> node; ends: the nodes where a token is complete; leaf[k]: the node
+    of token k. Node 0 is the root."""
 
     def __init__(self, words: list[tuple[int, ...]]) -> None:
         self.children: list[dict[int, int]] = [{}]
         self.leaf = [self._insert(word) for word in words]
-        self.ends = set(self.leaf) - {0}
+        self.ends = set(self.leaf)
 
     def _insert(self, word: tuple[int, ...]) -> int:
         node = 0
         for atom in word:
-            if atom == DEAD:
-                return 0
             if atom not in self.children[node]:
                 self.children[node][atom] = len(self.children)
                 self.children.append({})
@@ -101,7 +108,7 @@ class _Explorer:
     def _row(self, state: Nodes, n_atoms: int) -> np.ndarray:
         trie = self.trie
         row = self.rows[0].copy() if self.rows else np.zeros(n_atoms, dtype=np.int32)
-        for atom in {atom for node in (0, *state) for atom in trie.children[node]}:
+        for atom in {atom for node in (0, *state) for atom in trie.children[node] if atom >= 0}:
             nodes = trie.advance(state | {0}, atom)
             row[atom] = SPELLED if nodes & trie.ends else self._number(nodes)
         return row
@@ -121,4 +128,4 @@ class _Explorer:
             if under_way & trie.ends:
                 return SPELLED
         leaf = trie.leaf[k]
-        return self._number(under_way | {leaf} if leaf and trie.children[leaf] else under_way)
+        return self._number(under_way | {leaf} if trie.children[leaf] else under_way)

@@ -38,7 +38,7 @@ class Boundaries:
 
 
 def tabulate(splitters: tuple[Splitter, ...], n_atoms: int) -> Boundaries:
-    """Explore all hypotheses from the beginning of a text.
+    """Explore all hypotheses from the beginning of a text; those that can be true are kept.
 
     Raises BudgetExceededError when there are more than `MOST_HYPOTHESES`.
     """
@@ -60,7 +60,21 @@ def tabulate(splitters: tuple[Splitter, ...], n_atoms: int) -> Boundaries:
     follow = np.zeros((2, len(order), n_atoms, len(order)), dtype=bool)
     if edges:
         follow[tuple(np.array(edges).T)] = True
-    return Boundaries(tuple(order), np.array([_ends(splitters, h) for h in order]), follow)
+    ends = np.array([_ends(splitters, h) for h in order])
+    return _trimmed(Boundaries(tuple(order), ends, follow))
+
+
+def _trimmed(table: Boundaries) -> Boundaries:
+    """Without the hypotheses that no text can confirm, such as "the word ended" in its middle. A
+    wrong reading is then given up at once, not only when the next character is read."""
+    leads = np.asarray(table.follow.any(axis=(0, 2)))
+    alive = table.ends
+    while not np.array_equal(alive, grown := alive | leads[:, alive].any(axis=1)):
+        alive = grown
+    kept = np.flatnonzero(alive)
+    hypotheses = tuple(table.hypotheses[h] for h in kept)
+    follow = table.follow[:, kept][:, :, :, kept]
+    return Boundaries(hypotheses, table.ends[kept], np.ascontiguousarray(follow))
 
 
 # Without any splitter the text is one piece: these two stand for its beginning and its inside.

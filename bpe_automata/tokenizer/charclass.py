@@ -16,8 +16,9 @@ import numpy as np
 import tokenizers
 from tokenizers import Regex, pre_tokenizers
 
-from bpe_automata.errors import BrokenTokenizerError
+from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.storage import load_array, store_array
+from bpe_automata.tokenizer.folding import joined_foldings
 
 LAST_CODE_POINT = 0x10FFFF
 _LITERAL = re.compile(r"\\x\{([0-9A-F]+)\}")
@@ -51,6 +52,8 @@ def engine_class(pattern: str) -> Ranges:
         splitter = pre_tokenizers.Split(Regex(pattern), "removed")
     except Exception as error:  # the binding raises a bare Exception
         raise BrokenTokenizerError(f"the regex engine rejects the class {pattern!r}") from error
+    if pattern.startswith("(?i:"):
+        _refuse_joined(pattern)
 
     def members(text: str) -> Iterator[tuple[int, int]]:
         position = 0
@@ -62,6 +65,16 @@ def engine_class(pattern: str) -> Ranges:
             yield position, len(text)
 
     return _stored(f"class {pattern}", members)
+
+
+def _refuse_joined(pattern: str) -> None:
+    """A class that holds `ß`, read without regard to case, matches `ss`: two characters."""
+    whole = pre_tokenizers.Split(Regex(f"\\A{pattern}\\z"), "removed")
+    for folded in sorted(joined_foldings()):
+        if not whole.pre_tokenize_str(folded):
+            raise UnsupportedTokenizerError(
+                "split pattern", pattern, f"by case folding this class also matches {folded!r}"
+            )
 
 
 @cache

@@ -7,15 +7,17 @@ alternation, concatenation, greedy and lazy repetition and one-character lookahe
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from functools import cache
 from typing import NoReturn
 
 from bpe_automata.errors import UnsupportedTokenizerError
+from bpe_automata.tokenizer.folding import joined_foldings
 
 _ONE_CHARACTER_ESCAPES = set("sSdDwWhHrntfvae")
 _ANCHORS = set("bBAzZGKXRyY")
 _LARGEST_REPEAT = 1000
+_CODE_POINT = re.compile(r"\\(?:x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4}))")
 
 
 @dataclass(frozen=True)
@@ -146,10 +148,19 @@ class _Parser:
             self.refuse("a quantifier without anything to repeat")
         else:
             self.position += 1
-        source = self.pattern[start : self.position]
-        if len(source) == 1 and source != ".":
-            source = _escaped(source)
+        source = self.literal_source(self.pattern[start : self.position])
         return f"(?i:{source})" if ignore_case else source
+
+    def literal_source(self, source: str) -> str:
+        """However a single code point is written, it gets the same source."""
+        if len(source) == 1 and source != ".":
+            return _escaped(source)
+        written = _CODE_POINT.fullmatch(source)
+        if not written:
+            return source
+        if written[2] and int(written[2], 16) > 0x7F:
+            self.refuse(f"{source} is a byte, not a character")
+        return _escaped(chr(int(next(filter(None, written.groups())), 16)))
 
     def bracket(self) -> None:
         depth = 0
@@ -230,7 +241,7 @@ def _check_folding(parser: _Parser, items: list[Node]) -> None:
             if (
                 len(run) == size
                 and all(run)
-                and "".join(map(str, run)).casefold() in _joined_foldings()
+                and "".join(map(str, run)).casefold() in joined_foldings()
             ):
                 parser.refuse(f"case folding joins {''.join(map(str, run))!r} into one character")
 
@@ -241,10 +252,3 @@ def _folded_letter(item: Node) -> str | None:
     if isinstance(item, Char) and item.source.startswith("(?i:\\x{"):
         return chr(int(item.source[7:-2], 16))
     return None
-
-
-@cache
-def _joined_foldings() -> frozenset[str]:
-    """What several characters can spell that one character folds to."""
-    foldings = (chr(c).casefold() for c in range(0x80, 0x20000))
-    return frozenset(folded for folded in foldings if len(folded) > 1)

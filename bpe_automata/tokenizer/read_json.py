@@ -26,6 +26,7 @@ def describe(data: Json) -> Description:
     _check_decoder(data.get("decoder"), byte_level)
     vocabulary: dict[str, int] = model["vocab"]
     added = _added(data.get("added_tokens") or [])
+    _refuse_fused_unknown(model, added)
     n_ids = _check_ids(vocabulary, added)
     return Description(
         tokens=_tokens(vocabulary, n_ids, byte_level),
@@ -63,6 +64,18 @@ def _model(data: Json) -> Json:
         if model.get(field) not in neutral:
             raise UnsupportedTokenizerError(f"model.{field}", model[field], _WHY[field])
     return model
+
+
+def _refuse_fused_unknown(model: Json, added: tuple[AddedToken, ...]) -> None:
+    """With `fuse_unk` a run of unknown characters becomes one unknown token. If all characters of
+    that token's own text are unknown, the token is canonical without being BPE's."""
+    unknown = model.get("unk_token")
+    if not unknown or not model.get("fuse_unk") or unknown in {token.content for token in added}:
+        return
+    if not any(c in model["vocab"] for c in unknown):
+        raise UnsupportedTokenizerError(
+            "model.fuse_unk", unknown, "no token spells any character of this unknown token"
+        )
 
 
 def _refuse_normalizer(normalizer: Json | None) -> None:

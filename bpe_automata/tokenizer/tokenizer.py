@@ -44,6 +44,18 @@ class Tokenizer:
             self._backend = tokenizers.Tokenizer.from_str(self._json)
         except Exception as error:  # the binding raises a bare Exception
             raise BrokenTokenizerError(f"{name}: tokenizers cannot load it: {error}") from error
+        self._check_added()
+
+    def _check_added(self) -> None:
+        """`tokenizers` gives ids to added tokens itself, and is silent where the file disagrees."""
+        for token in self.description.added:
+            number = self._backend.token_to_id(token.content)
+            if number != token.id:
+                raise BrokenTokenizerError(
+                    f"{self.name}: added token {token.content!r} is listed with id {token.id}, but "
+                    f"tokenizers gives it id {number}: ids of added tokens go on from the "
+                    "vocabulary in the order of the list, and none may be taken or listed twice"
+                )
 
     @classmethod
     def load(cls, source: object) -> Tokenizer:

@@ -14,7 +14,7 @@ from experiments.tables import Table
 
 def test_an_interrupted_run_says_so(tmp_path):
     options = Options("demo", seed=3, results=tmp_path)
-    run = Run(options, {"n": 1}, {"model": "m"}, expected=2)
+    run = Run(options, {"n": 1}, {"model": "m"}, expected=2, started=0.0)
     run.add({"a": 1})
     rows, manifest = read_run(options)
     assert (rows, manifest["complete"], manifest["rows_expected"]) == ([{"a": 1}], False, 2)

@@ -85,6 +85,11 @@ def test_free_samples_follow_the_free_law_given_an_answer(trie, scores, rng):
     assert low <= law.sum() <= high
 
 
+def test_answers_that_never_come_up_are_not_drawn(trie, scores, rng):
+    samples = sample_free(trie, np.where(trie.depth == 1, -60, scores), 3000, rng)
+    assert (samples.trials, samples.passing.sum()) == (0, 0)
+
+
 def test_samples_are_seeded(trie, scores):
     sampler = ConstrainedSampler(FakeConstraint(AUTOMATON), [], trie, 0)
     one, other = (

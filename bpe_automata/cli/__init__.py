@@ -1,0 +1,50 @@
+"""The command line, `bpe-automata`. Exit codes: 0 fine, 1 a counterexample or ids that are not
+canonical, 2 an error, told in one line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from bpe_automata.cli import compile, explain, generate, inspect, verify
+from bpe_automata.errors import BpeAutomataError
+
+_COMMANDS = (inspect, compile, generate, verify, explain)
+_INTERRUPTED = 130  # as shells count SIGINT
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. `argv`: without the program's name."""
+    arguments = _parser().parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader has seen enough, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except (BpeAutomataError, ImportError, OSError, MemoryError, UnicodeError) as error:
+        print(f"error: {_one_line(error)}", file=sys.stderr)
+        return 2
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bpe-automata",
+        description="Regex-constrained decoding along the tokenizer's own tokenization.",
+        epilog="TOKENIZER is a tokenizer.json, a folder that holds one, a .gguf file, or (with "
+        "transformers) a model's name on the hub. Every command takes --json.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in _COMMANDS:
+        command.register(commands)
+    return parser

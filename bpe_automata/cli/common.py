@@ -1,0 +1,135 @@
+"""What the commands share: arguments, finding the tokenizer, and printing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bpe_automata.errors import MissingDependencyError, MissingFileError
+from bpe_automata.tokenizer import Tokenizer
+
+Commands = Any  # what argparse's add_subparsers returns has no public name
+
+
+def add_command(
+    commands: Commands, name: str, summary: str, run: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    """A command with the options that all have."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object, for scripts")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_tokenizer(parser: argparse.ArgumentParser) -> None:
+    """The positional TOKENIZER."""
+    parser.add_argument(
+        "tokenizer",
+        metavar="TOKENIZER",
+        help="a tokenizer.json, a folder that holds one, a .gguf file, or a name on the hub",
+    )
+
+
+def add_regex(parser: argparse.ArgumentParser) -> None:
+    """--regex."""
+    parser.add_argument(
+        "--regex", required=True, help="Python syntax plus \\p{...}; the whole text must match"
+    )
+
+
+def natural(text: str) -> int:
+    """For argparse: an integer that is at least 1."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
+    return value
+
+
+def ids_of(text: str) -> tuple[int, ...]:
+    """For argparse: "1 2 3" or "1,2,3"."""
+    try:
+        return tuple(int(part) for part in text.replace(",", " ").split())
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of ids such as '1 2 3'") from None
+
+
+def load_tokenizer(source: str) -> Tokenizer:
+    """A tokenizer from disk, or by its name through transformers."""
+    path = Path(source).expanduser()
+    if path.exists() or path.suffix in (".json", ".gguf") or not is_hub_name(source):
+        return Tokenizer.load(path)
+    return Tokenizer.load(from_hub("AutoTokenizer", source))
+
+
+def is_hub_name(source: str) -> bool:
+    """May this be `name` or `owner/name`?"""
+    return source.count("/") <= 1 and source[:1] not in ("/", ".", "~", "")
+
+
+def from_hub(kind: str, source: str, **options: Any) -> Any:
+    """`transformers.<kind>.from_pretrained(source)`, quietly: a local folder, a name in the local
+    cache, or (`owner/name` only, so that a misspelled file is told at once) the hub.
+
+    Raises MissingDependencyError, MissingFileError.
+    """
+    try:
+        import transformers
+        from huggingface_hub.utils import logging
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{source!r} is no tokenizer on disk, and other names need transformers: "
+            "pip install 'bpe-automata[torch]'"
+        ) from error
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    local = Path(source).exists() or "/" not in source
+    try:
+        return getattr(transformers, kind).from_pretrained(
+            source, local_files_only=local, **options
+        )
+    except (OSError, ValueError) as error:
+        first = str(error).strip().partition("\n")[0]
+        raise MissingFileError(
+            f"cannot load {source!r}: {first}; give a path that exists, or the full name "
+            "(owner/name) of a model on the hub"
+        ) from error
+
+
+def show(values: Mapping[str, Any], as_json: bool) -> None:
+    """Print either one JSON object or aligned lines; None is left out of the lines."""
+    if as_json:
+        print(json.dumps(values, ensure_ascii=False))
+        return
+    shown = {name.replace("_", " "): value for name, value in values.items() if value is not None}
+    width = max(map(len, shown))
+    for name, value in shown.items():
+        print(f"{name:<{width}}  {value}")
+
+
+def seconds(value: float) -> float:
+    """Rounded for people and scripts: microseconds."""
+    return round(value, 6)
+
+
+def progress_line(what: str) -> Callable[[int, int], None] | None:
+    """A callback that rewrites one line on a terminal; None if stderr is none."""
+    if not sys.stderr.isatty():
+        return None
+
+    def report(done: int, total: int) -> None:
+        print(f"\r\033[K{what} {done}/{total}", end="", file=sys.stderr, flush=True)
+
+    return report
+
+
+def end_progress() -> None:
+    """Clear the line of `progress_line`."""
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr, flush=True)

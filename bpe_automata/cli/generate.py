@@ -1,0 +1,90 @@
+"""`bpe-automata generate --model M --regex R --prompt P`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, get_args
+
+from bpe_automata.cli.common import (
+    Commands,
+    add_command,
+    add_regex,
+    from_hub,
+    is_hub_name,
+    load_tokenizer,
+    natural,
+    show,
+)
+from bpe_automata.decoding.constraint import Method
+from bpe_automata.errors import MissingFileError
+from bpe_automata.storage import cache_folder
+from bpe_automata.tokenizer import Tokenizer
+
+
+def register(commands: Commands) -> None:
+    """Add the command."""
+    summary = "let a causal language model write a text that matches a regex"
+    parser = add_command(commands, "generate", summary, run)
+    add_regex(parser)
+    parser.add_argument("--prompt", required=True, help="what the model reads first")
+    parser.add_argument("--model", help="a local folder, or a name on the hub")
+    parser.add_argument("--tokenizer", help="if it is not where the model is; see `inspect`")
+    parser.add_argument("--method", choices=get_args(Method), default="canonical")
+    parser.add_argument("--max-new-tokens", type=natural, default=128, metavar="N")
+    parser.add_argument("--sample", action="store_true", help="sample instead of the likeliest id")
+    parser.add_argument("--seed", type=int, help="for --sample")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    source = _model_source(arguments.model)
+    tokenizer = _tokenizer(arguments.tokenizer, source)
+    # torch and transformers are optional; this import names what is missing.
+    from bpe_automata.integrations.transformers import generate
+
+    generation = generate(
+        _load(source),
+        tokenizer,
+        arguments.prompt,
+        arguments.regex,
+        method=arguments.method,
+        max_new_tokens=arguments.max_new_tokens,
+        seed=arguments.seed,
+        do_sample=arguments.sample,
+    )
+    if arguments.json:
+        show({"prompt": arguments.prompt, **asdict(generation)}, as_json=True)
+    else:
+        print(generation.text)
+    return 0
+
+
+def _model_source(model: str | None) -> str:
+    """Raises MissingFileError, with the models that are at hand."""
+    if model is None:
+        found = sorted(str(path) for path in cache_folder("models").glob("*/"))
+        hint = f"; at hand: {', '.join(found)}" if found else "; `make demo` makes one of SmolLM2"
+        raise MissingFileError(
+            f"no model: give --model a local folder or a name on the hub of a causal LM{hint}"
+        )
+    if not Path(model).expanduser().exists() and not is_hub_name(model):
+        raise MissingFileError(f"there is no model at {model}")
+    return model
+
+
+def _tokenizer(given: str | None, model: str) -> Tokenizer:
+    try:
+        return load_tokenizer(given or model)
+    except MissingFileError as error:
+        if given:
+            raise
+        raise MissingFileError(f"{error}; or say where it is with --tokenizer") from error
+
+
+def _load(source: str) -> Any:
+    import torch
+
+    model = from_hub("AutoModelForCausalLM", source, dtype="auto")
+    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()

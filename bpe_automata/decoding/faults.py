@@ -1,0 +1,152 @@
+"""The rule of canonical sequences that a sequence breaks first.
+
+Ids are canonical iff, for their text as the tokenizer divides it (`pretokens`),
+  - the bytes are UTF-8, and added tokens are read exactly where they are cut out of the text,
+  - each other token is one that BPE makes, and holds no pretoken boundary inside,
+  - tokens side by side in one pretoken are a canonical pair,
+  - with `ignore_merges`, a pretoken that is in the vocabulary is that one token.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from bpe_automata.constructions.canonical import CanonicalAutomaton
+from bpe_automata.decoding.pretokens import divide
+from bpe_automata.decoding.visible import visible, visible_tokens
+from bpe_automata.tokenizer.derivation import bpe
+
+
+@dataclass(frozen=True)
+class Fault:
+    """position: index of the token at which a rule is broken; reason: how, as half a sentence."""
+
+    position: int
+    reason: str
+
+
+def find_fault(automaton: CanonicalAutomaton, ids: tuple[int, ...]) -> Fault | None:
+    """The first broken rule; None if there is none."""
+    data = b"".join(map(automaton.tokenizer.token_bytes, ids))
+    try:
+        text, broken = data.decode("utf-8"), None
+    except UnicodeDecodeError as error:
+        text, broken = data[: error.start].decode("utf-8"), error
+    search = _Search(automaton, ids, text)
+    found = next(search.faults(), None)
+    if broken is None:
+        return found
+    unreadable = search.unreadable(broken)
+    return found if found and found.position < unreadable.position else unreadable
+
+
+class _Search:
+    """The text of a sequence, divided, with the sequence's own joints beside it. Where the bytes
+    are no UTF-8, the text is what comes before."""
+
+    def __init__(self, automaton: CanonicalAutomaton, ids: tuple[int, ...], text: str) -> None:
+        self.automaton, self.ids = automaton, ids
+        self.tokenizer = automaton.tokenizer
+        self.data = text.encode("utf-8")
+        self.divided = divide(automaton.pipeline, self.tokenizer.description.added, text)
+        lengths = [len(self.tokenizer.token_bytes(token)) for token in ids]
+        self.joints = list(accumulate(lengths, initial=0))
+
+    def faults(self) -> Iterator[Fault]:
+        """All broken rules but that of UTF-8, in order of the tokens."""
+        for position, token in enumerate(self.ids):
+            begin, end = self.joints[position : position + 2]
+            found = self._added(position, begin, end)
+            if found is None and not self.automaton.is_added(token):
+                found = self._ordinary(position, begin, end)
+            if found:
+                yield found
+
+    def unreadable(self, broken: UnicodeDecodeError) -> Fault:
+        """The fault of bytes that are no UTF-8."""
+        start = visible(broken.object[broken.start : broken.end])
+        if broken.reason == "unexpected end of data":
+            return Fault(len(self.ids) - 1, f"it is inside a character, after {start}")
+        wrong = broken.start if broken.reason == "invalid start byte" else broken.end
+        position = bisect_right(self.joints, wrong) - 1
+        where = "" if wrong == broken.start else f" after {start}"
+        return Fault(position, f"{self._shown(position)}{where} is not valid UTF-8")
+
+    def _added(self, position: int, begin: int, end: int) -> Fault | None:
+        token = self.ids[position]
+        for low, high, added in self.divided.added:
+            if (low, high, added) == (begin, end, token):
+                return None
+            if low < end and begin < high:
+                last = min(bisect_left(self.joints, high), len(self.ids)) - 1
+                name = visible(self.tokenizer.token_bytes(added))
+                return Fault(last, f"these tokens spell the added token {name}")
+        if self.automaton.is_added(token):
+            return Fault(position, f"{self._shown(position)} is not cut out of this text")
+        return None
+
+    def _ordinary(self, position: int, begin: int, end: int) -> Fault | None:
+        starts = self.divided.starts
+        inside = starts[bisect_right(starts, begin) : bisect_left(starts, end)]
+        if not self.automaton.usable[self.ids[position]]:
+            return Fault(position, self._unreachable(position))
+        if inside:
+            parts = (self.data[a:b] for a, b in pairwise((begin, *inside, end)))
+            reason = f"the pretokenizer splits inside {self._shown(position)}: "
+            return Fault(position, reason + " | ".join(map(visible, parts)))
+        return self._joint(position, begin) or self._whole(position, begin, end)
+
+    def _joint(self, position: int, begin: int) -> Fault | None:
+        """The joint before the token, when it lies inside a pretoken."""
+        if position == 0 or begin in self.divided.is_start or begin == self.divided.size:
+            return None
+        left, right = self.ids[position - 1 : position + 1]
+        if self.automaton.allowed(left, right):
+            return None
+        pair = visible_tokens(self.tokenizer, (left, right))
+        made = visible_tokens(self.tokenizer, self._bpe(left, right))
+        return Fault(position, f"{pair} would be {made}")
+
+    def _whole(self, position: int, begin: int, end: int) -> Fault | None:
+        """`ignore_merges`: the pretoken that ends with this token, when it is in the vocabulary;
+        and a token that no merge reaches, when it is not the whole pretoken."""
+        starts = self.divided.starts
+        if begin >= self.divided.size:
+            return None
+        number = bisect_right(starts, begin) - 1
+        low = starts[number]
+        high = (*starts, self.divided.size)[number + 1]
+        token = self.ids[position]
+        if not self.automaton.derivation.reachable[token] and (low, high) != (begin, end):
+            reason = f"{self._shown(position)} is legal only as a whole pretoken, not in "
+            return Fault(position, reason + visible(self.data[low:high]))
+        if high == end and low < begin and self.data[low:high] in self._whole_spellings():
+            reason = f"the pretoken {visible(self.data[low:high])} is a token of its own"
+            return Fault(position, f"{reason} (ignore_merges)")
+        return None
+
+    def _whole_spellings(self) -> set[bytes]:
+        return {self.tokenizer.token_bytes(token) for token in self.automaton.whole.tokens}
+
+    def _unreachable(self, position: int) -> str:
+        token = self.ids[position]
+        if self.tokenizer.description.tokens[token] is None:
+            return f"id {token} is no token that BPE could make"
+        made = visible_tokens(self.tokenizer, self._bpe(token))
+        return f"{self._shown(position)} is unreachable: BPE never makes it, but {made}"
+
+    def _bpe(self, *tokens: int) -> list[int]:
+        """What BPE makes of the tokens' bytes as one pretoken."""
+        description = self.tokenizer.description
+        data = b"".join(map(self.tokenizer.token_bytes, tokens))
+        if description.byte_level:
+            symbols = [bytes([byte]) for byte in data]
+        else:
+            symbols = [c.encode("utf-8") for c in data.decode("utf-8")]
+        return bpe(self.automaton.derivation, [description.base[symbol] for symbol in symbols])
+
+    def _shown(self, position: int) -> str:
+        return visible(self.tokenizer.token_bytes(self.ids[position]))

@@ -1,0 +1,122 @@
+"""Random walks of a token automaton that always come to an end.
+
+A walk wanders over ids chosen at random and then goes home by best-first search, guided by the
+bytes that the DFA still needs. The search is complete: if it finds no way home, there is none.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.constructions import Engine
+from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.kernels.bits import members
+from bpe_automata.tokenizer import Tokenizer
+
+_STOP = 1 / 4  # chance that a walk ends in an accepting state that it passes
+_LONGEST = 24  # ids before a walk turns home
+_MOST_TRIED = 100_000  # ids that the way home may try
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a walk is. state: of the engine; dfa_state; ids: read so far."""
+
+    state: Hashable
+    dfa_state: int
+    ids: tuple[int, ...]
+
+
+class Walker:
+    """Walks one engine over the language of `dfa`."""
+
+    def __init__(self, tokenizer: Tokenizer, dfa: ByteDFA, engine: Engine[Any]) -> None:
+        self.tokenizer, self.dfa, self.engine = tokenizer, dfa, engine
+        self._lengths = np.array([len(symbol) for symbol in tokenizer.spellings], dtype=np.int32)
+        self._begins = np.cumsum(self._lengths) - self._lengths
+        self._data = np.frombuffer(b"".join(tokenizer.spellings), dtype=np.uint8)
+        self._after: BoundedMemo[int, np.ndarray] = BoundedMemo(4 * tokenizer.n_ids)
+
+    def start(self, prefix: tuple[int, ...] = ()) -> Place:
+        """The beginning, after the prompt `prefix`."""
+        return Place(self.engine.initial(prefix), self.dfa.start, ())
+
+    def step(self, place: Place, token: int) -> Place:
+        """The place after one more allowed id."""
+        dfa_state = self.dfa.walk(self.tokenizer.spellings[token], place.dfa_state)
+        return Place(self.engine.step(place.state, token), dfa_state, (*place.ids, token))
+
+    def allowed(self, place: Place) -> np.ndarray:
+        """The ids of the mask that are text, ascending."""
+        ids = members(self.engine.mask(place.state))
+        return ids[~np.isin(ids, self.engine.eos_ids)]
+
+    def walk(self, place: Place, rng: random.Random) -> tuple[Place, bool]:
+        """(where a random walk from `place` ended, did it end in an accepting state).
+
+        Raises BudgetExceededError when the search for the way home is cut short.
+        """
+        for _ in range(rng.randrange(_LONGEST)):
+            if self.engine.accepting(place.state) and rng.random() < _STOP:
+                return place, True
+            ids = self.allowed(place)
+            if not len(ids):
+                break
+            place = self.step(place, int(ids[rng.randrange(len(ids))]))
+        home = self._home(place)
+        return (place, False) if home is None else (home, True)
+
+    def _home(self, place: Place) -> Place | None:
+        """An accepting place within reach, by best-first search; None if there is none."""
+        if self.engine.accepting(place.state):
+            return place
+        heap = [(0, 0, place, self._nearest_first(place))]
+        seen, tried = {place.state}, 0
+        while heap:
+            _, _, here, successors = heap[0]
+            distance, token = next(successors, (0, -1))
+            if token < 0:
+                heapq.heappop(heap)
+                continue
+            tried += 1
+            if tried > _MOST_TRIED:
+                raise BudgetExceededError("ids", tried, f"no way to finish after ids {place.ids}")
+            heapq.heapreplace(heap, (distance, tried, here, successors))
+            after = self.step(here, token)
+            if self.engine.accepting(after.state):
+                return after
+            if after.state not in seen:
+                seen.add(after.state)
+                heapq.heappush(heap, (distance, -tried, after, self._nearest_first(after)))
+        return None
+
+    def _nearest_first(self, place: Place) -> Iterator[tuple[int, int]]:
+        """(bytes still needed, id) over the allowed ids, fewest first."""
+        ids = self.allowed(place)
+        distances = self.distances(place.dfa_state)[ids]
+        order = np.argsort(distances, kind="stable")
+        yield from zip(distances[order].tolist(), ids[order].tolist(), strict=True)
+
+    def distances(self, dfa_state: int) -> np.ndarray:
+        """int32 [n_ids]: bytes that a shortest text still needs after each id read from
+        `dfa_state`; -1: none is in reach, or the id spells nothing."""
+        found = self._after.get(dfa_state)
+        if found is None:
+            states = np.full(self.tokenizer.n_ids, dfa_state, dtype=np.int32)
+            alive = np.flatnonzero(self._lengths)
+            for k in range(int(self._lengths.max(initial=0))):
+                alive = alive[(self._lengths[alive] > k) & (states[alive] != 0)]
+                column = self.dfa.byte_class[self._data[self._begins[alive] + k]]
+                states[alive] = self.dfa.trans[states[alive], column]
+            states[self._lengths == 0] = 0
+            found = self.dfa.distance()[states]
+            self._after.put(dfa_state, found)
+        return found

@@ -1,0 +1,50 @@
+"""`python -m experiments NAME`: run one experiment, or `list` them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from bpe_automata.errors import BpeAutomataError
+from experiments.runner import Options
+
+EXPERIMENTS = {
+    "distortion": "what constraining by the lift or the canonical automaton does to a model's law",
+}
+"""Name of a module of this package with `run(options: Options) -> None`, and what it shows."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    result = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    result.add_argument("name", choices=[*EXPERIMENTS, "list"], metavar="NAME")
+    result.add_argument("--model", help="folder or hub id of a causal LM (default: SmolLM2-135M)")
+    result.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    result.add_argument("--seed", type=int, default=0)
+    result.add_argument("--n", type=int, help="how many samples or cases (default: by experiment)")
+    result.add_argument("--render", action="store_true", help="redraw from the rows on disk")
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 0, or 2 with one line of error for whatever the user can mend."""
+    chosen = parser().parse_args(arguments)
+    if chosen.name == "list":
+        for name, summary in EXPERIMENTS.items():
+            print(f"{name:12} {summary}")
+        return 0
+    options = Options(
+        chosen.name, chosen.model, chosen.device, chosen.seed, chosen.n, chosen.render
+    )
+    try:
+        importlib.import_module(f"experiments.{chosen.name}").run(options)
+    except (BpeAutomataError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

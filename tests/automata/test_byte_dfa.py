@@ -1,0 +1,150 @@
+"""Laws of ByteDFA itself, and of the automata of finite sets."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpe_automata.automata import BrokenAutomatonError, ByteDFA, compile_regex, from_strings
+from bpe_automata.automata.classes import cased_code_points, members
+from bpe_automata.automata.codepoints import (
+    N_CODE_POINTS,
+    all_code_points,
+    complement,
+    runs,
+    union,
+    without,
+)
+from bpe_automata.automata.syntax import parse
+from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, UnsupportedRegexError
+
+FINITE = ["", "a?(b|é)?", "(a|b){0,3}", "(foo|foobar)", "[ab]{2}|c", "日?本?", "a{0,2}b{0,2}"]
+
+
+@pytest.mark.parametrize("pattern", FINITE)
+def test_strings_are_all_strings_in_order(pattern: str) -> None:
+    letters, dfa = "abcfoér日本", compile_regex(pattern)
+    words = ("".join(w) for n in range(5) for w in itertools.product(letters, repeat=n))
+    expected = [w.encode() for w in words if re.fullmatch(pattern, w)]
+    expected += [b"foobar"] if "foobar" in pattern else []
+    expected.sort(key=lambda w: (len(w), w))
+    assert list(dfa.strings(len(expected))) == expected
+    assert dfa.shortest() == expected[0]
+    assert dfa.distance()[dfa.start] == len(expected[0])
+    with pytest.raises(BudgetExceededError):
+        list(dfa.strings(len(expected) - 1))
+
+
+def test_an_infinite_language_cannot_be_listed() -> None:
+    with pytest.raises(BudgetExceededError):
+        list(compile_regex("a*").strings(1000))
+
+
+def test_walk_and_step_agree() -> None:
+    dfa = compile_regex(r"(日|b)+c?")
+    state = dfa.start
+    for at, byte in enumerate("日bc".encode()):
+        state = dfa.step(state, byte)
+        assert state == dfa.walk("日bc".encode()[: at + 1])
+    assert dfa.walk(b"c", dfa.walk(b"b")) == dfa.walk(b"bc")
+
+
+def test_sample_of_nothing() -> None:
+    with pytest.raises(EmptyLanguageError):
+        compile_regex(r"[^\s\S]").sample(random.Random(0))
+
+
+GOOD = compile_regex("ab?")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"trans": GOOD.trans.astype(np.int64)},
+        {"trans": np.asfortranarray(GOOD.trans)},
+        {"trans": GOOD.trans + 1},
+        {"trans": GOOD.trans * 9},
+        {"trans": -GOOD.trans},
+        {"byte_class": GOOD.byte_class[:255]},
+        {"byte_class": GOOD.byte_class + np.uint8(7)},
+        {"accepting": ~GOOD.accepting},
+        {"accepting": GOOD.accepting[1:]},
+        {"start": 9},
+    ],
+    ids=range(10),
+)
+def test_arrays_that_are_no_automaton(change: dict[str, object]) -> None:
+    good = {name: getattr(GOOD, name) for name in ("trans", "byte_class", "accepting", "start")}
+    with pytest.raises(BrokenAutomatonError):
+        ByteDFA(**(good | change))
+
+
+# ---------------------------------------------------------------- finite sets
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sets(st.text("abé日\n", max_size=4), max_size=12))
+def test_from_strings_is_the_regex_of_the_set(words: set[str]) -> None:
+    dfa = from_strings(words)
+    assert set(dfa.strings(12)) == {w.encode() for w in words}
+    other = compile_regex("|".join(map(re.escape, sorted(words))) if words else r"[^\s\S]")
+    assert dfa.start == other.start
+    for name in ("trans", "byte_class", "accepting"):
+        assert np.array_equal(getattr(dfa, name), getattr(other, name))
+
+
+def test_from_strings_large() -> None:
+    words = {f"{i * 2654435761 % 2**32:x}" for i in range(100_000)}
+    dfa = from_strings(words)
+    assert set(dfa.strings(len(words))) == {w.encode() for w in words}
+
+
+def test_from_strings_refuses_surrogates() -> None:
+    with pytest.raises(UnsupportedRegexError, match="position 1"):
+        from_strings(["a\ud800"])
+
+
+# ---------------------------------------------------------------- sets of code points
+
+points = st.sets(st.integers(0, 12), max_size=8)
+
+
+def inversion(found: set[int]) -> tuple[int, ...]:
+    return union((c, c + 1) for c in found)
+
+
+def expand(found: tuple[int, ...]) -> set[int]:
+    return {c for a, b in zip(found[::2], found[1::2], strict=True) for c in range(a, min(b, 14))}
+
+
+@given(points, points)
+def test_inversion_lists_are_sets(a: set[int], b: set[int]) -> None:
+    assert expand(union((inversion(a), inversion(b)))) == a | b
+    assert expand(complement(inversion(a))) == set(range(14)) - a
+    assert expand(without(inversion(a), inversion(b))) == a - b
+    assert complement(complement(inversion(a))) == inversion(a)
+
+
+CLASSES = [r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"[\w-]", r"[^\d\s]", r"[^\W_]", r"[Α-ω\d]"]
+CLASSES += ["s", "k", "ß", "ẞ", "ſ", "İ", "ı", "ǅ", "σ", "ς", "[\ufb05]", "[^σ]", "[^a-zé]", "."]
+CLASSES += ["[a-z]", "[K-ſ]", "[À-ÿ]", "[\u1c80-\u1c88]", "[\u13a0-\u13f5]"]
+
+
+@pytest.mark.parametrize("flags", [0, re.I, re.A, re.I | re.A])
+@pytest.mark.parametrize("text", CLASSES)
+def test_classes_are_those_of_re(text: str, flags: int) -> None:
+    """On every code point, by running the class over all of them."""
+    op, av = parse(text).tree[0]
+    assert members(op, av, int(flags), {}) == runs(re.compile(f"{text}+", flags))
+
+
+def test_code_points_without_case_are_left_alone_by_ignorecase() -> None:
+    rest = sorted(set(range(0, N_CODE_POINTS, 7)) - set(map(ord, cased_code_points())))
+    text = all_code_points()
+    assert all(text[c].lower() == text[c] == text[c].upper() for c in rest)
