@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -80,7 +81,6 @@ def from_hub(kind: str, source: str, **options: Any) -> Any:
     """
     try:
         import transformers
-        from huggingface_hub.utils import logging
     except ImportError as error:
         raise MissingDependencyError(
             f"{source!r} is no tokenizer on disk, and other names need transformers: "
@@ -88,7 +88,7 @@ def from_hub(kind: str, source: str, **options: Any) -> Any:
         ) from error
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    logging.set_verbosity_error()
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of each retry
     local = Path(source).exists() or "/" not in source
     try:
         return getattr(transformers, kind).from_pretrained(

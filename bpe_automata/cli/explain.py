@@ -60,13 +60,15 @@ def _report(tokenizer: Tokenizer, found: Explanation) -> dict[str, Any]:
 
 
 def _pretokens(tokenizer: Tokenizer, data: bytes) -> list[str] | None:
-    """The pieces of the text; None if it is no text."""
+    """The pieces of the text; None if it is no text, or part of it is removed."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return None
     pipeline = canonical_automaton(tokenizer).pipeline
     divided = divide(pipeline, tokenizer.description.added, text)
+    if divided is None:
+        return None
     return [data[begin:end].decode("utf-8") for begin, end in divided.pretokens()]
 
 

@@ -20,7 +20,7 @@ from bpe_automata.kernels.geometry import (
     merge_intervals,
     preorder,
 )
-from bpe_automata.kernels.suspects import keep_forbidders
+from bpe_automata.kernels.suspects import Half, narrow
 from bpe_automata.tokenizer.derivation import Derivation
 
 
@@ -56,6 +56,8 @@ class Geometry:
         self.used = reachable[merges[:, 0]] & reachable[merges[:, 1]]
         self.rows = _side(derivation, derivation.right, merges[:, 0], self.used, slack=0)
         self.columns = _side(derivation, derivation.left, merges[:, 1], self.used, slack=1)
+        self._before = _half(self.columns, self.rows)
+        self._after = _half(self.rows, self.columns)
 
     @property
     def n_words(self) -> int:
@@ -75,13 +77,11 @@ class Geometry:
             token, d.left, d.birth, 1, c.by_part, c.merges, r.low, r.high, r.order, bits
         )
 
-    def keep_forbidders(self, tokens: np.ndarray, suspects: np.ndarray) -> None:
-        """Intersect `suspects` (int32 [n_words], packed) with the ids that none of `tokens` (int64)
-        may follow."""
-        d, r, c = self.derivation, self.rows, self.columns
-        keep_forbidders(
-            tokens, suspects, d.left, d.birth, c.by_part, c.merges, r.low, r.high, r.order
-        )
+    def narrow(self, tokens: np.ndarray, suspects: np.ndarray) -> int:
+        """Take out of `suspects` (int32 [n_words], packed) every id that some of `tokens` (int64,
+        reachable) may follow; returns how many are left."""
+        d = self.derivation
+        return int(narrow(tokens, suspects, d.reachable, d.birth, self._before, self._after))
 
     def breaking_merge(self, left: int, right: int) -> int:
         """The rank of the first merge that breaks the pair, -1 if it is canonical."""
@@ -101,6 +101,10 @@ class Geometry:
             self.columns.high[merges],
         )
         return area / (count * count)
+
+
+def _half(here: Side, there: Side) -> Half:
+    return Half(here.part, here.by_part, here.merges, there.low, there.high, there.order)
 
 
 def _side(

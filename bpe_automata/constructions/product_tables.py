@@ -89,6 +89,10 @@ class ProductTables:
             except OverflowError:
                 self._grow()
 
+    def fan_out(self, place: int) -> int:
+        """How many bytes the DFA can read at a place."""
+        return int(np.count_nonzero(self.dfa.trans[self.memo.state[place], self.dfa.byte_class]))
+
     def _sets(self) -> Sets:
         sets = self._set_arrays.current()
         n_sets = len(sets.row)

@@ -23,12 +23,12 @@ import numpy as np
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.product_tables import ProductTables
-from bpe_automata.kernels.bits import clear_bits, members, set_bits, without
+from bpe_automata.kernels.bits import members, set_bits, without
 
 Node = tuple[int, int]
 
-_SHALLOW = 2  # bytes: tokens this short are looked at first
-_SAMPLE = 32  # ids tried against all suspects before the few suspects left are tried one by one
+_SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
+_MUCH = 8  # bytes
 
 
 class Row(NamedTuple):
@@ -42,13 +42,15 @@ class Row(NamedTuple):
 class _Open:
     """A node whose dead set is being found.
 
-    suspects: packed ids that no id seen so far follows; leads: packed ids known to lead on;
+    suspects: packed ids that no id seen so far follows, `count` of them; leads: packed ids known to
+    lead on;
     waiting: (node, ids) still to be settled; on_cycle: some of them were being found themselves;
     complete: have all tokens been looked at, not just the shortest?
     """
 
     node: Node
     suspects: np.ndarray
+    count: int
     leads: np.ndarray
     waiting: list[tuple[Node, np.ndarray]]
     complete: bool
@@ -62,6 +64,9 @@ class Relevance:
         self._tables, self._geometry = tables, geometry
         self._rows: BoundedMemo[Node, Row] = BoundedMemo(2 * 4 * geometry.n_words)
         self._dead: dict[Node, np.ndarray | None] = {}  # None: no id is dead there
+        self._narrowed: BoundedMemo[bytes, tuple[np.ndarray, int]] = BoundedMemo(
+            8 * geometry.n_words
+        )
 
     def row(self, place: int, number: int) -> Row:
         """The ids readable at a node that lead to relevant states."""
@@ -87,20 +92,20 @@ class Relevance:
     # ------------------------------------------------------------ depth first, with early ends
 
     def _settle(self, first: Node) -> None:
-        stack = [self._opened(first, _SHALLOW)]
+        stack = [self._begun(first)]
         under_way = {first}
         while stack:
             top = stack[-1]
             if top.node in self._dead:  # settled meanwhile, as part of a cycle
                 under_way.discard(stack.pop().node)
-            elif not top.suspects.any() or (top.complete and not top.waiting):
+            elif not top.count or (top.complete and not top.waiting):
                 self._finish(top)
             elif not top.waiting:
                 stack[-1] = self._opened(top.node, None)
             else:
                 target, ids = top.waiting[-1]
                 if target not in self._dead and target not in under_way:
-                    stack.append(self._opened(target, _SHALLOW))
+                    stack.append(self._begun(target))
                     under_way.add(target)
                     continue
                 top.waiting.pop()
@@ -109,40 +114,37 @@ class Relevance:
                 else:
                     top.on_cycle = True
 
+    def _begun(self, node: Node) -> _Open:
+        much = self._tables.fan_out(node[0]) >= _MUCH
+        return self._opened(node, _SHALLOW if much else None)
+
     def _opened(self, node: Node, deepest: int | None) -> _Open:
-        free, bound, open_rows = self._tables.row(*node, deepest)
+        _, bound, open_rows = self._tables.row(*node, deepest)
         waiting = [(target, entries[:, 0]) for target, entries in _by_target(open_rows)]
-        everything = np.full(len(free), -1, dtype=np.int32)
-        opened = _Open(node, everything, bound.copy(), waiting, complete=deepest is None)
-        self._suspect(opened, members(bound))
-        return opened
+        suspects, count = self._followed_by_none(members(bound))
+        return _Open(node, suspects.copy(), count, bound, waiting, complete=deepest is None)
 
     def _lead(self, opened: _Open, ids: np.ndarray) -> None:
+        if opened.leads.any():
+            opened.count = self._geometry.narrow(ids, opened.suspects)
+        else:
+            suspects, opened.count = self._followed_by_none(ids)
+            opened.suspects = suspects.copy()
         set_bits(opened.leads, ids)
-        self._suspect(opened, ids)
 
-    def _suspect(self, opened: _Open, ids: np.ndarray) -> None:
-        """Clear from the suspects whatever one of `ids` may follow."""
-        if len(ids) <= _SAMPLE:
-            self._geometry.keep_forbidders(ids, opened.suspects)
-            return
-        self._geometry.keep_forbidders(ids[:: len(ids) // _SAMPLE].copy(), opened.suspects)
-        suspects = members(opened.suspects)
-        if len(suspects) > len(ids):
-            self._geometry.keep_forbidders(ids, opened.suspects)
-            return
-        cleared = [suspect for suspect in suspects.tolist() if self._followed(suspect, opened)]
-        clear_bits(opened.suspects, np.array(cleared, dtype=np.int64))
-
-    def _followed(self, suspect: int, opened: _Open) -> bool:
-        if not self._geometry.derivation.reachable[suspect]:
-            return False  # legal only as a whole pretoken, so nothing follows it inside one
-        followers = opened.leads.copy()
-        self._geometry.clear_followers(suspect, followers)
-        return bool(followers.any())
+    def _followed_by_none(self, ids: np.ndarray) -> tuple[np.ndarray, int]:
+        """(packed, how many): the ids that none of `ids` may follow. Kept, because the nodes of a
+        counted repeat ask for the same again and again."""
+        key = ids.tobytes()
+        found = self._narrowed.get(key)
+        if found is None:
+            suspects = np.full(self._geometry.n_words, -1, dtype=np.int32)
+            found = suspects, self._geometry.narrow(ids, suspects)
+            self._narrowed.put(key, found)
+        return found
 
     def _finish(self, opened: _Open) -> None:
-        if not opened.suspects.any():
+        if not opened.count:
             self._dead[opened.node] = None
         elif not opened.on_cycle:
             self._dead[opened.node] = opened.suspects
@@ -172,13 +174,15 @@ class Relevance:
                         self._lead(entry, fresh)
                         changed = True
         for node, entry in opened.items():
-            self._dead[node] = entry.suspects if entry.suspects.any() else None
+            self._dead[node] = entry.suspects if entry.count else None
 
 
 def _by_target(open_rows: np.ndarray) -> list[tuple[Node, np.ndarray]]:
     """Group rows (id, place, set, is free) by the node that they lead to, nearest place first."""
     if not len(open_rows):
         return []
+    if len(open_rows) <= 8:
+        return _few_by_target(open_rows)
     key = open_rows[:, 1].astype(np.int64) << 32 | open_rows[:, 2]
     order = np.argsort(key, kind="stable")
     key, open_rows = key[order], open_rows[order]
@@ -191,3 +195,11 @@ def _lively(ids: np.ndarray, dead: np.ndarray | None) -> np.ndarray:
     """The ids, int64, without the dead ones."""
     wide = ids.astype(np.int64)
     return wide if dead is None else without(wide, dead)
+
+
+def _few_by_target(open_rows: np.ndarray) -> list[tuple[Node, np.ndarray]]:
+    """The same for so few rows that plain Python is faster."""
+    numbers: dict[Node, list[int]] = {}
+    for number, (_, place, target, _) in enumerate(open_rows.tolist()):
+        numbers.setdefault((place, target), []).append(number)
+    return [(node, open_rows[rows]) for node, rows in sorted(numbers.items())]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -131,7 +132,8 @@ class Oracle:
     def check_strings(self, count: int, tally: Tally) -> Counterexample | None:
         """The first counterexample among `count` new strings of the language."""
         for _ in range(count):
-            ids = self._ids_of(self.constraint.dfa.sample(self.rng))
+            string = self.constraint.dfa.sample(self.rng)
+            ids = self._ids_of(string) if self.method == "canonical" else self._any_ids(string)
             if ids is None:
                 tally.skipped += 1
                 continue
@@ -152,6 +154,31 @@ class Oracle:
         if ids[: len(self.prefix)] != self.prefix or self._bytes(own) != string:
             return None
         return None if set(own) & set(self.constraint.eos_ids) else own
+
+    def _any_ids(self, string: bytes) -> tuple[int, ...] | None:
+        """Random ids that spell the string; None where no token goes on."""
+        ids: list[int] = []
+        at = 0
+        while at < len(string):
+            last = min(len(string), at + self._longest)
+            ends = [end for end in range(at + 1, last + 1) if string[at:end] in self._spelled]
+            if not ends:
+                return None
+            end = self.rng.choice(ends)
+            ids.append(self._spelled[string[at:end]])
+            at = end
+        return tuple(ids)
+
+    @cached_property
+    def _spelled(self) -> dict[bytes, int]:
+        """What ids spell, end-of-sequence left out."""
+        ends = set(self.constraint.eos_ids)
+        spellings = enumerate(self.tokenizer.spellings)
+        return {spelled: token for token, spelled in spellings if spelled and token not in ends}
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, self._spelled), default=0)
 
     def _check_allowed(self, ids: tuple[int, ...]) -> Counterexample | None:
         engine, place = self.constraint.engine, self.begin

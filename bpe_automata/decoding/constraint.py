@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.tokenizer import Tokenizer
 
 Method = Literal["canonical", "lift"]
-_ENGINES = {"canonical": CartesianMerge, "lift": Lift}
+_ENGINES: dict[str, Callable[..., Engine[Any]]] = {"canonical": CartesianMerge, "lift": Lift}
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,9 @@ def constrain(
             raise TokenOutOfRangeError(
                 f"end-of-sequence id {token} is not in 0 .. {tokenizer.n_ids - 1}"
             )
-    if isinstance(language, str):
-        dfa = compile_regex(language, budget or Budget())
-    else:
-        dfa = language
+    dfa = compile_regex(language, budget or Budget()) if isinstance(language, str) else language
     if dfa.is_empty:
-        raise EmptyLanguageError(f"no text matches {language!r}")
-    engine: Engine[Any] = _ENGINES[method](tokenizer, dfa, eos, added_tokens)
+        shown = repr(language) if isinstance(language, str) else "the constraint"
+        raise EmptyLanguageError(f"no text matches {shown}")
+    engine = _ENGINES[method](tokenizer, dfa, eos, added_tokens)
     return Constraint(tokenizer, dfa, method, engine)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from bpe_automata.constructions.canonical import CanonicalAutomaton
-from bpe_automata.decoding.pretokens import divide
+from bpe_automata.decoding.pretokens import Divided, divide
 from bpe_automata.decoding.visible import visible, visible_tokens
 from bpe_automata.tokenizer.derivation import bpe
 
@@ -35,7 +35,10 @@ def find_fault(automaton: CanonicalAutomaton, ids: tuple[int, ...]) -> Fault | N
         text, broken = data.decode("utf-8"), None
     except UnicodeDecodeError as error:
         text, broken = data[: error.start].decode("utf-8"), error
-    search = _Search(automaton, ids, text)
+    divided = divide(automaton.pipeline, automaton.tokenizer.description.added, text)
+    if divided is None:
+        return Fault(len(ids) - 1, "the pretokenizer removes part of this text")
+    search = _Search(automaton, ids, text, divided)
     found = next(search.faults(), None)
     if broken is None:
         return found
@@ -47,11 +50,13 @@ class _Search:
     """The text of a sequence, divided, with the sequence's own joints beside it. Where the bytes
     are no UTF-8, the text is what comes before."""
 
-    def __init__(self, automaton: CanonicalAutomaton, ids: tuple[int, ...], text: str) -> None:
+    def __init__(
+        self, automaton: CanonicalAutomaton, ids: tuple[int, ...], text: str, divided: Divided
+    ) -> None:
         self.automaton, self.ids = automaton, ids
         self.tokenizer = automaton.tokenizer
         self.data = text.encode("utf-8")
-        self.divided = divide(automaton.pipeline, self.tokenizer.description.added, text)
+        self.divided = divided
         lengths = [len(self.tokenizer.token_bytes(token)) for token in ids]
         self.joints = list(accumulate(lengths, initial=0))
 
@@ -135,18 +140,26 @@ class _Search:
         token = self.ids[position]
         if self.tokenizer.description.tokens[token] is None:
             return f"id {token} is no token that BPE could make"
+        missing = [symbol for symbol in self._symbols(token) if symbol not in self._base]
+        if missing:
+            return f"{self._shown(position)} is unreachable: no token spells {visible(missing[0])}"
         made = visible_tokens(self.tokenizer, self._bpe(token))
         return f"{self._shown(position)} is unreachable: BPE never makes it, but {made}"
 
     def _bpe(self, *tokens: int) -> list[int]:
         """What BPE makes of the tokens' bytes as one pretoken."""
-        description = self.tokenizer.description
+        return bpe(self.automaton.derivation, [self._base[s] for s in self._symbols(*tokens)])
+
+    @property
+    def _base(self) -> dict[bytes, int]:
+        return self.tokenizer.description.base
+
+    def _symbols(self, *tokens: int) -> list[bytes]:
+        """The base symbols that the tokens' bytes are made of."""
         data = b"".join(map(self.tokenizer.token_bytes, tokens))
-        if description.byte_level:
-            symbols = [bytes([byte]) for byte in data]
-        else:
-            symbols = [c.encode("utf-8") for c in data.decode("utf-8")]
-        return bpe(self.automaton.derivation, [description.base[symbol] for symbol in symbols])
+        if self.tokenizer.description.byte_level:
+            return [bytes([byte]) for byte in data]
+        return [character.encode("utf-8") for character in data.decode("utf-8")]
 
     def _shown(self, position: int) -> str:
         return visible(self.tokenizer.token_bytes(self.ids[position]))

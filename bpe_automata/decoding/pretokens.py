@@ -37,29 +37,37 @@ class Divided:
         yield from pairwise((*self.starts, self.size))
 
 
-def divide(pipeline: Pipeline, added: tuple[AddedToken, ...], text: str) -> Divided:
-    """Divide a text as `encode` does. `text` may hold only characters that tokens can spell."""
+def divide(pipeline: Pipeline, added: tuple[AddedToken, ...], text: str) -> Divided | None:
+    """Divide a text as `encode` does; None if its splitters remove part of it. `text` may hold only
+    characters that tokens can spell."""
     ids = {token.content: token.id for token in added}
     longest_first = sorted(ids, key=len, reverse=True)
     cuts: list[tuple[int, int, int]] = []
     starts: list[int] = []
     at = offset = 0  # in characters, in bytes
+    pieces: list[tuple[str, int]] = []
     for match in re.finditer("|".join(map(re.escape, longest_first)) or r"(?!)", text):
-        starts += _pretokens(pipeline, text[at : match.start()], offset)
+        pieces.append((text[at : match.start()], offset))
         begin = offset + len(_encoded(text[at : match.start()]))
         offset, at = begin + len(_encoded(match.group())), match.end()
         cuts.append((begin, offset, ids[match.group()]))
         starts.append(begin)
-    starts += _pretokens(pipeline, text[at:], offset)
-    return Divided(tuple(cuts), tuple(starts), len(_encoded(text)))
+    pieces.append((text[at:], offset))
+    for piece, offset in pieces:
+        found = _pretokens(pipeline, piece, offset)
+        if found is None:
+            return None
+        starts += found
+    return Divided(tuple(cuts), tuple(sorted(starts)), len(_encoded(text)))
 
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _pretokens(pipeline: Pipeline, text: str, offset: int) -> list[int]:
-    """Byte offsets at which pretokens begin in a text without added tokens."""
+def _pretokens(pipeline: Pipeline, text: str, offset: int) -> list[int] | None:
+    """Byte offsets at which pretokens begin in a text without added tokens; None if part of it is
+    removed."""
     if not text:
         return []
     letters, follow = pipeline.alphabet, pipeline.boundaries.follow
@@ -68,18 +76,22 @@ def _pretokens(pipeline: Pipeline, text: str, offset: int) -> list[int]:
         letters.atoms[np.searchsorted(letters.starts, points, side="right") - 1]
     ]
     boundary = _reading(follow, pipeline.boundaries.ends, atoms.tolist())
+    if boundary is None:
+        return None
     sizes = np.cumsum([0, *(len(_encoded(c)) for c in text[:-1])])
     return (offset + sizes[boundary]).tolist()
 
 
-def _reading(follow: np.ndarray, ends: np.ndarray, atoms: list[int]) -> np.ndarray:
+def _reading(follow: np.ndarray, ends: np.ndarray, atoms: list[int]) -> np.ndarray | None:
     """bool [len(atoms)]: is there a boundary before each character, in the one reading that
-    survives to the end. follow, ends: as in `Boundaries`."""
+    survives to the end; None if none does. follow, ends: as in `Boundaries`."""
     alive: list[np.ndarray] = [np.arange(len(ends)) == 0]
     for atom in atoms:
         alive.append(np.asarray(follow[:, alive[-1], atom].any(axis=(0, 1))))
     boundary = np.zeros(len(atoms), dtype=bool)
     here = alive[-1] & ends
+    if not here.any():
+        return None
     for index in range(len(atoms) - 1, -1, -1):
         sources = follow[:, :, atoms[index]][:, :, here].any(axis=2) & alive[index]
         boundary[index] = sources[1].any()

@@ -2,7 +2,8 @@
 `encode` itself.
 
     every walk that ends:   bytes(ids) in L,  and  encode(prompt + text) = prompt ids + ids
-    every string s of L:    encode(prompt + s) is allowed id by id, and accepted
+    every string s of L:    encode(prompt + s), or for the lift any ids that spell s, are allowed
+                            one by one, and accepted
     along the way:          accepting  <=>  both hold;  no refused id would complete a text
 
 Nothing of the construction under test is used to judge it.

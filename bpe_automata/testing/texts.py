@@ -22,12 +22,12 @@ def texts(tokenizer: Tokenizer | None = None, max_pieces: int = 12) -> st.Search
     added tokens and their fragments, so that small vocabularies can spell it."""
     pieces = st.sampled_from(ADVERSARIAL)
     if tokenizer is not None:
-        own = st.sampled_from(tokenizer.derived("pieces of text", _own_pieces))
+        own = st.sampled_from(tokenizer.derived("pieces of text", own_pieces))
         pieces = st.one_of(own, own, own, pieces)
     return st.lists(pieces, max_size=max_pieces).map("".join)
 
 
-def _own_pieces(tokenizer: Tokenizer) -> tuple[str, ...]:
+def own_pieces(tokenizer: Tokenizer) -> tuple[str, ...]:
     """What single tokens spell, and for the added ones every beginning and end as well."""
     contents = [token.content for token in tokenizer.description.added]
     whole = [spelled.decode("utf-8", "ignore") for spelled in tokenizer.spellings]

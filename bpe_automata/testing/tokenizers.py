@@ -32,7 +32,7 @@ def bpe_tokenizers(draw: st.DrawFn, max_merges: int = 14) -> Tokenizer:
         characters = list(dict.fromkeys(byte_spelling("".join(characters).encode())))
     if len(characters) > 3 and draw(st.booleans()):
         characters.pop(draw(st.integers(0, len(characters) - 1)))
-    table = _proper(draw(merge_tables(tuple(characters), max_merges)))
+    table = proper(draw(merge_tables(tuple(characters), max_merges)))
     pretokenizer = draw(pretokenizers(byte_alphabet))
     added = draw(st.lists(st.sampled_from(ADDED), max_size=3, unique=True))
     ignore = draw(st.booleans())
@@ -46,7 +46,7 @@ def bpe_tokenizers(draw: st.DrawFn, max_merges: int = 14) -> Tokenizer:
     return tokenizer
 
 
-def _proper(table: MergeTable) -> MergeTable:
+def proper(table: MergeTable) -> MergeTable:
     """The table up to where it is proper."""
     merges = table.merges
     while True:

@@ -69,8 +69,8 @@ def build(
     if readable is not None:
         alive &= inside[-1]
     code[~alive] = -1
-    names, atoms = np.unique(code, return_inverse=True)
-    atoms = atoms.astype(np.int32) - int(names[0] == -1)
+    names, numbers = np.unique(code, return_inverse=True)
+    atoms = numbers.astype(np.int32) - int(names[0] == -1)
     members = tuple(frozenset(atoms[row & alive].tolist()) for row in inside[: len(classes)])
     utf8 = _utf8_rows(starts, atoms)
     utf8[:, sorted(missing_bytes)] = DEAD

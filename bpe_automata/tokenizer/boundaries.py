@@ -102,7 +102,7 @@ def _combine(
     if ended:
         if piece != BEGINNING and not first.ends(piece):
             return
-        heads = ((True, begun) for begun in first.begin(atom))
+        heads: Iterator[tuple[bool, Piece]] = ((True, begun) for begun in first.begin(atom))
     else:
         heads = first.step(piece, atom)
     for boundary, head in heads:

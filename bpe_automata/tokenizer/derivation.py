@@ -101,7 +101,7 @@ def _check_proper(description: Description, birth: np.ndarray, reachable: np.nda
     part = left[rank] if birth[left[rank]] >= rank else right[rank]
     spell = description.tokens
     raise ImproperMergeTableError(
-        f"merge {rank} ({spell[left[rank]]!r} + {spell[right[rank]]!r}) uses {spell[part]!r}, which "
-        f"is only made by the later merge {int(birth[part])}; {len(wrong)} merge(s) are so. Such "
-        "a table has no canonical automaton of this kind: reorder the merges or retrain"
+        f"merge {rank} ({spell[left[rank]]!r} + {spell[right[rank]]!r}) uses {spell[part]!r}, "
+        f"which is only made by the later merge {int(birth[part])}; {len(wrong)} merge(s) are so. "
+        "Such a table has no canonical automaton of this kind: reorder the merges or retrain"
     )

@@ -181,9 +181,12 @@ class _Parser:
             self.hexadecimal()
         elif following == "u":
             self.position += 4
-        elif following in _ANCHORS or following.isdigit() or not following:
-            self.refuse(f"escape \\{following} is not modelled")
-        elif following.isalpha() and following not in _ONE_CHARACTER_ESCAPES:
+        elif (
+            not following
+            or following in _ANCHORS
+            or following.isdigit()
+            or (following.isalpha() and following not in _ONE_CHARACTER_ESCAPES)
+        ):
             self.refuse(f"escape \\{following} is not modelled")
 
     def braced(self) -> None:

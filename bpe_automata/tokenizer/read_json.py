@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -154,14 +155,14 @@ def _check_ids(vocabulary: dict[str, int], added: tuple[AddedToken, ...]) -> int
     ids.update(token.id for token in added)
     if not ids or min(ids) < 0:
         raise BrokenTokenizerError("the vocabulary is empty, or has negative ids")
-    holes = sorted(set(range(max(ids) + 1)) - ids)
+    holes = max(ids) + 1 - len(ids)
     if holes:
-        shown = ", ".join(map(str, holes[:5]))
+        first = islice((i for i in range(max(ids)) if i not in ids), 5)
         raise BrokenTokenizerError(
-            f"the vocabulary has {len(holes)} hole(s): no token has id {shown}"
-            f"{', ...' if len(holes) > 5 else ''}; give each unused id a placeholder token"
+            f"the vocabulary has {holes} hole(s): no token has id {', '.join(map(str, first))}"
+            f"{', ...' if holes > 5 else ''}; give each unused id a placeholder token"
         )
-    return max(ids) + 1
+    return len(ids)
 
 
 def _tokens(vocabulary: dict[str, int], n_ids: int, byte_level: bool) -> tuple[bytes | None, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,7 @@ from bpe_automata.tokenizer.read_gguf import read_gguf
 from bpe_automata.tokenizer.read_json import describe
 
 T = TypeVar("T")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Tokenizer:
@@ -36,7 +38,13 @@ class Tokenizer:
         """`data`: the content of a `tokenizer.json`. Truncation and padding are left out."""
         self.name = name
         self.eos_ids = tuple(eos_ids)
-        self.description: Description = describe(data)
+        try:
+            self.description: Description = describe(data)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise BrokenTokenizerError(
+                f"{name} does not have the form of a tokenizer.json: "
+                f"{type(error).__name__} {error}; write it anew with save_pretrained"
+            ) from error
         kept = {**data, "truncation": None, "padding": None}
         self._derived: dict[str, object] = {}
         self._json = json.dumps(kept, ensure_ascii=False)
@@ -105,7 +113,15 @@ class Tokenizer:
         return self.description.n_ids
 
     def encode(self, text: str) -> list[int]:
-        """The ids of `text`, by the tokenizer itself; nothing is added around them."""
+        """The ids of `text`, by the tokenizer itself; nothing is added around them.
+
+        Raises TokenizerError for a text with a lone surrogate, which has no UTF-8.
+        """
+        if not text.isascii() and (lone := _SURROGATE.search(text)):
+            raise TokenizerError(
+                f"the text has a lone surrogate, {lone.group()!r}, at position {lone.start()}: "
+                "that is no character, so it cannot be encoded"
+            )
         return list(self._backend.encode(text, add_special_tokens=False).ids)
 
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
@@ -150,7 +166,10 @@ def _eos_beside(path: Path, data: dict[str, Any]) -> tuple[int, ...]:
     config = path.with_name("tokenizer_config.json")
     if not config.is_file():
         return ()
-    token = json.loads(config.read_text(encoding="utf-8")).get("eos_token")
+    try:
+        token = json.loads(config.read_text(encoding="utf-8")).get("eos_token")
+    except (AttributeError, ValueError) as error:
+        raise BrokenTokenizerError(f"{config} is not a JSON object: {error}") from error
     content = token.get("content") if isinstance(token, dict) else token
     ids = [entry["id"] for entry in data.get("added_tokens", []) if entry["content"] == content]
     return tuple(ids)

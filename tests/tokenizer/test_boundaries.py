@@ -142,7 +142,7 @@ def test_folding_of_several_characters_to_one_is_refused(pattern):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["a*", "a|", r"(?=a)|b", r"\bx", "(?<=a)b", "(?=ab)a", "a++", "^a", r"(a)\1", r"\xc3"]
+    "pattern", ["a*", "a|", r"(?=a)|b", r"\bx", "(?<=a)b", "(?=ab)a", "a++", "^a", r"(a)\1", r"\xc3\xa9"]
 )
 def test_patterns_that_are_not_modelled_are_refused(pattern):
     with pytest.raises(UnsupportedTokenizerError, match="split pattern"):
