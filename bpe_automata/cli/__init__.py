@@ -12,7 +12,6 @@ from bpe_automata.cli import compile, explain, generate, inspect, verify
 from bpe_automata.errors import BpeAutomataError
 
 _COMMANDS = (inspect, compile, generate, verify, explain)
-_INTERRUPTED = 130  # as shells count SIGINT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
-        return _INTERRUPTED
+        return 2
     except (BpeAutomataError, ImportError, OSError, MemoryError, UnicodeError) as error:
         print(f"error: {_one_line(error)}", file=sys.stderr)
         return 2

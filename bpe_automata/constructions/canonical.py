@@ -60,6 +60,10 @@ class CanonicalAutomaton:
         self.usable = usable
         self.trie = vocabulary_trie(tokenizer.spellings, np.flatnonzero(usable))
         self.actions = classify(self.trie, usable, self.whole.told_apart, self.pipeline)
+        # In the order of the trie's nodes, so that a walk reads memory in order.
+        at_node = self.trie.token
+        self.node_class = np.where(at_node < 0, 0, self.actions.of_token[at_node])
+        self.node_added = self.actions.added[at_node]
         self.sets = HypothesisSets(self.pipeline, self.actions, self.whole)
         self._added_number = {int(i): k for k, i in enumerate(self.pipeline.added.ids)}
 

@@ -8,7 +8,7 @@ that they spell, end-of-sequence ids never are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -69,12 +69,6 @@ class Lift:
             self._masks.put(state, bits)
         return bits
 
-    def _readable(self) -> Iterator[bytes]:
-        """What each id spells that may be read."""
-        added = {token.id for token in self.tokenizer.description.added}
-        unread = {*added.difference(self._added), *self.eos_ids}
-        return (s for i, s in enumerate(self.tokenizer.spellings) if i not in unread)
-
     def _walk(self, state: int, data: bytes) -> int:
         spelled = np.frombuffer(data, dtype=np.uint8)
         return int(walk(self.dfa.trans, self.dfa.byte_class, state, spelled))
@@ -89,8 +83,11 @@ class Lift:
     def _alive_states(self) -> np.ndarray:
         """bool [n_states]: some ids lead to acceptance. Single bytes settle nearly all states; a
         state that they leave open is settled by all tokens."""
+        added = {token.id for token in self.tokenizer.description.added}
+        unread = {*added.difference(self._added), *self.eos_ids}
         single = np.zeros(256, dtype=bool)
-        single[[symbol[0] for symbol in self._readable() if len(symbol) == 1]] = True
+        for token, byte in self.tokenizer.derived("single bytes", _single_bytes):
+            single[byte] |= token not in unread
         alive = _reach_back(self.dfa, single)
         grown = True
         while grown:
@@ -106,6 +103,11 @@ def _ordinary_trie(tokenizer: Tokenizer) -> Trie:
     added = {token.id for token in tokenizer.description.added}
     ids = (i for i in range(tokenizer.n_ids) if i not in added)
     return vocabulary_trie(tokenizer.spellings, ids)
+
+
+def _single_bytes(tokenizer: Tokenizer) -> list[tuple[int, int]]:
+    """(id, byte) for each token of one byte."""
+    return [(i, s[0]) for i, s in enumerate(tokenizer.spellings) if len(s) == 1]
 
 
 def _reach_back(dfa: ByteDFA, bytes_: np.ndarray) -> np.ndarray:

@@ -643,8 +643,8 @@ def product_row(
     number: int,
     deepest: int,
     trie: Trie,
-    token_class: np.ndarray,
-    token_added: np.ndarray,
+    node_class: np.ndarray,
+    node_added: np.ndarray,
     free_after: np.ndarray,
     bound_after: np.ndarray,
     dfa: Dfa,
@@ -658,70 +658,107 @@ def product_row(
     """The ids readable at a node, by whether there is a boundary at the joint before them; only
     those of at most `deepest` bytes, and added tokens only if it covers all of the trie.
 
-    token_class, token_added: int32 [n_ids]; free_after, bound_after: int32 [n_classes], the set
-    after a token of each class with and without a boundary at the joint (-1: none).
+    node_class, node_added: int32 [nodes], of the token at each node of the trie, its class (0:
+    none) and its state of the added-token automaton; free_after, bound_after: int32 [n_classes],
+    the set after a token of each class with and without a boundary at the joint (-1: none).
 
     Returns (free, bound, open): packed int32 ids that lead to an ALIVE node, and rows
     (id, place, set, is it free) of int32 for those that lead to a PARTLY node.
     """
-    n_ids = len(trie.start) - 1
-    free = np.zeros((n_ids + 31) >> 5, np.int32)
-    bound = np.zeros((n_ids + 31) >> 5, np.int32)
-    open_rows = np.empty((64, 4), np.int32)
-    n_open = 0
     q0, a0, row0 = memo.state[place], memo.added[place], sets.row[number]
-    n_added = len(tokens.next)
-    path = np.empty(trie.deepest + 1, np.int32)
-    path[0] = q0
-    node, n_nodes = 0, len(trie.label)
-    while node < n_nodes:
-        depth = trie.depth[node]
-        q = dfa.trans[path[depth - 1], dfa.byte_class[trie.label[node]]]
-        if q == 0:
-            node = trie.skip[node]
-            continue
-        path[depth] = q
-        token = trie.token[node]
-        node = trie.skip[node] if depth == deepest else node + 1
-        if token < 0:
-            continue
-        after_free, after_bound = free_after[token_class[token]], bound_after[token_class[token]]
-        if after_free < 0 and after_bound < 0:
-            continue
-        a = token_added[token]
-        if a0 != 0 or row0 != 0:
+    n_words = (len(trie.start) + 30) >> 5
+    plain = a0 == 0 and row0 == 0
+    both, slow = _walk_row(
+        q0,
+        deepest,
+        plain,
+        n_words,
+        trie,
+        node_class,
+        node_added,
+        free_after,
+        bound_after,
+        dfa.trans,
+        dfa.byte_class,
+        memo.status,
+    )
+    n_open = 0
+    for i in range(len(slow)):
+        token, q, side, after, a = slow[i, 0], slow[i, 1], slow[i, 2], slow[i, 3], slow[i, 4]
+        if not plain:
             data = trie.data[trie.start[token] : trie.start[token + 1]]
             a = _added_after_text(a0, row0, data, reading.utf8, tokens.next)
         if a < 0:
             continue
-        p = q if a == 0 else intern_place(q, a, n_added, memo)
-        for side in range(2):
-            after = after_free if side == 0 else after_bound
-            if after < 0:
-                continue
-            status = memo.status[p, after]
-            if status == UNKNOWN:
-                status = node_status(
-                    p, after, dfa, reading, tokens, sets, memo, fragments, pairs
-                )
-            if status == ALIVE:
-                bits = free if side == 0 else bound
-                bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
-            elif status == PARTLY:
-                if n_open == len(open_rows):
-                    bigger = np.empty((2 * n_open, 4), np.int32)
-                    bigger[:n_open] = open_rows
-                    open_rows = bigger
-                open_rows[n_open, 0], open_rows[n_open, 1] = token, p
-                open_rows[n_open, 2], open_rows[n_open, 3] = after, 1 - side
-                n_open += 1
+        p = intern_place(q, a, len(tokens.next), memo)
+        status = node_status(p, after, dfa, reading, tokens, sets, memo, fragments, pairs)
+        if status == ALIVE:
+            both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
+        elif status == PARTLY:
+            # The list is overwritten from its beginning with what stays open.
+            slow[n_open, 0], slow[n_open, 1], slow[n_open, 2] = token, p, after
+            slow[n_open, 3] = 1 - side
+            n_open += 1
     if deepest == trie.deepest and _set_ends(number, reading, sets):
         for k in range(len(tokens.ids)):
             a2, q2 = _added_step(q0, a0, k, dfa, tokens)
             if a2 < 0 or q2 == 0:
                 continue
-            p = intern_place(q2, a2, n_added, memo)
+            p = intern_place(q2, a2, len(tokens.next), memo)
             if _reads(p, 0, dfa, reading, tokens, memo):
                 token = tokens.ids[k]
-                free[token >> 5] |= np.int32(1) << np.int32(token & 31)
-    return free, bound, open_rows[:n_open].copy()
+                both[token >> 5] |= np.int32(1) << np.int32(token & 31)
+    return both[:n_words].copy(), both[n_words:].copy(), slow[:n_open, :4].copy()
+
+
+@kernel
+def _walk_row(
+    q0: int,
+    deepest: int,
+    plain: bool,
+    n_words: int,
+    trie: Trie,
+    node_class: np.ndarray,
+    node_added: np.ndarray,
+    free_after: np.ndarray,
+    bound_after: np.ndarray,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    known: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The hot loop: one walk over the trie. What is known to be ALIVE is set at once, in the packed
+    ids (free ones, then bound ones); the rest is listed, as rows (id, DFA state, is it bound, set,
+    state of the added-token automaton). `plain`: at a character's end, no added token under way.
+    """
+    both = np.zeros(2 * n_words, np.int32)
+    slow = np.empty((256, 5), np.int32)
+    n_slow = 0
+    label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
+    path = np.empty(trie.deepest + 1, np.int32)
+    path[0] = q0
+    node, n_nodes = 0, len(label)
+    while node < n_nodes:
+        depth = depths[node]
+        q = trans[path[depth - 1], byte_class[label[node]]]
+        if q == 0:
+            node = skip[node]
+            continue
+        path[depth] = q
+        kind, token, a = node_class[node], tokens[node], node_added[node]
+        node = skip[node] if depth == deepest else node + 1
+        if kind == 0:
+            continue
+        for side in range(2):
+            after = bound_after[kind] if side == 1 else free_after[kind]
+            if after < 0 or (plain and a < 0):
+                continue
+            status = known[q, after] if plain and a == 0 else UNKNOWN
+            if status == ALIVE:
+                both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
+            elif status != DEAD:
+                if n_slow == len(slow):
+                    slow = _grown_rows(slow)
+                slow[n_slow, 0], slow[n_slow, 1], slow[n_slow, 2] = token, q, side
+                slow[n_slow, 3], slow[n_slow, 4] = after, a
+                n_slow += 1
+    return both, slow[:n_slow]

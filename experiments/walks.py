@@ -1,0 +1,64 @@
+"""Random walks of an engine, and their way home."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+from bpe_automata import Constraint
+from bpe_automata.kernels.bits import members
+
+STEPS_HOME = 400
+"""Far more than any language here needs."""
+
+
+class CannotFinishError(Exception):
+    """A walk came to where nothing is allowed, or did not find acceptance; holds the ids."""
+
+
+def walk(constraint: Constraint, rng: random.Random, most: int) -> tuple[list[int], Any]:
+    """Up to `most` random ids from the start, and the state there. Ends early where only
+    end-of-sequence is left."""
+    engine = constraint.engine
+    ids: list[int] = []
+    state = engine.initial()
+    for _ in range(rng.randrange(1, most + 1)):
+        allowed = readable(constraint, state)
+        if not len(allowed):
+            break
+        token = int(allowed[rng.randrange(len(allowed))])
+        ids.append(token)
+        state = engine.step(state, token)
+    return ids, state
+
+
+def readable(constraint: Constraint, state: Any) -> np.ndarray:
+    """The allowed ids that are not end-of-sequence."""
+    allowed = members(constraint.engine.mask(state))
+    return allowed[~np.isin(allowed, constraint.eos_ids)]
+
+
+def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Random) -> list[int]:
+    """The ids up to acceptance, by those that come nearest to an accepting state of the DFA, of all
+    short tokens and a sample; some steps are random, since there the tokens may not fit."""
+    engine, dfa = constraint.engine, constraint.dfa
+    distance, spell = dfa.distance(), constraint.tokenizer.token_bytes
+    ids = list(ids)
+    q = dfa.walk(b"".join(map(spell, ids)))
+    for _ in range(STEPS_HOME):
+        if engine.accepting(state):
+            return ids
+        allowed = readable(constraint, state).tolist()
+        if not allowed:
+            break
+        tried = rng.sample(allowed, min(len(allowed), 64))
+        tried += [token for token in allowed if len(spell(token)) <= 2]
+        ends = {token: dfa.walk(spell(token), q) for token in tried}
+        token = min(tried, key=lambda i: (distance[ends[i]], rng.random()))
+        if rng.random() < 0.1:
+            token = tried[0]
+        ids.append(token)
+        state, q = engine.step(state, token), ends[token]
+    raise CannotFinishError(ids)

@@ -1,0 +1,321 @@
+"""The command line: what it prints, its exit codes, and that no traceback is ever seen."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bpe_automata.cli import main
+from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
+
+COMMANDS = ["inspect", "compile", "generate", "verify", "explain"]
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+MERGES = [("o", "r"), ("Ġ", "or"), ("Ġor", "d"), ("e", "r"), ("Ġord", "er")]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory) -> str:
+    """A tokenizer.json: letters, space, newline and ` order`; `xyz` is never made."""
+    bytes_ = [byte_spelling(letter.encode()) for letter in f"{LETTERS} \n"]
+    vocabulary = [*bytes_, *("".join(pair) for pair in MERGES), "xyz"]
+    tokenizer = small_tokenizer(vocabulary, MERGES, byte_level(use_regex=True), ["<eos>"])
+    folder = tmp_path_factory.mktemp("tokenizer")
+    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text('{"eos_token": "<eos>"}', encoding="utf-8")
+    return str(folder / "tokenizer.json")
+
+
+@pytest.fixture
+def run(capsys):
+    """Run in this process: (exit code, stdout, stderr)."""
+
+    def call(*argv: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main(argv)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def read(run, *argv: str) -> dict:
+    _, out, _ = run(*argv, "--json")
+    return json.loads(out)
+
+
+# ---------------------------------------------------------------- inspect
+
+
+def test_inspect(run, path) -> None:
+    code, out, err = run("inspect", path)
+    assert (code, err) == (0, "")
+    for part in ("bytes", "regex 's|'t|", "1: <eos>", "1: `xyz`", "% of the pairs"):
+        assert part in out
+
+
+def test_inspect_json(run, path) -> None:
+    found = read(run, "inspect", path)
+    assert set(found) == {
+        *("tokenizer", "alphabet", "ids", "base_symbols", "missing_bytes", "merges"),
+        *("ignore_merges", "splitters", "added_tokens", "eos_ids", "unreachable_tokens"),
+        *("unreachable_examples", "forbidden_share", "boundary_hypotheses", "token_classes"),
+        *("load_seconds", "build_seconds"),
+    }
+    assert (found["ids"], found["merges"], found["base_symbols"]) == (35, 5, 28)
+    assert len(found["missing_bytes"]) == 228
+    assert found["added_tokens"] == ["<eos>"]
+    assert found["eos_ids"] == [34]
+    assert found["unreachable_examples"] == ["`xyz`"]
+
+
+def test_a_folder_is_a_tokenizer(run, path) -> None:
+    assert read(run, "inspect", str(Path(path).parent))["ids"] == 35
+
+
+def test_a_gguf_is_a_tokenizer(run, smollm2_gguf) -> None:
+    pytest.importorskip("gguf")
+    found = read(run, "inspect", str(smollm2_gguf))
+    assert found["ids"] == 49152
+    assert 0.014 < found["forbidden_share"] < 0.037
+
+
+# ---------------------------------------------------------------- compile
+
+
+def test_compile(run, path) -> None:
+    code, out, _ = run("compile", path, "--regex", "( order)+")
+    assert code == 0
+    assert "1 ids in the first mask" in out
+    found = read(run, "compile", path, "--regex", "( order)+")
+    assert set(found["methods"]) == {"canonical", "lift"}
+    assert found["methods"]["canonical"]["first_mask_ids"] == 1
+    assert found["methods"]["lift"]["first_mask_ids"] == 4
+    assert found["dfa_states"] == 8
+
+
+def test_compile_one_method(run, path) -> None:
+    assert set(read(run, "compile", path, "--regex", "a", "--method", "lift")["methods"]) == {
+        "lift"
+    }
+
+
+# ---------------------------------------------------------------- verify
+
+
+def test_verify(run, path) -> None:
+    code, out, _ = run("verify", path, "--regex", "( order|[a-z]{1,3})+", "-n", "50")
+    assert code == 0
+    assert out.startswith("ok: no counterexample in 50 walks")
+    found = read(run, "verify", path, "--regex", "[a-z]+", "-n", "20", "--prompt", "the ord")
+    assert (found["ok"], found["counterexample"], found["walks"]) == (True, None, 20)
+
+
+def test_verify_tells_a_counterexample(run, path, monkeypatch) -> None:
+    """An encoder that disagrees with the merge table."""
+    from bpe_automata import Tokenizer
+
+    monkeypatch.setattr(
+        Tokenizer, "encode_batch", lambda self, texts: [[*self.encode(text), 0] for text in texts]
+    )
+    code, out, _ = run("verify", path, "--regex", "[a-z]{2,}")
+    assert code == 1
+    assert "counterexample found" in out
+    code, out, _ = run("verify", path, "--regex", "[a-z]{2,}", "--json")
+    assert code == 1
+    assert {"claim", "ids", "text", "tokens", "expected_ids", "prompt_ids"} == set(
+        json.loads(out)["counterexample"]
+    )
+
+
+# ---------------------------------------------------------------- explain
+
+
+def test_explain_ids(run, path) -> None:
+    code, out, _ = run("explain", path, "--ids", "30 31")
+    assert code == 1
+    assert "not canonical at token 1: `␣ord`+`er` would be `␣order`" in out
+    assert run("explain", path, "--ids", "32,0")[0] == 0
+
+
+def test_explain_json(run, path) -> None:
+    found = read(run, "explain", path, "--ids", "30 31")
+    assert found == {
+        "canonical": False,
+        "position": 1,
+        "reason": "`␣ord`+`er` would be `␣order`",
+        "text": " order",
+        "ids": [30, 31],
+        "tokens": [" ord", "er"],
+        "expected_ids": [32],
+        "pretokens": [" order"],
+    }
+    assert read(run, "explain", path, "--ids", "")["canonical"]
+
+
+def test_explain_text(run, path) -> None:
+    code, out, _ = run("explain", path, "--text", "an order\n\nb")
+    assert code == 0
+    assert "pretokens: `an` `␣order` `\\n` `\\n` `b`" in out
+
+
+def test_explain_text_that_is_not_spelled(run, path) -> None:
+    code, out, _ = run("explain", path, "--text", "a1b")
+    assert code == 1
+    assert "the tokenizer drops part of this text" in out
+
+
+# ---------------------------------------------------------------- generate
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory, path) -> str:
+    """A llama of nearly no size over the tokenizer, as a local folder."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=40,
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        eos_token_id=34,
+        bos_token_id=None,
+    )
+    folder = tmp_path_factory.mktemp("model")
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    return str(folder)
+
+
+def test_generate(run, path, model) -> None:
+    arguments = ("generate", "--model", model, "--tokenizer", path, "--prompt", "an")
+    code, out, _ = run(*arguments, "--regex", " order(s|ed)")
+    assert code == 0
+    assert out in (" orders\n", " ordered\n")
+    found = read(run, *arguments, "--regex", "( order)+", "--max-new-tokens", "3", "--sample")
+    assert set(found) == {"prompt", "text", "ids", "complete", "finish_reason"}
+    assert set(found["ids"]) == {32}
+
+
+def test_generate_needs_a_model_and_its_tokenizer(run, model) -> None:
+    code, _, err = run("generate", "--regex", "a", "--prompt", "b")
+    assert (code, err.startswith("error: no model: give --model")) == (2, True)
+    code, _, err = run("generate", "--model", model, "--regex", "a", "--prompt", "b")
+    assert (code, "--tokenizer" in err) == (2, True)
+    code, _, err = run("generate", "--model", "./none", "--regex", "a", "--prompt", "b")
+    assert (code, "there is no model at ./none" in err) == (2, True)
+
+
+# ---------------------------------------------------------------- errors
+
+ERRORS = [
+    (("inspect", "none.json"), "there is no tokenizer at none.json"),
+    (("compile", "PATH", "--regex", "a("), "at position 1 of the regex"),
+    (("compile", "PATH", "--regex", r"(a)\1"), "a backreference is not regular"),
+    (("compile", "PATH", "--regex", "(?<=a)b"), "lookaround is not supported"),
+    (("compile", "PATH", "--regex", "(.{0,1000}b){5}"), "budget of"),
+    (("compile", "PATH", "--regex", ".*a.{9}", "--max-states", "9"), "budget of 9 states"),
+    (("compile", "PATH", "--regex", r"[^\s\S]"), "no text matches"),
+    (("verify", "PATH", "--regex", "é"), "no canonical token sequence"),
+    (("verify", "PATH", "--regex", "er", "--prompt", "an ord"), "would merge with the answer"),
+    (("explain", "PATH", "--ids", "1 99"), "id 99 is not in 0 .. 34"),
+    (("explain", "PATH", "--text", "a\udcff"), "lone surrogate"),
+]
+
+
+@pytest.mark.parametrize(("argv", "message"), ERRORS, ids=[" ".join(e[0])[:40] for e in ERRORS])
+def test_error_in_one_line(run, path, argv, message) -> None:
+    code, out, err = run(*(path if part == "PATH" else part for part in argv))
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "{}", '{"model": {"vocab": {"a": 7}, "type": "BPE"}}', "\x00"]
+)
+def test_broken_tokenizer(run, tmp_path, content) -> None:
+    broken = tmp_path / "tokenizer.json"
+    broken.write_text(content)
+    code, _, err = run("inspect", str(broken))
+    assert (code, err[:7], err.count("\n")) == (2, "error: ", 1)
+
+
+def test_interrupt(run, path, monkeypatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bpe_automata.cli.inspect.load_tokenizer", interrupted)
+    code, _, err = run("inspect", path)
+    assert (code, err) == (2, "error: interrupted\n")
+
+
+def test_missing_package(run, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    code, _, err = run("inspect", "owner/name")
+    assert code == 2
+    assert "pip install 'bpe-automata[torch]'" in err
+
+
+def test_a_misspelled_name_is_told_at_once(run) -> None:
+    pytest.importorskip("transformers")
+    code, _, err = run("inspect", "no-such-tokenizer")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "cannot load 'no-such-tokenizer'" in err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        (),
+        ("nonsense",),
+        ("explain", "t.json"),
+        ("explain", "t.json", "--ids", "1 x"),
+        ("verify", "t.json", "--regex", "a", "-n", "0"),
+        ("compile", "t.json"),
+    ],
+)
+def test_usage_errors(run, argv, capsys) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert caught.value.code == 2
+    assert "usage: bpe-automata" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(command, capsys) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([command, "--help"])
+    assert caught.value.code == 0
+    out = capsys.readouterr().out
+    assert "--json" in out
+
+
+# ---------------------------------------------------------------- as a process
+
+
+def process(*argv: str, **options) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "bpe_automata", *argv]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+
+
+def test_as_a_process(path) -> None:
+    done = process("explain", path, "--ids", "30 31")
+    assert done.returncode == 1
+    assert "would be `␣order`" in done.stdout
+    assert done.stderr == ""
+    failed = process("inspect", "none.json")
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr == "error: there is no tokenizer at none.json\n"
+
+
+def test_broken_pipe(path) -> None:
+    command = f"{sys.executable} -m bpe_automata explain {path} --ids '{'0 ' * 50_000}' | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=300)
+    assert done.stderr == ""

@@ -1,0 +1,42 @@
+"""Walking engines and automata, for the tests of this folder."""
+
+from __future__ import annotations
+
+from bpe_automata.constructions import explore
+from bpe_automata.constructions.canonical import START
+
+
+def accepts(automaton, ids):
+    """Does the canonical automaton accept the ids?"""
+    state = START
+    for token in ids:
+        state = automaton.step(state, token)
+        if state is None:
+            return False
+    return automaton.ends(state)
+
+
+def is_canonical(tokenizer, ids):
+    """By definition: encode(decode(ids)) == ids."""
+    return tokenizer.encode(tokenizer.decode(ids)) == list(ids)
+
+
+def shortest_paths(engine, initial, max_edges=4000):
+    """(explicit automaton, ids from the start to each state, ids from each state to acceptance;
+    None where there are none)."""
+    automaton = explore(engine, initial, max_edges)
+    there = _spread({0: ()}, automaton.edges, forward=True)
+    ends = {state: () for state, ends in enumerate(automaton.accepting) if ends}
+    return automaton, there, _spread(ends, automaton.edges, forward=False)
+
+
+def _spread(found, edges, forward):
+    grown = True
+    while grown:
+        grown = False
+        for source, token, target in edges:
+            here, after = (source, target) if forward else (target, source)
+            if here in found and after not in found:
+                found[after] = (*found[here], token) if forward else (token, *found[here])
+                grown = True
+    return found

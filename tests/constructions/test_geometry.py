@@ -1,0 +1,108 @@
+"""BPE alone: the pair lemma, when a pair is broken, and the rectangles (design 2)."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_automata.constructions import Geometry, canonical_automaton
+from bpe_automata.errors import ImproperMergeTableError
+from bpe_automata.kernels.bits import has
+from bpe_automata.reference import bpe, breaks_by_spines, is_canonical, merge_ranks
+from bpe_automata.reference.bpe import base_symbols
+from bpe_automata.testing import merge_tables, small_tokenizer
+from bpe_automata.tokenizer.derivation import derive
+
+
+class Table:
+    """A merge table with everything that the laws compare."""
+
+    def __init__(self, description):
+        self.derivation = derive(description)
+        self.geometry = Geometry(self.derivation, description.merges)
+        self.ranks = merge_ranks(description)
+        self.reachable = np.flatnonzero(self.derivation.reachable).tolist()
+        self.symbols = [base_symbols(description, token) for token in description.tokens]
+
+    def canonical(self, tokens):
+        return is_canonical(tokens, [self.symbols[token] for token in tokens], self.ranks)
+
+    def everything(self):
+        return np.full(self.geometry.n_words, -1, dtype=np.int32)
+
+
+@st.composite
+def tables(draw, symbols=("a", "b", "c")):
+    table = draw(merge_tables(symbols))
+    try:
+        return Table(small_tokenizer(table.vocabulary, table.merges).description)
+    except ImproperMergeTableError:
+        return draw(st.nothing())
+
+
+@examples(60)
+@given(tables())
+def test_when_a_pair_is_broken(table):
+    """Brute force over all pairs == the walk of the spines == the kernel."""
+    for left, right in itertools.product(table.reachable, repeat=2):
+        canonical = table.canonical([left, right])
+        assert breaks_by_spines(left, right, table.derivation, table.ranks) != canonical
+        assert (table.geometry.breaking_merge(left, right) < 0) == canonical
+
+
+@examples(60)
+@given(tables())
+def test_rectangles_are_the_forbidden_pairs(table):
+    for left in table.reachable:
+        after, before = table.everything(), table.everything()
+        table.geometry.clear_followers(left, after)
+        table.geometry.clear_predecessors(left, before)
+        for other in table.reachable:
+            assert has(after, other) == table.canonical([left, other])
+            assert has(before, other) == table.canonical([other, left])
+
+
+@examples(60)
+@given(tables())
+def test_the_forbidden_share_counts_the_union_of_the_rectangles(table):
+    pairs = list(itertools.product(table.reachable, repeat=2))
+    forbidden = sum(not table.canonical(pair) for pair in pairs)
+    assert table.geometry.forbidden_share() == pytest.approx(forbidden / len(pairs))
+
+
+@examples(80)
+@given(st.data(), tables(("a", "b")))
+def test_pair_lemma(data, table):
+    """A sequence of reachable tokens is BPE's output iff every adjacent pair is."""
+    token = st.sampled_from(table.reachable)
+    tokens = data.draw(st.lists(token, min_size=1, max_size=6))
+    pairs = itertools.pairwise(tokens)
+    assert table.canonical(tokens) == all(table.canonical(pair) for pair in pairs)
+
+
+def test_equal_ranks_go_left_to_right():
+    """aaa is aa,a; so a,aa is broken by the very merge that makes aa, and aa,a is not."""
+    table = Table(small_tokenizer(["a", "aa"], [("a", "a")]).description)
+    assert not table.canonical([0, 1])
+    assert table.geometry.breaking_merge(0, 1) == 0
+    assert table.geometry.breaking_merge(1, 0) == -1
+
+
+def test_pairs_of_smollm2(smollm2_tokenizer):
+    """Random pairs, and pairs that random text holds, against BPE of the concatenation."""
+    canonical = canonical_automaton(smollm2_tokenizer)
+    description, rng = smollm2_tokenizer.description, random.Random(5)
+    ranks = merge_ranks(description)
+    reachable = np.flatnonzero(canonical.derivation.reachable).tolist()
+    short = [token for token in reachable if len(description.tokens[token]) <= 4]
+    for _ in range(2000):
+        pair = [rng.choice(short), rng.choice(short if rng.random() < 0.8 else reachable)]
+        symbols = [base_symbols(description, description.tokens[token]) for token in pair]
+        expected = bpe([*symbols[0], *symbols[1]], ranks) == pair
+        assert canonical.allowed(*pair) == expected

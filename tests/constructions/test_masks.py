@@ -1,0 +1,121 @@
+"""The strongest law: every mask at every prefix, end of sequence included, equals the trie of
+`encode(s)` over all strings s of a finite language."""
+
+from __future__ import annotations
+
+import pytest
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_automata import compile_regex, constrain
+from bpe_automata.constructions import product_tables
+from bpe_automata.errors import (
+    BudgetExceededError,
+    EmptyLanguageError,
+    PromptError,
+    UnsupportedTokenizerError,
+)
+from bpe_automata.reference import canonical_trie, compare
+from bpe_automata.testing import bpe_tokenizers, finite_regexes, small_tokenizer, texts
+from bpe_automata.testing.texts import own_pieces
+from experiments.regexes import FINITE
+
+
+def check(tokenizer, regex, prefix=(), eos_ids=(), added_tokens=True, most=3000):
+    """Compare every mask; whether there was anything to compare."""
+    dfa = compile_regex(regex)
+    strings = [string.decode() for string in dfa.strings(most)]
+    added = {token.id for token in tokenizer.description.added}
+    banned = {*eos_ids} if added_tokens else {*eos_ids, *added}
+    trie = canonical_trie(tokenizer, strings, prefix, banned)
+    constraint = constrain(tokenizer, dfa, eos_ids=eos_ids, added_tokens=added_tokens)
+    try:
+        state = constraint.engine.initial(prefix)
+    except (EmptyLanguageError, PromptError):
+        assert not trie
+        return False
+    assert [wrong for wrong in compare(constraint.engine, state, trie) if wrong] == []
+    return True
+
+
+@examples(70)
+@given(st.data())
+def test_random_tokenizers_and_finite_regexes(data):
+    tokenizer = data.draw(bpe_tokenizers())
+    regex = data.draw(finite_regexes(own_pieces(tokenizer)))
+    added = [token.id for token in tokenizer.description.added]
+    eos = data.draw(st.sets(st.sampled_from(added), max_size=2)) if added else ()
+    try:
+        check(tokenizer, regex, (), tuple(eos), data.draw(st.booleans()))
+    except BudgetExceededError:
+        return
+
+
+@examples(70)
+@given(st.data())
+def test_after_a_prompt(data):
+    """The prompt's ids are the beginning of what `encode` makes of some text, or any ids."""
+    tokenizer = data.draw(bpe_tokenizers())
+    pieces = own_pieces(tokenizer)
+    regex = data.draw(finite_regexes(pieces))
+    before = tokenizer.encode(data.draw(texts(tokenizer, 3)) + data.draw(st.sampled_from(pieces)))
+    prefix = before[: data.draw(st.integers(0, len(before)))]
+    try:
+        check(tokenizer, regex, prefix)
+    except BudgetExceededError:
+        return
+
+
+@pytest.mark.parametrize("name", ["booleans", "contractions", "keys", "special", "cjk", "spaces"])
+def test_smollm2(smollm2_tokenizer, name):
+    assert check(smollm2_tokenizer, FINITE[name], (), (0, 2), most=20_000)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FINITE)
+def test_smollm2_on_every_finite_regex(smollm2_tokenizer, name):
+    assert check(smollm2_tokenizer, FINITE[name], (), (0, 2), most=20_000)
+
+
+@pytest.mark.parametrize("prompt", ["Answer:", "Q: a\n\nA: ", "it", "x = ", "<|im_start|>user\n"])
+def test_smollm2_after_a_prompt(smollm2_tokenizer, prompt):
+    """Where the prompt ends in a space, ` yes` would have been one token: only some answers go."""
+    for regex in (r" ?(yes|no|'s|'ll)", r"\n? {0,3}[a-c]?", r"[0-9]{1,2}"):
+        check(smollm2_tokenizer, regex, smollm2_tokenizer.encode(prompt), (2,))
+
+
+def test_a_full_memo_grows(smollm2_tokenizer, monkeypatch):
+    """Added tokens under way are places beyond the DFA's states; here there is no room for them."""
+    grown = []
+    whole = product_tables.ProductTables._grow
+    monkeypatch.setattr(product_tables, "_SPARE_PLACES", 1)
+    monkeypatch.setattr(
+        product_tables.ProductTables, "_grow", lambda self: grown.append(1) or whole(self)
+    )
+    assert check(smollm2_tokenizer, FINITE["special in a row"], (), (0, 2))
+    assert len(grown) > 1
+
+
+def test_added_tokens_may_be_kept_out(smollm2_tokenizer):
+    regex = r"a<\|im_start\|>|b"
+    inside = constrain(smollm2_tokenizer, regex, eos_ids=(2,)).matcher()
+    outside = constrain(smollm2_tokenizer, regex, eos_ids=(2,), added_tokens=False).matcher()
+    spelled = [
+        {smollm2_tokenizer.token_bytes(i) for i in matcher.allowed_ids()}
+        for matcher in (inside, outside)
+    ]
+    assert spelled == [{b"a", b"b"}, {b"b"}]
+
+
+def test_an_end_of_sequence_id_that_is_ordinary_text_is_refused():
+    tokenizer = small_tokenizer("ab")
+    with pytest.raises(UnsupportedTokenizerError, match="ordinary token b'a'"):
+        constrain(tokenizer, "a", eos_ids=(0,))
+
+
+def test_a_language_of_missing_bytes_is_empty(smollm2_tokenizer):
+    with pytest.raises(EmptyLanguageError):
+        constrain(smollm2_tokenizer, r"a\x04").matcher()
+    allowed = constrain(smollm2_tokenizer, r"a\x04|ab").matcher().allowed_ids()
+    assert [smollm2_tokenizer.decode([i]) for i in allowed] == ["ab"]

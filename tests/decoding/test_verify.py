@@ -1,0 +1,194 @@
+"""`verify`: finds nothing where there is nothing, and finds what is wrong where something is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bpe_automata import constrain
+from bpe_automata.constructions import CartesianMerge
+from bpe_automata.decoding import verify
+from bpe_automata.decoding.walks import Walker
+from bpe_automata.errors import EmptyLanguageError, PromptError
+from bpe_automata.kernels.bits import clear_bits, set_bits
+from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, small_tokenizer
+
+REGEXES = [
+    r"(true|false)",
+    r'\{"name": "[a-z ]{1,12}", "age": [0-9]{1,3}\}',
+    r"\s{1,6}[a-z']{0,5}",
+    r"(<\|im_end\|>|<\|im_start\|>|a| )*",
+    r"[日本語é🎉]+",
+]
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+@pytest.mark.parametrize("regex", REGEXES)
+def test_nothing_is_found(smollm2_tokenizer, regex, method) -> None:
+    result = verify(smollm2_tokenizer, regex, n=60, method=method)
+    assert result.ok, str(result)
+    assert result.walks == 60
+    assert result.strings + result.skipped == 60
+    assert str(result).startswith("ok: no counterexample in 60 walks")
+
+
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_nothing_is_found_on_random_tokenizers(data) -> None:
+    tokenizer = data.draw(bpe_tokenizers())
+    pieces = [s.decode() for s in tokenizer.spellings if s and s.isascii()]
+    regex = data.draw(cyclic_regexes(pieces or ["a"]))
+    added = [None, *(token.id for token in tokenizer.description.added)]
+    eos = data.draw(st.sampled_from(added))
+    for method in ("canonical", "lift"):
+        try:
+            constraint = constrain(tokenizer, regex, method, () if eos is None else (eos,))
+            result = verify(tokenizer, constraint, n=10)
+        except EmptyLanguageError:
+            continue
+        assert result.ok, str(result)
+
+
+def test_nothing_is_found_after_a_prompt(smollm2_tokenizer) -> None:
+    prompt = smollm2_tokenizer.encode("Question: who?\nAnswer:")
+    result = verify(smollm2_tokenizer, r" ?[A-Za-z]+( [a-z]*)*", n=60, prefix=prompt)
+    assert result.ok, str(result)
+
+
+def test_same_seed_same_result(smollm2_tokenizer) -> None:
+    constraint = constrain(smollm2_tokenizer, "[a-z ]+", "lift")
+    one, two, other = (
+        verify(smollm2_tokenizer, constraint, seed=seed, method="canonical") for seed in (1, 1, 2)
+    )
+    assert one.counterexample == two.counterexample != other.counterexample
+
+
+# ---------------------------------------------------------------- wrong on purpose
+
+
+def test_the_lift_is_not_canonical(smollm2_tokenizer) -> None:
+    lift = constrain(smollm2_tokenizer, "[a-z ]+", "lift")
+    found = verify(smollm2_tokenizer, lift, method="canonical").counterexample
+    assert found is not None
+    assert found.claim == "accepted, but it is not its own tokenization"
+    assert found.ids != found.expected_ids == tuple(smollm2_tokenizer.encode(found.text))
+    for part in (found.claim, repr(found.text), " ".join(map(str, found.ids))):
+        assert part in str(found)
+
+
+def test_the_canonical_automaton_is_not_the_lift(smollm2_tokenizer) -> None:
+    canonical = constrain(smollm2_tokenizer, "(true|false)")
+    found = verify(smollm2_tokenizer, canonical, method="lift").counterexample
+    assert found is not None
+    assert "is refused" in found.claim
+    assert found.text in ("true", "false")
+
+
+class Mutated(CartesianMerge):
+    """One id is wrongly refused, another wrongly allowed, everywhere."""
+
+    refused: tuple[int, ...] = ()
+    allowed: tuple[int, ...] = ()
+
+    def mask(self, state):
+        bits = super().mask(state).copy()
+        clear_bits(bits, np.array(self.refused, dtype=np.int64))
+        set_bits(bits, np.array(self.allowed, dtype=np.int64))
+        return bits
+
+
+def mutated(tokenizer, regex, **changes):
+    constraint = constrain(tokenizer, regex)
+    engine = Mutated(tokenizer, constraint.dfa, constraint.eos_ids)
+    for name, value in changes.items():
+        setattr(engine, name, value)
+    return replace(constraint, engine=engine)
+
+
+def test_a_refused_id_is_found(smollm2_tokenizer) -> None:
+    (true,) = smollm2_tokenizer.encode("true")
+    wrong = mutated(smollm2_tokenizer, "(true|false)", refused=(true,))
+    found = verify(smollm2_tokenizer, wrong).counterexample
+    assert found is not None
+    assert (found.ids, found.text) == ((true,), "true")
+    assert "refused" in found.claim
+
+
+def test_a_wrong_end_of_sequence_is_found(smollm2_tokenizer) -> None:
+    eos = smollm2_tokenizer.eos_ids
+    for changes, said in (({"refused": eos}, "refused"), ({"allowed": eos}, "allowed")):
+        wrong = mutated(smollm2_tokenizer, "(true|false)", **changes)
+        found = verify(smollm2_tokenizer, wrong).counterexample
+        assert found is not None
+        assert found.claim == f"end-of-sequence is {said} here, wrongly"
+
+
+class Accepting(CartesianMerge):
+    """Accepts by the text alone, as an automaton that knows no lookahead would."""
+
+    def accepting(self, state):
+        return bool(self.dfa.accepting[self._tables.memo.state[state.place]])
+
+
+def test_a_text_that_cannot_end_is_found(smollm2_tokenizer) -> None:
+    constraint = constrain(smollm2_tokenizer, r"\n{1,3}a?", eos_ids=())
+    wrong = replace(constraint, engine=Accepting(smollm2_tokenizer, constraint.dfa))
+    found = verify(smollm2_tokenizer, wrong).counterexample
+    assert found is not None
+    assert found.claim == "accepted, but it is not its own tokenization"
+    assert set(found.text) == {"\n"}
+
+
+def test_another_tokenizer_is_found() -> None:
+    """An automaton of a tokenizer with other merges."""
+    vocabulary = ["a", "b", "ab", "ba"]
+    one = small_tokenizer(vocabulary, [("a", "b"), ("b", "a")])
+    other = small_tokenizer(vocabulary, [("b", "a"), ("a", "b")])
+    assert verify(one, constrain(one, "[ab]+")).ok
+    assert not verify(one, constrain(other, "[ab]+")).ok
+
+
+def test_a_dead_end_is_found() -> None:
+    """An engine that lets a walk in where nothing leads out."""
+    tokenizer = small_tokenizer(["a", "b", "c"])
+
+    class Trap(CartesianMerge):
+        def mask(self, state):
+            dead_end = self._tables.memo.state[state.place] != self.dfa.start
+            return super().mask(state) * np.int32(not dead_end)
+
+    constraint = constrain(tokenizer, "abc")
+    wrong = replace(constraint, engine=Trap(tokenizer, constraint.dfa))
+    found = verify(tokenizer, wrong).counterexample
+    assert found is not None
+    assert found.claim == "nothing can finish this, yet it was allowed"
+
+
+# ---------------------------------------------------------------- walks, errors
+
+
+def test_distances_are_those_of_the_dfa(smollm2_tokenizer) -> None:
+    constraint = constrain(smollm2_tokenizer, r"ab+c{3}|\w\w")
+    walker = Walker(smollm2_tokenizer, constraint.dfa, constraint.engine)
+    found = walker.distances(constraint.dfa.start)
+    for token in range(0, smollm2_tokenizer.n_ids, 97):
+        after = constraint.dfa.walk(smollm2_tokenizer.spellings[token])
+        assert found[token] == constraint.dfa.distance()[after]
+
+
+def test_progress_is_told() -> None:
+    tokenizer = small_tokenizer(["a", "b"])
+    told: list[tuple[int, int]] = []
+    verify(tokenizer, "(a|b)+", n=120, progress=lambda done, n: told.append((done, n)))
+    assert told == [(0, 120), (50, 120), (100, 120)]
+
+
+def test_errors_of_the_constraint_come_through(smollm2_tokenizer) -> None:
+    with pytest.raises(EmptyLanguageError):
+        verify(smollm2_tokenizer, "[^\\s\\S]")
+    with pytest.raises(PromptError):
+        verify(smollm2_tokenizer, "er", prefix=smollm2_tokenizer.encode(" ord"))

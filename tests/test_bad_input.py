@@ -1,0 +1,327 @@
+"""Bad input: a typed error each, that names the position or value and what to do."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from tokenizers import models
+
+from bpe_automata import Tokenizer, constrain
+from bpe_automata.constructions import canonical_automaton
+from bpe_automata.errors import (
+    BpeAutomataError,
+    BrokenTokenizerError,
+    BudgetExceededError,
+    EmptyLanguageError,
+    ImproperMergeTableError,
+    MissingFileError,
+    PromptError,
+    RegexSyntaxError,
+    TokenizerError,
+    TokenNotAllowedError,
+    TokenOutOfRangeError,
+    UnsupportedRegexError,
+    UnsupportedTokenizerError,
+)
+from bpe_automata.testing import byte_level, sequence, small_tokenizer
+
+Json = dict[str, Any]
+
+
+def good() -> Json:
+    """A tokenizer.json with everything in it."""
+    tokenizer = small_tokenizer(
+        ["a", "b", "c", "ab", "abc"], [("a", "b"), ("ab", "c")], byte_level(), ["<eos>"]
+    )
+    return json.loads(tokenizer.to_json())
+
+
+def changed(**changes: Any) -> Json:
+    """`good()` with some values replaced; `a__b` is the field b of a."""
+    data = copy.deepcopy(good())
+    for name, value in changes.items():
+        *path, last = name.split("__")
+        place = data
+        for part in path:
+            place = place[part]
+        place[last] = value
+    return data
+
+
+def test_the_good_one_is_good() -> None:
+    assert constrain(Tokenizer(good()), "abc").matcher().allowed_ids().tolist() == [4]
+
+
+# ---------------------------------------------------------------- files
+
+
+def write(folder: Path, content: str | bytes, name: str = "tokenizer.json") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_missing_files(tmp_path) -> None:
+    for path in (tmp_path, tmp_path / "none", tmp_path / "none.gguf"):
+        with pytest.raises(MissingFileError, match="there is no tokenizer at"):
+            Tokenizer.load(path)
+
+
+def test_truncated_json(tmp_path) -> None:
+    whole = json.dumps(good())
+    for size in (0, 1, 10, len(whole) // 2, len(whole) - 1):
+        path = write(tmp_path, whole[:size])
+        with pytest.raises(BrokenTokenizerError, match=r"is not valid JSON: .*char \d+") as caught:
+            Tokenizer.load(path)
+        assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"[]", b"3", b"{}", b'{"model": {}}'])
+def test_not_a_tokenizer(tmp_path, content) -> None:
+    with pytest.raises(BrokenTokenizerError):
+        Tokenizer.load(write(tmp_path, content))
+
+
+@pytest.mark.parametrize("content", [b"", b"GGUF", b"x" * 500, b"GGUF\x03" + b"\x00" * 30])
+def test_broken_gguf(tmp_path, content) -> None:
+    pytest.importorskip("gguf")
+    with pytest.raises(BrokenTokenizerError, match=r"t\.gguf"):
+        Tokenizer.load(write(tmp_path, content, "t.gguf"))
+
+
+def test_truncated_gguf(tmp_path, smollm2_gguf) -> None:
+    pytest.importorskip("gguf")
+    with smollm2_gguf.open("rb") as file:
+        start = file.read(20_000)
+    for size in (7, 24, 1000, len(start)):
+        with pytest.raises(BrokenTokenizerError, match="not a readable GGUF file"):
+            Tokenizer.load(write(tmp_path, start[:size], "t.gguf"))
+
+
+def test_broken_config_beside_the_tokenizer(tmp_path) -> None:
+    write(tmp_path, json.dumps(good()))
+    for content in ("{", "[]"):
+        write(tmp_path, content, "tokenizer_config.json")
+        with pytest.raises(BrokenTokenizerError, match=r"_config\.json is not a JSON object"):
+            Tokenizer.load(tmp_path)
+
+
+def test_something_else_than_a_tokenizer() -> None:
+    with pytest.raises(TokenizerError, match="cannot read a tokenizer from int"):
+        Tokenizer.load(3)
+
+
+MALFORMED: list[tuple[str, Any]] = [
+    ("model", None),
+    ("model", []),
+    ("model__vocab", None),
+    ("model__vocab", {"a": "x"}),
+    ("model__vocab", {}),
+    ("model__vocab", {"a": -1}),
+    ("model__merges", [3]),
+    ("model__merges", [["a"]]),
+    ("model__merges", ["a b c"]),
+    ("model__merges", [["a", 3]]),
+    ("added_tokens", [{}]),
+    ("added_tokens", [{"id": 1}]),
+    ("added_tokens", 3),
+    ("pre_tokenizer", 3),
+    ("decoder", 3),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), MALFORMED, ids=map(str, MALFORMED))
+def test_malformed_fields(field, value) -> None:
+    with pytest.raises(BrokenTokenizerError):
+        Tokenizer(changed(**{field: value}))
+
+
+# ---------------------------------------------------------------- contradictions
+
+
+def test_holes_in_the_vocabulary() -> None:
+    vocabulary = {**good()["model"]["vocab"], "x": 9}
+    with pytest.raises(BrokenTokenizerError, match=r"3 hole\(s\): no token has id 6, 7, 8;"):
+        Tokenizer(changed(model__vocab=vocabulary))
+
+
+def test_a_huge_hole_costs_nothing() -> None:
+    vocabulary = {**good()["model"]["vocab"], "x": 10**12}
+    with pytest.raises(BrokenTokenizerError, match=r"hole\(s\): no token has id 6, 7, 8, 9, 10, "):
+        Tokenizer(changed(model__vocab=vocabulary))
+
+
+def test_one_id_for_two_tokens() -> None:
+    vocabulary = {**good()["model"]["vocab"], "x": 2}
+    with pytest.raises(BrokenTokenizerError, match="id 2 stands for two tokens, 'c' and 'x'"):
+        Tokenizer(changed(model__vocab=vocabulary))
+
+
+@pytest.mark.parametrize(
+    ("merges", "message"),
+    [
+        ([["a", "b"], ["ab", "z"]], r"merge 1 \('ab' \+ 'z'\) names 'z', which is not a token"),
+        ([["z", "b"]], r"merge 0 \('z' \+ 'b'\) names 'z'"),
+        ([["a", "c"]], r"merge 0 \('a' \+ 'c'\) names 'ac'"),
+        ([["a", "b"], ["ab", "c"], ["a", "b"]], r"merge 2 .* is listed before, as merge 0"),
+    ],
+)
+def test_merges_that_contradict_the_vocabulary(merges, message) -> None:
+    with pytest.raises(BrokenTokenizerError, match=message):
+        Tokenizer(changed(model__merges=merges))
+
+
+def test_improper_merge_table() -> None:
+    """`abc` = ab + c comes before the merge that makes ab."""
+    tokenizer = Tokenizer(changed(model__merges=[["ab", "c"], ["a", "b"]]))
+    message = r"merge 0 \(b'ab' \+ b'c'\) uses b'ab', which is only made by the later merge 1"
+    with pytest.raises(ImproperMergeTableError, match=message):
+        constrain(tokenizer, "abc")
+    assert constrain(tokenizer, "abc", "lift").matcher().allowed_ids().tolist() == [0, 3, 4]
+
+
+# ---------------------------------------------------------------- refused components
+
+REFUSED: list[tuple[str, Any, str]] = [
+    ("normalizer", {"type": "NFC"}, "NFC"),
+    ("normalizer", {"type": "Lowercase"}, "Lowercase"),
+    ("model__byte_fallback", True, "byte_fallback"),
+    ("model__dropout", 0.1, "dropout"),
+    ("model__continuing_subword_prefix", "##", "continuing_subword_prefix"),
+    ("model__end_of_word_suffix", "</w>", "end_of_word_suffix"),
+    ("model__type", "WordPiece", "WordPiece"),
+    ("model__type", "Unigram", "Unigram"),
+    ("pre_tokenizer", {"type": "Whitespace"}, "Whitespace"),
+    ("pre_tokenizer", {"type": "Metaspace", "replacement": "▁"}, "Metaspace"),
+    ("pre_tokenizer", {"type": "BertPreTokenizer"}, "BertPreTokenizer"),
+    ("pre_tokenizer__add_prefix_space", True, "add_prefix_space"),
+    ("pre_tokenizer", sequence(byte_level(), {"type": "Digits"}), "after ByteLevel"),
+    ("decoder", {"type": "WordPiece"}, "WordPiece"),
+    ("decoder", {"type": "Metaspace", "replacement": "▁"}, "Metaspace"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "message"), REFUSED, ids=[str(r) for r in REFUSED])
+def test_refused_component(field, value, message) -> None:
+    with pytest.raises(UnsupportedTokenizerError, match=message) as caught:
+        Tokenizer(changed(**{field: value}))
+    assert repr(caught.value.value) in str(caught.value)
+    assert caught.value.component
+    assert caught.value.why
+
+
+@pytest.mark.parametrize("flag", ["lstrip", "rstrip", "single_word"])
+def test_refused_added_token(flag) -> None:
+    data = good()
+    data["added_tokens"][0][flag] = True
+    with pytest.raises(UnsupportedTokenizerError, match=f"'<eos>' '{flag}=True'"):
+        Tokenizer(data)
+
+
+def test_refused_split_pattern() -> None:
+    split = {"type": "Split", "pattern": {"Regex": "a(?<=b)"}, "behavior": "Isolated"}
+    tokenizer = Tokenizer(changed(pre_tokenizer={**split, "invert": False}))
+    with pytest.raises(UnsupportedTokenizerError, match=r"split pattern .* \(at position 1\)"):
+        canonical_automaton(tokenizer)
+
+
+def test_refused_settings_of_a_live_tokenizer() -> None:
+    live = tokenizers.Tokenizer(models.BPE({"a": 0}, []))
+    live.encode_special_tokens = True
+    with pytest.raises(TokenizerError, match="encode_special_tokens"):
+        Tokenizer.load(live)
+
+
+# ---------------------------------------------------------------- regexes
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return small_tokenizer(["a", "b", "c", "ab", "abc", "ca"], [("a", "b"), ("ab", "c")])
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+@pytest.mark.parametrize(
+    ("regex", "error", "position"),
+    [
+        ("ab(c", RegexSyntaxError, 2),
+        ("a[z-b]", RegexSyntaxError, 2),
+        (r"(a)b\1", UnsupportedRegexError, 4),
+        ("a(?=b)", UnsupportedRegexError, 1),
+        ("ab(?<!c)", UnsupportedRegexError, 2),
+    ],
+)
+def test_bad_regex(tokenizer, method, regex, error, position) -> None:
+    with pytest.raises(error, match=f"at position {position} of the regex") as caught:
+        constrain(tokenizer, regex, method)
+    assert (caught.value.pattern, caught.value.position) == (regex, position)
+
+
+def test_exploding_regex(tokenizer) -> None:
+    with pytest.raises(BudgetExceededError, match="use smaller repeat counts") as caught:
+        constrain(tokenizer, "(.{0,1000}b){5}")
+    assert caught.value.resource in ("states", "places", "bytes", "seconds")
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+def test_empty_language(tokenizer, method) -> None:
+    with pytest.raises(EmptyLanguageError, match="no text matches"):
+        constrain(tokenizer, r"[^\s\S]", method)
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+def test_language_that_no_token_spells(tokenizer, method) -> None:
+    with pytest.raises(EmptyLanguageError, match="token sequence spells a text"):
+        constrain(tokenizer, "xyz", method).matcher()
+
+
+# ---------------------------------------------------------------- prompts and ids
+
+
+def test_prompt_that_makes_the_constraint_impossible(smollm2_tokenizer) -> None:
+    prompt = smollm2_tokenizer.encode("The ord")
+    with pytest.raises(PromptError, match=r"last token b' ord' would merge with the answer"):
+        constrain(smollm2_tokenizer, "er").matcher(prefix=prompt)
+
+
+def test_prompt_that_is_not_canonical(tokenizer) -> None:
+    with pytest.raises(PromptError, match=r"not canonical at its token 2 \(b'b'\): give the ids"):
+        constrain(tokenizer, "c").matcher(prefix=[2, 0, 1])
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+@pytest.mark.parametrize("token", [-1, 6, 10**9])
+def test_id_out_of_range(tokenizer, method, token) -> None:
+    constraint = constrain(tokenizer, "abc", method)
+    with pytest.raises(TokenOutOfRangeError, match=rf"{token} is not in 0 \.\. 5"):
+        constraint.matcher(prefix=[token])
+    matcher = constraint.matcher()
+    with pytest.raises(TokenOutOfRangeError, match=rf"{token} is not in 0 \.\. 5"):
+        matcher.advance(token)
+    with pytest.raises(TokenOutOfRangeError, match=f"end-of-sequence id {token}"):
+        constrain(tokenizer, "abc", method, eos_ids=[token])
+    assert matcher.ids == ()
+
+
+def test_id_that_is_not_allowed(tokenizer) -> None:
+    matcher = constrain(tokenizer, "abc").matcher()
+    with pytest.raises(TokenNotAllowedError, match="id 0 is not allowed at position 0") as caught:
+        matcher.advance(0)
+    assert (caught.value.token_id, caught.value.position) == (0, 0)
+
+
+def test_text_that_is_none(tokenizer) -> None:
+    with pytest.raises(TokenizerError, match=r"lone surrogate, '\\udcff', at position 1"):
+        tokenizer.encode("a\udcff")
+
+
+def test_every_error_is_of_one_family() -> None:
+    from bpe_automata import errors
+
+    kinds = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, Exception)]
+    assert all(issubclass(kind, BpeAutomataError) for kind in kinds)
