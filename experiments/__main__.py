@@ -12,6 +12,7 @@ from experiments.runner import Options
 
 EXPERIMENTS = {
     "distortion": "what constraining by the lift or the canonical automaton does to a model's law",
+    "exactness": "laws of the canonical automaton against encode itself, with their exceptions",
 }
 """Name of a module of this package with `run(options: Options) -> None`, and what it shows."""
 

@@ -12,7 +12,7 @@ FINITE: dict[str, str] = {
     "contractions": r"it'(s|ll|re|t|m|d|v|ve)? ?(a|!)?",
     "apostrophes": r"""('|"|s|t|S|ll| ){0,5}""",
     "digits": r"[0-9]{1,3}( [0-9])?",
-    "amounts": r"\$?[0-9]{0,2}(\.[0-9]{2})?",
+    "amounts": r"\$?[0-9]{0,2}(\.[05][0-9])?",
     "numerals": r"(Ω|½|²|٣|Ⅷ|3|x| ){0,4}",
     "keys": r'\{"(a|ab|abc|name|names|na)": ?(1|"x")\}',
     "objects": r'\{"(id|ids)": ?[0-9]{1,2}(, ?"(ok|okay)": ?(true|false))?\}',
@@ -29,7 +29,7 @@ FINITE: dict[str, str] = {
     "punctuation": r"[_\-.]{0,6}a?",
     "shouting": r"[!?]{3}[a-z]{2}",
     "indents": r"(    |\t|  )(return|pass)?\n?",
-    "dates": r"20[0-9]{2}-(0[1-9]|1[0-2])-[0-3][0-9]",
+    "dates": r"202[0-9]-(0[1-9]|1[0-2])-[0-3][0-9]",
 }
 """Each has at most 20,000 strings."""
 

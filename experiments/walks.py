@@ -42,9 +42,11 @@ def readable(constraint: Constraint, state: Any) -> np.ndarray:
 
 def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Random) -> list[int]:
     """The ids up to acceptance, by those that come nearest to an accepting state of the DFA, of all
-    short tokens and a sample; some steps are random, since there the tokens may not fit."""
+    short or added tokens and a sample; some steps are random, since there the tokens may not fit.
+    """
     engine, dfa = constraint.engine, constraint.dfa
     distance, spell = dfa.distance(), constraint.tokenizer.token_bytes
+    added = {token.id for token in constraint.tokenizer.description.added}
     ids = list(ids)
     q = dfa.walk(b"".join(map(spell, ids)))
     for _ in range(STEPS_HOME):
@@ -54,7 +56,7 @@ def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Rando
         if not allowed:
             break
         tried = rng.sample(allowed, min(len(allowed), 64))
-        tried += [token for token in allowed if len(spell(token)) <= 2]
+        tried += [i for i in allowed if i in added or len(spell(i)) <= 2]
         ends = {token: dfa.walk(spell(token), q) for token in tried}
         token = min(tried, key=lambda i: (distance[ends[i]], rng.random()))
         if rng.random() < 0.1:

@@ -119,9 +119,7 @@ class CartesianMerge:
         """Readings that cannot be completed are dropped, so equal futures meet in equal states."""
         canonical, tables = self.canonical, self._tables
         row = self._relevance.row(state.place, state.hypotheses)
-        place = CanonicalState(
-            int(tables.memo.added[state.place]), state.hypotheses, state.last
-        )
+        place = CanonicalState(int(tables.memo.added[state.place]), state.hypotheses, state.last)
         data = np.frombuffer(self.tokenizer.spellings[token], dtype=np.uint8)
         q = int(tables.memo.state[state.place])
         q = int(walk(self.dfa.trans, self.dfa.byte_class, q, data))

@@ -109,9 +109,9 @@ class ProductTables:
         new.text[:size] = np.where((old.text == ALIVE) | (old.text == DEAD), old.text, 0)
         new.status[:size] = old.status
         new.state[:size], new.added[:size] = old.state, old.added
-        new.count[0] = np.count_nonzero(old.added) + self.dfa.trans.shape[0]
+        new.n_places[0] = np.count_nonzero(old.added) + self.dfa.trans.shape[0]
         self.memo = new
-        for place in range(self.dfa.trans.shape[0], int(new.count[0])):
+        for place in range(self.dfa.trans.shape[0], int(new.n_places[0])):
             self._reinsert(place)
 
     def _reinsert(self, place: int) -> None:
@@ -134,7 +134,7 @@ def _memo(n_states: int, n: int, places: int | None = None, n_sets: int = 512) -
         values=np.full(size, -1, dtype=np.int32),
         state=state,
         added=np.zeros(places, dtype=np.int32),
-        count=np.array([n_states], dtype=np.int64),
+        n_places=np.array([n_states], dtype=np.int64),
     )
 
 
@@ -151,8 +151,6 @@ def _reading(canonical: CanonicalAutomaton) -> Reading:
         step_start=start,
         step_to=np.nonzero(rows)[1].astype(np.int32),
     )
-
-
 
 
 def _fragments(canonical: CanonicalAutomaton) -> Fragments:

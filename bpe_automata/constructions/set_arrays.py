@@ -13,7 +13,8 @@ class _Growing:
     """A one-dimensional array that is appended to; `view` is what has been filled."""
 
     def __init__(self, dtype: type) -> None:
-        self._array, self._count = np.zeros(256, dtype=dtype), 0
+        self._array: np.ndarray = np.zeros(256, dtype=dtype)
+        self._count = 0
 
     def extend(self, values: list[int]) -> None:
         needed = self._count + len(values)

@@ -60,10 +60,7 @@ def _unreachable(description: Description, derivation: Derivation) -> list[int]:
     return [
         number
         for number, token in enumerate(description.tokens)
-        if token
-        and not derivation.reachable[number]
-        and number not in added
-        and _is_text(token)
+        if token and not derivation.reachable[number] and number not in added and _is_text(token)
     ]
 
 

@@ -25,6 +25,8 @@ from bpe_automata.kernels.hashing import slot_of
 from bpe_automata.kernels.trie import Trie, walk
 
 UNKNOWN, ALIVE, DEAD, PARTLY = 0, 1, 2, 3
+_READY = 16  # ways to complete a character that are tried first
+_STEPS = 1000  # tries after which the question is left to `constructions.relevance`
 _ON_SEARCH = 3  # in `Memo.text`: met in the search that is running
 
 
@@ -98,7 +100,7 @@ class Memo(NamedTuple):
     """What is known. status uint8 [places, sets]; text uint8 [places, n]: ALIVE or DEAD for a
     hypothesis at a character's end; order int32, the same shape: scratch of the search;
     free uint8, the same shape: see `_is_free`; keys int64, values int32: hash table of interned places;
-    state, added int32 [places]; count int64 [1], the number of places."""
+    state, added int32 [places]; n_places int64 [1]."""
 
     status: np.ndarray
     text: np.ndarray
@@ -108,7 +110,7 @@ class Memo(NamedTuple):
     values: np.ndarray
     state: np.ndarray
     added: np.ndarray
-    count: np.ndarray
+    n_places: np.ndarray
 
 
 @kernel
@@ -119,13 +121,13 @@ def intern_place(state: int, added: int, n_added: int, memo: Memo) -> int:
     key = state * n_added + added
     at = slot_of(memo.keys, key)
     if memo.keys[at] != key:
-        if memo.count[0] >= len(memo.state):
+        if memo.n_places[0] >= len(memo.state):
             raise OverflowError("the memo is full")
         memo.keys[at] = key
-        memo.values[at] = memo.count[0]
-        memo.state[memo.count[0]] = state
-        memo.added[memo.count[0]] = added
-        memo.count[0] += 1
+        memo.values[at] = memo.n_places[0]
+        memo.state[memo.n_places[0]] = state
+        memo.added[memo.n_places[0]] = added
+        memo.n_places[0] += 1
     return memo.values[at]
 
 
@@ -155,11 +157,8 @@ def _ascii_steps(state: int, dfa: Dfa, utf8: np.ndarray) -> tuple[np.ndarray, np
 
 
 @kernel
-def _wide_steps(
-    row: int, state: int, dfa: Dfa, utf8: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """(atoms, states): where characters of several bytes lead (row 0), or the rest of one (row > 0).
-    """
+def _wide_steps(row: int, state: int, dfa: Dfa, utf8: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(atoms, states): where characters of several bytes lead (row 0), or the rest of one (row > 0)."""
     atoms, states = np.empty(64, np.int32), np.empty(64, np.int32)
     rows, at = np.empty(64, np.int32), np.empty(64, np.int32)
     seen = np.full(4096, -1, np.int64)
@@ -471,9 +470,23 @@ def _completed(
 ) -> bool:
     """Inside a character: does every id that can have led here have a way to complete it, after
     which the text can end or a boundary come? (No answer is no proof of the contrary.)"""
+    ready = np.empty(_READY, np.int32)
+    n_ready = _ready_fragments(
+        place, row, number, dfa, reading, tokens, sets, memo, fragments, ready
+    )
     for i in range(fragments.open_start[row], fragments.open_start[row + 1]):
         last = fragments.open_ids[i]
-        if not _completes(
+        followed = False
+        for k in range(n_ready):
+            if (
+                breaking_merge(
+                    last, ready[k], pairs.left, pairs.right, pairs.birth, pairs.slots, pairs.values
+                )
+                < 0
+            ):
+                followed = True
+                break
+        if not followed and not _completes(
             place,
             row,
             last,
@@ -488,6 +501,40 @@ def _completed(
         ):
             return False
     return True
+
+
+@kernel
+def _ready_fragments(
+    place: int,
+    row: int,
+    number: int,
+    dfa: Dfa,
+    reading: Reading,
+    tokens: Added,
+    sets: Sets,
+    memo: Memo,
+    fragments: Fragments,
+    ready: np.ndarray,
+) -> int:
+    """Fill `ready` with tokens that complete the character here, after which the text can end or a
+    boundary come; returns how many."""
+    count = 0
+    for k in range(len(fragments.ids)):
+        q, r = memo.state[place], row
+        for at in range(fragments.start[k], fragments.start[k + 1]):
+            if r < 0 or q == 0:
+                q = 0
+                break
+            q = dfa.trans[q, dfa.byte_class[fragments.data[at]]]
+            r = reading.utf8[r, fragments.data[at]]
+        if q == 0 or r >= -1:
+            continue
+        if _then_free(place, -2 - r, q, number, dfa, reading, tokens, sets, memo):
+            ready[count] = fragments.ids[k]
+            count += 1
+            if count == len(ready):
+                break
+    return count
 
 
 @kernel
@@ -509,8 +556,9 @@ def _completes(
     states, rows, lasts = np.empty(4, np.int32), np.empty(4, np.int32), np.empty(4, np.int32)
     tried = np.zeros(4, np.int32)
     states[0], rows[0], lasts[0] = memo.state[place], row, last
-    depth = 0
-    while depth >= 0:
+    depth, steps = 0, 0
+    while depth >= 0 and steps < _STEPS:
+        steps += 1
         if tried[depth] == len(fragments.ids):
             depth -= 1
             continue

@@ -1,0 +1,59 @@
+"""A module imports only from floors below its own, and torch only above the library."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "bpe_automata"
+FLOORS = {
+    "errors": 0,
+    "storage": 0,
+    "kernels": 0,
+    "automata": 1,
+    "tokenizer": 1,
+    "constructions": 2,
+    "decoding": 3,
+    "integrations": 4,
+    "reference": 4,
+    "testing": 5,
+    "cli": 5,
+    "__init__": 5,
+    "__main__": 6,
+}
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def floor(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.append(node.module)
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_go_down(path: Path) -> None:
+    own = floor(path)
+    for name in imports(path):
+        top, *rest = name.split(".")
+        if top in ("torch", "transformers"):
+            assert FLOORS[own] >= 4, f"{name} is for integrations and above"
+        if top != "bpe_automata":
+            assert top != "experiments"
+            continue
+        target = rest[0] if rest else "__init__"
+        lower = FLOORS[target] < FLOORS[own]
+        assert lower or target == own, f"{path.name} of floor {own} imports {name}"
+
+
+def test_the_list_of_floors_is_complete() -> None:
+    assert {floor(path) for path in MODULES} == set(FLOORS)
