@@ -31,9 +31,7 @@ def accepts(automaton: CanonicalAutomaton, ids: Sequence[int]) -> bool:
     return automaton.ends(state)
 
 
-def strings(
-    tokenizer: Tokenizer, n: int, rng: random.Random, advance: Callable[[], None]
-) -> Found:
+def strings(tokenizer: Tokenizer, n: int, rng: random.Random, advance: Callable[[], None]) -> Found:
     """`encode(s)` is accepted iff it spells s; it does not where a byte has no token."""
     adversary = Adversary(tokenizer, rng)
     counts, wrong = Counter[str](), []

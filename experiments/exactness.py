@@ -69,7 +69,9 @@ def laws(tokenizer: Tokenizer, n: int, seed: int) -> Iterator[Law]:
     constraints = {name: constrain(tokenizer, regex) for name, regex in VARIED.items()}
     finite = {name: constrain(tokenizer, regex) for name, regex in FINITE.items()}
 
-    def over(each: Callable[..., Found], of: dict[str, Constraint], *more: Any) -> Callable[..., Found]:
+    def over(
+        each: Callable[..., Found], of: dict[str, Constraint], *more: Any
+    ) -> Callable[..., Found]:
         return lambda advance: together(each(c, name, *more, advance) for name, c in of.items())
 
     rng = partial(random.Random, seed)
@@ -139,7 +141,8 @@ def table(rows: list[Row], manifest: Row) -> Table:
         ]
         for row in rows
     ]
-    notes = [f"seed {manifest['seed']}, n {manifest['config']['n']:,}; tried: sequences, masks or ids"]
+    seed, n = manifest["seed"], manifest["config"]["n"]
+    notes = [f"seed {seed}, n {n:,}; tried: sequences, masks or ids"]
     if not manifest["complete"]:
         notes.insert(0, f"INCOMPLETE: {len(rows)} of {manifest['rows_expected']} laws")
     return Table(f"Exactness: {manifest['tokenizer']}", columns, lines, notes)

@@ -8,6 +8,7 @@ causal LM: a local folder or a hub id.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 import platform
@@ -68,8 +69,8 @@ def load_model(source: str | None, device: str = "auto", dtype: str = "float32")
     torch = require("torch")
     device = pick_device(device)
     if source is None:
-        gguf = default_gguf()
-        folder, tokenizer = str(default_folder(gguf)), Tokenizer.load(str(gguf))
+        folder = str(default_folder(default_gguf()))
+        tokenizer = Tokenizer.load(folder)
     else:
         folder, tokenizer = source, Tokenizer.load(_hub_tokenizer(source))
     model = load_causal_lm(folder, getattr(torch, dtype)).to(device).eval()
@@ -116,8 +117,19 @@ def default_folder(gguf: Path) -> Path:
     """The plain folder of a GGUF file, made on first use; its name holds the file's hash."""
     folder = cache_folder() / f"{gguf.stem.lower()}-{file_sha256(gguf)[:12]}"
     if not folder.exists():
-        _write_atomically(folder, lambda scratch: gguf_llama.convert(gguf, scratch))
+        print("dequantizing the weights, once (about 10 seconds)")
+        _write_atomically(folder, lambda scratch: _convert(gguf, scratch))
     return folder
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    """Weights and tokenizer of a GGUF file as a folder that transformers loads too."""
+    gguf_llama.convert(gguf, folder)
+    tokenizer = Tokenizer.load(gguf)
+    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+    end = tokenizer.decode(tokenizer.eos_ids)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
 
 
 def cache_folder() -> Path:

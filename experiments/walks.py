@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata import Constraint
+from bpe_automata import Constraint, Tokenizer
 from bpe_automata.kernels.bits import members
 
 STEPS_HOME = 400
@@ -44,23 +44,28 @@ def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Rando
     """The ids up to acceptance, by those that come nearest to an accepting state of the DFA, of all
     short or added tokens and a sample; some steps are random, since there the tokens may not fit.
     """
-    engine, dfa = constraint.engine, constraint.dfa
-    distance, spell = dfa.distance(), constraint.tokenizer.token_bytes
-    added = {token.id for token in constraint.tokenizer.description.added}
+    engine, dfa, tokenizer = constraint.engine, constraint.dfa, constraint.tokenizer
+    distance, handy = dfa.distance(), tokenizer.derived("handy tokens", _handy)
     ids = list(ids)
-    q = dfa.walk(b"".join(map(spell, ids)))
+    q = dfa.walk(b"".join(map(tokenizer.token_bytes, ids)))
     for _ in range(STEPS_HOME):
         if engine.accepting(state):
             return ids
-        allowed = readable(constraint, state).tolist()
-        if not allowed:
+        allowed = readable(constraint, state)
+        if not len(allowed):
             break
-        tried = rng.sample(allowed, min(len(allowed), 64))
-        tried += [i for i in allowed if i in added or len(spell(i)) <= 2]
-        ends = {token: dfa.walk(spell(token), q) for token in tried}
-        token = min(tried, key=lambda i: (distance[ends[i]], rng.random()))
+        tried = rng.sample(range(len(allowed)), min(len(allowed), 64))
+        options = [*allowed[tried].tolist(), *np.intersect1d(allowed, handy).tolist()]
+        ends = {token: dfa.walk(tokenizer.token_bytes(token), q) for token in options}
+        token = min(options, key=lambda i: (distance[ends[i]], rng.random()))
         if rng.random() < 0.1:
-            token = tried[0]
+            token = options[0]
         ids.append(token)
         state, q = engine.step(state, token), ends[token]
     raise CannotFinishError(ids)
+
+
+def _handy(tokenizer: Tokenizer) -> np.ndarray:
+    """The ids that make small steps, and those that alone spell what they spell."""
+    short = [token for token, spelled in enumerate(tokenizer.spellings) if 0 < len(spelled) <= 2]
+    return np.array([*short, *(token.id for token in tokenizer.description.added)])

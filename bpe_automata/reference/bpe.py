@@ -7,6 +7,7 @@ Source: Sennrich, Haddow & Birch 2016, in the variant with ranks that `tokenizer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from bpe_automata.tokenizer import Description
 
@@ -24,7 +25,7 @@ def bpe(symbols: Sequence[int], ranks: Ranks) -> list[int]:
     """BPE of one pretoken, given as base symbols."""
     tokens = list(symbols)
     while True:
-        pairs = list(zip(tokens, tokens[1:], strict=False))
+        pairs = list(pairwise(tokens))
         known = [(ranks[pair][0], at) for at, pair in enumerate(pairs) if pair in ranks]
         if not known:
             return tokens

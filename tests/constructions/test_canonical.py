@@ -22,7 +22,7 @@ from bpe_automata.testing import (
 )
 
 
-@examples(120)
+@examples(60)
 @given(st.data())
 def test_random_tokenizers(data):
     tokenizer = data.draw(bpe_tokenizers())
@@ -38,7 +38,7 @@ def test_random_tokenizers(data):
             assert accepts(automaton, ids) == is_canonical(tokenizer, ids)
 
 
-@examples(300)
+@examples(200)
 @given(st.data())
 def test_smollm2(smollm2_tokenizer, data):
     text = data.draw(texts(smollm2_tokenizer if data.draw(st.booleans()) else None))

@@ -46,7 +46,7 @@ def tables(draw, symbols=("a", "b", "c")):
         return draw(st.nothing())
 
 
-@examples(60)
+@examples(35)
 @given(tables())
 def test_when_a_pair_is_broken(table):
     """Brute force over all pairs == the walk of the spines == the kernel."""
@@ -56,7 +56,7 @@ def test_when_a_pair_is_broken(table):
         assert (table.geometry.breaking_merge(left, right) < 0) == canonical
 
 
-@examples(60)
+@examples(35)
 @given(tables())
 def test_rectangles_are_the_forbidden_pairs(table):
     for left in table.reachable:
@@ -68,7 +68,7 @@ def test_rectangles_are_the_forbidden_pairs(table):
             assert has(before, other) == table.canonical([other, left])
 
 
-@examples(60)
+@examples(35)
 @given(tables())
 def test_the_forbidden_share_counts_the_union_of_the_rectangles(table):
     pairs = list(itertools.product(table.reachable, repeat=2))
@@ -76,7 +76,7 @@ def test_the_forbidden_share_counts_the_union_of_the_rectangles(table):
     assert table.geometry.forbidden_share() == pytest.approx(forbidden / len(pairs))
 
 
-@examples(80)
+@examples(60)
 @given(st.data(), tables(("a", "b")))
 def test_pair_lemma(data, table):
     """A sequence of reachable tokens is BPE's output iff every adjacent pair is."""

@@ -50,7 +50,7 @@ def check(tokenizer, regex, longest=10):
     return True
 
 
-@examples(60)
+@examples(35)
 @given(st.data())
 def test_random_tokenizers_and_cyclic_regexes(data):
     tokenizer = data.draw(bpe_tokenizers())
@@ -60,7 +60,7 @@ def test_random_tokenizers_and_cyclic_regexes(data):
         return
 
 
-@examples(80)
+@examples(60)
 @given(st.data())
 def test_without_a_pretokenizer_every_joint_can_break(data):
     """One pretoken: here relevance does most of its work."""

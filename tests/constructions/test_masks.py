@@ -39,7 +39,7 @@ def check(tokenizer, regex, prefix=(), eos_ids=(), added_tokens=True, most=3000)
     return True
 
 
-@examples(70)
+@examples(40)
 @given(st.data())
 def test_random_tokenizers_and_finite_regexes(data):
     tokenizer = data.draw(bpe_tokenizers())
@@ -52,7 +52,7 @@ def test_random_tokenizers_and_finite_regexes(data):
         return
 
 
-@examples(70)
+@examples(40)
 @given(st.data())
 def test_after_a_prompt(data):
     """The prompt's ids are the beginning of what `encode` makes of some text, or any ids."""

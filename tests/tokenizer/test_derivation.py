@@ -27,13 +27,13 @@ def check_derivation(tokenizer):
             assert ranks[left, right] == (derivation.birth[token], token)
 
 
-@examples(50)
+@examples(25)
 @given(bpe_tokenizers())
 def test_derivation_is_bpe_on_the_tokens_own_bytes(tokenizer):
     check_derivation(tokenizer)
 
 
-@examples(50)
+@examples(25)
 @given(st.data())
 def test_the_kernel_is_the_plain_min_rank_loop(data):
     tokenizer = data.draw(bpe_tokenizers())
@@ -42,7 +42,7 @@ def test_the_kernel_is_the_plain_min_rank_loop(data):
     assert fast_bpe(derive(description), symbols) == bpe(symbols, merge_ranks(description))
 
 
-@examples(50)
+@examples(25)
 @given(st.data())
 def test_an_unreachable_token_appears_in_no_output_without_ignore_merges(data):
     tokenizer = data.draw(bpe_tokenizers())

@@ -1,0 +1,218 @@
+"""Engines that turn a regex into masks, ours and others', behind one small interface.
+
+The others are optional (`pip install 'bpe-automata[peers]'`) and inexact: each admits every
+tokenization of a matching text, as our lift does.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from typing import Any, Protocol
+
+import numpy as np
+
+from bpe_automata import Matcher, Tokenizer, constrain
+from bpe_automata.decoding.constraint import Method
+
+INSTALL = "pip install 'bpe-automata[peers]'"
+
+
+class PeerError(Exception):
+    """An engine is missing, or refuses a regex or an id. The message says why, in one line."""
+
+
+class Session(Protocol):
+    """One sequence under one compiled regex."""
+
+    def mask(self, out: np.ndarray) -> None:
+        """Write which ids may follow; `out`: packed int32 (1, ceil(V / 32))."""
+
+    def advance(self, token: int) -> None:
+        """Read one id."""
+
+
+class Engine(Protocol):
+    """`name`; `compile` makes a session from a regex, with nothing kept from an earlier one."""
+
+    name: str
+
+    def compile(self, regex: str) -> Session:
+        """Raises PeerError."""
+
+
+class Ours:
+    """This package: "canonical" is exact, "lift" admits any tokenization."""
+
+    def __init__(self, tokenizer: Tokenizer, method: Method, eos_ids: tuple[int, ...]) -> None:
+        self.name: str = method
+        self._tokenizer, self._method, self._eos_ids = tokenizer, method, eos_ids
+
+    def compile(self, regex: str) -> Matcher:
+        return constrain(self._tokenizer, regex, self._method, eos_ids=self._eos_ids).matcher()
+
+
+class OutlinesCore:
+    """outlines-core: an index of every state, with all masks."""
+
+    name = "outlines_core"
+
+    def __init__(self, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
+        self._module = _peer(self.name)
+        ids_of: dict[bytes, list[int]] = {}
+        for token, spelled in _ordinary(tokenizer).items():
+            ids_of.setdefault(spelled, []).append(token)
+        self._vocabulary = self._module.Vocabulary(_one_eos(eos_ids), ids_of)
+
+    def compile(self, regex: str) -> Session:
+        with refusals():
+            return _Guided(self._module.Guide, self._module.Index(regex, self._vocabulary))
+
+
+class _Guided:
+    def __init__(self, guide_of: Callable[[Any], Any], index: Any) -> None:
+        self._guide_of, self._index, self._made = guide_of, index, None
+
+    @property
+    def _guide(self) -> Any:
+        """Made at the first mask: the time of compiling is that of the index alone."""
+        if self._made is None:
+            self._made = self._guide_of(self._index)
+        return self._made
+
+    def mask(self, out: np.ndarray) -> None:
+        with refusals():
+            self._guide.write_mask_into(out.ctypes.data, out.size, out.itemsize)
+
+    def advance(self, token: int) -> None:
+        with refusals():
+            self._guide.advance(token, False)
+
+
+class LLGuidance:
+    """llguidance: derivatives of regexes, masks by a walk of the vocabulary's trie."""
+
+    name = "llguidance"
+
+    def __init__(self, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
+        self._matcher_of = _peer(self.name).LLMatcher
+        make = _peer(self.name).LLTokenizer
+        self._tokenizer = make(tokenizer.to_json(), eos_token=_one_eos(eos_ids))
+
+    def compile(self, regex: str) -> Session:
+        with refusals():
+            matcher = self._matcher_of(self._tokenizer, self._matcher_of.grammar_from_regex(regex))
+        return _LLSession(matcher)
+
+
+class _LLSession:
+    """Such a matcher raises nothing; it goes into a state of error."""
+
+    def __init__(self, matcher: Any) -> None:
+        self._matcher = matcher
+        self._check()
+
+    def mask(self, out: np.ndarray) -> None:
+        self._matcher.unsafe_compute_mask_ptr(out.ctypes.data, out.nbytes)
+        self._check()
+
+    def advance(self, token: int) -> None:
+        self._matcher.consume_token(token)
+        self._check()
+
+    def _check(self) -> None:
+        if self._matcher.is_error():
+            raise PeerError(_first_line(self._matcher.get_error()))
+
+
+class GLRMask:
+    """glrmask: a regex is the one terminal of a Lark grammar. Its masks hold no end of sequence."""
+
+    name = "glrmask"
+
+    def __init__(self, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
+        self._grammar = _peer(self.name).Grammar
+        self._vocab = _peer(self.name).Vocab.from_id_to_bytes(_ordinary(tokenizer))
+
+    def compile(self, regex: str) -> Session:
+        terminal = regex.replace("/", "\\/")
+        with refusals():
+            return _GLRSession(self._grammar.from_lark(f"start: /{terminal}/").compile(self._vocab))
+
+
+class _GLRSession:
+    def __init__(self, constraint: Any) -> None:
+        self._state = constraint.start()
+
+    def mask(self, out: np.ndarray) -> None:
+        self._state.fill_mask(out[0])
+
+    def advance(self, token: int) -> None:
+        if not self._state.commit_token(token):
+            raise PeerError(f"id {token} is refused")
+
+
+PEERS: tuple[Any, ...] = (OutlinesCore, LLGuidance, GLRMask)
+
+
+def open_peers(
+    tokenizer: Tokenizer, eos_ids: tuple[int, ...]
+) -> tuple[list[Engine], dict[str, str]]:
+    """(the engines that can be used, why the others cannot by name)."""
+    opened: list[Engine] = []
+    missing: dict[str, str] = {}
+    for peer in PEERS:
+        try:
+            with refusals():
+                opened.append(peer(tokenizer, eos_ids))
+        except PeerError as error:
+            missing[peer.name] = str(error)
+    return opened, missing
+
+
+def peer_versions() -> dict[str, str]:
+    """The version of each peer that is installed."""
+    found = {}
+    for peer in PEERS:
+        try:
+            found[peer.name] = metadata.version(peer.name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Whatever a peer raises, as a PeerError: Rust panics are not even an `Exception`."""
+    try:
+        yield
+    except (PeerError, KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:
+        raise PeerError(f"{type(error).__name__}: {_first_line(str(error))}") from error
+
+
+def _peer(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise PeerError(f"not installed: {INSTALL}") from error
+
+
+def _one_eos(eos_ids: tuple[int, ...]) -> int:
+    if not eos_ids:
+        raise PeerError("needs an end-of-sequence id, and the tokenizer names none")
+    return eos_ids[0]
+
+
+def _ordinary(tokenizer: Tokenizer) -> dict[int, bytes]:
+    """The bytes of each id that is text and no added token."""
+    added = {token.id for token in tokenizer.description.added}
+    spellings = enumerate(tokenizer.spellings)
+    return {i: spelled for i, spelled in spellings if spelled and i not in added}
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0][:200]

@@ -1,0 +1,48 @@
+"""Seconds: measuring them, several engines in turns, and summing them up."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def timed(call: Callable[[], T]) -> tuple[float, T]:
+    """(wall seconds, what the call returned)."""
+    started = time.perf_counter()
+    result = call()
+    return time.perf_counter() - started, result
+
+
+def repeated(call: Callable[[], object], n: int) -> list[float]:
+    """Wall seconds of each of `n` calls; what they return is dropped outside of the clock."""
+    seconds = []
+    for _ in range(n):
+        spent, result = timed(call)
+        seconds.append(spent)
+        del result
+    return seconds
+
+
+def batched(call: Callable[[], object], n: int) -> float:
+    """Mean wall seconds of one of `n` calls in a row, for calls as short as the clock's own."""
+    started = time.perf_counter()
+    for _ in range(n):
+        call()
+    return (time.perf_counter() - started) / n
+
+
+def median(seconds: Sequence[float]) -> float:
+    """The median; nan of nothing."""
+    return statistics.median(seconds) if seconds else float("nan")
+
+
+def quantile(seconds: Sequence[float], q: float) -> float:
+    """The smallest value that at least the share `q` does not exceed; nan of nothing."""
+    if not seconds:
+        return float("nan")
+    ordered = sorted(seconds)
+    return ordered[min(len(ordered) - 1, int(q * len(ordered)))]

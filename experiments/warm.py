@@ -1,0 +1,51 @@
+"""Compile every kernel once: `python -m experiments warm`, as `make` does when it installs.
+
+The compiled kernels are kept on disk (numba's cache: beside the sources, or `$NUMBA_CACHE_DIR`).
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+
+from bpe_automata import Constraint, Tokenizer, compile_regex, constrain, explain, verify
+from bpe_automata.decoding.constraint import Method
+from experiments.runner import Options
+from experiments.speed_timing import timed
+
+METHODS: tuple[Method, ...] = ("canonical", "lift")
+SMALL = (r"(true|false)", r"(?i)[a-c]{0,9}é?日?", r"(\w| ){0,40}[^\n]*", r"<\|im_end\|>[\s\S]*")
+
+
+def run(options: Options) -> None:
+    """Compile or load all kernels, and say how long that took."""
+    from experiments.speed_inputs import load_tokenizer
+
+    tokenizer = load_tokenizer(options.model)
+    print("kernels: compiling what is not cached yet (a minute or two, once)", file=sys.stderr)
+    seconds, _ = timed(lambda: warm_kernels(tokenizer))
+    print(f"kernels: ready in {seconds:.1f} s")
+
+
+def warm_kernels(tokenizer: Tokenizer) -> None:
+    """Run small constraints of both methods through every kernel."""
+    added = tuple(token.id for token in tokenizer.description.added)[-1:]
+    eos_ids = tokenizer.eos_ids or added
+    for regex in SMALL:
+        dfa = compile_regex(regex)
+        dfa.accepts(b"true")
+        for method in METHODS:
+            _walk(constrain(tokenizer, dfa, method, eos_ids=eos_ids))
+    for method in METHODS:
+        verify(tokenizer, constrain(tokenizer, SMALL[0], method, eos_ids=eos_ids), n=2)
+    explain(tokenizer, [*tokenizer.encode("Hi 1"), *tokenizer.encode(" there")])
+
+
+def _walk(constraint: Constraint, steps: int = 12) -> None:
+    """A short random walk with a matcher."""
+    matcher, rng = constraint.matcher(), random.Random(0)
+    for _ in range(steps):
+        if matcher.is_finished:
+            return
+        matcher.mask()
+        matcher.advance(rng.choice(matcher.allowed_ids().tolist()))

@@ -1,0 +1,32 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_prints_what_it_says(
+    smollm2_gguf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", TEXT, re.DOTALL)
+    assert found
+    code, printed = found.groups()
+    assert len([line for line in code.splitlines() if not line.startswith(("from", "import"))]) < 13
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out == printed
+
+
+def test_the_test_command_is_what_ci_runs() -> None:
+    assert "make test" in TEXT
+    assert "make test" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
+def test_pictures_are_there() -> None:
+    for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", TEXT):
+        assert (ROOT / picture).is_file(), picture
