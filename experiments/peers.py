@@ -27,10 +27,10 @@ class PeerError(Exception):
 class Session(Protocol):
     """One sequence under one compiled regex."""
 
-    def mask(self, out: np.ndarray) -> None:
+    def mask(self, out: np.ndarray, /) -> object:
         """Write which ids may follow; `out`: packed int32 (1, ceil(V / 32))."""
 
-    def advance(self, token: int) -> None:
+    def advance(self, token: int, /) -> None:
         """Read one id."""
 
 

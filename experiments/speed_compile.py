@@ -14,7 +14,7 @@ from experiments.speed_timing import repeated, timed
 Row = dict[str, Any]
 
 BUDGET = 12.0
-"""Seconds that one engine may take of one regex; beyond it is measured fewer times, twice or more."""
+"""Seconds that one engine may take of one regex; beyond fewer rounds have to do, at least two."""
 SLOW = 1.0
 """Seconds of a first try, beyond which it counts: it is no longer the caches' doing."""
 
@@ -25,7 +25,9 @@ def compiled(name: str, regex: str, engines: Sequence[Engine], words: int, n: in
     `seconds`: [compiling, first mask] of each round; the first round is not counted; `ids`: how
     many the first mask allows; `failure`: why there are none.
     """
-    results: Row = {engine.name: {"seconds": [], "ids": None, "failure": None} for engine in engines}
+    results: Row = {
+        engine.name: {"seconds": [], "ids": None, "failure": None} for engine in engines
+    }
     first: dict[str, list[float]] = {}
     for _ in range(n + 1):
         for engine in engines:

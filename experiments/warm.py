@@ -9,12 +9,13 @@ import random
 import sys
 
 from bpe_automata import Constraint, Tokenizer, compile_regex, constrain, explain, verify
+from bpe_automata.automata.sources import from_strings
 from bpe_automata.decoding.constraint import Method
 from experiments.runner import Options
 from experiments.speed_timing import timed
 
 METHODS: tuple[Method, ...] = ("canonical", "lift")
-SMALL = (r"(true|false)", r"(?i)[a-c]{0,9}é?日?", r"(\w| ){0,40}[^\n]*", r"<\|im_end\|>[\s\S]*")
+SMALL = (r"(true|false)", r"(?i)[a-c]{0,9}é?日?", r"(\w| ){0,40}[^\n]*", r"<[\s\S]*")
 
 
 def run(options: Options) -> None:
@@ -31,8 +32,7 @@ def warm_kernels(tokenizer: Tokenizer) -> None:
     """Run small constraints of both methods through every kernel."""
     added = tuple(token.id for token in tokenizer.description.added)[-1:]
     eos_ids = tokenizer.eos_ids or added
-    for regex in SMALL:
-        dfa = compile_regex(regex)
+    for dfa in (from_strings(("yes", "no")), *map(compile_regex, SMALL)):
         dfa.accepts(b"true")
         for method in METHODS:
             _walk(constrain(tokenizer, dfa, method, eos_ids=eos_ids))

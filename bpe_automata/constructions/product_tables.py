@@ -9,7 +9,8 @@ from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.set_arrays import SetArrays
 from bpe_automata.constructions.token_actions import INSIDE
 from bpe_automata.kernels.hashing import slot_of
-from bpe_automata.kernels.product import (
+from bpe_automata.kernels.product_row import product_row
+from bpe_automata.kernels.world import (
     ALIVE,
     DEAD,
     Added,
@@ -18,9 +19,8 @@ from bpe_automata.kernels.product import (
     Memo,
     Pairs,
     Reading,
-    Sets,
+    World,
     intern_place,
-    product_row,
 )
 
 _SPARE_PLACES = 1024
@@ -35,38 +35,41 @@ class ProductTables:
     def __init__(self, canonical: CanonicalAutomaton, dfa: ByteDFA, banned: set[int]) -> None:
         """banned: ids of added tokens that may not be read as text."""
         self.canonical = canonical
-        self.dfa = Dfa(dfa.trans, dfa.byte_class, dfa.accepting)
-        self.reading = canonical.tokenizer.derived("reading", lambda _: _reading(canonical))
-        self.fragments = canonical.tokenizer.derived("fragments", lambda _: _fragments(canonical))
-        d = canonical.derivation
-        self.pairs = Pairs(d.left, d.right, d.birth, d.slots, d.values)
-        self._set_arrays = canonical.tokenizer.derived("set arrays", lambda _: SetArrays(canonical))
-        automaton = canonical.pipeline.added
-        ids = automaton.ids.copy()
-        ids[np.isin(ids, list(banned))] = -1
-        self.added = Added(automaton.next, automaton.after, automaton.start, automaton.data, ids)
-        self.memo = _memo(dfa.n_states, self.n_hypotheses)
+        derived, d = canonical.tokenizer.derived, canonical.derivation
+        self._set_arrays = derived("set arrays", lambda _: SetArrays(canonical))
+        self._world = World(
+            dfa=Dfa(dfa.trans, dfa.byte_class, dfa.accepting),
+            reading=derived("reading", lambda _: _reading(canonical)),
+            added=_added(canonical, banned),
+            sets=self._set_arrays.current(),
+            memo=_memo(dfa.n_states, canonical.pipeline.boundaries.n),
+            fragments=derived("fragments", lambda _: _fragments(canonical)),
+            pairs=Pairs(d.left, d.right, d.birth, d.slots, d.values),
+        )
 
     @property
-    def n_hypotheses(self) -> int:
-        return self.canonical.pipeline.boundaries.n
+    def memo(self) -> Memo:
+        """What is known so far."""
+        return self._world.memo
 
     def place(self, state: int, added: int) -> int:
         """The number of a place."""
+        if added == 0:
+            return state
         while True:
             try:
-                return int(intern_place(state, added, len(self.added.next), self.memo))
+                return int(intern_place(state, added, self._world))
             except OverflowError:
                 self._grow()
 
     def row(
         self, place: int, number: int, deepest: int | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(free, bound, open) of `kernels.product.product_row`."""
+        """(free, bound, open) of `kernels.product_row`."""
         canonical = self.canonical
         deepest = canonical.trie.deepest if deepest is None else deepest
         free, bound = canonical.sets.rows(number)
-        sets = self._sets()
+        self._keep_up()
         while True:
             try:
                 return product_row(
@@ -78,46 +81,52 @@ class ProductTables:
                     canonical.node_added,
                     free,
                     bound,
-                    self.dfa,
-                    self.reading,
-                    self.added,
-                    sets,
-                    self.memo,
-                    self.fragments,
-                    self.pairs,
+                    self._world,
                 )
             except OverflowError:
                 self._grow()
 
     def fan_out(self, place: int) -> int:
         """How many bytes the DFA can read at a place."""
-        return int(np.count_nonzero(self.dfa.trans[self.memo.state[place], self.dfa.byte_class]))
+        dfa = self._world.dfa
+        return int(np.count_nonzero(dfa.trans[self.memo.state[place], dfa.byte_class]))
 
-    def _sets(self) -> Sets:
+    def _keep_up(self) -> None:
+        """Hand the sets that were interned since to the kernels."""
         sets = self._set_arrays.current()
-        n_sets = len(sets.row)
-        if n_sets > self.memo.status.shape[1]:
+        if sets is not self._world.sets:
+            self._world = self._world._replace(sets=sets)
+        if len(sets.row) > self.memo.status.shape[1]:
             # Statuses follow quickly from `text`, so they are not worth copying.
-            status = np.zeros((len(self.memo.state), 2 * n_sets), dtype=np.uint8)
-            self.memo = self.memo._replace(status=status)
-        return sets
+            status = np.zeros((len(self.memo.state), 2 * len(sets.row)), dtype=np.uint8)
+            self._world = self._world._replace(memo=self.memo._replace(status=status))
 
     def _grow(self) -> None:
         """Double the room for places."""
         old, size = self.memo, len(self.memo.state)
-        new = _memo(size, self.n_hypotheses, 2 * size, old.status.shape[1])
+        n_states = len(self._world.dfa.trans)
+        new = _memo(size, old.text.shape[1], 2 * size, old.status.shape[1])
+        # A search that was cut short leaves marks of its own; they are not knowledge.
         new.text[:size] = np.where((old.text == ALIVE) | (old.text == DEAD), old.text, 0)
-        new.status[:size] = old.status
+        new.status[:size], new.free[:size] = old.status, old.free
         new.state[:size], new.added[:size] = old.state, old.added
-        new.n_places[0] = np.count_nonzero(old.added) + self.dfa.trans.shape[0]
-        self.memo = new
-        for place in range(self.dfa.trans.shape[0], int(new.n_places[0])):
+        new.n_places[0] = old.n_places[0]
+        self._world = self._world._replace(memo=new)
+        for place in range(n_states, int(new.n_places[0])):
             self._reinsert(place)
 
     def _reinsert(self, place: int) -> None:
-        key = int(self.memo.state[place]) * len(self.added.next) + int(self.memo.added[place])
-        at = slot_of(self.memo.keys, key)
-        self.memo.keys[at], self.memo.values[at] = key, place
+        memo = self.memo
+        key = int(memo.state[place]) * len(self._world.added.next) + int(memo.added[place])
+        at = slot_of(memo.keys, key)
+        memo.keys[at], memo.values[at] = key, place
+
+
+def _added(canonical: CanonicalAutomaton, banned: set[int]) -> Added:
+    automaton = canonical.pipeline.added
+    ids = automaton.ids.copy()
+    ids[np.isin(ids, list(banned))] = -1
+    return Added(automaton.next, automaton.after, automaton.start, automaton.data, ids)
 
 
 def _memo(n_states: int, n: int, places: int | None = None, n_sets: int = 512) -> Memo:

@@ -6,7 +6,7 @@ import numpy as np
 
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.whole_pieces import MUST_END
-from bpe_automata.kernels.product import Sets
+from bpe_automata.kernels.world import Sets
 
 
 class _Growing:

@@ -11,8 +11,8 @@ from bpe_automata.kernels import kernel
 
 class Trie(NamedTuple):
     """Nodes in depth-first order, without the root: label uint8, depth int16 (root's children: 1),
-    skip int32 (the next node outside the subtree), token int32 (-1: none); deepest: int. `start` int32 [n_ids+1]
-    and `data` uint8: CSR of every token's bytes."""
+    skip int32 (the next node outside the subtree), token int32 (-1: none); deepest: int. `start`
+    int32 [n_ids + 1] and `data` uint8: CSR of every token's bytes."""
 
     label: np.ndarray
     depth: np.ndarray

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
-from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
+from bpe_automata.testing import byte_level, byte_spelling, resegmentations, small_tokenizer
 from bpe_automata.tokenizer.added import SPELLED
 
-SPECIAL = st.text(st.sampled_from("ab<"), min_size=1, max_size=4)
+SPECIAL = st.text(st.sampled_from("ab<"), min_size=1, max_size=3)
 
 
 def cut_by_automaton(tokenizer, ids):
@@ -35,9 +35,18 @@ def cut_by_automaton(tokenizer, ids):
 def test_ids_are_cut_so_iff_encode_cuts_them_so(data, contents, characters):
     """Overlaps, shared beginnings, one inside another; characters that only added tokens spell."""
     tokenizer = small_tokenizer(characters, added=sorted(contents))
-    ids = data.draw(st.lists(st.integers(0, tokenizer.n_ids - 1), max_size=6))
-    text = tokenizer.decode(ids)
-    assert cut_by_automaton(tokenizer, ids) == (tokenizer.encode(text) == ids)
+    text = "".join(data.draw(st.lists(st.sampled_from(sorted(contents) + ["a"]), max_size=5)))
+    for ids in (
+        data.draw(st.lists(st.integers(0, tokenizer.n_ids - 1), max_size=6)),
+        data.draw(resegmentations(tokenizer, text)),
+    ):
+        assert cut_by_automaton(tokenizer, ids) == (tokenizer.encode(tokenizer.decode(ids)) == ids)
+
+
+def test_a_longer_added_token_comes_before_a_shorter_one():
+    tokenizer = small_tokenizer("ab", added=["a", "ab"])
+    assert cut_by_automaton(tokenizer, [2])
+    assert not cut_by_automaton(tokenizer, [0, 1])
 
 
 def test_a_character_that_no_ordinary_token_spells_may_still_join_two_added_tokens():

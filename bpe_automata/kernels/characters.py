@@ -1,0 +1,60 @@
+"""Where one character leads: the steps of a byte DFA over the atoms of the alphabet."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.growing import grown
+from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.world import World
+
+
+@kernel
+def ascii_steps(state: int, w: World) -> tuple[np.ndarray, np.ndarray]:
+    """(atoms, states): where one-byte characters lead, neighbouring repeats left out."""
+    atoms, states = np.empty(128, np.int32), np.empty(128, np.int32)
+    count = 0
+    for byte in range(128):
+        after = w.dfa.trans[state, w.dfa.byte_class[byte]]
+        entry = w.reading.utf8[0, byte]
+        if after == 0 or entry > -2:
+            continue
+        if count == 0 or atoms[count - 1] != -2 - entry or states[count - 1] != after:
+            atoms[count], states[count] = -2 - entry, after
+            count += 1
+    return atoms[:count], states[:count]
+
+
+@kernel
+def wide_steps(row: int, state: int, w: World) -> tuple[np.ndarray, np.ndarray]:
+    """(atoms, states): where characters of several bytes lead, or (row > 0) the rest of one."""
+    atoms, states = np.empty(64, np.int32), np.empty(64, np.int32)
+    rows, at = np.empty(64, np.int32), np.empty(64, np.int32)
+    seen = np.full(4096, -1, np.int64)
+    n_seen, count, open_ = 0, 0, 1
+    rows[0], at[0] = row, state
+    while open_ > 0:
+        open_ -= 1
+        r, q = rows[open_], at[open_]
+        for byte in range(0x80, 0x100):
+            after = w.dfa.trans[q, w.dfa.byte_class[byte]]
+            entry = w.reading.utf8[r, byte]
+            if after == 0 or entry == -1:
+                continue
+            key = np.int64(after) * (1 << 32) + (entry if entry > 0 else (1 << 31) - entry)
+            slot = slot_of(seen, key)
+            if seen[slot] == key:
+                continue
+            if n_seen < 2048:
+                seen[slot] = key
+                n_seen += 1
+            if entry > 0:
+                rows, at = grown(rows, open_), grown(at, open_)
+                rows[open_], at[open_] = entry, after
+                open_ += 1
+            else:
+                atoms, states = grown(atoms, count), grown(states, count)
+                atoms[count], states[count] = -2 - entry, after
+                count += 1
+    return atoms[:count], states[:count]

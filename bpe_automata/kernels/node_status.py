@@ -1,0 +1,131 @@
+"""The status of a node of the product: ALIVE, PARTLY or DEAD (see `kernels.world`)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.growing import grown
+from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.split_characters import completed
+from bpe_automata.kernels.text_search import reads
+from bpe_automata.kernels.world import (
+    ALIVE,
+    DEAD,
+    PARTLY,
+    UNKNOWN,
+    World,
+    added_step,
+    intern_place,
+    set_ends,
+    step_range,
+)
+
+
+@kernel
+def node_status(place: int, number: int, w: World) -> int:
+    """ALIVE, PARTLY or DEAD, see the module's docstring; memoised in `w.memo.status`."""
+    if w.memo.status[place, number] != UNKNOWN:
+        return w.memo.status[place, number]
+    row = w.sets.row[number]
+    status = DEAD
+    if row != 0:
+        if _leads_on(place, row, number, -1, w):
+            status = PARTLY
+            if completed(place, row, number, w):
+                status = ALIVE
+    elif (
+        (w.dfa.accepting[w.memo.state[place]] and set_ends(number, w))
+        or _leads_on(place, 0, number, 1, w)
+        or _added_leads_on(place, number, w)
+    ):
+        status = ALIVE
+    elif _leads_on(place, 0, number, 0, w):
+        status = PARTLY
+    w.memo.status[place, number] = status
+    return status
+
+
+@kernel
+def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> bool:
+    """Does some character (or the rest of one, from UTF-8 row `row`) lead on to acceptance, with
+    (boundary 1) or without (0) a boundary before it? In a partly read character (boundary -1) each
+    member of the set says itself whether there is one. Stops at the first success.
+    """
+    rows, at = np.empty(64, np.int32), np.empty(64, np.int32)
+    rows[0], at[0] = row, w.memo.state[place]
+    seen, n_seen, open_ = np.full(64, -1, np.int64), 0, 1
+    while open_ > 0:
+        open_ -= 1
+        r, q = rows[open_], at[open_]
+        last_entry, last_after = 0, 0
+        for byte in range(256):
+            after = w.dfa.trans[q, w.dfa.byte_class[byte]]
+            entry = w.reading.utf8[r, byte]
+            if after == 0 or entry == -1 or (entry == last_entry and after == last_after):
+                continue
+            last_entry, last_after = entry, after
+            if byte >= 0x80:
+                key = np.int64(after) * (1 << 32) + (entry if entry > 0 else (1 << 31) - entry)
+                slot = slot_of(seen, key)
+                if seen[slot] == key:
+                    continue
+                if 2 * n_seen >= len(seen) - 2:
+                    seen = _rehashed(seen)
+                    slot = slot_of(seen, key)
+                seen[slot] = key
+                n_seen += 1
+            if entry > 0:
+                rows, at = grown(rows, open_), grown(at, open_)
+                rows[open_], at[open_] = entry, after
+                open_ += 1
+            elif _character_leads_on(place, -2 - entry, after, number, boundary, w):
+                return True
+    return False
+
+
+@kernel
+def _rehashed(keys: np.ndarray) -> np.ndarray:
+    bigger = np.full(2 * len(keys), -1, np.int64)
+    for key in keys:
+        if key >= 0:
+            bigger[slot_of(bigger, key)] = key
+    return bigger
+
+
+@kernel
+def _character_leads_on(
+    place: int, atom: int, state: int, number: int, boundary: int, w: World
+) -> bool:
+    """Does this character, which leads the DFA to `state`, lead on from some member of the set?"""
+    a = w.added.next[w.memo.added[place], atom]
+    if a < 0:
+        return False
+    for m in range(w.sets.start[number], w.sets.start[number + 1]):
+        if (boundary == 1 and not w.sets.may_break[m]) or (
+            boundary == 0 and not w.sets.may_bind[m]
+        ):
+            continue
+        b = w.sets.boundary[m] if boundary < 0 else boundary
+        low, high = step_range(b, w.sets.hypothesis[m], atom, w)
+        for j in range(low, high):
+            p = intern_place(state, a, w)
+            if reads(p, w.reading.step_to[j], w):
+                return True
+    return False
+
+
+@kernel
+def _added_leads_on(place: int, number: int, w: World) -> bool:
+    """Does an added token lead on from here to acceptance?"""
+    if not set_ends(number, w):
+        return False
+    state, added = w.memo.state[place], w.memo.added[place]
+    for k in range(len(w.added.ids)):
+        a2, q2 = added_step(state, added, k, w)
+        if a2 < 0 or q2 == 0:
+            continue
+        p2 = intern_place(q2, a2, w)
+        if reads(p2, 0, w):
+            return True
+    return False

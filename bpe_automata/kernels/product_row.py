@@ -1,0 +1,166 @@
+"""The row of a node: which ids can be read there, and where that is settled at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.growing import grown_rows
+from bpe_automata.kernels.node_status import node_status
+from bpe_automata.kernels.text_search import reads
+from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.world import (
+    ALIVE,
+    DEAD,
+    PARTLY,
+    UNKNOWN,
+    World,
+    added_step,
+    intern_place,
+    set_ends,
+)
+
+
+@kernel
+def product_row(
+    place: int,
+    number: int,
+    deepest: int,
+    trie: Trie,
+    node_class: np.ndarray,
+    node_added: np.ndarray,
+    free_after: np.ndarray,
+    bound_after: np.ndarray,
+    w: World,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The ids readable at a node, by whether there is a boundary at the joint before them; only
+    those of at most `deepest` bytes, and added tokens only if it covers all of the trie.
+
+    node_class, node_added: int32 [nodes], of the token at each node of the trie, its class (0:
+    none) and its state of the added-token automaton; free_after, bound_after: int32 [n_classes],
+    the set after a token of each class with and without a boundary at the joint (-1: none).
+
+    Returns (free, bound, open): packed int32 ids that lead to an ALIVE node, and rows
+    (id, place, set, is it free) of int32 for those that lead to a PARTLY node.
+    """
+    q0, a0, row0 = w.memo.state[place], w.memo.added[place], w.sets.row[number]
+    n_words = (len(trie.start) + 30) >> 5
+    plain = a0 == 0 and row0 == 0
+    both, slow = _walk_row(
+        q0,
+        deepest,
+        plain,
+        n_words,
+        trie,
+        node_class,
+        node_added,
+        free_after,
+        bound_after,
+        w.dfa.trans,
+        w.dfa.byte_class,
+        w.memo.status,
+    )
+    n_open, known = 0, w.memo.status
+    for i in range(len(slow)):
+        token, q, side, after, a = slow[i, 0], slow[i, 1], slow[i, 2], slow[i, 3], slow[i, 4]
+        if not plain:
+            data = trie.data[trie.start[token] : trie.start[token + 1]]
+            a = _added_after_text(a0, row0, data, w.reading.utf8, w.added.next)
+        if a < 0:
+            continue
+        # Looked up before it is asked for: a call hands over all of `w`.
+        p = q if a == 0 else intern_place(q, a, w)
+        status = known[p, after]
+        if status == UNKNOWN:
+            status = node_status(p, after, w)
+        if status == ALIVE:
+            both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
+        elif status == PARTLY:
+            # The list is overwritten from its beginning with what stays open.
+            slow[n_open, 0], slow[n_open, 1], slow[n_open, 2] = token, p, after
+            slow[n_open, 3] = 1 - side
+            n_open += 1
+    if deepest == trie.deepest and set_ends(number, w):
+        _read_added(q0, a0, both, w)
+    return both[:n_words].copy(), both[n_words:].copy(), slow[:n_open, :4].copy()
+
+
+@kernel
+def _walk_row(
+    q0: int,
+    deepest: int,
+    plain: bool,
+    n_words: int,
+    trie: Trie,
+    node_class: np.ndarray,
+    node_added: np.ndarray,
+    free_after: np.ndarray,
+    bound_after: np.ndarray,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    known: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The hot loop: one walk over the trie. What is known to be ALIVE is set at once, in the packed
+    ids (free ones, then bound ones); the rest is listed, as rows (id, DFA state, is it bound, set,
+    state of the added-token automaton). `plain`: at a character's end, no added token under way.
+    """
+    both = np.zeros(2 * n_words, np.int32)
+    slow = np.empty((256, 5), np.int32)
+    n_slow = 0
+    label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
+    path = np.empty(trie.deepest + 1, np.int32)
+    path[0] = q0
+    node, n_nodes = 0, len(label)
+    while node < n_nodes:
+        depth = depths[node]
+        q = trans[path[depth - 1], byte_class[label[node]]]
+        if q == 0:
+            node = skip[node]
+            continue
+        path[depth] = q
+        kind, token, a = node_class[node], tokens[node], node_added[node]
+        node = skip[node] if depth == deepest else node + 1
+        if kind == 0:
+            continue
+        for side in range(2):
+            after = bound_after[kind] if side == 1 else free_after[kind]
+            if after < 0 or (plain and a < 0):
+                continue
+            status = known[q, after] if plain and a == 0 else UNKNOWN
+            if status == ALIVE:
+                both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
+            elif status != DEAD:
+                if n_slow == len(slow):
+                    slow = grown_rows(slow)
+                slow[n_slow, 0], slow[n_slow, 1], slow[n_slow, 2] = token, q, side
+                slow[n_slow, 3], slow[n_slow, 4] = after, a
+                n_slow += 1
+    return both, slow[:n_slow]
+
+
+@kernel
+def _added_after_text(
+    added: int, row: int, data: np.ndarray, utf8: np.ndarray, added_next: np.ndarray
+) -> int:
+    """State of the added-token automaton after these bytes, -1 where one is spelled."""
+    for byte in data:
+        entry = utf8[row, byte]
+        if entry == -1:
+            return -1
+        if entry < -1:
+            added = added_next[added, -2 - entry]
+            if added < 0:
+                return -1
+            entry = 0
+        row = entry
+    return added
+
+
+@kernel
+def _read_added(state: int, added: int, bits: np.ndarray, w: World) -> None:
+    """Set the added tokens that lead on to acceptance."""
+    for k in range(len(w.added.ids)):
+        a, q = added_step(state, added, k, w)
+        if a >= 0 and q != 0 and reads(intern_place(q, a, w), 0, w):
+            token = w.added.ids[k]
+            bits[token >> 5] |= np.int32(1) << np.int32(token & 31)

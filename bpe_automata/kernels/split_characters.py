@@ -1,0 +1,145 @@
+"""Characters split between tokens: can they be completed whatever the last id was?
+
+These kernels settle most nodes inside a character at once. What they leave open is settled by
+`constructions.relevance`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.characters import ascii_steps
+from bpe_automata.kernels.geometry import breaking_merge
+from bpe_automata.kernels.text_search import reads
+from bpe_automata.kernels.world import ALIVE, DEAD, UNKNOWN, World, intern_place, step_range
+
+_READY = 16  # ways to complete a character that are tried first
+_STEPS = 1000  # tries after which the question is left open
+
+
+@kernel
+def completed(place: int, row: int, number: int, w: World) -> bool:
+    """Inside a character: does every id that can have led here have a way to complete it, after
+    which the text can end or a boundary come? (No answer is no proof of the contrary.)"""
+    ready = np.empty(_READY, np.int32)
+    n_ready = _ready_fragments(place, row, number, w, ready)
+    for i in range(w.fragments.open_start[row], w.fragments.open_start[row + 1]):
+        last = w.fragments.open_ids[i]
+        followed = False
+        for k in range(n_ready):
+            if not _breaks(last, ready[k], w):
+                followed = True
+                break
+        if not followed and not _completes(
+            place,
+            row,
+            last,
+            number,
+            w,
+        ):
+            return False
+    return True
+
+
+@kernel
+def _ready_fragments(
+    place: int,
+    row: int,
+    number: int,
+    w: World,
+    ready: np.ndarray,
+) -> int:
+    """Fill `ready` with tokens that complete the character here, after which the text can end or a
+    boundary come; returns how many."""
+    count = 0
+    for k in range(len(w.fragments.ids)):
+        q, r = _read_fragment(w.memo.state[place], row, k, w)
+        if q == 0 or r >= -1:
+            continue
+        if _then_free(place, -2 - r, q, number, w):
+            ready[count] = w.fragments.ids[k]
+            count += 1
+            if count == len(ready):
+                break
+    return count
+
+
+@kernel
+def _completes(place: int, row: int, last: int, number: int, w: World) -> bool:
+    """The same for one id `last`. A depth-first search over at most three more tokens (a loop, as
+    recursive kernels cannot be kept on disk)."""
+    states, rows, lasts = np.empty(4, np.int32), np.empty(4, np.int32), np.empty(4, np.int32)
+    tried = np.zeros(4, np.int32)
+    states[0], rows[0], lasts[0] = w.memo.state[place], row, last
+    depth, steps = 0, 0
+    while depth >= 0 and steps < _STEPS:
+        steps += 1
+        if tried[depth] == len(w.fragments.ids):
+            depth -= 1
+            continue
+        k = tried[depth]
+        tried[depth] += 1
+        q, r = _read_fragment(states[depth], rows[depth], k, w)
+        if q == 0 or r == -1:
+            continue
+        token = w.fragments.ids[k]
+        if _breaks(lasts[depth], token, w):
+            continue
+        if r >= 0 and depth < 3:
+            depth += 1
+            states[depth], rows[depth], lasts[depth], tried[depth] = q, r, token, 0
+        elif r < -1 and _then_free(place, -2 - r, q, number, w):
+            return True
+    return False
+
+
+@kernel
+def _read_fragment(state: int, row: int, k: int, w: World) -> tuple[int, int]:
+    """(DFA state, UTF-8 entry) after fragment k; state 0 where it is not readable as a whole."""
+    for at in range(w.fragments.start[k], w.fragments.start[k + 1]):
+        if row < 0 or state == 0:
+            return 0, row
+        state = w.dfa.trans[state, w.dfa.byte_class[w.fragments.data[at]]]
+        row = w.reading.utf8[row, w.fragments.data[at]]
+    return state, row
+
+
+@kernel
+def _breaks(left: int, right: int, w: World) -> bool:
+    p = w.pairs
+    return breaking_merge(left, right, p.left, p.right, p.birth, p.slots, p.values) >= 0
+
+
+@kernel
+def _then_free(place: int, atom: int, state: int, number: int, w: World) -> bool:
+    """Having completed the character: from some member, can the text end or a boundary come?"""
+    a = w.added.next[w.memo.added[place], atom]
+    if a < 0:
+        return False
+    p = intern_place(state, a, w)
+    for m in range(w.sets.start[number], w.sets.start[number + 1]):
+        low, high = step_range(w.sets.boundary[m], w.sets.hypothesis[m], atom, w)
+        for j in range(low, high):
+            if w.sets.may_bind[m] and _is_free(p, w.reading.step_to[j], w):
+                return True
+    return False
+
+
+@kernel
+def _is_free(place: int, hypothesis: int, w: World) -> bool:
+    """Can the text end at (place, hypothesis), or an ASCII character begin a new piece there and
+    lead on? Memoised in `w.memo.free`."""
+    if w.memo.free[place, hypothesis] == UNKNOWN:
+        q, a = w.memo.state[place], w.memo.added[place]
+        free = w.dfa.accepting[q] and w.reading.ends[hypothesis]
+        atoms, states = ascii_steps(q, w)
+        for i in range(len(atoms)):
+            a2 = w.added.next[a, atoms[i]]
+            low, high = step_range(1, hypothesis, atoms[i], w)
+            for j in range(low, high):
+                if a2 >= 0 and not free:
+                    p = intern_place(states[i], a2, w)
+                    free = reads(p, w.reading.step_to[j], w)
+        w.memo.free[place, hypothesis] = ALIVE if free else DEAD
+    return w.memo.free[place, hypothesis] == ALIVE

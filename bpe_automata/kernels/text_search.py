@@ -1,0 +1,140 @@
+"""Text-level reachability: which hypotheses at which places lead on to acceptance.
+
+Text is explored character by character: any text between two boundaries has a canonical spelling,
+so at this level only the hypotheses and the added tokens restrict it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.characters import ascii_steps, wide_steps
+from bpe_automata.kernels.growing import grown_rows
+from bpe_automata.kernels.world import (
+    ALIVE,
+    DEAD,
+    UNKNOWN,
+    World,
+    added_step,
+    intern_place,
+    step_range,
+)
+
+_ON_SEARCH = 3  # in `Memo.text`: met in the search that is running
+
+
+@kernel
+def _push_successor(q: int, a: int, h: int, pool: np.ndarray, count: int, w: World) -> np.ndarray:
+    if count == len(pool):
+        bigger = np.empty((2 * count, 2), np.int32)
+        bigger[:count] = pool
+        pool = bigger
+    pool[count, 0], pool[count, 1] = intern_place(q, a, w), h
+    return pool
+
+
+@kernel
+def _successors(
+    place: int, h: int, wide: bool, pool: np.ndarray, count: int, w: World
+) -> tuple[np.ndarray, int]:
+    """Append to `pool` the (place, hypothesis) that one character leads to: an ASCII one, or, if
+    `wide`, any other or an added token."""
+    q, a = w.memo.state[place], w.memo.added[place]
+    if wide:
+        atoms, states = wide_steps(0, q, w)
+    else:
+        atoms, states = ascii_steps(q, w)
+    for i in range(len(atoms)):
+        a2 = w.added.next[a, atoms[i]]
+        if a2 < 0:
+            continue
+        for b in range(2):
+            low, high = step_range(b, h, atoms[i], w)
+            for j in range(low, high):
+                to = w.reading.step_to[j]
+                pool = _push_successor(states[i], a2, to, pool, count, w)
+                count += 1
+    if wide and w.reading.ends[h]:
+        for k in range(len(w.added.ids)):
+            a2, q2 = added_step(q, a, k, w)
+            if a2 >= 0 and q2 != 0:
+                pool = _push_successor(q2, a2, 0, pool, count, w)
+                count += 1
+    return pool, count
+
+
+@kernel
+def reads(place: int, hypothesis: int, w: World) -> bool:
+    """Does some text lead from (place, hypothesis), at a character's end, to acceptance?"""
+    known = w.memo.text[place, hypothesis]
+    if known in (ALIVE, DEAD):
+        return known == ALIVE
+    if w.dfa.accepting[w.memo.state[place]] and w.reading.ends[hypothesis]:
+        w.memo.text[place, hypothesis] = ALIVE
+        return True
+    return _search(place, hypothesis, w)
+
+
+@kernel
+def _search(p: int, h: int, w: World) -> bool:
+    """Tarjan's depth-first search for strong components, stopped at the first success.
+
+    A component that is left without success is dead for good; on success everything still on the
+    component stack leads to the current path, and so to acceptance. So nothing is met twice.
+    """
+    pool, n_pool = np.empty((256, 2), np.int32), 0
+    nodes, count = np.empty((64, 3), np.int32), 0  # place, hypothesis, low link, as first met
+    frames, n_frames = np.empty((64, 4), np.int32), 0  # node, next and end in pool, is it wide
+    component, n_component = np.empty((64, 1), np.int32), 0
+    text, order = w.memo.text, w.memo.order
+    entering, found = True, False
+    while not found:
+        if entering:
+            entering = False
+            if count == len(nodes):
+                nodes, frames, component = (
+                    grown_rows(nodes),
+                    grown_rows(frames),
+                    grown_rows(component),
+                )
+            nodes[count, 0], nodes[count, 1], nodes[count, 2] = p, h, count
+            text[p, h], order[p, h] = _ON_SEARCH, count
+            component[n_component, 0] = count
+            frames[n_frames, 0], frames[n_frames, 1], frames[n_frames, 3] = count, n_pool, 0
+            pool, n_pool = _successors(p, h, False, pool, n_pool, w)
+            frames[n_frames, 2] = n_pool
+            count, n_component, n_frames = count + 1, n_component + 1, n_frames + 1
+        top = frames[n_frames - 1]
+        node = top[0]
+        if top[1] < top[2]:
+            p, h = pool[top[1], 0], pool[top[1], 1]
+            top[1] += 1
+            known = text[p, h]
+            if known == ALIVE or (w.dfa.accepting[w.memo.state[p]] and w.reading.ends[h]):
+                text[p, h] = ALIVE
+                found = True
+            elif known == _ON_SEARCH:
+                nodes[node, 2] = min(nodes[node, 2], order[p, h])
+            entering = known == UNKNOWN and not found
+        elif top[3] == 0:
+            top[3] = 1
+            pool, n_pool = _successors(nodes[node, 0], nodes[node, 1], True, pool, n_pool, w)
+            top[2] = n_pool
+        else:
+            n_frames -= 1
+            while (
+                nodes[node, 2] == node and n_component > 0 and component[n_component - 1, 0] >= node
+            ):
+                n_component -= 1
+                other = nodes[component[n_component, 0]]
+                text[other[0], other[1]] = DEAD
+            if n_frames == 0:
+                break
+            above = frames[n_frames - 1]
+            nodes[above[0], 2] = min(nodes[above[0], 2], nodes[node, 2])
+            n_pool = above[2]
+    for i in range(n_component):
+        met = nodes[component[i, 0]]
+        text[met[0], met[1]] = ALIVE
+    return found

@@ -1,0 +1,164 @@
+"""The product of a byte DFA with the canonical automaton of a tokenizer: what its kernels run on.
+
+A place is a DFA state q together with a state a of the added-token automaton; place p < n_states is
+(p, 0), others are interned as they come up. A node is a place with a hypothesis set. A node is
+
+    ALIVE    if some text goes on from it to acceptance whatever the last id was: it accepts, or a
+             boundary can come right here
+    PARTLY   if every text that goes on to acceptance has no boundary here, so that it depends on
+             what the last id would merge with
+    DEAD     if no text goes on to acceptance
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.trie import walk
+
+UNKNOWN, ALIVE, DEAD, PARTLY = 0, 1, 2, 3
+
+
+class Dfa(NamedTuple):
+    """trans int32 [n_states, n_classes], byte_class uint8 [256], accepting bool [n_states]."""
+
+    trans: np.ndarray
+    byte_class: np.ndarray
+    accepting: np.ndarray
+
+
+class Reading(NamedTuple):
+    """utf8 int32 [rows, 256] and coarse int32 [n_atoms], see `tokenizer.alphabet`; ends bool [n];
+    step_start int32 [2*n*c + 1], step_to int32: CSR of the hypotheses that follow hypothesis h by
+    coarse atom k with (b = 1) or without a boundary before it, at index (b*n + h)*c + k."""
+
+    utf8: np.ndarray
+    coarse: np.ndarray
+    ends: np.ndarray
+    step_start: np.ndarray
+    step_to: np.ndarray
+
+
+class Added(NamedTuple):
+    """next int32 [n_states, n_atoms], after int32 [n_states, n_added], start int32 [n_added + 1],
+    data uint8: see `tokenizer.added`; ids int32 [n_added], -1 for one that may not be read."""
+
+    next: np.ndarray
+    after: np.ndarray
+    start: np.ndarray
+    data: np.ndarray
+    ids: np.ndarray
+
+
+class Sets(NamedTuple):
+    """start int32 [n_sets + 1] into the members; hypothesis, boundary int32; may_break, may_bind
+    bool: can there be, or not be, a boundary after this member; row int32 [n_sets]: UTF-8 row."""
+
+    start: np.ndarray
+    hypothesis: np.ndarray
+    boundary: np.ndarray
+    may_break: np.ndarray
+    may_bind: np.ndarray
+    row: np.ndarray
+
+
+class Fragments(NamedTuple):
+    """Tokens around characters that are split between tokens. open_start int32 [rows + 1] and
+    open_ids int32: by UTF-8 row, the tokens that can end there inside a character; start int32
+    [n + 1], data uint8, ids int32 [n]: tokens that are nothing but next bytes of a character."""
+
+    open_start: np.ndarray
+    open_ids: np.ndarray
+    start: np.ndarray
+    data: np.ndarray
+    ids: np.ndarray
+
+
+class Pairs(NamedTuple):
+    """What `kernels.geometry.breaking_merge` needs: left, right, birth int32 [n_ids]; slots int64
+    and values int32, the hash table of merges."""
+
+    left: np.ndarray
+    right: np.ndarray
+    birth: np.ndarray
+    slots: np.ndarray
+    values: np.ndarray
+
+
+class Memo(NamedTuple):
+    """What is known. status uint8 [places, sets]; text uint8 [places, n]: ALIVE or DEAD for a
+    hypothesis at a character's end; order int32, the same shape: scratch of the search; free uint8,
+    the same shape: see `kernels.split_characters`; keys int64, values int32: hash table of places;
+    state, added int32 [places]; n_places int64 [1]."""
+
+    status: np.ndarray
+    text: np.ndarray
+    order: np.ndarray
+    free: np.ndarray
+    keys: np.ndarray
+    values: np.ndarray
+    state: np.ndarray
+    added: np.ndarray
+    n_places: np.ndarray
+
+
+class World(NamedTuple):
+    """All of it: one DFA, one tokenizer, and what is known of their product."""
+
+    dfa: Dfa
+    reading: Reading
+    added: Added
+    sets: Sets
+    memo: Memo
+    fragments: Fragments
+    pairs: Pairs
+
+
+@kernel
+def intern_place(state: int, added: int, w: World) -> int:
+    """The number of a place. Raises OverflowError when the memo is full; nothing is lost then."""
+    if added == 0:
+        return state
+    key = state * len(w.added.next) + added
+    at = slot_of(w.memo.keys, key)
+    if w.memo.keys[at] != key:
+        if w.memo.n_places[0] >= len(w.memo.state):
+            raise OverflowError("the memo is full")
+        w.memo.keys[at] = key
+        w.memo.values[at] = w.memo.n_places[0]
+        w.memo.state[w.memo.n_places[0]] = state
+        w.memo.added[w.memo.n_places[0]] = added
+        w.memo.n_places[0] += 1
+    return w.memo.values[at]
+
+
+@kernel
+def step_range(boundary: int, hypothesis: int, atom: int, w: World) -> tuple[int, int]:
+    """The range in `reading.step_to` of what follows a hypothesis by an atom of the alphabet."""
+    n = len(w.reading.ends)
+    n_coarse = (len(w.reading.step_start) - 1) // (2 * n)
+    index = (boundary * n + hypothesis) * n_coarse + w.reading.coarse[atom]
+    return w.reading.step_start[index], w.reading.step_start[index + 1]
+
+
+@kernel
+def set_ends(number: int, w: World) -> bool:
+    if w.sets.row[number] != 0:
+        return False
+    for m in range(w.sets.start[number], w.sets.start[number + 1]):
+        if w.sets.may_break[m] and w.reading.ends[w.sets.hypothesis[m]]:
+            return True
+    return False
+
+
+@kernel
+def added_step(state: int, added: int, k: int, w: World) -> tuple[int, int]:
+    """(state of the added-token automaton, DFA state) after added token k; -1 or 0: impossible."""
+    if w.added.ids[k] < 0 or w.added.after[added, k] < 0:
+        return -1, 0
+    data = w.added.data[w.added.start[k] : w.added.start[k + 1]]
+    return w.added.after[added, k], walk(w.dfa.trans, w.dfa.byte_class, state, data)
