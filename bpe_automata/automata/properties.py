@@ -10,14 +10,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-
-import regex
+from typing import Any
 
 from bpe_automata.automata.codepoints import Inversion, runs
 from bpe_automata.errors import RegexSyntaxError, UnsupportedRegexError
 
 _ESCAPE = re.compile(r"\\(?:[pP]\{[^{}]*\}|.)", re.DOTALL)
 _SENTINELS = range(0xDC00, 0xE000)
+
+
+def _regex() -> Any:
+    """The package `regex`, imported when a property asks for it: that takes a tenth of a second."""
+    import regex
+
+    return regex
 
 
 @dataclass(frozen=True)
@@ -68,12 +74,13 @@ def _free_sentinels(pattern: str) -> list[int]:
 
 def _check_property(pattern: str, position: int, name: str) -> None:
     try:
-        regex.compile(name)
-    except regex.error as error:
+        _regex().compile(name)
+    except _regex().error as error:
         raise RegexSyntaxError(pattern, position, f"{name}: {error.msg}") from None
 
 
 @lru_cache(maxsize=256)
 def property_members(name: str, ignore_case: bool) -> Inversion:
     """What the `regex` package matches by a property, for instance `\\p{Lu}`."""
-    return runs(regex.compile(f"{name}+", regex.IGNORECASE if ignore_case else 0))
+    flags = _regex().IGNORECASE if ignore_case else 0
+    return runs(_regex().compile(f"{name}+", flags))

@@ -33,9 +33,14 @@ class Tokenizer:
     """
 
     def __init__(
-        self, data: dict[str, Any], eos_ids: Iterable[int] = (), name: str = "tokenizer"
+        self,
+        data: dict[str, Any],
+        eos_ids: Iterable[int] = (),
+        name: str = "tokenizer",
+        text: str | None = None,
     ) -> None:
-        """`data`: the content of a `tokenizer.json`. Truncation and padding are left out."""
+        """`data`: the content of a `tokenizer.json`; `text`: the same, unparsed, if it is at hand.
+        Truncation and padding are left out."""
         self.name = name
         self.eos_ids = tuple(eos_ids)
         try:
@@ -45,9 +50,10 @@ class Tokenizer:
                 f"{name} does not have the form of a tokenizer.json: "
                 f"{type(error).__name__} {error}; write it anew with save_pretrained"
             ) from error
-        kept = {**data, "truncation": None, "padding": None}
         self._derived: dict[str, object] = {}
-        self._json = json.dumps(kept, ensure_ascii=False)
+        if text is None or data.get("truncation") or data.get("padding"):
+            text = json.dumps({**data, "truncation": None, "padding": None}, ensure_ascii=False)
+        self._json = text
         try:
             self._backend = tokenizers.Tokenizer.from_str(self._json)
         except Exception as error:  # the binding raises a bare Exception
@@ -88,7 +94,8 @@ class Tokenizer:
             raise TokenizerError("a tokenizer with encode_special_tokens=True is not modelled")
         eos = getattr(source, "eos_token_id", None)
         name = str(getattr(source, "name_or_path", "") or "tokenizer")
-        return cls(json.loads(backend.to_str()), () if eos is None else (eos,), name)
+        text = backend.to_str()
+        return cls(json.loads(text), () if eos is None else (eos,), name, text)
 
     @classmethod
     def _load_path(cls, path: Path) -> Tokenizer:
@@ -100,12 +107,13 @@ class Tokenizer:
             data, eos_ids = read_gguf(path)
             return cls(data, eos_ids, str(path))
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+            data = json.loads(text)
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise BrokenTokenizerError(f"{path} is not valid JSON: {error}") from error
         if not isinstance(data, dict):
             raise BrokenTokenizerError(f"{path} is not a tokenizer.json: no object at the top")
-        return cls(data, _eos_beside(path, data), str(path))
+        return cls(data, _eos_beside(path, data), str(path), text)
 
     @property
     def n_ids(self) -> int:

@@ -35,7 +35,7 @@ def cut_by_automaton(tokenizer, ids):
 def test_ids_are_cut_so_iff_encode_cuts_them_so(data, contents, characters):
     """Overlaps, shared beginnings, one inside another; characters that only added tokens spell."""
     tokenizer = small_tokenizer(characters, added=sorted(contents))
-    text = "".join(data.draw(st.lists(st.sampled_from(sorted(contents) + ["a"]), max_size=5)))
+    text = "".join(data.draw(st.lists(st.sampled_from([*sorted(contents), "a"]), max_size=5)))
     for ids in (
         data.draw(st.lists(st.integers(0, tokenizer.n_ids - 1), max_size=6)),
         data.draw(resegmentations(tokenizer, text)),
