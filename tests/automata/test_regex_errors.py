@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 
 from bpe_automata.automata import Budget, compile_regex, from_interegular
