@@ -65,7 +65,7 @@ def measure(options: Options) -> None:
 
 def laws(tokenizer: Tokenizer, n: int, seed: int) -> Iterator[Law]:
     """All laws in the order of the table."""
-    n_walks, n_masks = max(2, n // 1000), max(2, n // 50_000)
+    n_walks, n_masks = max(2, n // 2000), max(2, n // 50_000)
     constraints = {name: constrain(tokenizer, regex) for name, regex in VARIED.items()}
     finite = {name: constrain(tokenizer, regex) for name, regex in FINITE.items()}
 

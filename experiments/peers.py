@@ -103,7 +103,8 @@ class LLGuidance:
 
     def compile(self, regex: str) -> Session:
         with refusals():
-            matcher = self._matcher_of(self._tokenizer, self._matcher_of.grammar_from_regex(regex))
+            grammar = self._matcher_of.grammar_from_regex(regex)
+            matcher = self._matcher_of(self._tokenizer, grammar, log_level=0)
         return _LLSession(matcher)
 
 

@@ -2,7 +2,7 @@
 
 One process does the work, with warm kernels; what needs a process of its own (start, memory, the
 time to compile kernels) gets one. Times are wall time, kept raw; tables show medians. Engines take
-turns, so that a busy machine slows all alike and ratios hold.
+turns, so that slow drift of a busy machine hits all alike; short times still vary between runs.
 
 `--n`: how many times things are repeated; with `--n 1` the kernels are not compiled anew.
 """
@@ -100,11 +100,11 @@ def regex_jobs(
 ) -> Iterator[Job]:
     """Regex to first mask, ours and theirs."""
     ours = [Ours(inputs.tokenizer, method, inputs.eos_ids) for method in METHODS]
-    words = (inputs.tokenizer.n_ids + 31) // 32
+    ordinary = inputs.ordinary()
     for name, regex in regexes.items():
         yield (
             f"regex to first mask: {name}",
-            partial(speed_compile.compiled, name, regex, [*ours, *peers], words, n),
+            partial(speed_compile.compiled, name, regex, [*ours, *peers], ordinary, n),
         )
 
 

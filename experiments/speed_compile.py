@@ -19,11 +19,11 @@ SLOW = 1.0
 """Seconds of a first try, beyond which it counts: it is no longer the caches' doing."""
 
 
-def compiled(name: str, regex: str, engines: Sequence[Engine], words: int, n: int) -> Row:
+def compiled(name: str, regex: str, engines: Sequence[Engine], ordinary: np.ndarray, n: int) -> Row:
     """Rounds in which each engine compiles once and makes one mask, so that drift hits all alike.
 
     `seconds`: [compiling, first mask] of each round; the first round is not counted; `ids`: how
-    many the first mask allows; `failure`: why there are none.
+    many of the first mask's are `ordinary` (packed int32 [V / 32]); `failure`: why there are none.
     """
     results: Row = {
         engine.name: {"seconds": [], "ids": None, "failure": None} for engine in engines
@@ -33,7 +33,7 @@ def compiled(name: str, regex: str, engines: Sequence[Engine], words: int, n: in
         for engine in engines:
             result = results[engine.name]
             if result["failure"] is None and not _spent(result["seconds"]):
-                _round(engine, regex, words, result, first)
+                _round(engine, regex, ordinary, result, first)
     dfa = compile_regex(regex)
     alone = repeated(lambda: compile_regex(regex), n)
     row = {"kind": "regex", "name": name, "pattern": regex, "dfa_states": dfa.n_states}
@@ -45,9 +45,9 @@ def _spent(seconds: list[list[float]]) -> bool:
 
 
 def _round(
-    engine: Engine, regex: str, words: int, result: Row, first: dict[str, list[float]]
+    engine: Engine, regex: str, ordinary: np.ndarray, result: Row, first: dict[str, list[float]]
 ) -> None:
-    buffer = np.zeros((1, words), dtype=np.int32)
+    buffer = np.zeros((1, len(ordinary)), dtype=np.int32)
     try:
         with refusals():
             compiling, session = timed(lambda: engine.compile(regex))
@@ -55,7 +55,7 @@ def _round(
     except PeerError as error:
         result["failure"] = str(error)
         return
-    result["ids"] = int(np.unpackbits(buffer.view(np.uint8)).sum())
+    result["ids"] = int(np.unpackbits((buffer[0] & ordinary).view(np.uint8)).sum())
     warm = engine.name in first
     first.setdefault(engine.name, [compiling, masking])
     if warm or compiling + masking > SLOW:

@@ -77,7 +77,7 @@ def goals(rows: Sequence[Row]) -> list[Goal]:
             "a mask, state seen before, median",
             median(pooled(rows, "known_matcher")) * 1e6,
             5,
-            "us",
+            "µs",
         ),
         Goal("a mask, state new, median", median(first) * 1e3, 1, "ms"),
         Goal("a mask, state new, 99 of 100", quantile(first, 0.99) * 1e3, 1, "ms"),

@@ -31,7 +31,9 @@ def masks(
     seed: int,
 ) -> Row:
     """Raw seconds. tokenizers: one to draw the walks with, one that has seen none of them."""
-    drawing, timing = (constrain(t, regex, eos_ids=eos_ids) for t in tokenizers)
+    # Peers do not read added tokens as text, so no walk goes through one.
+    drawing = constrain(tokenizers[0], regex, eos_ids=eos_ids, added_tokens=False)
+    timing = constrain(tokenizers[1], regex, eos_ids=eos_ids)
     rng = random.Random(f"{seed} {regex}")
     walks = [walk(drawing, rng) for _ in range(WALKS)]
     row: Row = {"kind": "masks", "name": name, "ids": sum(map(len, walks))}

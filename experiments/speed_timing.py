@@ -28,11 +28,14 @@ def repeated(call: Callable[[], object], n: int) -> list[float]:
 
 
 def batched(call: Callable[[], object], n: int) -> float:
-    """Mean wall seconds of one of `n` calls in a row, for calls as short as the clock's own."""
-    started = time.perf_counter()
-    for _ in range(n):
-        call()
-    return (time.perf_counter() - started) / n
+    """Wall seconds of one call as short as the clock's own: the mean of `n` calls in a row, of the
+    quietest of three such rows (on a busy machine others lose the core)."""
+
+    def row() -> None:
+        for _ in range(n):
+            call()
+
+    return min(repeated(row, 3)) / n
 
 
 def median(seconds: Sequence[float]) -> float:

@@ -56,13 +56,13 @@ def test_a_panic_is_a_refusal_of_one_line():
 
 def test_failures_are_kept_in_the_row(inputs):
     engines = [Ours(inputs.tokenizer, "canonical", inputs.eos_ids), Refusing()]
-    words = (inputs.tokenizer.n_ids + 31) // 32
-    row = speed_compile.compiled("boolean", REGEX, engines, words, 2)
+    row = speed_compile.compiled("boolean", REGEX, engines, inputs.ordinary(), 2)
     assert len(row["engines"]["canonical"]["seconds"]) >= 2
     assert to_first_mask(row, "canonical") > 0
+    assert row["engines"]["canonical"]["ids"] == 2  # `true`, `false`
     assert row["engines"]["glrmask"]["failure"] == "BaseException: panicked"
     assert np.isnan(to_first_mask(row, "glrmask"))
-    assert speed_masks.along(Refusing(), REGEX, [[0]], words)["failure"]
+    assert speed_masks.along(Refusing(), REGEX, [[0]], 1)["failure"]
 
 
 def test_each_peer_makes_the_mask_of_the_lift(inputs):
@@ -118,8 +118,8 @@ def test_the_engine_is_asked_for_its_classes(inputs, monkeypatch):
 def test_a_run_keeps_rows_and_renders_them(inputs, tmp_path, monkeypatch, capsys):
     def few(*_):
         ours = [Ours(inputs.tokenizer, method, inputs.eos_ids) for method in speed.METHODS]
-        words = (inputs.tokenizer.n_ids + 31) // 32
-        yield "regex", lambda: speed_compile.compiled("boolean", REGEX, ours, words, 1)
+        ordinary = inputs.ordinary()
+        yield "regex", lambda: speed_compile.compiled("boolean", REGEX, ours, ordinary, 1)
         twice = (inputs.tokenizer, inputs.tokenizer)
         yield "masks", lambda: speed_masks.masks("boolean", REGEX, twice, inputs.eos_ids, [], 0)
 
