@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -189,24 +189,39 @@ def _base(vocabulary: dict[str, int], byte_level: bool) -> dict[bytes, int]:
 
 
 def _merges(entries: list[Any], vocabulary: dict[str, int]) -> np.ndarray:
-    rows = []
-    seen: dict[tuple[int, int], int] = {}
-    for rank, entry in enumerate(entries):
-        parts = entry.split(" ") if isinstance(entry, str) else entry
+    pairs = [entry.split(" ") if isinstance(entry, str) else entry for entry in entries]
+    try:
+        rows = [(vocabulary[a], vocabulary[b], vocabulary[a + b]) for a, b in pairs]
+    except (KeyError, ValueError):
+        _refuse_merge(pairs, vocabulary)
+    merges = np.array(rows, dtype=np.int32).reshape(-1, 3)
+    _check_listed_once(merges, pairs)
+    return merges
+
+
+def _refuse_merge(pairs: list[Any], vocabulary: dict[str, int]) -> NoReturn:
+    """Name the first merge that is no pair of tokens that makes a token."""
+    for rank, parts in enumerate(pairs):
         if len(parts) != 2:
-            raise BrokenTokenizerError(f"merge {rank} is {entry!r}, not a pair of tokens")
+            raise BrokenTokenizerError(f"merge {rank} is {parts!r}, not a pair of tokens")
         left, right = parts
         for part in (left, right, left + right):
             if part not in vocabulary:
                 raise BrokenTokenizerError(
                     f"merge {rank} ({left!r} + {right!r}) names {part!r}, which is not a token"
                 )
-        pair = (vocabulary[left], vocabulary[right])
-        if pair in seen:
-            raise BrokenTokenizerError(
-                f"merge {rank} ({left!r} + {right!r}) is listed before, as merge {seen[pair]}; "
-                "its rank is ambiguous, so remove one of them"
-            )
-        seen[pair] = rank
-        rows.append((*pair, vocabulary[left + right]))
-    return np.array(rows, dtype=np.int32).reshape(-1, 3)
+    raise BrokenTokenizerError("the merge table is not a list of pairs of tokens")
+
+
+def _check_listed_once(merges: np.ndarray, pairs: list[Any]) -> None:
+    keys = merges[:, 0].astype(np.int64) << 32 | merges[:, 1]
+    first, counts = np.unique(keys, return_index=True, return_counts=True)[1:]
+    if not (counts > 1).any():
+        return
+    earlier = int(first[counts > 1].min())
+    again = int(np.flatnonzero(keys == keys[earlier])[1])
+    left, right = pairs[again]
+    raise BrokenTokenizerError(
+        f"merge {again} ({left!r} + {right!r}) is listed before, as merge {earlier}; its rank is "
+        "ambiguous, so remove one of them"
+    )
