@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.figures import finish
 from experiments.optional import require
 
 Row = dict[str, Any]
@@ -25,15 +26,8 @@ def draw(cases: Sequence[Row], manifest: Row, folder: Path) -> list[Path]:
     )
     draw_example(left, cases[0])
     draw_distances(right, cases)
-    figure.suptitle(headline(cases), x=0.01, ha="left", fontsize=13, fontweight="bold")
     note = f"{manifest['model']}; exact probabilities, not samples.\n{manifest['note']}"
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color="#555555")
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / "distortion.png", folder / "distortion.pdf"]
-    figure.savefig(paths[0], dpi=160)
-    figure.savefig(paths[1], metadata={"CreationDate": None})
-    pyplot.close(figure)
-    return paths
+    return finish(figure, headline(cases), note, folder, "distortion")
 
 
 def headline(cases: Sequence[Row]) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError
+from bpe_automata.storage import cache_folder
 from experiments import gguf_llama
 from experiments.optional import package_file, require
 
@@ -115,7 +116,7 @@ def default_gguf() -> Path:
 
 def default_folder(gguf: Path) -> Path:
     """The plain folder of a GGUF file, made on first use; its name holds the file's hash."""
-    folder = cache_folder() / f"{gguf.stem.lower()}-{file_sha256(gguf)[:12]}"
+    folder = cache_folder("models") / f"{gguf.stem.lower()}-{file_sha256(gguf)[:12]}"
     if not folder.exists():
         print("dequantizing the weights, once (about 10 seconds)")
         _write_atomically(folder, lambda scratch: _convert(gguf, scratch))
@@ -130,15 +131,6 @@ def _convert(gguf: Path, folder: Path) -> None:
     end = tokenizer.decode(tokenizer.eos_ids)
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end}
     (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
-
-
-def cache_folder() -> Path:
-    """`$BPE_AUTOMATA_CACHE`, or `bpe_automata` in the user's cache folder; then `models/`."""
-    own = os.environ.get("BPE_AUTOMATA_CACHE")
-    if own:
-        return Path(own) / "models"
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "bpe_automata" / "models"
 
 
 def eos_ids_of(model: Any) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.figures import finish
 from experiments.optional import require
 from experiments.speed_goals import of_kind, ratios, to_first_mask
 from experiments.speed_timing import median
@@ -33,18 +34,11 @@ def draw(rows: Sequence[Row], manifest: Row, folder: Path) -> list[Path]:
     pyplot.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
     figure, axes = pyplot.subplots(figsize=(9, 0.9 + 0.33 * len(cases) + 1.2), layout="constrained")
     draw_cases(axes, cases)
-    figure.suptitle(headline(rows), x=0.01, ha="left", fontsize=13, fontweight="bold")
     note = (
         f"{manifest['model']}, {manifest['config']['repeats']} rounds, medians, engines in turns. "
         "All but the last engine are inexact: they admit any tokenization."
     )
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color="#555555")
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / "speed.png", folder / "speed.pdf"]
-    figure.savefig(paths[0], dpi=160)
-    figure.savefig(paths[1], metadata={"CreationDate": None})
-    pyplot.close(figure)
-    return paths
+    return finish(figure, headline(rows), note, folder, "speed")
 
 
 def headline(rows: Sequence[Row]) -> str:

@@ -102,15 +102,14 @@ class CartesianMerge:
 
     def _mask(self, state: ProductState) -> np.ndarray:
         row = self._relevance.row(state.place, state.hypotheses)
-        bits = row.free
+        bits = row.free.copy()
         if self._binds(state.last):
             bound = row.bound.copy()
             self.canonical.geometry.clear_followers(state.last, bound)
-            bits = bits | bound
+            bits |= bound
         if self.accepting(state):
-            bits = bits.copy()
             set_bits(bits, self._eos)
-        return bits.copy() if bits is row.free else bits
+        return bits
 
     def _binds(self, last: int) -> bool:
         return last != NO_TOKEN and bool(self.canonical.derivation.reachable[last])
