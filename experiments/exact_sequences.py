@@ -1,28 +1,38 @@
 """Laws about single sequences: what `encode` gives is accepted, other ids exactly when `encode`
-gives them back, and random walks of a constraint are canonical, match, and can finish."""
+gives them back, and random walks of a constraint are canonical, match, and can finish.
+
+A text that has no ids of its own (a byte without a token, a character that the normalizer changes)
+is encoded as ids that are not canonical, so the law of its ids is the same as that of all others:
+accepted iff encode(decode(ids)) = ids.
+"""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from bpe_automata import Constraint, Tokenizer
 from bpe_automata.constructions import CanonicalAutomaton, canonical_automaton
-from bpe_automata.constructions.canonical import START
+from bpe_automata.errors import EmptyLanguageError
 from experiments.adversarial import Adversary
+from experiments.approximations import Approximation
 from experiments.walks import CannotFinishError, finish, walk
 
 BATCH = 1000
 LONGEST_WALK = 24
-Found = tuple[Counter[str], list[dict[str, Any]]]
-"""(what was counted, the exceptions in full)."""
+Case = dict[str, Any]
+Found = tuple[Counter[str], list[Case]]
+"""(what was counted, the exceptions in full; texts are escaped, for what is wrong in them is often
+invisible)."""
 
 
 def accepts(automaton: CanonicalAutomaton, ids: Sequence[int]) -> bool:
     """Does the canonical automaton accept the ids?"""
-    state = START
+    state = automaton.start
     for token in ids:
         after = automaton.step(state, token)
         if after is None:
@@ -31,56 +41,72 @@ def accepts(automaton: CanonicalAutomaton, ids: Sequence[int]) -> bool:
     return automaton.ends(state)
 
 
-def strings(tokenizer: Tokenizer, n: int, rng: random.Random, advance: Callable[[], None]) -> Found:
-    """`encode(s)` is accepted iff it spells s; it does not where a byte has no token."""
-    adversary = Adversary(tokenizer, rng)
-    counts, wrong = Counter[str](), []
-    for size in batches(n):
-        texts = [adversary.text() for _ in range(size)]
-        for ids in tokenizer.encode_batch(texts):
-            advance()
-            counts["ids"] += len(ids)
-            counts["tried"] += 1
-            wrong += [case for case in (_compared(tokenizer, ids, counts),) if case]
-    return counts, wrong
+@dataclass
+class Tally:
+    """One law on one kind of text: what was counted, the exceptions in full, and what each
+    approximation counts on the same ids."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    wrong: list[Case] = field(default_factory=list)
+    approximations: dict[str, Counter[str]] = field(default_factory=dict)
 
 
-def resegmentations(
-    tokenizer: Tokenizer, n: int, rng: random.Random, advance: Callable[[], None]
-) -> Found:
-    """Other ids of random strings are accepted iff encode(decode(ids)) == ids."""
-    adversary = Adversary(tokenizer, rng)
-    counts, wrong = Counter[str](), []
-    for size in batches(n):
-        own = tokenizer.encode_batch([adversary.text() for _ in range(size)])
-        for ids in map(adversary.resegmented, own):
-            advance()
-            counts["tried"] += 1
-            wrong += [case for case in (_compared(tokenizer, ids, counts),) if case]
-    return counts, wrong
+def sequences(
+    tokenizer: Tokenizer,
+    texts: Iterable[str],
+    rivals: Sequence[Approximation],
+    rng: random.Random,
+    advance: Callable[[int], None],
+) -> tuple[Tally, Tally]:
+    """(the ids of each text, other ids of each text), judged alike."""
+    adversary, own, other = Adversary(tokenizer, rng), Tally(), Tally()
+    left = iter(texts)
+    while batch := list(islice(left, BATCH)):
+        encoded = tokenizer.encode_batch(batch)
+        other_ids = list(map(adversary.resegmented, encoded, batch))
+        judge(tokenizer, encoded, own, rivals)
+        judge(tokenizer, other_ids, other, rivals)
+        advance(len(batch))
+    return own, other
 
 
-def _compared(tokenizer: Tokenizer, ids: list[int], counts: Counter[str]) -> dict[str, Any] | None:
-    text = tokenizer.decode(ids)
-    again = tokenizer.encode(text)
-    accepted = accepts(canonical_automaton(tokenizer), ids)
-    counts["canonical" if again == ids else "not canonical"] += 1
-    if accepted == (again == ids):
-        return None
-    kind = "false accept" if accepted else "false reject"
-    counts[kind] += 1
-    return {"kind": kind, "text": text, "ids": ids, "encode": again}
+def judge(
+    tokenizer: Tokenizer,
+    sequences: list[list[int]],
+    tally: Tally,
+    rivals: Sequence[Approximation] = (),
+) -> None:
+    """Compare the automaton, and each approximation, with what `encode` says."""
+    automaton = canonical_automaton(tokenizer)
+    texts = [tokenizer.decode(ids) for ids in sequences]
+    encoded = tokenizer.encode_batch(texts)
+    true = [own == ids for own, ids in zip(encoded, sequences, strict=True)]
+    tally.counts.update(tried=len(true), canonical=sum(true), ids=sum(map(len, sequences)))
+    found = [accepts(automaton, ids) for ids in sequences]
+    for ids, text, own, said in zip(sequences, texts, encoded, found, strict=True):
+        if said != (own == ids):
+            kind = "false accept" if said else "false reject"
+            tally.counts[kind] += 1
+            tally.wrong.append({"kind": kind, "text": ascii(text), "ids": ids, "encode": own})
+    for rival in rivals:
+        counts = tally.approximations.setdefault(rival.name, Counter())
+        for said, is_true in zip(rival.accepted(sequences), true, strict=True):
+            counts["false accept"] += said and not is_true
+            counts["false reject"] += is_true and not said
 
 
 def walks(
     constraint: Constraint, name: str, n: int, rng: random.Random, advance: Callable[[], None]
 ) -> Found:
     """Random walks of one constraint, then the way home: canonical, matching, always at an end."""
-    counts, wrong = Counter[str](), []
+    counts, wrong = Counter[str](), list[Case]()
     for _ in range(n):
         advance()
+        try:
+            ids, state = walk(constraint, rng, LONGEST_WALK)
+        except EmptyLanguageError:
+            return no_text(constraint, name, rng)
         counts["tried"] += 1
-        ids, state = walk(constraint, rng, LONGEST_WALK)
         try:
             ids = finish(constraint, ids, state, rng)
         except CannotFinishError as error:
@@ -92,6 +118,18 @@ def walks(
     return counts, wrong
 
 
+def no_text(constraint: Constraint, name: str, rng: random.Random, n: int = 200) -> Found:
+    """The constraint says that none of its texts is canonical: then samples are not."""
+    counts, wrong = Counter({"empty regexes": 1}), list[Case]()
+    tokenizer, eos = constraint.tokenizer, set(constraint.eos_ids)
+    for text in (constraint.dfa.sample(rng).decode("utf-8") for _ in range(n)):
+        ids = tokenizer.encode(text)
+        if tokenizer.decode(ids) == text and eos.isdisjoint(ids):
+            counts["wrongly empty"] += 1
+            wrong.append({"kind": "wrongly empty", "regex": name, "text": ascii(text), "ids": ids})
+    return counts, wrong
+
+
 def faults(constraint: Constraint, ids: list[int]) -> Iterator[str]:
     """What is wrong with ids that a constraint let through."""
     text = constraint.tokenizer.decode(ids)
@@ -99,9 +137,3 @@ def faults(constraint: Constraint, ids: list[int]) -> Iterator[str]:
         yield "not canonical"
     if not constraint.dfa.accepts(text.encode("utf-8")):
         yield "no match"
-
-
-def batches(n: int) -> Iterator[int]:
-    """Sizes up to `BATCH` that sum to n."""
-    for start in range(0, n, BATCH):
-        yield min(BATCH, n - start)

@@ -1,4 +1,5 @@
-"""The exactness table: laws that the canonical automaton must obey, and their exceptions.
+"""The exactness table: laws that the canonical automaton must obey, and their exceptions, for one
+tokenizer or for all that have a name; beside it what two approximations get wrong.
 
 Zero are expected; any exception is shown in full and makes the exit code 1. `--n` is the number of
 random strings, and of re-segmentations; walks and sampled masks grow with it.
@@ -6,149 +7,160 @@ random strings, and of re-segmentations; walks and sampled masks grow with it.
 
 from __future__ import annotations
 
-import random
+import argparse
+import multiprocessing
+import os
+import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import partial
-from pathlib import Path
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from typing import Any
 
-from bpe_automata import Constraint, Tokenizer, constrain
-from bpe_automata.constructions import canonical_automaton
-from experiments import exact_masks, exact_sequences, models
-from experiments.exact_sequences import Found
+from bpe_automata.errors import (
+    BpeAutomataError,
+    MissingDependencyError,
+    MissingFileError,
+    TokenizerError,
+)
+from experiments import exact_report
+from experiments.corpus import open_corpus
+from experiments.exact_measure import Progress, Row, Work, measured
+from experiments.exact_options import ALL, ExactOptions, add_arguments, options_of, shown
 from experiments.optional import require
-from experiments.regexes import FINITE, VARIED
-from experiments.runner import Options, Run, read_run, write_atomically
-from experiments.tables import Table
+from experiments.runner import Options, Run, read_run
 
 N = 100_000
-SHOWN = 5
-Row = dict[str, Any]
-Law = tuple[str, int, Callable[[Callable[[], None]], Found]]
-"""(name, steps of its progress bar, what runs it)."""
+SKIPPED, REFUSED, FAILED = "not installed", "refused", "failed"
 
 
 def run(options: Options) -> None:
-    """Measure unless told to render only; print the table. Exits with 1 if a law has exceptions."""
-    if not options.render_only:
-        measure(options)
-    rows, manifest = read_run(options)
-    render(rows, manifest, options)
-    if any(row["exceptions"] for row in rows):
+    """Measure unless told to render only; print the tables. Exits with 1 if a law has exceptions,
+    or could not be tried."""
+    chosen = options if isinstance(options, ExactOptions) else _plain(options)
+    if not chosen.render_only:
+        measure(chosen)
+    rows, manifest = read_run(chosen)
+    exact_report.render(rows, manifest, chosen)
+    if any(row.get("exceptions") or row.get("why_not") == FAILED for row in rows):
         raise SystemExit(1)
 
 
-def measure(options: Options) -> None:
-    """One row for each law."""
+def _plain(options: Options) -> ExactOptions:
+    return options_of(argparse.Namespace(tokenizer=None, text=None, jobs=None), options)
+
+
+def measure(options: ExactOptions) -> None:
+    """All rows of all tokenizers; each names its own."""
     begun = time.perf_counter()
-    source = options.model or str(models.default_gguf())
-    with require("rich.console").Console(stderr=True).status("reading the tokenizer"):
-        tokenizer = Tokenizer.load(source)
-        canonical_automaton(tokenizer)
-    n = options.n or N
-    provenance = {
-        "tokenizer": options.model or Path(source).name,
-        "tokenizer_sha256": models.tokenizer_sha256(tokenizer),
-    }
-    todo = list(laws(tokenizer, n, options.seed))
-    run_ = Run(options, {"n": n}, provenance, len(todo), begun)
+    with require("rich.console").Console(stderr=True).status("collecting texts"):
+        work = Work(options.n or N, options.seed, open_corpus(options.seed, options.text))
+    sources = options.tokenizers()
+    config = {"n": work.n, "texts": work.corpus.described(), "missing": work.corpus.missing}
+    sha256: dict[str, str] = {}
+    run_ = Run(options, config, {"tokenizers": sha256}, work.rows * len(sources), begun)
+    several = in_processes if options.jobs > 1 and len(sources) > 1 else one_by_one
+    for name, row in several(sources, work, options):
+        if "why_not" in row:
+            run_.expected -= work.rows - 1 - sum(kept["tokenizer"] == name for kept in run_.rows)
+        if "sha256" in row:
+            sha256[name] = row.pop("sha256")
+        run_.add({"tokenizer": name, **row})
+
+
+def one_by_one(
+    sources: Sequence[str], work: Work, options: ExactOptions
+) -> Iterator[tuple[str, Row]]:
+    """(tokenizer, row) as they come."""
     with progress_bar() as bar:
-        for name, steps, law in todo:
-            task = bar.add_task(name, total=steps)
-            started = time.perf_counter()
-            counts, wrong = law(partial(bar.advance, task))
-            run_.add(row_of(name, counts, wrong, time.perf_counter() - started))
-            bar.remove_task(task)
+        for source in sources:
+            for row in rows_of(source, work, options, progress_on(bar, shown(source))):
+                yield shown(source), row
 
 
-def laws(tokenizer: Tokenizer, n: int, seed: int) -> Iterator[Law]:
-    """All laws in the order of the table."""
-    n_walks, n_masks = max(2, n // 2000), max(2, n // 50_000)
-    constraints = {name: constrain(tokenizer, regex) for name, regex in VARIED.items()}
-    finite = {name: constrain(tokenizer, regex) for name, regex in FINITE.items()}
-
-    def over(
-        each: Callable[..., Found], of: dict[str, Constraint], *more: Any
-    ) -> Callable[..., Found]:
-        return lambda advance: together(each(c, name, *more, advance) for name, c in of.items())
-
-    rng = partial(random.Random, seed)
-    yield "encode(s) is accepted", n, partial(exact_sequences.strings, tokenizer, n, rng())
-    yield (
-        "re-segmentations: accepted iff encode gives them back",
-        n,
-        partial(exact_sequences.resegmentations, tokenizer, n, rng()),
-    )
-    yield (
-        f"walks of {len(VARIED)} regexes: canonical, matching, finished",
-        n_walks * len(VARIED),
-        over(exact_sequences.walks, constraints, n_walks, rng()),
-    )
-    yield (
-        f"masks of {len(VARIED)} regexes: every id tried",
-        n_masks * len(VARIED),
-        over(exact_masks.every_id, constraints, n_masks, rng()),
-    )
-    yield (
-        f"masks of {len(FINITE)} finite regexes: the trie of encode",
-        len(FINITE),
-        over(exact_masks.finite, finite),
-    )
+def in_processes(
+    sources: Sequence[str], work: Work, options: ExactOptions
+) -> Iterator[tuple[str, Row]]:
+    """The same, several tokenizers at a time, each as a whole."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads would compete with the processes
+    fresh = multiprocessing.get_context("spawn")
+    with progress_bar() as bar, ProcessPoolExecutor(options.jobs, mp_context=fresh) as pool:
+        task = bar.add_task("tokenizers", total=len(sources))
+        running: dict[Future[list[Row]], str] = {
+            pool.submit(all_rows, source, work, options): shown(source) for source in sources
+        }
+        for done in as_completed(running):
+            bar.advance(task)
+            for row in done.result():
+                yield running[done], row
 
 
-def together(parts: Iterator[Found]) -> Found:
-    """Counts and exceptions of several regexes."""
-    counts, wrong = Counter[str](), []
-    for some, cases in parts:
-        counts.update(some)
-        wrong += cases
-    return counts, wrong
+def all_rows(source: str, work: Work, options: ExactOptions) -> list[Row]:
+    """What a process does."""
+    return list(rows_of(source, work, options, lambda what, done, total: None))
 
 
-def row_of(name: str, counts: Counter[str], wrong: list[Row], seconds: float) -> Row:
-    """The row of one law; of the exceptions the first few in full."""
-    return {
-        "law": name,
-        "counts": dict(counts),
-        "exceptions": len(wrong),
-        "first": wrong[:SHOWN],
-        "seconds": round(seconds, 2),
-    }
-
-
-def render(rows: list[Row], manifest: Row, options: Options) -> None:
-    """Print the table and every exception that was kept; write the table beside the rows."""
-    found = table(rows, manifest)
-    found.print()
-    for row in rows:
-        for case in row["first"]:
-            print(f"EXCEPTION to {row['law']!r}: {case}")
-    write_atomically(options.folder / "table.md", found.markdown())
-
-
-def table(rows: list[Row], manifest: Row) -> Table:
-    """One line for each law."""
-    columns = ["law", "tried", "exceptions", "counted besides", "seconds"]
-    lines = [
-        [
-            row["law"],
-            f"{row['counts'].get('tried', 0):,}",
-            f"{row['exceptions']:,}",
-            ", ".join(f"{v:,} {k}" for k, v in row["counts"].items() if k != "tried"),
-            f"{row['seconds']:.0f}",
-        ]
-        for row in rows
-    ]
-    seed, n = manifest["seed"], manifest["config"]["n"]
-    notes = [f"seed {seed}, n {n:,}; tried: sequences, masks or ids"]
-    if not manifest["complete"]:
-        notes.insert(0, f"INCOMPLETE: {len(rows)} of {manifest['rows_expected']} laws")
-    return Table(f"Exactness: {manifest['tokenizer']}", columns, lines, notes)
+def rows_of(source: str, work: Work, options: ExactOptions, progress: Progress) -> Iterator[Row]:
+    """The rows of one tokenizer. Among several, one that is not there, is refused or fails is a
+    row that says so; alone, it is an error."""
+    try:
+        yield from measured(source, work, progress)
+    except (MissingDependencyError, MissingFileError) as error:
+        if options.tokenizer != ALL:
+            raise
+        yield {"law": None, "why_not": SKIPPED, "error": str(error)}
+    except TokenizerError as error:
+        if options.tokenizer != ALL:
+            raise
+        yield {"law": None, "why_not": REFUSED, "error": str(error)}
+    except Exception as error:
+        if options.tokenizer != ALL:
+            raise
+        where = "".join(traceback.format_exception(error)[-3:])
+        yield {"law": None, "why_not": FAILED, "error": where}
 
 
 def progress_bar() -> Any:
     """On stderr, gone when done."""
     console = require("rich.console").Console(stderr=True)
     return require("rich.progress").Progress(console=console, transient=True)
+
+
+def progress_on(bar: Any, name: str) -> Progress:
+    """One task of the bar at a time: what is going on now."""
+    tasks: dict[str, Any] = {}
+
+    def progress(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            for old in tasks.values():
+                bar.update(old, visible=False)
+            tasks[what] = bar.add_task(f"{name}: {what}", total=total)
+        bar.advance(tasks[what], done)
+
+    return progress
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`python -m experiments.exactness`; exit code 2 with one line for what the user can mend."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.exactness", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--n", type=int, help=f"strings, and re-segmentations (default: {N:,})")
+    parser.add_argument("--render", action="store_true", help="redraw from the rows on disk")
+    add_arguments(parser)
+    chosen = parser.parse_args(arguments)
+    common = Options("exactness", seed=chosen.seed, n=chosen.n, render_only=chosen.render)
+    return guarded(lambda: run(options_of(chosen, common)))
+
+
+def guarded(work: Callable[[], None]) -> int:
+    """0, or 2 with one line of error."""
+    try:
+        work()
+    except (BpeAutomataError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

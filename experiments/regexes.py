@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import re
+
+from bpe_automata import Tokenizer
+
 FINITE: dict[str, str] = {
     "booleans": r"(true|false|null)",
     "spaces": r" {0,12}x?",
@@ -30,6 +34,17 @@ FINITE: dict[str, str] = {
     "shouting": r"[!?]{3}[a-z]{2}",
     "indents": r"(    |\t|  )(return|pass)?\n?",
     "dates": r"202[0-9]-(0[1-9]|1[0-2])-[0-3][0-9]",
+    "combining marks": r"(e|o|q|\u0301|\u0308|\u0323|é|n){0,4}",
+    "compatibility": r"(\u212b|Å|ﬁ|\u2126|Ω|ſ|İ| ){0,3}",
+    "hangul": r"(한|하|글| |\u1112|\u1161|\u11ab){0,4}",
+    "devanagari": r"(क|ि|्|ष|\u0958|\u093c|न| ){0,4}",
+    "tamil and thai": r"(த|மி|ழ்|ก|ำ|่| ){0,4}",
+    "kana with marks": r"(か|\u3099|が|ー| ){0,4}",
+    "no token of their own": r"(\U00010348|🜁|ꙮ|𝔘|\u0378|a| ){0,4}",
+    "controls": r"(\x00|\x04|\x7f|\x1b|\x85|a){0,3}",
+    "metaspaces": r"(▁|_| |a|the){0,4}",
+    "names of bytes": r"a?<0x(0A|41|E6|zz)>x?",
+    "spaces first": r" {0,3}(the|The|a|1|日)? {0,2}(\n {0,2}a)?",
 }
 """Each has at most 20,000 strings."""
 
@@ -56,5 +71,27 @@ VARIED: dict[str, str] = {
     "cjk": r"[一-龯ぁ-んァ-ヶ]+[。！？]",
     "emoji": r"(\p{So}|\u200d|\ufe0f| )+",
     "digits by three": r"[0-9]{1,3}(,[0-9]{3})*",
+    "letters with marks": r"(\p{L}\p{M}*)+",
+    "hangul": r"[가-힣]+( [가-힣]+)*",
+    "indic": r"[\u0900-\u097f\u0b80-\u0bff ]+",
+    "indented": r"([ \t]*[a-z]+:?\r?\n(\r?\n)*)+",
+    "rare characters": r"[\U00010300-\U000103ff\U0001f700-\U0001f77f]+",
+    "metaspaces": r"[▁ ]*[a-z]+[▁ ]*",
 }
 """For walks; most are infinite."""
+
+
+def own_finite(tokenizer: Tokenizer) -> dict[str, str]:
+    """Finite regexes over texts that the tokenizer treats in its own way: those of added tokens
+    (the last ones; end-of-sequence first), whole, cut and side by side."""
+    contents = {token.id: token.content for token in tokenizer.description.added}
+    ends = [contents[token] for token in tokenizer.eos_ids if token in contents]
+    chosen = list(dict.fromkeys([*ends, *list(contents.values())[-3:]]))[:3]
+    found: dict[str, str] = {}
+    for i, text in enumerate(chosen):
+        whole, most, rest = re.escape(text), re.escape(text[:-1]), re.escape(text[1:])
+        found[f"added token {i + 1}"] = f"(a| |\\n)?({whole}|{most}|{rest})( |b|{rest})?"
+    if chosen:
+        several = "|".join(map(re.escape, chosen))
+        found["added tokens in a row"] = f"({several}| |a|\\n){{0,4}}"
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from bpe_automata.kernels.bits import members
 
 STEPS_HOME = 400
 """Far more than any language here needs."""
+WIDE = 64
+"""Ids tried at each step home, besides the handy ones."""
 
 
 class CannotFinishError(Exception):
@@ -40,6 +43,12 @@ def readable(constraint: Constraint, state: Any) -> np.ndarray:
     return allowed[~np.isin(allowed, constraint.eos_ids)]
 
 
+def adds(tokenizer: Tokenizer, token: int, ids: Sequence[int]) -> bytes:
+    """What one more id adds to the text of `ids`: its bytes, but for the space that decoding takes
+    away where text begins (which the last of `ids` tells)."""
+    return tokenizer.text_bytes((token,), ids[-1:])
+
+
 def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Random) -> list[int]:
     """The ids up to acceptance, by those that come nearest to an accepting state of the DFA, of all
     short or added tokens and a sample; some steps are random, since there the tokens may not fit.
@@ -47,16 +56,17 @@ def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Rando
     engine, dfa, tokenizer = constraint.engine, constraint.dfa, constraint.tokenizer
     distance, handy = dfa.distance(), tokenizer.derived("handy tokens", _handy)
     ids = list(ids)
-    q = dfa.walk(b"".join(map(tokenizer.token_bytes, ids)))
+    q = dfa.walk(tokenizer.text_bytes(ids))
     for _ in range(STEPS_HOME):
         if engine.accepting(state):
             return ids
         allowed = readable(constraint, state)
         if not len(allowed):
             break
-        tried = rng.sample(range(len(allowed)), min(len(allowed), 64))
-        options = [*allowed[tried].tolist(), *np.intersect1d(allowed, handy).tolist()]
-        ends = {token: dfa.walk(tokenizer.token_bytes(token), q) for token in options}
+        tried = rng.sample(range(len(allowed)), min(len(allowed), WIDE))
+        near = np.intersect1d(allowed, handy).tolist()
+        options = [*allowed[tried].tolist(), *rng.sample(near, min(len(near), 4 * WIDE))]
+        ends = {token: dfa.walk(adds(tokenizer, token, ids), q) for token in options}
         token = min(options, key=lambda i: (distance[ends[i]], rng.random()))
         if rng.random() < 0.1:
             token = options[0]

@@ -1,7 +1,7 @@
 """The automaton of D, the canonical sequences of a tokenizer: { ids : encode(decode(ids)) = ids }.
 
-A state is (added, hypotheses, last): the state of the added-token automaton, a set of boundary
-hypotheses, and the last id (-1: none that a token could merge with). A token may follow if there
+A state is (text, hypotheses, last): the state of the text automaton, a set of boundary hypotheses,
+and the last id (-1: none that a token could merge with). A token may follow if there
 can be a boundary at the joint, or if there can be none and the pair is canonical. Regexes are laid
 over it by `cartesian_merge`.
 """
@@ -14,10 +14,12 @@ import numpy as np
 
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE, HypothesisSets
-from bpe_automata.constructions.token_actions import classify
+from bpe_automata.constructions.token_actions import TokenActions, classify
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.constructions.whole_pieces import WholePieces
 from bpe_automata.errors import UnsupportedTokenizerError
+from bpe_automata.kernels.product_row import Nodes
+from bpe_automata.kernels.trie import Trie
 from bpe_automata.tokenizer import Description, Tokenizer
 from bpe_automata.tokenizer.derivation import derive
 from bpe_automata.tokenizer.pipeline import compile_pipeline
@@ -26,22 +28,21 @@ NO_TOKEN = -1
 
 
 class CanonicalState(NamedTuple):
-    """added: state of the added-token automaton; hypotheses: number of a hypothesis set; last: the
-    last id, or NO_TOKEN."""
+    """text: state of the text automaton; hypotheses: number of a hypothesis set; last: the last id,
+    or NO_TOKEN."""
 
-    added: int
+    text: int
     hypotheses: int
     last: int
 
-
-START = CanonicalState(0, BEGINNING, NO_TOKEN)
 
 
 class CanonicalAutomaton:
     """D as an automaton over ids. Build it with `canonical_automaton`, which keeps it.
 
     Attributes: derivation, geometry (BPE alone), pipeline (everything around it), trie (of the
-    usable tokens' bytes), actions (classes of tokens), sets (interned hypothesis sets).
+    usable tokens' bytes), actions (classes of tokens), nodes (what the trie's nodes stand for),
+    sets (interned hypothesis sets), start (the state at the beginning of a text).
 
     Raises UnsupportedTokenizerError, ImproperMergeTableError.
     """
@@ -50,8 +51,8 @@ class CanonicalAutomaton:
         self.tokenizer = tokenizer
         description = tokenizer.description
         self.derivation = derive(description)
-        self.geometry = Geometry(self.derivation, description.merges)
-        self.pipeline = compile_pipeline(description)
+        self.geometry = Geometry(self.derivation)
+        self.pipeline = compile_pipeline(description, tokenizer.backend.engine)
         self.whole = WholePieces(description, self.derivation)
         usable = self.derivation.reachable.copy()
         usable[self.whole.tokens] = True
@@ -59,13 +60,14 @@ class CanonicalAutomaton:
         usable[[token.id for token in description.added]] = False
         self.usable = usable
         self.trie = vocabulary_trie(tokenizer.spellings, np.flatnonzero(usable))
-        self.actions = classify(self.trie, usable, self.whole.told_apart, self.pipeline)
-        # In the order of the trie's nodes, so that a walk reads memory in order.
-        at_node = self.trie.token
-        self.node_class = np.where(at_node < 0, 0, self.actions.of_token[at_node])
-        self.node_added = self.actions.added[at_node]
+        byte_tokens = np.array(sorted(description.byte_tokens.values()), dtype=np.int64)
+        self.actions = classify(
+            self.trie, usable, self.whole.told_apart, byte_tokens, self.pipeline
+        )
+        self.nodes = _nodes(self.trie, self.actions)
         self.sets = HypothesisSets(self.pipeline, self.actions, self.whole)
-        self._added_number = {int(i): k for k, i in enumerate(self.pipeline.added.ids)}
+        self._added_number = {int(i): k for k, i in enumerate(self.pipeline.text.ids)}
+        self.start = CanonicalState(self.pipeline.text.start, BEGINNING, NO_TOKEN)
 
     def step(self, state: CanonicalState, token: int) -> CanonicalState | None:
         """The state after one more id; None if no canonical sequence goes on so (or, rarely, only
@@ -73,39 +75,40 @@ class CanonicalAutomaton:
         number = self._added_number.get(token)
         if number is not None:
             return self._step_added(state, number)
-        added = self.step_added_text(state, token)
-        if added < 0:
+        text = self.text_after(state.text, state.hypotheses, token)
+        if text < 0:
             return None
         free, bound = self.sets.rows(state.hypotheses)
         token_class = self.actions.of_token[token]
         after = int(free[token_class])
         if bound[token_class] != NONE and self.allowed(state.last, token):
             after = self.sets.union(after, int(bound[token_class]))
-        return None if after == NONE else CanonicalState(added, after, token)
+        return None if after == NONE else CanonicalState(text, after, token)
 
     def _step_added(self, state: CanonicalState, number: int) -> CanonicalState | None:
-        added = int(self.pipeline.added.after[state.added, number])
-        if added < 0 or not self.sets.ends(state.hypotheses):
+        text = self.pipeline.text
+        after = int(text.after[text.after_row[state.text], number])
+        if after < 0 or not self.sets.ends(state.hypotheses):
             return None
-        return CanonicalState(added, BEGINNING, NO_TOKEN)
+        return CanonicalState(after, BEGINNING, NO_TOKEN)
 
-    def step_added_text(self, state: CanonicalState, token: int) -> int:
-        """State of the added-token automaton after the text of an ordinary token; -1: it would
-        spell an added token."""
-        row = self.sets.sets[state.hypotheses].row
-        if state.added == 0 and row == 0:
-            return int(self.actions.added[token])
-        added, utf8 = state.added, self.pipeline.alphabet.utf8
+    def text_after(self, text: int, hypotheses: int, token: int) -> int:
+        """State of the text automaton after the text of an ordinary token; -1: no text with
+        canonical ids goes on so."""
+        row = self.sets.sets[hypotheses].row
+        if text == 0 and row == 0:
+            return int(self.actions.text[token])
+        utf8 = self.pipeline.alphabet.utf8
         for byte in self.tokenizer.spellings[token]:
             entry = int(utf8[row, byte])
             if entry == -1:
                 return -1
             row = max(entry, 0)
             if entry < 0:
-                added = int(self.pipeline.added.next[added, -2 - entry])
-                if added < 0:
+                text = int(self.pipeline.text.next[text, -2 - entry])
+                if text < 0:
                     return -1
-        return added
+        return text
 
     def is_added(self, token: int) -> bool:
         """Is the id one of an added token?"""
@@ -123,7 +126,13 @@ class CanonicalAutomaton:
 
     def ends(self, state: CanonicalState) -> bool:
         """Is what has been read canonical as it stands?"""
-        return self.sets.ends(state.hypotheses)
+        return bool(self.pipeline.text.ends[state.text]) and self.sets.ends(state.hypotheses)
+
+
+def _nodes(trie: Trie, actions: TokenActions) -> Nodes:
+    """In the order of the trie's nodes, so that a walk reads memory in order."""
+    kind = np.where(trie.token < 0, 0, actions.of_token[trie.token])
+    return Nodes(kind, actions.text[trie.token], actions.first[trie.token])
 
 
 def _refuse_two_spellings(description: Description, usable: np.ndarray) -> None:

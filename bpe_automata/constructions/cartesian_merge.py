@@ -2,8 +2,8 @@
 
     { ids in D : bytes(ids) in L(dfa) },      D = { ids : encode(decode(ids)) = ids }
 
-A state is (place, hypotheses, last): a DFA state with that of the added-token automaton, a set of
-boundary hypotheses, and the last id. Its row does not depend on the last id:
+A state is (place, hypotheses, last): a DFA state with that of the text automaton, a set of boundary
+hypotheses, and the last id. Its row does not depend on the last id:
 
     mask(state) = free(place, hypotheses) | (bound(place, hypotheses) & ~forbidden(last))
 
@@ -24,13 +24,13 @@ import numpy as np
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions.canonical import (
     NO_TOKEN,
-    START,
     CanonicalAutomaton,
     CanonicalState,
     canonical_automaton,
 )
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.relevance import Relevance
 from bpe_automata.errors import (
@@ -45,7 +45,7 @@ from bpe_automata.tokenizer import Tokenizer
 
 
 class ProductState(NamedTuple):
-    """place: number of (DFA state, added-token state); hypotheses: number of a hypothesis set;
+    """place: number of (DFA state, text state); hypotheses: number of a hypothesis set;
     last: the last id, or NO_TOKEN."""
 
     place: int
@@ -65,11 +65,13 @@ class CartesianMerge:
     ) -> None:
         """added_tokens: may added tokens be read as the text that they spell? If not, texts that
         spell one have no tokenization here. Raises what `canonical_automaton` raises."""
-        self.tokenizer, self.dfa, self.eos_ids = tokenizer, dfa, eos_ids
+        self.tokenizer, self.eos_ids = tokenizer, eos_ids
+        self.prefixed = prefixed(dfa, tokenizer.description.prefix)
+        self.dfa = self.prefixed.dfa
         self.canonical: CanonicalAutomaton = canonical_automaton(tokenizer)
         _refuse_text(self.canonical, eos_ids)
-        banned = set(eos_ids) if added_tokens else {*self.canonical.pipeline.added.ids.tolist()}
-        self._tables = ProductTables(self.canonical, dfa, banned)
+        banned = set(eos_ids) if added_tokens else {*self.canonical.pipeline.text.ids.tolist()}
+        self._tables = ProductTables(self.canonical, self.prefixed, banned)
         self._relevance = Relevance(self._tables, self.canonical.geometry)
         self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
@@ -82,15 +84,26 @@ class CartesianMerge:
         if self.dfa.is_empty:
             raise EmptyLanguageError("nothing matches the constraint")
         after = self._after_prompt(prefix)
-        place = self._tables.place(self.dfa.start, after.added)
+        place = self._tables.place(self._start_after(prefix), after.text)
         state = ProductState(place, after.hypotheses, after.last)
         if not self.accepting(state) and not self.mask(state).any():
             self._explain_impossible(prefix)
         return state
 
     def accepting(self, state: ProductState) -> bool:
-        dfa_state = self._tables.memo.state[state.place]
-        return bool(self.dfa.accepting[dfa_state]) and self.canonical.sets.ends(state.hypotheses)
+        memo, text = self._tables.memo, self.canonical.pipeline.text
+        return (
+            bool(self.dfa.accepting[memo.state[state.place]])
+            and bool(text.ends[memo.added[state.place]])
+            and self.canonical.sets.ends(state.hypotheses)
+        )
+
+    def dfa_state(self, state: ProductState) -> int:
+        return int(self._tables.memo.state[state.place])
+
+    def _start_after(self, prefix: Sequence[int]) -> int:
+        """The DFA state at the beginning of the constrained text."""
+        return self.prefixed.start_after(self.tokenizer, prefix)
 
     def mask(self, state: ProductState) -> np.ndarray:
         bits = self._masks.get(state)
@@ -121,24 +134,30 @@ class CartesianMerge:
         place = CanonicalState(int(tables.memo.added[state.place]), state.hypotheses, state.last)
         data = np.frombuffer(self.tokenizer.spellings[token], dtype=np.uint8)
         q = int(tables.memo.state[state.place])
+        is_added = canonical.is_added(token)
+        q = int(self.prefixed.added_from[q]) if is_added else q
         q = int(walk(self.dfa.trans, self.dfa.byte_class, q, data))
-        if canonical.is_added(token):
-            after = canonical.step(place, token) or START
-            return ProductState(tables.place(q, after.added), BEGINNING, NO_TOKEN)
+        q = int(self.prefixed.after_added[q]) if is_added else q
+        if is_added:
+            after = canonical.step(place, token) or canonical.start
+            return ProductState(tables.place(q, after.text), BEGINNING, NO_TOKEN)
         free, bound = canonical.sets.rows(state.hypotheses)
         kind = canonical.actions.of_token[token]
         number = int(free[kind]) if has(row.free, token) else NONE
         if has(row.bound, token) and canonical.allowed(state.last, token):
             number = canonical.sets.union(number, int(bound[kind]))
-        added = canonical.step_added_text(place, token)
-        return ProductState(tables.place(q, added), number, token)
+        text = canonical.text_after(place.text, place.hypotheses, token)
+        return ProductState(tables.place(q, text), number, token)
 
     def _after_prompt(self, prefix: Sequence[int]) -> CanonicalState:
-        state = START
+        state = self.canonical.start
         for position, token in enumerate(prefix):
             if not 0 <= token < self.n_ids:
                 raise TokenOutOfRangeError(f"prompt id {token} is not in 0 .. {self.n_ids - 1}")
-            after = self.canonical.step(state, token)
+            if token in self.tokenizer.description.controls:
+                after = self.canonical.start if self.canonical.ends(state) else None
+            else:
+                after = self.canonical.step(state, token)
             if after is None:
                 raise PromptError(
                     f"the prompt is not canonical at its token {position} "

@@ -7,12 +7,17 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from bpe_automata.automata.dfa import ByteDFA
+
 State = TypeVar("State", bound=Hashable)
 
 
 class Engine(Protocol[State]):
     """A token automaton whose states are visited lazily. Only relevant states exist: from each,
     an accepting one can be reached."""
+
+    dfa: ByteDFA
+    """The bytes that ids may spell, with the prefix that the tokenizer puts before a text."""
 
     @property
     def n_ids(self) -> int:
@@ -35,3 +40,6 @@ class Engine(Protocol[State]):
 
     def accepting(self, state: State) -> bool:
         """Is the text complete here?"""
+
+    def dfa_state(self, state: State) -> int:
+        """Where in `dfa` the state is."""

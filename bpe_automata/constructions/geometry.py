@@ -20,6 +20,8 @@ from bpe_automata.kernels.geometry import (
     merge_intervals,
     preorder,
 )
+from bpe_automata.kernels.hashing import build_table
+from bpe_automata.constructions.ties import check_ties
 from bpe_automata.kernels.suspects import Half, narrow
 from bpe_automata.tokenizer.derivation import Derivation
 
@@ -46,16 +48,18 @@ class Geometry:
 
     `rows`: the forest of left tokens (parent = right part); `columns`: that of right tokens
     (parent = left part); merge m forbids rows.low[m]:rows.high[m] x columns.low[m]:columns.high[m],
-    in preorder positions, if `used[m]`.
+    in preorder positions. Merges are the derivations, numbered as in `derivation.proper`; slots,
+    values: hash table of them, from left * n_ids + right to their number.
     """
 
-    def __init__(self, derivation: Derivation, merges: np.ndarray) -> None:
-        """`merges`: int32 [m, 3], (left, right, made) in order of rank."""
+    def __init__(self, derivation: Derivation) -> None:
+        """Raises ImproperMergeTableError."""
         self.derivation = derivation
-        reachable = derivation.reachable
-        self.used = reachable[merges[:, 0]] & reachable[merges[:, 1]]
-        self.rows = _side(derivation, derivation.right, merges[:, 0], self.used, slack=0)
-        self.columns = _side(derivation, derivation.left, merges[:, 1], self.used, slack=1)
+        left, right, _ = np.ascontiguousarray(derivation.proper.T)
+        self.slots, self.values = build_table(left.astype(np.int64) * len(derivation.birth) + right)
+        self.rows = _side(derivation, derivation.right, left, slack=0)
+        self.columns = _side(derivation, derivation.left, right, slack=1)
+        check_ties(derivation, self)
         self._before = _half(self.columns, self.rows)
         self._after = _half(self.rows, self.columns)
 
@@ -86,20 +90,16 @@ class Geometry:
     def breaking_merge(self, left: int, right: int) -> int:
         """The rank of the first merge that breaks the pair, -1 if it is canonical."""
         d = self.derivation
-        return int(breaking_merge(left, right, d.left, d.right, d.birth, d.slots, d.values))
+        table = self.slots, self.values
+        return int(breaking_merge(left, right, d.left, d.right, d.birth, *table))
 
     def forbidden_share(self) -> float:
         """Share of forbidden pairs among all pairs of reachable tokens, exactly."""
         count = len(self.rows.order)
         if not count:
             return 0.0
-        merges = np.flatnonzero(self.used)
-        area = _union_area(
-            self.rows.low[merges],
-            self.rows.high[merges],
-            self.columns.low[merges],
-            self.columns.high[merges],
-        )
+        rows, columns = self.rows, self.columns
+        area = _union_area(rows.low, rows.high, columns.low, columns.high)
         return area / (count * count)
 
 
@@ -108,7 +108,7 @@ def _half(here: Side, there: Side) -> Half:
 
 
 def _side(
-    derivation: Derivation, part: np.ndarray, parts: np.ndarray, used: np.ndarray, slack: int
+    derivation: Derivation, part: np.ndarray, parts: np.ndarray, slack: int
 ) -> Side:
     """The forest by `part`, and for each merge the interval that carries its part `parts[m]`."""
     n_ids = len(part)
@@ -117,7 +117,7 @@ def _side(
     position, end, order = preorder(child_start, children, roots)
     ranks = np.arange(len(parts), dtype=np.int32)
     low, high = merge_intervals(
-        np.ascontiguousarray(parts),
+        parts,
         ranks,
         slack,
         child_start,
@@ -126,10 +126,9 @@ def _side(
         position,
         end,
     )
-    merges = ranks[used]
-    merges = merges[np.argsort(parts[merges], kind="stable")]
+    merges = ranks[np.argsort(parts, kind="stable")]
     by_part = np.zeros(n_ids + 1, dtype=np.int32)
-    np.cumsum(np.bincount(parts[merges], minlength=n_ids), out=by_part[1:])
+    np.cumsum(np.bincount(parts, minlength=n_ids), out=by_part[1:])
     return Side(part, position, end, order, by_part, merges, low, high)
 
 

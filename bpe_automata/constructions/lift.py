@@ -3,7 +3,8 @@
     { ids : bytes(ids) in L(dfa) },            Willard & Louf 2023
 
 A state is the byte DFA's state; an id leads where its bytes lead. Added tokens are read as the text
-that they spell, end-of-sequence ids never are.
+that they spell, end-of-sequence ids never are. Where decoding takes away the space that a text
+begins with, that space may be there or not (see `prefixed`).
 """
 
 from __future__ import annotations
@@ -33,14 +34,16 @@ class Lift:
     ) -> None:
         """added_tokens: may added tokens be read as text? Raises EmptyLanguageError when no ids
         spell a text of the language."""
-        self.tokenizer, self.dfa, self.eos_ids = tokenizer, dfa, eos_ids
+        self.tokenizer, self.eos_ids = tokenizer, eos_ids
+        self.prefixed = prefixed(dfa, tokenizer.description.prefix)
+        self.dfa = self.prefixed.dfa
         self._trie = tokenizer.derived("lift trie", _ordinary_trie)
         added = [token.id for token in tokenizer.description.added]
         self._added = [i for i in added if added_tokens and i not in eos_ids]
         self._banned = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
         self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
         self._alive = self._alive_states()
-        if not self._alive[dfa.start]:
+        if not self._alive[self.prefixed.before]:
             raise EmptyLanguageError("no token sequence spells a text that matches the constraint")
 
     @property
@@ -51,13 +54,20 @@ class Lift:
         for token in prefix:
             if not 0 <= token < self.n_ids:
                 raise TokenOutOfRangeError(f"prompt id {token} is not in 0 .. {self.n_ids - 1}")
-        return self.dfa.start
+        return self.prefixed.start_after(self.tokenizer, prefix)
+
+    def dfa_state(self, state: int) -> int:
+        return state
 
     def accepting(self, state: int) -> bool:
         return bool(self.dfa.accepting[state])
 
     def step(self, state: int, token: int) -> int:
-        return self._walk(state, self.tokenizer.spellings[token])
+        spelled = self.tokenizer.spellings[token]
+        if token not in self.tokenizer.added_ids:
+            return self._walk(state, spelled)
+        after = self._walk(int(self.prefixed.added_from[state]), spelled)
+        return int(self.prefixed.after_added[after])
 
     def mask(self, state: int) -> np.ndarray:
         bits = self._masks.get(state)
@@ -75,7 +85,7 @@ class Lift:
 
     def _row(self, state: int, alive: np.ndarray) -> np.ndarray:
         bits = lift_row(self._trie, self.dfa.trans, self.dfa.byte_class, alive, state)
-        spelled = [i for i in self._added if alive[self._walk(state, self.tokenizer.spellings[i])]]
+        spelled = [i for i in self._added if alive[self.step(state, i)]]
         set_bits(bits, np.array(spelled, dtype=np.int64))
         clear_bits(bits, self._banned)
         return bits

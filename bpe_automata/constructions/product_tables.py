@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions.canonical import CanonicalAutomaton
+from bpe_automata.constructions.prefixed import PrefixedDfa
+from bpe_automata.constructions.seen_text import SeenText, text_for
 from bpe_automata.constructions.set_arrays import SetArrays
 from bpe_automata.constructions.token_actions import INSIDE
 from bpe_automata.kernels.hashing import slot_of
@@ -32,19 +33,25 @@ class ProductTables:
     `memo` grows by doubling when a kernel says that it is full; what was learnt is kept.
     """
 
-    def __init__(self, canonical: CanonicalAutomaton, dfa: ByteDFA, banned: set[int]) -> None:
+    def __init__(
+        self, canonical: CanonicalAutomaton, prefixed: PrefixedDfa, banned: set[int]
+    ) -> None:
         """banned: ids of added tokens that may not be read as text."""
         self.canonical = canonical
+        dfa = prefixed.dfa
+        self._text = text_for(canonical, dfa)
         derived, d = canonical.tokenizer.derived, canonical.derivation
         self._set_arrays = derived("set arrays", lambda _: SetArrays(canonical))
         self._world = World(
-            dfa=Dfa(dfa.trans, dfa.byte_class, dfa.accepting),
+            dfa=Dfa(
+                dfa.trans, dfa.byte_class, dfa.accepting, prefixed.added_from, prefixed.after_added
+            ),
             reading=derived("reading", lambda _: _reading(canonical)),
-            added=_added(canonical, banned),
+            added=_added(canonical, self._text, banned),
             sets=self._set_arrays.current(),
             memo=_memo(dfa.n_states, canonical.pipeline.boundaries.n),
             fragments=derived("fragments", lambda _: _fragments(canonical)),
-            pairs=Pairs(d.left, d.right, d.birth, d.slots, d.values),
+            pairs=Pairs(d.left, d.right, d.birth, canonical.geometry.slots, canonical.geometry.values),
         )
 
     @property
@@ -52,13 +59,14 @@ class ProductTables:
         """What is known so far."""
         return self._world.memo
 
-    def place(self, state: int, added: int) -> int:
-        """The number of a place."""
-        if added == 0:
+    def place(self, state: int, text: int) -> int:
+        """The number of a place. `text`: a state of the text automaton."""
+        text = int(self._text.same[text])
+        if text == 0:
             return state
         while True:
             try:
-                return int(intern_place(state, added, self._world))
+                return int(intern_place(state, text, self._world))
             except OverflowError:
                 self._grow()
 
@@ -77,8 +85,7 @@ class ProductTables:
                     number,
                     deepest,
                     canonical.trie,
-                    canonical.node_class,
-                    canonical.node_added,
+                    self._text.nodes,
                     free,
                     bound,
                     self._world,
@@ -122,11 +129,13 @@ class ProductTables:
         memo.keys[at], memo.values[at] = key, place
 
 
-def _added(canonical: CanonicalAutomaton, banned: set[int]) -> Added:
-    automaton = canonical.pipeline.added
-    ids = automaton.ids.copy()
+def _added(canonical: CanonicalAutomaton, seen: SeenText, banned: set[int]) -> Added:
+    text = canonical.pipeline.text
+    ids = text.ids.copy()
     ids[np.isin(ids, list(banned))] = -1
-    return Added(automaton.next, automaton.after, automaton.start, automaton.data, ids)
+    return Added(
+        seen.next, text.ends, text.after_row, seen.after, text.token_start, text.data, ids
+    )
 
 
 def _memo(n_states: int, n: int, places: int | None = None, n_sets: int = 512) -> Memo:

@@ -36,23 +36,35 @@ class TokenClass:
 class TokenActions:
     """of_token: int32 [n_ids], number of each token's class (0: not readable at all); classes: the
     classes, classes[0] unused; relations: for each element a bool [2n, n] (JOINT words: row b*n+h)
-    or [n, n] (INSIDE words) matrix over the n hypotheses; added: int32 [n_ids], state of the
-    added-token automaton after the token from state 0 (-1: never)."""
+    or [n, n] (INSIDE words) matrix over the n hypotheses; text: int32 [n_ids], state of the text
+    automaton after the token from state 0 (-1: never); first: int32 [n_ids], atom of the token's
+    first character (-1: it begins with a part of one)."""
 
     of_token: np.ndarray
     classes: tuple[TokenClass, ...]
     relations: tuple[np.ndarray, ...]
-    added: np.ndarray
+    text: np.ndarray
+    first: np.ndarray
 
 
 def classify(
-    trie: Trie, usable: np.ndarray, told_apart: np.ndarray, pipeline: Pipeline
+    trie: Trie,
+    usable: np.ndarray,
+    told_apart: np.ndarray,
+    byte_tokens: np.ndarray,
+    pipeline: Pipeline,
 ) -> TokenActions:
     """usable: bool [n_ids], tokens that may occur; told_apart: bool [n_ids], tokens that get a
-    class of their own."""
-    lead, atom_start, atoms, tail, added = spell_tokens(
-        usable, trie.start, trie.data, pipeline.alphabet.utf8, pipeline.added.next
+    class of their own; byte_tokens: their ids."""
+    letters = pipeline.alphabet
+    root = np.zeros(len(usable), dtype=np.int32)
+    root[byte_tokens] = letters.fallback_root
+    lead, atom_start, atoms, tail, text = spell_tokens(
+        usable, root, trie.start, trie.data, letters.utf8, pipeline.text.next
     )
+    first_atom = np.full(len(usable), -1, dtype=np.int32)
+    begins = (np.diff(atom_start) > 0) & (lead == 0)
+    first_atom[begins] = atoms[atom_start[:-1][begins]]
     monoid = _Monoid(pipeline)
     element = monoid.fold(np.where(lead > 0, INSIDE, JOINT), atom_start, pipeline.coarse[atoms])
     readable = np.flatnonzero(tail != BROKEN)
@@ -72,7 +84,7 @@ def classify(
     classes += [TokenClass(names[f], e, t, o) for f, e, t, o in keys[first].tolist()]
     of_token = np.zeros(len(lead), dtype=np.int32)
     of_token[readable] = inverse.ravel() + 1
-    return TokenActions(of_token, tuple(classes), tuple(monoid.relations), added)
+    return TokenActions(of_token, tuple(classes), tuple(monoid.relations), text, first_atom)
 
 
 def _packed(keys: np.ndarray) -> np.ndarray:

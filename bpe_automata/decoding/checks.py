@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -68,9 +67,9 @@ class Oracle:
         seed: int,
     ) -> None:
         self.tokenizer, self.constraint, self.method = tokenizer, constraint, method
-        # The lift knows nothing of the prompt.
-        self.prefix = prefix if method == "canonical" else ()
-        self.walker = Walker(tokenizer, constraint.dfa, constraint.engine)
+        # What stands before a control id is another text.
+        self.prefix = tokenizer.last_text(prefix)
+        self.walker = Walker(tokenizer, constraint.engine)
         self.begin = self.walker.start(prefix)
         self.rng = random.Random(seed)
 
@@ -109,7 +108,7 @@ class Oracle:
         place = self.begin
         for token in ids[: self.rng.randrange(len(ids) + 1)]:
             place = self.walker.step(place, token)
-        refused = self.walker.distances(place.dfa_state) == 0
+        refused = self.walker.distances(place) == 0
         refused[self.walker.allowed(place)] = False
         refused[list(self.constraint.eos_ids)] = False
         candidates = np.flatnonzero(refused).tolist()
@@ -145,7 +144,7 @@ class Oracle:
 
     def _ids_of(self, string: bytes) -> tuple[int, ...] | None:
         """What `encode` makes of the string after the prompt; None if that is not its own ids."""
-        prompt = self._bytes(self.prefix)
+        prompt = self.tokenizer.text_bytes(self.prefix)
         try:
             ids = tuple(self.tokenizer.encode((prompt + string).decode("utf-8")))
         except UnicodeDecodeError:
@@ -158,6 +157,8 @@ class Oracle:
     def _any_ids(self, string: bytes) -> tuple[int, ...] | None:
         """Random ids that spell the string; None where no token goes on."""
         ids: list[int] = []
+        if self.constraint.engine.dfa_state(self.begin.state) != self.constraint.dfa.start:
+            string = b" " + string  # where decoding takes one away
         at = 0
         while at < len(string):
             last = min(len(string), at + self._longest)
@@ -200,7 +201,8 @@ class Oracle:
         readable: list[tuple[int, str]] = []
         for index, ids in enumerate(sequences):
             try:
-                readable.append((index, self._bytes((*self.prefix, *ids)).decode("utf-8")))
+                whole = self.tokenizer.text_bytes((*self.prefix, *ids))
+                readable.append((index, whole.decode("utf-8")))
             except UnicodeDecodeError:
                 complete[index] = False
         encoded = self.tokenizer.encode_batch([text for _, text in readable])
@@ -211,8 +213,9 @@ class Oracle:
     def _matches(self, ids: tuple[int, ...]) -> bool:
         return self.constraint.dfa.accepts(self._bytes(ids))
 
-    def _bytes(self, ids: Iterable[int]) -> bytes:
-        return b"".join(map(self.tokenizer.token_bytes, ids))
+    def _bytes(self, ids: tuple[int, ...]) -> bytes:
+        """What the ids add to the prompt's text."""
+        return self.tokenizer.text_bytes(ids, self.prefix)
 
     def _found(self, claim: str, ids: tuple[int, ...]) -> Counterexample:
         whole = self.tokenizer.decode((*self.prefix, *ids))
@@ -221,6 +224,6 @@ class Oracle:
             prompt_ids=self.prefix,
             ids=ids,
             tokens=tuple(map(self.tokenizer.token_bytes, ids)),
-            text=self.tokenizer.decode(ids),
+            text=self.tokenizer.decode(ids, self.prefix),
             expected_ids=tuple(self.tokenizer.encode(whole)),
         )

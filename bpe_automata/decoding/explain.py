@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bpe_automata.constructions.canonical import START, CanonicalAutomaton, canonical_automaton
+from bpe_automata.constructions.canonical import CanonicalAutomaton, canonical_automaton
 from bpe_automata.decoding.faults import Fault, find_fault
 from bpe_automata.decoding.visible import visible, visible_tokens
 from bpe_automata.tokenizer import Tokenizer
@@ -66,7 +66,7 @@ def explain(tokenizer: Tokenizer, ids: Iterable[int]) -> Explanation:
 def _dead_end(automaton: CanonicalAutomaton, ids: tuple[int, ...]) -> int | None:
     """The first token that no canonical sequence has after those before it; None if only the end
     of the text is at fault."""
-    state = START
+    state = automaton.start
     for position, token in enumerate(ids):
         after = automaton.step(state, token)
         if after is None:

@@ -39,11 +39,24 @@ def find_fault(automaton: CanonicalAutomaton, ids: tuple[int, ...]) -> Fault | N
     if divided is None:
         return Fault(len(ids) - 1, "the pretokenizer removes part of this text")
     search = _Search(automaton, ids, text, divided)
-    found = next(search.faults(), None)
+    found = next(search.faults(), None) or _unsettled(automaton, search, text)
     if broken is None:
         return found
     unreadable = search.unreadable(broken)
     return found if found and found.position < unreadable.position else unreadable
+
+
+def _unsettled(automaton: CanonicalAutomaton, search: _Search, text: str) -> Fault | None:
+    """Text that a normalizer changes."""
+    for step in automaton.tokenizer.description.normalizers:
+        changed = step.apply(text)
+        if changed != text:
+            pairs = enumerate(zip(text, changed, strict=False))
+            at = next((k for k, (a, b) in pairs if a != b), min(len(text), len(changed)))
+            at = min(at, len(text) - 1)
+            position = bisect_right(search.joints, len(text[:at].encode())) - 1
+            return Fault(position, f"normalization ({step.kind}) changes {text[at]!r} here")
+    return None
 
 
 class _Search:
@@ -140,6 +153,8 @@ class _Search:
         token = self.ids[position]
         if self.tokenizer.description.tokens[token] is None:
             return f"id {token} is no token that BPE could make"
+        if token in self.tokenizer.description.byte_tokens.values():
+            return f"byte token {self._shown(position)} where the character has a token of its own"
         missing = [symbol for symbol in self._symbols(token) if symbol not in self._base]
         if missing:
             return f"{self._shown(position)} is unreachable: no token spells {visible(missing[0])}"
@@ -148,7 +163,12 @@ class _Search:
 
     def _bpe(self, *tokens: int) -> list[int]:
         """What BPE makes of the tokens' bytes as one pretoken."""
-        return bpe(self.automaton.derivation, [self._base[s] for s in self._symbols(*tokens)])
+        fallback = self.tokenizer.description.byte_tokens.values()
+        symbols = (
+            [token] if token in fallback else [self._base[s] for s in self._symbols(token)]
+            for token in tokens
+        )
+        return bpe(self.automaton.derivation, [symbol for some in symbols for symbol in some])
 
     @property
     def _base(self) -> dict[bytes, int]:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import Engine
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.errors import BudgetExceededError
@@ -28,18 +27,17 @@ _MOST_TRIED = 100_000  # ids that the way home may try
 
 @dataclass(frozen=True)
 class Place:
-    """Where a walk is. state: of the engine; dfa_state; ids: read so far."""
+    """Where a walk is. state: of the engine; ids: read so far."""
 
     state: Hashable
-    dfa_state: int
     ids: tuple[int, ...]
 
 
 class Walker:
-    """Walks one engine over the language of `dfa`."""
+    """Walks one engine."""
 
-    def __init__(self, tokenizer: Tokenizer, dfa: ByteDFA, engine: Engine[Any]) -> None:
-        self.tokenizer, self.dfa, self.engine = tokenizer, dfa, engine
+    def __init__(self, tokenizer: Tokenizer, engine: Engine[Any]) -> None:
+        self.tokenizer, self.engine, self.dfa = tokenizer, engine, engine.dfa
         self._lengths = np.array([len(symbol) for symbol in tokenizer.spellings], dtype=np.int32)
         self._begins = np.cumsum(self._lengths) - self._lengths
         self._data = np.frombuffer(b"".join(tokenizer.spellings), dtype=np.uint8)
@@ -47,12 +45,11 @@ class Walker:
 
     def start(self, prefix: tuple[int, ...] = ()) -> Place:
         """The beginning, after the prompt `prefix`."""
-        return Place(self.engine.initial(prefix), self.dfa.start, ())
+        return Place(self.engine.initial(prefix), ())
 
     def step(self, place: Place, token: int) -> Place:
         """The place after one more allowed id."""
-        dfa_state = self.dfa.walk(self.tokenizer.spellings[token], place.dfa_state)
-        return Place(self.engine.step(place.state, token), dfa_state, (*place.ids, token))
+        return Place(self.engine.step(place.state, token), (*place.ids, token))
 
     def allowed(self, place: Place) -> np.ndarray:
         """The ids of the mask that are text, ascending."""
@@ -101,13 +98,14 @@ class Walker:
     def _nearest_first(self, place: Place) -> Iterator[tuple[int, int]]:
         """(bytes still needed, id) over the allowed ids, fewest first."""
         ids = self.allowed(place)
-        distances = self.distances(place.dfa_state)[ids]
+        distances = self.distances(place)[ids]
         order = np.argsort(distances, kind="stable")
         yield from zip(distances[order].tolist(), ids[order].tolist(), strict=True)
 
-    def distances(self, dfa_state: int) -> np.ndarray:
-        """int32 [n_ids]: bytes that a shortest text still needs after each id read from
-        `dfa_state`; -1: none is in reach, or the id spells nothing."""
+    def distances(self, place: Place) -> np.ndarray:
+        """int32 [n_ids]: bytes that a shortest text still needs after each id read from the
+        place, as ordinary text; -1: none is in reach, or the id spells nothing."""
+        dfa_state = self.engine.dfa_state(place.state)
         found = self._after.get(dfa_state)
         if found is None:
             states = np.full(self.tokenizer.n_ids, dfa_state, dtype=np.int32)

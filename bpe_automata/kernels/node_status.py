@@ -35,7 +35,11 @@ def node_status(place: int, number: int, w: World) -> int:
             if completed(place, row, number, w):
                 status = ALIVE
     elif (
-        (w.dfa.accepting[w.memo.state[place]] and set_ends(number, w))
+        (
+            w.dfa.accepting[w.memo.state[place]]
+            and w.added.ends[w.memo.added[place]]
+            and set_ends(number, w)
+        )
         or _leads_on(place, 0, number, 1, w)
         or _added_leads_on(place, number, w)
     ):

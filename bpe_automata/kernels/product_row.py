@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown_rows
+from bpe_automata.kernels.hashing import look_up
 from bpe_automata.kernels.node_status import node_status
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.trie import Trie
@@ -20,6 +23,18 @@ from bpe_automata.kernels.world import (
     set_ends,
 )
 
+_TO_BE_READ = -2  # the token's text must be read to know the state after it
+
+
+class Nodes(NamedTuple):
+    """What each node of the trie stands for, int32 [nodes]: kind, the token's class (0: no token
+    that can be read); text, state of the text automaton after the token from state 0 (-1: none);
+    first, the atom of its first character (-1: it begins with a part of one)."""
+
+    kind: np.ndarray
+    text: np.ndarray
+    first: np.ndarray
+
 
 @kernel
 def product_row(
@@ -27,8 +42,7 @@ def product_row(
     number: int,
     deepest: int,
     trie: Trie,
-    node_class: np.ndarray,
-    node_added: np.ndarray,
+    nodes: Nodes,
     free_after: np.ndarray,
     bound_after: np.ndarray,
     w: World,
@@ -36,36 +50,41 @@ def product_row(
     """The ids readable at a node, by whether there is a boundary at the joint before them; only
     those of at most `deepest` bytes, and added tokens only if it covers all of the trie.
 
-    node_class, node_added: int32 [nodes], of the token at each node of the trie, its class (0:
-    none) and its state of the added-token automaton; free_after, bound_after: int32 [n_classes],
-    the set after a token of each class with and without a boundary at the joint (-1: none).
+    free_after, bound_after: int32 [n_classes], the set after a token of each class with and without
+    a boundary at the joint (-1: none).
 
     Returns (free, bound, open): packed int32 ids that lead to an ALIVE node, and rows
     (id, place, set, is it free) of int32 for those that lead to a PARTLY node.
     """
     q0, a0, row0 = w.memo.state[place], w.memo.added[place], w.sets.row[number]
     n_words = (len(trie.start) + 30) >> 5
-    plain = a0 == 0 and row0 == 0
+    # Only a first character that state a0 of the text automaton reads otherwise than state 0 does
+    # makes a token lead elsewhere than from state 0.
+    otherwise = w.added.next[a0] != w.added.next[0]
     both, slow = _walk_row(
         q0,
         deepest,
-        plain,
+        row0 == 0,
+        a0 == 0,
         n_words,
         trie,
-        node_class,
-        node_added,
+        nodes,
+        otherwise,
         free_after,
         bound_after,
         w.dfa.trans,
         w.dfa.byte_class,
         w.memo.status,
+        w.memo.keys,
+        w.memo.values,
+        len(w.added.next),
     )
     n_open, known = 0, w.memo.status
     for i in range(len(slow)):
         token, q, side, after, a = slow[i, 0], slow[i, 1], slow[i, 2], slow[i, 3], slow[i, 4]
-        if not plain:
+        if a == _TO_BE_READ:
             data = trie.data[trie.start[token] : trie.start[token + 1]]
-            a = _added_after_text(a0, row0, data, w.reading.utf8, w.added.next)
+            a = _after_text(a0, row0, data, w.reading.utf8, w.added.next)
         if a < 0:
             continue
         # Looked up before it is asked for: a call hands over all of `w`.
@@ -89,25 +108,31 @@ def product_row(
 def _walk_row(
     q0: int,
     deepest: int,
-    plain: bool,
+    at_character: bool,
+    clean: bool,
     n_words: int,
     trie: Trie,
-    node_class: np.ndarray,
-    node_added: np.ndarray,
+    nodes: Nodes,
+    otherwise: np.ndarray,
     free_after: np.ndarray,
     bound_after: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
     known: np.ndarray,
+    keys: np.ndarray,
+    values: np.ndarray,
+    n_text_states: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The hot loop: one walk over the trie. What is known to be ALIVE is set at once, in the packed
     ids (free ones, then bound ones); the rest is listed, as rows (id, DFA state, is it bound, set,
-    state of the added-token automaton). `plain`: at a character's end, no added token under way.
+    state of the text automaton or _TO_BE_READ). `at_character`: at a character's end; `clean`: in
+    state 0 of the text automaton.
     """
     both = np.zeros(2 * n_words, np.int32)
     slow = np.empty((256, 5), np.int32)
     n_slow = 0
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
+    kinds, texts, firsts = nodes.kind, nodes.text, nodes.first
     path = np.empty(trie.deepest + 1, np.int32)
     path[0] = q0
     node, n_nodes = 0, len(label)
@@ -118,15 +143,22 @@ def _walk_row(
             node = skip[node]
             continue
         path[depth] = q
-        kind, token, a = node_class[node], tokens[node], node_added[node]
+        kind, token, a, first = kinds[node], tokens[node], texts[node], firsts[node]
         node = skip[node] if depth == deepest else node + 1
         if kind == 0:
             continue
+        if not at_character or (not clean and (first < 0 or otherwise[first])):
+            a = _TO_BE_READ
+        elif a < 0:
+            continue
+        p = q
+        if a > 0:
+            p = look_up(keys, values, np.int64(q) * n_text_states + a)
         for side in range(2):
             after = bound_after[kind] if side == 1 else free_after[kind]
-            if after < 0 or (plain and a < 0):
+            if after < 0:
                 continue
-            status = known[q, after] if plain and a == 0 else UNKNOWN
+            status = known[p, after] if a >= 0 and p >= 0 else UNKNOWN
             if status == ALIVE:
                 both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
             elif status != DEAD:
@@ -139,21 +171,21 @@ def _walk_row(
 
 
 @kernel
-def _added_after_text(
-    added: int, row: int, data: np.ndarray, utf8: np.ndarray, added_next: np.ndarray
+def _after_text(
+    state: int, row: int, data: np.ndarray, utf8: np.ndarray, text_next: np.ndarray
 ) -> int:
-    """State of the added-token automaton after these bytes, -1 where one is spelled."""
+    """State of the text automaton after these bytes, -1 where no text goes on so."""
     for byte in data:
         entry = utf8[row, byte]
         if entry == -1:
             return -1
         if entry < -1:
-            added = added_next[added, -2 - entry]
-            if added < 0:
+            state = text_next[state, -2 - entry]
+            if state < 0:
                 return -1
             entry = 0
         row = entry
-    return added
+    return state
 
 
 @kernel

@@ -12,23 +12,25 @@ BROKEN = -1
 @kernel
 def spell_tokens(
     usable: np.ndarray,
+    root: np.ndarray,
     start: np.ndarray,
     data: np.ndarray,
     utf8: np.ndarray,
-    added_next: np.ndarray,
+    text_next: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Read every usable token with the UTF-8 automaton (see `tokenizer.alphabet`).
+    """Read every usable token with the UTF-8 automaton (see `tokenizer.alphabet`), from the row
+    root[token].
 
     Returns lead uint8 [n]: number of leading continuation bytes; atom_start int32 [n+1] and atoms
     int32: CSR of its whole characters; tail int32 [n]: the UTF-8 row where it ends (0: at a
-    character's end, BROKEN: it is no part of any readable text, or not usable); added int32 [n]:
-    state of the added-token automaton after it from state 0 (-1: it spells one), for tokens that
+    character's end, BROKEN: it is no part of any readable text, or not usable); after int32 [n]:
+    state of the text automaton after it from state 0 (-1: no text goes on so), for tokens that
     begin at a character's beginning.
     """
     n = len(usable)
     lead = np.zeros(n, np.uint8)
     tail = np.full(n, BROKEN, np.int32)
-    added = np.zeros(n, np.int32)
+    after = np.zeros(n, np.int32)
     atom_start = np.zeros(n + 1, np.int32)
     atoms = np.empty(len(data), np.int32)
     count = 0
@@ -40,24 +42,24 @@ def spell_tokens(
         while at < end and 0x80 <= data[at] < 0xC0 and at - start[token] < 4:
             at += 1
         lead[token] = at - start[token]
-        row = 0
+        row = root[token]
         while at < end and row >= 0:
             entry = utf8[row, data[at]]
             if entry <= -2:
                 atom = -2 - entry
                 atoms[count] = atom
                 count += 1
-                if added[token] >= 0:
-                    added[token] = added_next[added[token], atom]
-                entry = 0
+                if after[token] >= 0:
+                    after[token] = text_next[after[token], atom]
+                entry = root[token]
             row = entry
             at += 1
-        tail[token] = row
+        tail[token] = 0 if row == root[token] else row
         if row < 0 or lead[token] > 3:
             tail[token] = BROKEN
             count = atom_start[token]
     atom_start[n] = count
-    return lead, atom_start, atoms[:count].copy(), tail, added
+    return lead, atom_start, atoms[:count].copy(), tail, after
 
 
 @kernel

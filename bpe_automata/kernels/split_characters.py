@@ -132,7 +132,7 @@ def _is_free(place: int, hypothesis: int, w: World) -> bool:
     lead on? Memoised in `w.memo.free`."""
     if w.memo.free[place, hypothesis] == UNKNOWN:
         q, a = w.memo.state[place], w.memo.added[place]
-        free = w.dfa.accepting[q] and w.reading.ends[hypothesis]
+        free = w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[hypothesis]
         atoms, states = ascii_steps(q, w)
         for i in range(len(atoms)):
             a2 = w.added.next[a, atoms[i]]

@@ -70,7 +70,11 @@ def reads(place: int, hypothesis: int, w: World) -> bool:
     known = w.memo.text[place, hypothesis]
     if known in (ALIVE, DEAD):
         return known == ALIVE
-    if w.dfa.accepting[w.memo.state[place]] and w.reading.ends[hypothesis]:
+    if (
+        w.dfa.accepting[w.memo.state[place]]
+        and w.added.ends[w.memo.added[place]]
+        and w.reading.ends[hypothesis]
+    ):
         w.memo.text[place, hypothesis] = ALIVE
         return True
     return _search(place, hypothesis, w)
@@ -111,7 +115,11 @@ def _search(p: int, h: int, w: World) -> bool:
             p, h = pool[top[1], 0], pool[top[1], 1]
             top[1] += 1
             known = text[p, h]
-            if known == ALIVE or (w.dfa.accepting[w.memo.state[p]] and w.reading.ends[h]):
+            if known == ALIVE or (
+                w.dfa.accepting[w.memo.state[p]]
+                and w.added.ends[w.memo.added[p]]
+                and w.reading.ends[h]
+            ):
                 text[p, h] = ALIVE
                 found = True
             elif known == _ON_SEARCH:

@@ -27,7 +27,8 @@ class Trie(NamedTuple):
 def build_nodes(
     order: np.ndarray, start: np.ndarray, data: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Trie of the tokens `order` (int32, sorted by their bytes, none empty, all different)."""
+    """Trie of the tokens `order` (int32, sorted by their bytes, none empty). Tokens that spell the
+    same end in sibling nodes with equal labels."""
     size = 0
     for token in order:
         size += start[token + 1] - start[token]
@@ -43,6 +44,8 @@ def build_nodes(
             before, m = start[previous], start[previous + 1] - start[previous]
             while shared < n and shared < m and data[low + shared] == data[before + shared]:
                 shared += 1
+            if shared == n and shared == m:
+                shared -= 1
         for i in range(shared, n):
             label[count] = data[low + i]
             depth[count] = i + 1

@@ -1,7 +1,7 @@
 """The product of a byte DFA with the canonical automaton of a tokenizer: what its kernels run on.
 
-A place is a DFA state q together with a state a of the added-token automaton; place p < n_states is
-(p, 0), others are interned as they come up. A node is a place with a hypothesis set. A node is
+A place is a DFA state q together with a state a of the text automaton; place p < n_states is (p, 0),
+others are interned as they come up. A node is a place with a hypothesis set. A node is
 
     ALIVE    if some text goes on from it to acceptance whatever the last id was: it accepts, or a
              boundary can come right here
@@ -24,11 +24,15 @@ UNKNOWN, ALIVE, DEAD, PARTLY = 0, 1, 2, 3
 
 
 class Dfa(NamedTuple):
-    """trans int32 [n_states, n_classes], byte_class uint8 [256], accepting bool [n_states]."""
+    """trans int32 [n_states, n_classes], byte_class uint8 [256], accepting bool [n_states];
+    added_from, after_added int32 [n_states]: where the text of an added token is read from (0: not
+    here), and what the state where it ends stands for then (see `constructions.prefixed`)."""
 
     trans: np.ndarray
     byte_class: np.ndarray
     accepting: np.ndarray
+    added_from: np.ndarray
+    after_added: np.ndarray
 
 
 class Reading(NamedTuple):
@@ -44,10 +48,13 @@ class Reading(NamedTuple):
 
 
 class Added(NamedTuple):
-    """next int32 [n_states, n_atoms], after int32 [n_states, n_added], start int32 [n_added + 1],
-    data uint8: see `tokenizer.added`; ids int32 [n_added], -1 for one that may not be read."""
+    """next int32 [n_states, n_atoms], ends bool [n_states], after_row int32 [n_states] into after
+    int32 [rows, n_added], start int32 [n_added + 1], data uint8: see `tokenizer.text_automaton`;
+    ids int32 [n_added], -1 for one that may not be read."""
 
     next: np.ndarray
+    ends: np.ndarray
+    after_row: np.ndarray
     after: np.ndarray
     start: np.ndarray
     data: np.ndarray
@@ -157,8 +164,10 @@ def set_ends(number: int, w: World) -> bool:
 
 @kernel
 def added_step(state: int, added: int, k: int, w: World) -> tuple[int, int]:
-    """(state of the added-token automaton, DFA state) after added token k; -1 or 0: impossible."""
-    if w.added.ids[k] < 0 or w.added.after[added, k] < 0:
+    """(state of the text automaton, DFA state) after added token k; -1 or 0: impossible."""
+    after = w.added.after[w.added.after_row[added], k]
+    state = w.dfa.added_from[state]
+    if w.added.ids[k] < 0 or after < 0 or state == 0:
         return -1, 0
     data = w.added.data[w.added.start[k] : w.added.start[k + 1]]
-    return w.added.after[added, k], walk(w.dfa.trans, w.dfa.byte_class, state, data)
+    return after, w.dfa.after_added[walk(w.dfa.trans, w.dfa.byte_class, state, data)]

@@ -30,6 +30,7 @@ from bpe_automata.testing.tables import MergeTable, merge_tables
 from bpe_automata.testing.texts import ADVERSARIAL, texts
 from bpe_automata.testing.tokenizers import bpe_tokenizers
 from bpe_automata.testing.written import (
+    added_token,
     byte_level,
     byte_spelling,
     sequence,
@@ -40,6 +41,7 @@ from bpe_automata.testing.written import (
 __all__ = [
     "ADVERSARIAL",
     "MergeTable",
+    "added_token",
     "bpe_tokenizers",
     "byte_level",
     "byte_spelling",

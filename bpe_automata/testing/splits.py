@@ -51,9 +51,8 @@ def _alternation(piece: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 def _is_modelled(pattern: str) -> bool:
     """The engine loads it, it cannot match the empty string, and its hypotheses are few."""
     try:
-        compile_pipeline(
-            small_tokenizer("abc1 \n'é日", pretokenizer=split({"Regex": pattern})).description
-        )
+        tokenizer = small_tokenizer("abc1 \n'é日", pretokenizer=split({"Regex": pattern}))
+        compile_pipeline(tokenizer.description, tokenizer.backend.engine)
     except (TokenizerError, BudgetExceededError):
         return False
     return True

@@ -32,26 +32,35 @@ def sequence(*steps: Json) -> Json | None:
     return {"type": "Sequence", "pretokenizers": list(steps)} if steps else None
 
 
+def added_token(content: str, **flags: bool) -> Json:
+    """An added token without its id; `flags`: those that are set."""
+    unset = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
+    return {"content": content, **unset, **flags}
+
+
 def small_tokenizer(
     vocabulary: Sequence[str],
     merges: Sequence[tuple[str, str]] = (),
     pretokenizer: Json | None = None,
-    added: Sequence[str] = (),
+    added: Sequence[str | Json] = (),
+    normalizer: Json | None = None,
+    decoder: Json | None = None,
     **model: Any,
 ) -> Tokenizer:
     """`vocabulary`: tokens in order of their ids, `merges` by rank, both as the file spells them;
-    `added`: contents of added tokens; `model`: fields such as `ignore_merges`."""
-    ids = {token: number for number, token in enumerate(dict.fromkeys([*vocabulary, *added]))}
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
-    contents = sorted(dict.fromkeys(added), key=ids.__getitem__)
-    return Tokenizer(
+    `added`: added tokens, or only their contents; `model`: fields such as `ignore_merges`."""
+    entries = [added_token(entry) if isinstance(entry, str) else entry for entry in added]
+    contents = [entry["content"] for entry in entries]
+    ids = {token: number for number, token in enumerate(dict.fromkeys([*vocabulary, *contents]))}
+    numbered = [{"id": ids[entry["content"]], **entry} for entry in entries]
+    return Tokenizer.from_json(
         {
             "version": "1.0",
-            "added_tokens": [{"id": ids[text], "content": text, **flags} for text in contents],
-            "normalizer": None,
+            "added_tokens": sorted(numbered, key=lambda entry: int(entry["id"])),
+            "normalizer": normalizer,
             "pre_tokenizer": pretokenizer,
             "post_processor": None,
-            "decoder": None,
+            "decoder": decoder,
             "model": {
                 "type": "BPE",
                 "vocab": {token: ids[token] for token in vocabulary},

@@ -1,62 +1,186 @@
-"""The automaton of text in which no added token is spelled, and the steps over added tokens.
+"""Text in which no added token is spelled, read character by character, with steps over added
+tokens.
 
-`tokenizers` cuts added tokens out of the text leftmost-longest, before anything else. So a state is
-the set of added tokens whose spelling is under way (nodes of their trie); reading on must never
-complete one. Reading an added token itself is a step of its own: tokens begun before it must not be
-completed inside it (they would be further left), and longer ones that it begins must not be
-completed after it. State 0 is: nothing under way.
+`tokenizers` cuts added tokens out of the text leftmost-longest, before anything else. So a state
+knows which added tokens are under way (nodes of their trie); reading on must never complete one.
+Reading an added token itself is a step of its own: tokens begun before it must not be completed
+inside it (they would be further left), and longer ones that it begins must not be completed after.
+
+`tokenizers` does so in two passes: tokens with normalized=False are cut out of the text, tokens with
+normalized=True out of what is left between them. One automaton is one pass; to the first pass the
+tokens of the second are text.
+
+A `single_word` token is left in the text where a word character is beside it; a token with `lstrip`
+or `rstrip` swallows the white space beside it, so text that keeps it cannot be spelled.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata.tokenizer.alphabet import DEAD, Alphabet
+from bpe_automata.tokenizer.alphabet import DEAD, Alphabet, inside
 from bpe_automata.tokenizer.description import AddedToken
+from bpe_automata.tokenizer.ranges import Ranges
 
-SPELLED = -1
-Nodes = frozenset[int]
+NOT_ALLOWED = -1
+FREE, ONLY_WORD, NO_WORD, NO_SPACE, NO_WORD_NOR_SPACE = range(5)
 
 
 @dataclass(frozen=True)
-class AddedAutomaton:
-    """next: int32 [n_states, n_atoms], -1 where an added token would be spelled; after: int32
-    [n_states, n_added], the state after each added token, -1 where it is not cut out there;
-    start: int32 [n_added + 1] and data: uint8, CSR of the tokens' bytes; ids: int32 [n_added]."""
+class Under:
+    """A state. nodes: trie nodes under way, each with: was there a word character before it;
+    word, space: was the last character one (kept up only where some token asks); next: what the
+    next character has to be."""
 
-    next: np.ndarray
-    after: np.ndarray
-    start: np.ndarray
-    data: np.ndarray
-    ids: np.ndarray
-
-
-def build(added: tuple[AddedToken, ...], alphabet: Alphabet) -> AddedAutomaton:
-    """The automaton over the alphabet's atoms. Every character of an added token must be marked
-    in the alphabet."""
-    spelled = _letters(added, alphabet)
-    trie = _Trie(spelled)
-    explorer = _Explorer(trie, spelled, alphabet.n_atoms)
-    contents = [token.content.encode("utf-8") for token in added]
-    return AddedAutomaton(
-        next=np.array(explorer.rows, dtype=np.int32),
-        after=np.array(explorer.afters, dtype=np.int32).reshape(len(explorer.afters), len(added)),
-        start=np.cumsum([0, *map(len, contents)]).astype(np.int32),
-        data=np.frombuffer(b"".join(contents), dtype=np.uint8),
-        ids=np.array([token.id for token in added], dtype=np.int32),
-    )
+    nodes: frozenset[tuple[int, bool]] = frozenset()
+    word: bool = False
+    space: bool = False
+    next: int = FREE
 
 
-def _letters(added: tuple[AddedToken, ...], alphabet: Alphabet) -> list[tuple[int, ...]]:
-    """Each token's characters as atoms. One that only added tokens can spell has no atom; it gets
-    a negative number, because other added tokens may still spell it."""
-    number: dict[str, int] = {}
-    for character in sorted({c for token in added for c in token.content}):
-        atom = alphabet.atom(character)
-        number[character] = atom if atom != DEAD else -2 - len(number)
-    return [tuple(number[c] for c in token.content) for token in added]
+class Kind(NamedTuple):
+    """What a character is."""
+
+    word: bool
+    space: bool
+
+
+NOTHING = Under()
+
+
+class Letters:
+    """The characters that added tokens are made of, as atoms. One that only added tokens can spell
+    has no atom; it gets a number beyond, because other added tokens may still spell it.
+
+    kinds: what each number is; n_atoms: how many of them are atoms; atoms: those of each kind."""
+
+    def __init__(
+        self, added: tuple[AddedToken, ...], alphabet: Alphabet, word: Ranges, space: Ranges
+    ) -> None:
+        """word, space: the characters that `single_word`, `lstrip` and `rstrip` ask about; classes
+        of the alphabet, or empty if no token asks. Every character of an added token must be
+        marked in the alphabet."""
+        self.n_atoms = alphabet.n_atoms
+        points = alphabet.starts[np.unique(alphabet.atoms, return_index=True)[1]]
+        characters = sorted({c for token in added for c in token.content})
+        atoms = [alphabet.atom(c) for c in characters]
+        beyond = [c for c, atom in zip(characters, atoms, strict=True) if atom == DEAD]
+        every = np.append(points[-alphabet.n_atoms :], [ord(c) for c in beyond]).astype(np.int64)
+        held = zip(inside(word, every).tolist(), inside(space, every).tolist(), strict=True)
+        self.kinds = [Kind(*pair) for pair in held]
+        self._number = dict(zip(characters, atoms, strict=True))
+        self._number.update((c, self.n_atoms + k) for k, c in enumerate(beyond))
+        of_kind = np.array([2 * kind.word + kind.space for kind in self.kinds[: self.n_atoms]])
+        self.atoms = {
+            Kind(bool(n // 2), bool(n % 2)): np.flatnonzero(of_kind == n)
+            for n in np.unique(of_kind).tolist()
+        }
+
+    def of(self, token: AddedToken) -> tuple[int, ...]:
+        """The numbers of a token's characters."""
+        return tuple(self._number[c] for c in token.content)
+
+
+class AddedText:
+    """The automaton. `start`: the state with nothing under way."""
+
+    start = NOTHING
+
+    def __init__(self, added: tuple[AddedToken, ...], letters: Letters) -> None:
+        """`added`: the tokens of this pass."""
+        self.added = added
+        self._kinds = letters.kinds
+        self.words = [letters.of(token) for token in added]
+        self.trie = _Trie(self.words)
+        self._single = {self.trie.leaf[k] for k, t in enumerate(added) if t.single_word}
+        self._tracks_word = any(token.single_word for token in added)
+        self._tracks_space = any(token.lstrip for token in added)
+        self._first: dict[int, list[int]] = {}
+        for k, word in enumerate(self.words):
+            self._first.setdefault(word[0], []).append(k)
+        self._readable = letters.n_atoms
+
+    def usual(self, state: Under, kind: Kind) -> Under | None:
+        """The state after a character of this kind that is none of `letters`."""
+        return self._passed(kind) if self._may_come(state, kind) else None
+
+    def letters(self, state: Under) -> set[int]:
+        """The atoms that `usual` does not tell about: ask `step`."""
+        nodes = {node for node, _ in state.nodes} | {0}
+        found = {atom for node in nodes for atom in self.trie.children[node]}
+        return {atom for atom in found if atom < self._readable}
+
+    def step(self, state: Under, atom: int) -> Under | None:
+        """The state after one more character, None where a token would be spelled."""
+        kind = self._kinds[atom]
+        if not self._may_come(state, kind):
+            return None
+        after = self._passed(kind)
+        nodes = set()
+        for node, word_before in (*state.nodes, (0, state.word)):
+            child = self.trie.children[node].get(atom)
+            if child is None:
+                continue
+            if child in self._single:
+                if not word_before:
+                    after = replace(after, next=ONLY_WORD)
+            elif child in self.trie.ends:
+                return None
+            else:
+                nodes.add((child, word_before))
+        return replace(after, nodes=frozenset(nodes))
+
+    def _may_come(self, state: Under, kind: Kind) -> bool:
+        if state.next == ONLY_WORD:
+            return kind.word
+        if kind.word and state.next in (NO_WORD, NO_WORD_NOR_SPACE):
+            return False
+        return not (kind.space and state.next in (NO_SPACE, NO_WORD_NOR_SPACE))
+
+    def _passed(self, kind: Kind) -> Under:
+        return Under(
+            word=kind.word and self._tracks_word, space=kind.space and self._tracks_space
+        )
+
+    def ends(self, state: Under) -> bool:
+        """Can the text end here?"""
+        return state.next != ONLY_WORD
+
+    def otherwise(self, state: Under) -> list[int]:
+        """The added tokens that may lead elsewhere from `state` than from `start`."""
+        if state.word or state.space or state.next != FREE:
+            return list(range(len(self.added)))
+        begins = {atom for node, _ in state.nodes for atom in self.trie.children[node]}
+        return [k for atom in begins for k in self._first.get(atom, ())]
+
+    def after(self, state: Under, k: int) -> Under | None:
+        """The state after added token k, None where it would not be cut out."""
+        token, word = self.added[k], self.words[k]
+        first, last = self._kinds[word[0]], self._kinds[word[-1]]
+        if not self._may_come(state, first) or (token.single_word and state.word):
+            return None
+        if token.lstrip and state.space:
+            return None
+        nodes = state.nodes
+        for atom in word:
+            children = self.trie.children
+            nodes = frozenset(
+                (children[node][atom], w) for node, w in nodes if atom in children[node]
+            )
+            if any(node in self.trie.ends and node not in self._single for node, _ in nodes):
+                return None
+        leaf = self.trie.leaf[k]
+        if self.trie.children[leaf]:
+            nodes |= {(leaf, False)}
+        needs = (FREE, NO_SPACE, NO_WORD, NO_WORD_NOR_SPACE)
+        return Under(
+            nodes,
+            word=last.word and self._tracks_word,
+            next=needs[2 * token.single_word + token.rstrip],
+        )
 
 
 class _Trie:
@@ -76,56 +200,3 @@ class _Trie:
                 self.children.append({})
             node = self.children[node][atom]
         return node
-
-    def advance(self, nodes: Nodes, atom: int) -> Nodes:
-        return frozenset(self.children[node][atom] for node in nodes if atom in self.children[node])
-
-
-class _Explorer:
-    """Every state reachable from "nothing under way", with its rows of `next` and `after`.
-
-    A state that holds a complete node arises only just after that very token was read: there the
-    node stands for the longer tokens that it begins, so completeness is checked on arrival by a
-    character, not on the set.
-    """
-
-    def __init__(self, trie: _Trie, words: list[tuple[int, ...]], n_atoms: int) -> None:
-        self.trie, self.words = trie, words
-        self.states: list[Nodes] = [frozenset()]
-        self.numbers: dict[Nodes, int] = {self.states[0]: 0}
-        self.rows: list[np.ndarray] = []
-        self.afters: list[np.ndarray] = []
-        for state in self.states:  # grows while we go
-            self.rows.append(self._row(state, n_atoms))
-            self.afters.append(self._after_row(state))
-
-    def _number(self, nodes: Nodes) -> int:
-        if nodes not in self.numbers:
-            self.numbers[nodes] = len(self.states)
-            self.states.append(nodes)
-        return self.numbers[nodes]
-
-    def _row(self, state: Nodes, n_atoms: int) -> np.ndarray:
-        trie = self.trie
-        row = self.rows[0].copy() if self.rows else np.zeros(n_atoms, dtype=np.int32)
-        for atom in {atom for node in (0, *state) for atom in trie.children[node] if atom >= 0}:
-            nodes = trie.advance(state | {0}, atom)
-            row[atom] = SPELLED if nodes & trie.ends else self._number(nodes)
-        return row
-
-    def _after_row(self, state: Nodes) -> np.ndarray:
-        after = self.afters[0].copy() if self.afters else np.zeros(len(self.words), dtype=np.int32)
-        begins = {atom for node in state for atom in self.trie.children[node]}
-        for k, word in enumerate(self.words):
-            if not state or word[0] in begins:
-                after[k] = self._after(state, k)
-        return after
-
-    def _after(self, state: Nodes, k: int) -> int:
-        trie, under_way = self.trie, state
-        for atom in self.words[k]:
-            under_way = trie.advance(under_way, atom)
-            if under_way & trie.ends:
-                return SPELLED
-        leaf = trie.leaf[k]
-        return self._number(under_way | {leaf} if trie.children[leaf] else under_way)

@@ -4,7 +4,8 @@
 
 Bytes are read into atoms by the UTF-8 automaton `utf8`: row u is a partly read character (row 0:
 none), and an entry is the next row, or `-2 - atom` where the byte completes a character, or -1
-where no readable character goes on so.
+where no readable character goes on so. With byte fallback a second copy, from row `fallback_root`
+on, reads only the characters that are spelled by byte tokens.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bpe_automata.tokenizer.charclass import LAST_CODE_POINT, Ranges
+from bpe_automata.tokenizer.ranges import LAST_CODE_POINT, Ranges
 
 DEAD = -1
 
@@ -22,14 +23,15 @@ DEAD = -1
 @dataclass(frozen=True)
 class Alphabet:
     """starts: int32 [n], ascending, starts[0] = 0; atoms: int32 [n], the atom of each interval
-    (-1: unreadable); n_atoms; members: for each class the set of its atoms;
-    utf8: int32 [rows, 256]."""
+    (-1: unreadable); n_atoms; inside: bool [n_classes, n_atoms], which atoms are in each class;
+    utf8: int32 [rows, 256]; fallback_root: a row, 0 without byte fallback."""
 
     starts: np.ndarray
     atoms: np.ndarray
     n_atoms: int
-    members: tuple[frozenset[int], ...]
+    inside: np.ndarray
     utf8: np.ndarray
+    fallback_root: int
 
     def atom(self, character: str) -> int:
         """The atom of one character, -1 if no token sequence can spell it."""
@@ -45,39 +47,60 @@ class Alphabet:
 def build(
     classes: list[Ranges],
     marked: Iterable[str],
-    readable: Ranges | None,
-    missing_bytes: Iterable[int],
+    readable: Ranges | None = None,
+    symbols: Ranges | None = None,
+    unreadable: Iterable[str] = (),
+    missing_bytes: Iterable[int] = (),
 ) -> Alphabet:
     """The coarsest alphabet for these classes.
 
     `marked`: characters that get an atom of their own. `readable`: if given, all other characters
-    are dead. `missing_bytes`: byte values that no token spells.
+    are dead, as are `unreadable` ones. `symbols`: if given, all other characters are spelled by
+    byte tokens. `missing_bytes`: byte values that no token spells.
     """
-    sets = [*classes, *([readable] if readable is not None else [])]
+    sets = [*classes, *(s for s in (readable, symbols) if s is not None)]
     singles = np.array(sorted({ord(c) for c in marked}), dtype=np.int64)
-    cuts = np.concatenate([[0, 0xD800, 0xE000], singles, singles + 1, *(s.ravel() for s in sets)])
-    starts = np.unique(cuts)
+    never = np.array(sorted({ord(c) for c in unreadable}), dtype=np.int64)
+    cuts = [singles, singles + 1, never, never + 1, *(s.ravel() for s in sets)]
+    starts = np.unique(np.concatenate([[0, 0xD800, 0xE000], *cuts]))
     starts = starts[starts <= LAST_CODE_POINT]
-    inside = np.stack([_inside(ranges, starts) for ranges in sets] or [np.zeros(len(starts), bool)])
-    signature = np.packbits(inside, axis=0).astype(np.int64)
+    held = np.stack([inside(ranges, starts) for ranges in sets] or [np.zeros(len(starts), bool)])
+    alive = (starts < 0xD800) | (starts >= 0xE000)
+    if readable is not None:
+        alive &= inside(readable, starts)
+    alive &= ~np.isin(starts, never)
+    atoms = _numbered(held, starts, singles, alive)
+    n_atoms = int(atoms.max()) + 1
+    members = np.zeros((len(classes), n_atoms), dtype=bool)
+    members[:, atoms[alive]] = held[: len(classes), alive]
+    utf8, root = _utf8_rows(starts, atoms), 0
+    if symbols is not None:
+        root = len(utf8)
+        fallback = _utf8_rows(starts, np.where(inside(symbols, starts), DEAD, atoms))
+        utf8 = np.concatenate([utf8, np.where(fallback > 0, fallback + root, fallback)])
+    utf8[:, sorted(missing_bytes)] = DEAD
+    return Alphabet(starts.astype(np.int32), atoms, n_atoms, members, utf8, root)
+
+
+def _numbered(
+    held: np.ndarray, starts: np.ndarray, singles: np.ndarray, alive: np.ndarray
+) -> np.ndarray:
+    """int32: the atom of each interval, by the classes that it is in; -1 where it is not alive."""
+    signature = np.packbits(held, axis=0).astype(np.int64)
     code = np.zeros(len(starts), dtype=np.int64)
     for row in signature:
         code = code * 256 + row
         code = np.unique(code, return_inverse=True)[1]
     code[np.searchsorted(starts, singles)] = len(starts) + np.arange(len(singles))
-    alive = (starts < 0xD800) | (starts >= 0xE000)
-    if readable is not None:
-        alive &= inside[-1]
     code[~alive] = -1
     names, numbers = np.unique(code, return_inverse=True)
-    atoms = numbers.astype(np.int32) - int(names[0] == -1)
-    members = tuple(frozenset(atoms[row & alive].tolist()) for row in inside[: len(classes)])
-    utf8 = _utf8_rows(starts, atoms)
-    utf8[:, sorted(missing_bytes)] = DEAD
-    return Alphabet(starts.astype(np.int32), atoms, int(atoms.max()) + 1, members, utf8)
+    return np.asarray(numbers.astype(np.int32) - int(names[0] == -1))
 
 
-def _inside(ranges: Ranges, points: np.ndarray) -> np.ndarray:
+def inside(ranges: Ranges, points: np.ndarray) -> np.ndarray:
+    """bool: which of the code points are in the ranges."""
+    if not len(ranges):
+        return np.zeros(len(points), dtype=bool)
     index = np.searchsorted(ranges[:, 0], points, side="right") - 1
     return (index >= 0) & (points < ranges[index, 1])
 

@@ -1,8 +1,15 @@
-"""How BPE makes each token, and whether the merge table is proper.
+"""How BPE makes each token: its derivation.
 
-`birth` is the rank of a token's last merge. A table is proper when birth(u) < m and birth(v) < m
-for every merge (u, v) of rank m between reachable tokens; only then do merges happen in the order
-of their ranks, which the pair lemma rests on.
+At most one of the merges that make a token is ever carried out: what happens inside a stretch of
+text whose edges no merge crosses does not depend on the text around, so two tokens that merge
+anywhere merge also when their bytes stand alone, and there only one last merge can happen. All
+other listed merges are dead.
+
+A table is proper when each derivation uses only what merges of lower rank make. Where a derivation
+(u, v) has a lower rank m than its parts, encoders carry it out as soon as both parts are there,
+before anything else. So the derivations can be put in an order, `proper`, in which parts always
+come first: (u, v) right after the later of its parts. What can be wrong with that order are ties
+within such a group, which encoders work off from left to right; see `check_ties`.
 """
 
 from __future__ import annotations
@@ -11,36 +18,80 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bpe_automata.errors import ImproperMergeTableError
 from bpe_automata.kernels.bpe import derive_all, merge_all
 from bpe_automata.kernels.hashing import build_table
 from bpe_automata.tokenizer.description import Description
+from bpe_automata.tokenizer.ranges import LAST_CODE_POINT
 
 
 @dataclass(frozen=True)
 class Derivation:
-    """left, right, birth: int32 [n_ids], parts and rank of each token's last merge (-1: none);
-    reachable: bool [n_ids], BPE on the token's own bytes gives the token;
-    slots, values: hash table from left * n_ids + right to rank; made: int32 [m]."""
+    """left, right, birth: int32 [n_ids], parts of each token and the number of its derivation in
+    `proper` (-1: none); reachable: bool [n_ids], BPE on the token's own bytes gives the token;
+    proper: int32 [k, 3], (left, right, made) of the derivations in an order in which parts come
+    first; epoch: int32 [k], the rank whose turn it was when each was carried out, ascending; late:
+    bool [k], those of a rank below it.
+
+    starts: int32 [n_ids + 1] and symbols: int32, CSR of each token's base symbols; slots, values:
+    hash table from left * n_ids + right to rank, of all listed merges; made: int32 [m]."""
 
     left: np.ndarray
     right: np.ndarray
     birth: np.ndarray
     reachable: np.ndarray
+    proper: np.ndarray
+    epoch: np.ndarray
+    late: np.ndarray
+    starts: np.ndarray
+    symbols: np.ndarray
     slots: np.ndarray
     values: np.ndarray
     made: np.ndarray
 
 
 def derive(description: Description) -> Derivation:
-    """Run BPE on every token. Raises ImproperMergeTableError."""
+    """Run BPE on every token."""
     merges, n_ids = description.merges, description.n_ids
     slots, values = build_table(merges[:, 0].astype(np.int64) * n_ids + merges[:, 1])
     made = np.ascontiguousarray(merges[:, 2])
     starts, symbols = _base_symbols(description)
-    left, right, birth, reachable = derive_all(starts, symbols, slots, values, made)
-    _check_proper(description, birth, reachable)
-    return Derivation(left, right, birth, reachable, slots, values, made)
+    left, right, rank, reachable = derive_all(starts, symbols, slots, values, made)
+    tokens = np.flatnonzero(reachable & (rank >= 0)).astype(np.int32)
+    epoch, depth = _epochs(tokens, left, right, rank)
+    tokens = tokens[np.lexsort((rank[tokens], depth[tokens], epoch[tokens]))]
+    birth = np.full(n_ids, -1, dtype=np.int32)
+    birth[tokens] = np.arange(len(tokens), dtype=np.int32)
+    return Derivation(
+        left=np.where(birth >= 0, left, -1).astype(np.int32),
+        right=np.where(birth >= 0, right, -1).astype(np.int32),
+        birth=birth,
+        reachable=reachable,
+        proper=np.stack([left[tokens], right[tokens], tokens], axis=1),
+        epoch=epoch[tokens],
+        late=depth[tokens] > 0,
+        starts=starts,
+        symbols=symbols,
+        slots=slots,
+        values=values,
+        made=made,
+    )
+
+
+def _epochs(
+    tokens: np.ndarray, left: np.ndarray, right: np.ndarray, rank: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(int32 [n_ids], int32 [n_ids]): the rank whose turn it is when each token is made, and how
+    many late merges in a row made it; the epoch of a base symbol is -1."""
+    epoch, depth = rank.copy(), np.zeros(len(rank), dtype=np.int32)
+    while True:
+        parts = np.stack([left[tokens], right[tokens]])
+        latest = epoch[parts].max(axis=0)
+        late = latest >= rank[tokens]
+        deeper = np.where(epoch[parts] == latest, depth[parts], 0).max(axis=0) + 1
+        after, steps = np.maximum(rank[tokens], latest), np.where(late, deeper, 0)
+        if np.array_equal(after, epoch[tokens]) and np.array_equal(steps, depth[tokens]):
+            return epoch, depth
+        epoch[tokens], depth[tokens] = after, steps
 
 
 def bpe(derivation: Derivation, symbols: list[int]) -> list[int]:
@@ -62,46 +113,42 @@ def bpe(derivation: Derivation, symbols: list[int]) -> list[int]:
 def _base_symbols(description: Description) -> tuple[np.ndarray, np.ndarray]:
     """CSR of each token's base symbols; none for a token that holds an unknown symbol."""
     if description.byte_level:
-        return _byte_symbols(description)
-    spelled = [_characters(description, token) for token in description.tokens]
-    starts = np.cumsum([0, *map(len, spelled)]).astype(np.int32)
-    return starts, np.array([s for row in spelled for s in row], dtype=np.int32)
-
-
-def _byte_symbols(description: Description) -> tuple[np.ndarray, np.ndarray]:
-    base = np.full(256, -1, dtype=np.int32)
+        base = np.full(256, -1, dtype=np.int32)
+        for symbol, number in description.base.items():
+            base[symbol[0]] = number
+        tokens = [token or b"" for token in description.tokens]
+        letters = np.frombuffer(b"".join(tokens), dtype=np.uint8)
+        return _known(base[letters], np.array(list(map(len, tokens)), dtype=np.int64))
+    base = np.full(LAST_CODE_POINT + 1, -1, dtype=np.int32)
     for symbol, number in description.base.items():
-        base[symbol[0]] = number
-    tokens = [token or b"" for token in description.tokens]
-    symbols = base[np.frombuffer(b"".join(tokens), dtype=np.uint8)]
-    lengths = np.array([len(token) for token in tokens], dtype=np.int64)
-    owner = np.repeat(np.arange(len(tokens)), lengths)
-    broken = np.zeros(len(tokens), dtype=bool)
+        base[ord(symbol.decode("utf-8", "surrogatepass"))] = number
+    tokens = list(description.tokens)
+    for number in description.byte_tokens.values():
+        tokens[number] = None
+    texts = [(token or b"").decode("utf-8", "surrogatepass") for token in tokens]
+    points = "".join(texts).encode("utf-32-le", "surrogatepass")
+    letters = np.frombuffer(points, dtype=np.uint32)
+    starts, symbols = _known(base[letters], np.array(list(map(len, texts)), dtype=np.int64))
+    return _with_byte_tokens(starts, symbols, list(description.byte_tokens.values()))
+
+
+def _known(symbols: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """CSR of the tokens whose symbols are all known (none is -1), empty for the others."""
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    broken = np.zeros(len(lengths), dtype=bool)
     broken[owner[symbols < 0]] = True
     lengths[broken] = 0
-    starts = np.zeros(len(tokens) + 1, dtype=np.int32)
+    starts = np.zeros(len(lengths) + 1, dtype=np.int32)
     np.cumsum(lengths, out=starts[1:])
     return starts, symbols[~broken[owner]]
 
 
-def _characters(description: Description, token: bytes | None) -> list[int]:
-    text = (token or b"").decode("utf-8", "surrogatepass")
-    symbols = [description.base.get(c.encode("utf-8", "surrogatepass"), -1) for c in text]
-    return [] if -1 in symbols else symbols
-
-
-def _check_proper(description: Description, birth: np.ndarray, reachable: np.ndarray) -> None:
-    left, right = description.merges[:, 0], description.merges[:, 1]
-    ranks = np.arange(len(left))
-    late = (birth[left] >= ranks) | (birth[right] >= ranks)
-    wrong = np.flatnonzero(late & reachable[left] & reachable[right])
-    if not len(wrong):
-        return
-    rank = int(wrong[0])
-    part = left[rank] if birth[left[rank]] >= rank else right[rank]
-    spell = description.tokens
-    raise ImproperMergeTableError(
-        f"merge {rank} ({spell[left[rank]]!r} + {spell[right[rank]]!r}) uses {spell[part]!r}, "
-        f"which is only made by the later merge {int(birth[part])}; {len(wrong)} merge(s) are so. "
-        "Such a table has no canonical automaton of this kind: reorder the merges or retrain"
-    )
+def _with_byte_tokens(
+    starts: np.ndarray, symbols: np.ndarray, byte_tokens: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """A byte token is its own base symbol."""
+    lengths = np.diff(starts)
+    order = sorted(byte_tokens)
+    symbols = np.insert(symbols, starts[order], order)
+    lengths[order] = 1
+    return np.cumsum([0, *lengths.tolist()]).astype(np.int32), symbols.astype(np.int32)

@@ -1,8 +1,14 @@
-"""The syntax of split patterns (the regular part of Oniguruma's), as a small tree.
+"""The syntax of split patterns, the regular part of two dialects, as a small tree.
 
+The dialects are "oniguruma" (of `tokenizers`, Ruby's syntax) and "fancy-regex" (of `tiktoken`).
 Only the structure is parsed here. What a one-character piece such as `[^\\s\\p{L}]` matches is
-never interpreted: its source goes to the tokenizer's own engine (`charclass`). Constructs outside
-alternation, concatenation, greedy and lazy repetition and one-character lookahead are refused.
+never interpreted: its source goes to the tokenizer's own engine (`charclass`). Modelled are
+alternation, concatenation, greedy, lazy and (of one character) possessive repetition, lookahead of
+one character, flags for case and for the dot, and the ends of the text; all else is refused.
+
+What is zero-width comes down to lookahead of one character, X being one character:
+
+    X*+  =  X*(?!X)        X{n,m}+  =  X{m}|X{n,m-1}(?!X)        end of text  =  (?!any)
 """
 
 from __future__ import annotations
@@ -12,27 +18,46 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from bpe_automata.errors import UnsupportedTokenizerError
-from bpe_automata.tokenizer.folding import joined_foldings
+from bpe_automata.tokenizer.description import SplitRule
+from bpe_automata.tokenizer.folding import joined
 
-_ONE_CHARACTER_ESCAPES = set("sSdDwWhHrntfvae")
-_ANCHORS = set("bBAzZGKXRyY")
+DIALECTS = ("oniguruma", "fancy-regex")
+
+_ONE_CHARACTER_ESCAPES = frozenset("sSdDwWhHntrfvae")
+_WORD_EDGES = frozenset("<>")  # \< and \> are zero-width in fancy-regex
 _LARGEST_REPEAT = 1000
-_CODE_POINT = re.compile(r"\\(?:x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4}))")
+_HEX = "[0-9a-fA-F]"
+_CODE_POINT = {
+    "oniguruma": re.compile(rf"\\(?:x\{{({_HEX}+)\}}|x({_HEX}{{1,2}})|u({_HEX}{{4}}))"),
+    "fancy-regex": re.compile(
+        rf"\\(?:[xu]\{{({_HEX}+)\}}|x({_HEX}{{2}})|u({_HEX}{{4}})|U({_HEX}{{8}}))"
+    ),
+}
+_BRACES = re.compile(r"\{(?=,?[0-9])([0-9]*)(,?)([0-9]*)\}")
+_FLAGS = re.compile(r"\(\?([A-Za-z]*)(?:-([A-Za-z]+))?([:)])")
+_DOT_FLAG = {"oniguruma": "m", "fancy-regex": "s"}  # the dot also matches a line feed
 
 
 @dataclass(frozen=True)
 class Char:
-    """One character matched by `source`, a pattern of the engine."""
+    """One character of a class of the engine: `kind` and `source` as in `CharacterEngine`."""
 
     source: str
+    kind: str = "regex"
 
 
 @dataclass(frozen=True)
 class Look:
-    """Zero-width: the next character is (or, if `negative`, is not) matched by `source`."""
+    """Zero-width: the next character is (or, if `negative`, is not) matched by `source`. At the
+    end of the text there is no next character, so only a negative one holds."""
 
     source: str
     negative: bool
+
+
+@dataclass(frozen=True)
+class Start:
+    """Zero-width: nothing of the text has been read."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +80,14 @@ class Repeat:
     greedy: bool
 
 
-Node = Char | Look | Seq | Alt | Repeat
+Node = Char | Look | Start | Seq | Alt | Repeat
 
 
-def parse(pattern: str) -> Node:
-    """The tree of `pattern`. Raises UnsupportedTokenizerError for anything not modelled."""
-    parser = _Parser(pattern)
-    tree = parser.alternation(ignore_case=False)
-    if parser.position < len(pattern):
-        parser.refuse("unbalanced ')'")
-    return tree
+def tree_of(rule: SplitRule, dialect: str) -> Node:
+    """What the rule's matches are. Raises UnsupportedTokenizerError for what is not modelled."""
+    if rule.kind == "regex":
+        return parse(rule.pattern, dialect)
+    return literal(rule.pattern) if rule.kind == "literal" else Char(rule.pattern, rule.kind)
 
 
 def literal(text: str) -> Node:
@@ -72,13 +95,27 @@ def literal(text: str) -> Node:
     return Seq(tuple(Char(_escaped(c)) for c in text))
 
 
+def parse(pattern: str, dialect: str) -> Node:
+    """The tree of `pattern`. Raises UnsupportedTokenizerError for anything not modelled."""
+    if dialect not in DIALECTS:
+        raise UnsupportedTokenizerError("regex dialect", dialect, f"known are {DIALECTS}")
+    parser = _Parser(pattern, dialect)
+    tree = parser.alternation(parser.leading_flags())
+    if parser.position < len(pattern):
+        parser.refuse("unbalanced ')'")
+    if dialect == "oniguruma" and (run := joined(_letters(tree))):
+        parser.refuse(f"case folding of {run!r} joins or splits characters, which is not modelled")
+    return tree
+
+
 def _escaped(character: str) -> str:
     return f"\\x{{{ord(character):X}}}"
 
 
 class _Parser:
-    def __init__(self, pattern: str) -> None:
-        self.pattern, self.position = pattern, 0
+    def __init__(self, pattern: str, dialect: str) -> None:
+        self.pattern, self.dialect, self.position = pattern, dialect, 0
+        self.any = f"(?{_DOT_FLAG[dialect]}:.)"
 
     def refuse(self, why: str) -> NoReturn:
         raise UnsupportedTokenizerError(
@@ -94,47 +131,83 @@ class _Parser:
         self.position += len(text)
         return True
 
-    def alternation(self, ignore_case: bool) -> Node:
-        options = [self.sequence(ignore_case)]
+    # ------------------------------------------------------------ groups
+
+    def alternation(self, flags: frozenset[str]) -> Node:
+        options = [self.sequence(flags)]
         while self.take("|"):
-            options.append(self.sequence(ignore_case))
+            options.append(self.sequence(flags))
         return options[0] if len(options) == 1 else Alt(tuple(options))
 
-    def sequence(self, ignore_case: bool) -> Node:
+    def sequence(self, flags: frozenset[str]) -> Node:
         items: list[Node] = []
         while self.position < len(self.pattern) and self.pattern[self.position] not in "|)":
-            items.append(self.quantified(self.atom(ignore_case)))
-        if ignore_case:
-            _check_folding(self, items)
+            items.append(self.quantified(self.atom(flags)))
         return items[0] if len(items) == 1 else Seq(tuple(items))
 
-    def atom(self, ignore_case: bool) -> Node:
-        if self.take("(?:"):
-            return self.closed(self.alternation(ignore_case))
-        if self.take("(?i:"):
-            return self.closed(self.alternation(ignore_case=True))
+    def atom(self, flags: frozenset[str]) -> Node:
         if self.peek("(?=") or self.peek("(?!"):
-            return self.lookahead(ignore_case)
+            return self.lookahead(flags)
         if self.peek("(?"):
-            self.refuse("this kind of group is not modelled")
+            inner, end = self.flag_group(flags)
+            if end != ":":
+                self.refuse("flags are modelled at the beginning, or as a group")
+            return self.closed(self.alternation(inner))
         if self.take("("):
-            return self.closed(self.alternation(ignore_case))
-        return Char(self.character(ignore_case))
+            return self.closed(self.alternation(flags))
+        return self.anchor() or Char(self.character(flags))
+
+    def leading_flags(self) -> frozenset[str]:
+        flags: frozenset[str] = frozenset()
+        while (found := _FLAGS.match(self.pattern, self.position)) and found[3] == ")":
+            flags, _ = self.flag_group(flags)
+        return flags
+
+    def flag_group(self, flags: frozenset[str]) -> tuple[frozenset[str], str]:
+        """The flags after `(?i:` or `(?i)`, and which of the two it is."""
+        found = _FLAGS.match(self.pattern, self.position)
+        if not found:
+            self.refuse("this kind of group is not modelled")
+        added, dropped = frozenset(found[1]), frozenset(found[2] or "")
+        if unknown := (added | dropped) - {"i", _DOT_FLAG[self.dialect]}:
+            self.refuse(f"the flag {min(unknown)!r} is not modelled")
+        self.position = found.end()
+        return (flags | added) - dropped, found[3]
 
     def closed(self, node: Node) -> Node:
         if not self.take(")"):
             self.refuse("missing ')'")
         return node
 
-    def lookahead(self, ignore_case: bool) -> Node:
+    # ------------------------------------------------------------ zero width
+
+    def lookahead(self, flags: frozenset[str]) -> Node:
         negative = self.pattern[self.position + 2] == "!"
         self.position += 3
-        inside = self.closed(self.alternation(ignore_case))
+        inside = self.closed(self.alternation(flags))
         if not isinstance(inside, Char):
             self.refuse("lookahead of anything but one character is not modelled")
         return Look(inside.source, negative)
 
-    def character(self, ignore_case: bool) -> str:
+    def anchor(self) -> Node | None:
+        """The end of the text, in Oniguruma `$` also before a line feed; its beginning."""
+        ruby = self.dialect == "oniguruma"
+        if self.take(r"\z"):
+            return Look(self.any, negative=True)
+        if self.take("$"):
+            return Look(r"[^\x{A}]" if ruby else self.any, negative=True)
+        if self.take(r"\A"):
+            return Start()
+        if self.peek("^"):
+            if ruby:
+                self.refuse("'^', which looks back for a line feed, is not modelled")
+            self.position += 1
+            return Start()
+        return None
+
+    # ------------------------------------------------------------ one character
+
+    def character(self, flags: frozenset[str]) -> str:
         """The source of a pattern that matches exactly one character."""
         start = self.position
         first = self.pattern[start]
@@ -142,25 +215,28 @@ class _Parser:
             self.bracket()
         elif first == "\\":
             self.escape()
-        elif first in "^$":
-            self.refuse("anchors are not modelled")
         elif first in "*+?{":
             self.refuse("a quantifier without anything to repeat")
         else:
             self.position += 1
         source = self.literal_source(self.pattern[start : self.position])
-        return f"(?i:{source})" if ignore_case else source
+        if source == "." and _DOT_FLAG[self.dialect] in flags:
+            return self.any
+        return f"(?i:{source})" if "i" in flags and source != "." else source
 
     def literal_source(self, source: str) -> str:
         """However a single code point is written, it gets the same source."""
         if len(source) == 1 and source != ".":
             return _escaped(source)
-        written = _CODE_POINT.fullmatch(source)
+        written = _CODE_POINT[self.dialect].fullmatch(source)
         if not written:
             return source
-        if written[2] and int(written[2], 16) > 0x7F:
+        code_point = int(next(filter(None, written.groups())), 16)
+        if self.dialect == "oniguruma" and written[2] and code_point > 0x7F:
             self.refuse(f"{source} is a byte, not a character")
-        return _escaped(chr(int(next(filter(None, written.groups())), 16)))
+        if code_point > 0x10FFFF:
+            self.refuse(f"{source} is no character")
+        return _escaped(chr(code_point))
 
     def bracket(self) -> None:
         depth = 0
@@ -168,90 +244,125 @@ class _Parser:
             character = self.pattern[self.position]
             self.position += 2 if character == "\\" else 1
             depth += (character == "[") - (character == "]")
+            if character == "[" and (self.peek("]") or self.peek("^]")):
+                self.refuse("a ']' at the beginning of a class is not modelled; write '\\]'")
             if depth == 0:
                 return
         self.refuse("missing ']'")
 
     def escape(self) -> None:
+        if written := _CODE_POINT[self.dialect].match(self.pattern, self.position):
+            self.position = written.end()
+            return
         following = self.pattern[self.position + 1 : self.position + 2]
-        self.position += 2
-        if following in "pP" and self.take("{"):
-            self.braced()
-        elif following == "x":
-            self.hexadecimal()
-        elif following == "u":
-            self.position += 4
-        elif (
-            not following
-            or following in _ANCHORS
-            or following.isdigit()
-            or (following.isalpha() and following not in _ONE_CHARACTER_ESCAPES)
-        ):
+        if following in ("p", "P"):
+            self.property()
+        elif following in _ONE_CHARACTER_ESCAPES or self.is_punctuation(following):
+            self.position += 2
+        else:
             self.refuse(f"escape \\{following} is not modelled")
 
-    def braced(self) -> None:
-        end = self.pattern.find("}", self.position)
-        if end < 0:
+    def is_punctuation(self, character: str) -> bool:
+        """Does a backslash before it only say that the character stands for itself?"""
+        if self.dialect == "fancy-regex" and character in _WORD_EDGES:
+            return False
+        return character != "" and character.isascii() and not character.isalnum()
+
+    def property(self) -> None:
+        r"""`\p{...}`, and in fancy-regex also `\pL`."""
+        braced = self.pattern.startswith("{", self.position + 2)
+        if not braced and self.dialect == "oniguruma":
+            self.refuse(r"\p without braces is not modelled")
+        end = self.pattern.find("}", self.position) if braced else self.position + 2
+        if not 0 <= end < len(self.pattern):
             self.refuse("missing '}'")
         self.position = end + 1
 
-    def hexadecimal(self) -> None:
-        if self.take("{"):
-            self.braced()
-            return
-        for _ in range(2):
-            if self.pattern[self.position : self.position + 1] in "0123456789abcdefABCDEF":
-                self.position += 1
+    # ------------------------------------------------------------ repetition
 
     def quantified(self, item: Node) -> Node:
-        bounds = self.bounds()
+        start, bounds = self.position, self.bounds()
         if bounds is None:
             return item
-        least, most, braces = bounds
-        lazy = self.take("?")
-        if self.peek("+") or self.peek("*") or self.peek("?") or (lazy and braces):
-            self.refuse("possessive or stacked quantifiers are not modelled")
-        if isinstance(item, Look):
-            self.refuse("a repeated lookahead is not modelled")
-        return Repeat(item, least, most, greedy=not lazy)
+        if isinstance(item, Look | Start):
+            self.refuse("a repeated lookahead or anchor is not modelled")
+        if bounds[1] is None and _may_be_empty(item):
+            self.refuse("endless repetition of what may be empty is not modelled")
+        written = self.pattern[start : self.position]
+        mode = next((sign for sign in "?+" if self.take(sign)), "")
+        if self.position < len(self.pattern) and self.pattern[self.position] in "*+?{":
+            self.refuse("stacked quantifiers are not modelled")
+        least, most = bounds
+        if mode and written[0] == "{" and self.dialect == "oniguruma":
+            return self.ruby_braces(item, least, most, written + mode)
+        if mode == "+":
+            return self.possessive(item, least, most)
+        return Repeat(item, least, most, greedy=mode == "")
 
-    def bounds(self) -> tuple[int, int | None, bool] | None:
-        for sign, least, most in (("*", 0, None), ("+", 1, None), ("?", 0, 1)):
+    def ruby_braces(self, item: Node, least: int, most: int | None, written: str) -> Node:
+        """In Ruby's syntax `X{2,3}+` is `(?:X{2,3})+`, and `X{2}?` is `(?:X{2})?`."""
+        if written.endswith("?") and "," in written:
+            return Repeat(item, least, most, greedy=False)
+        once = Repeat(item, least, most, greedy=True)
+        if written.endswith("?"):
+            return Repeat(once, 0, 1, greedy=True)
+        if _may_be_empty(once):
+            self.refuse("endless repetition of what may be empty is not modelled")
+        return Repeat(once, 1, None, greedy=True)
+
+    def possessive(self, item: Node, least: int, most: int | None) -> Node:
+        """As many as there are, and none given back: the next character is not one more."""
+        if not isinstance(item, Char) or item.kind != "regex":
+            self.refuse("possessive repetition of anything but one character is not modelled")
+        no_more = Look(item.source, negative=True)
+        if most is None:
+            return Seq((Repeat(item, least, None, greedy=True), no_more))
+        all_of_them = Repeat(item, most, most, greedy=True)
+        if most == least:
+            return all_of_them
+        return Alt((all_of_them, Seq((Repeat(item, least, most - 1, greedy=True), no_more))))
+
+    def bounds(self) -> tuple[int, int | None] | None:
+        for sign, fewest, largest in (("*", 0, None), ("+", 1, None), ("?", 0, 1)):
             if self.take(sign):
-                return least, most, False
+                return fewest, largest
         if not self.peek("{"):
             return None
-        end = self.pattern.find("}", self.position)
-        low, comma, high = self.pattern[self.position + 1 : end].partition(",")
-        if end < 0 or not (low + high).isdecimal():
+        found = _BRACES.match(self.pattern, self.position)
+        if not found:
             self.refuse("malformed repetition")
-        self.position = end + 1
-        least = int(low or 0)
-        most = (int(high) if high else None) if comma else least
-        if max(least, most or 0) > _LARGEST_REPEAT:
-            self.refuse(f"repetition over {_LARGEST_REPEAT}")
-        return least, most, True
+        least = int(found[1] or 0)
+        most = (int(found[3]) if found[3] else None) if found[2] else least
+        if max(least, most or 0) > _LARGEST_REPEAT or (most is not None and most < least):
+            self.refuse(f"repetition over {_LARGEST_REPEAT}, or from more to fewer")
+        self.position = found.end()
+        return least, most
 
 
-def _check_folding(parser: _Parser, items: list[Node]) -> None:
-    """Refuse case-insensitive text whose folding joins or splits characters (ß ~ ss)."""
-    letters = [_folded_letter(item) for item in items]
-    for index, letter in enumerate(letters):
-        if letter and len(letter.casefold()) > 1:
-            parser.refuse(f"case folding of {letter!r} to several characters is not modelled")
-        for size in (2, 3):
-            run = letters[index : index + size]
-            if (
-                len(run) == size
-                and all(run)
-                and "".join(map(str, run)).casefold() in joined_foldings()
-            ):
-                parser.refuse(f"case folding joins {''.join(map(str, run))!r} into one character")
+# ---------------------------------------------------------------- properties of trees
 
 
-def _folded_letter(item: Node) -> str | None:
-    if isinstance(item, Repeat):
-        item = item.item
-    if isinstance(item, Char) and item.source.startswith("(?i:\\x{"):
-        return chr(int(item.source[7:-2], 16))
-    return None
+def _may_be_empty(node: Node) -> bool:
+    """Can it match without reading a character? (How engines leave a loop of such matches differs,
+    even between the two halves of fancy-regex.)"""
+    if isinstance(node, Seq):
+        return all(_may_be_empty(item) for item in node.items)
+    if isinstance(node, Alt):
+        return any(_may_be_empty(option) for option in node.options)
+    if isinstance(node, Repeat):
+        return node.least == 0 or _may_be_empty(node.item)
+    return not isinstance(node, Char)
+
+
+def _letters(node: Node) -> list[str | None]:
+    """The letters that are read without regard to case, in order; None parts what Oniguruma cannot
+    take for neighbours. Rather too many neighbours than too few."""
+    if isinstance(node, Char) and node.source.startswith(r"(?i:\x{"):
+        return [chr(int(node.source[7:-2], 16))]
+    if isinstance(node, Seq):
+        return [letter for item in node.items for letter in _letters(item)]
+    if isinstance(node, Repeat):
+        return _letters(node.item) * max(1, min(3, 3 if node.most is None else node.most))
+    if isinstance(node, Alt):
+        return [None, *(letter for o in node.options for letter in (*_letters(o), None))]
+    return [None]

@@ -1,7 +1,8 @@
 """A split pattern as a priority-ordered thread machine (Pike VM), one character at a time.
 
 Threads are kept *before* their epsilon closure; the closure is taken with the next character in
-hand, which settles one-character lookahead such as `(?!\\S)`. `END` stands for end of text.
+hand, which settles one-character lookahead such as `(?!\\S)`. `END` stands for the end of the text:
+it is in no class, so of the lookaheads only the negative ones hold there.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bpe_automata.errors import UnsupportedTokenizerError
-from bpe_automata.tokenizer.pattern import Alt, Char, Look, Node, Repeat, Seq
+from bpe_automata.tokenizer.pattern import Alt, Char, Look, Node, Repeat, Seq, Start
 
 END = -1
 Threads = tuple[int, ...]
@@ -17,10 +18,10 @@ Threads = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Instruction:
-    """`kind` is "char", "look", "not", "fork" or "match".
+    """`kind` is "char", "look", "not", "start", "fork" or "match".
 
-    "char", "look" and "not" test class number `klass` and go on to `targets[0]`; "fork" goes to
-    its targets in order of preference.
+    "char", "look" and "not" test class number `klass` and go on to `targets[0]`; "start" goes on
+    where nothing of the text has been read; "fork" goes to its targets in order of preference.
     """
 
     kind: str
@@ -31,23 +32,25 @@ class Instruction:
 class Program:
     """Compiled pattern over a numbering of character classes.
 
-    `classes`: sources of the one-character patterns that it tests, in the order of `klass`.
+    `classes`: (kind, pattern) of the classes that it tests, in the order of `klass`; what they are
+    is known to the engine.
     `members` (set by `bind`): for each class the set of atoms (alphabet letters) in it.
     """
 
     def __init__(self, tree: Node, source: str) -> None:
         self.source = source
-        self.classes: list[str] = []
+        self.classes: list[tuple[str, str]] = []
         self._code: list[Instruction] = [Instruction("match")]
         self.entry = self._emit(tree, 0)
         self.members: list[frozenset[int]] = []
-        self._closures: dict[tuple[Threads, int], tuple[Threads, bool]] = {}
+        self._closures: dict[tuple[Threads, int, bool], tuple[Threads, bool]] = {}
 
     def bind(self, members: list[frozenset[int]]) -> None:
         """Fix the alphabet: `members[k]` is the set of atoms in class k."""
         self.members = members
         self._closures.clear()
-        if any(self.closure((self.entry,), atom)[1] for atom in self._atoms()):
+        entry, atoms = (self.entry,), self._atoms()
+        if any(self.closure(entry, atom, first)[1] for atom in atoms for first in (True, False)):
             raise UnsupportedTokenizerError(
                 "split pattern", self.source, "it can match the empty string"
             )
@@ -61,18 +64,20 @@ class Program:
         self._code.append(instruction)
         return len(self._code) - 1
 
-    def _class(self, source: str) -> int:
-        if source not in self.classes:
-            self.classes.append(source)
-        return self.classes.index(source)
+    def _class(self, kind: str, source: str) -> int:
+        if (kind, source) not in self.classes:
+            self.classes.append((kind, source))
+        return self.classes.index((kind, source))
 
     def _emit(self, node: Node, after: int) -> int:
         """The entry of code that runs `node`, then goes on at `after`."""
         if isinstance(node, Char):
-            return self._add(Instruction("char", self._class(node.source), (after,)))
+            return self._add(Instruction("char", self._class(node.kind, node.source), (after,)))
         if isinstance(node, Look):
             kind = "not" if node.negative else "look"
-            return self._add(Instruction(kind, self._class(node.source), (after,)))
+            return self._add(Instruction(kind, self._class("regex", node.source), (after,)))
+        if isinstance(node, Start):
+            return self._add(Instruction("start", targets=(after,)))
         if isinstance(node, Seq):
             for item in reversed(node.items):
                 after = self._emit(item, after)
@@ -105,14 +110,15 @@ class Program:
 
     # ------------------------------------------------------------ running
 
-    def closure(self, threads: Threads, atom: int) -> tuple[Threads, bool]:
-        """The character tests reached before the first match, in order; and if there is a match."""
-        key = (threads, atom)
+    def closure(self, threads: Threads, atom: int, first: bool = False) -> tuple[Threads, bool]:
+        """The character tests reached before the first match, in order; and if there is a match.
+        `first`: nothing of the text has been read, `atom` is its first."""
+        key = (threads, atom, first)
         if key not in self._closures:
-            self._closures[key] = self._closure(threads, atom)
+            self._closures[key] = self._closure(threads, atom, first)
         return self._closures[key]
 
-    def _closure(self, threads: Threads, atom: int) -> tuple[Threads, bool]:
+    def _closure(self, threads: Threads, atom: int, first: bool) -> tuple[Threads, bool]:
         tests: list[int] = []
         seen: set[int] = set()
         stack = list(reversed(threads))
@@ -128,9 +134,15 @@ class Program:
                 tests.append(at)
             elif instruction.kind == "fork":
                 stack.extend(reversed(instruction.targets))
-            elif (atom in self.members[instruction.klass]) == (instruction.kind == "look"):
+            elif self._holds(instruction, atom, first):
                 stack.append(instruction.targets[0])
         return tuple(tests), False
+
+    def _holds(self, instruction: Instruction, atom: int, first: bool) -> bool:
+        """Does what is zero-width hold before `atom`?"""
+        if instruction.kind == "start":
+            return first
+        return (atom in self.members[instruction.klass]) == (instruction.kind == "look")
 
     def fire(self, tests: Threads, atom: int) -> Threads:
         """The threads after reading `atom`, in order, without repeats."""

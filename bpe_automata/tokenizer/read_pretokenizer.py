@@ -1,68 +1,195 @@
-"""The pretokenizer of a `tokenizer.json` to split rules."""
+"""The pretokenizer of a `tokenizer.json` to split rules, all in terms of the text.
+
+The order of `tokenizers` is kept: each step of a sequence splits the pieces of the one before.
+Where a step rewrites the text (`Metaspace` writes each space as `▁`, and may put one before), the
+rules after it are translated back, or refused where they can tell the two apart.
+"""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bpe_automata.errors import UnsupportedTokenizerError
-from bpe_automata.tokenizer.description import SplitRule
+import tokenizers
+
+from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
+from bpe_automata.tokenizer.description import Prefix, SplitRule
+from bpe_automata.tokenizer.engines import Oniguruma
+from bpe_automata.tokenizer.pattern import parse
+from bpe_automata.tokenizer.pike import Program
 
 Json = dict[str, Any]
 
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """What `ByteLevel(use_regex=True)` splits by. Source: the GPT-2 tokenizer."""
 
+_SCHEMES = {
+    "always": Prefix.PIECE_UNLESS_SPACE,
+    "first": Prefix.FIRST_UNLESS_SPACE,
+    "never": Prefix.NONE,
+}
 
-def read_pretokenizer(pretokenizer: Json | None) -> tuple[tuple[SplitRule, ...], bool]:
-    """(the split rules in order, does it end in ByteLevel). Raises UnsupportedTokenizerError."""
-    rules: list[SplitRule] = []
-    byte_level = False
-    for step in _flattened(pretokenizer):
-        if byte_level:
+
+@dataclass(frozen=True)
+class Pretokenizer:
+    """splitters: in order; byte_level: pieces are UTF-8 bytes; prefix: the space that is put before
+    the text; space: the character that a space of the text is written as in the vocabulary, None
+    where a space is a space. A text that holds the character `space` itself has no ids that spell
+    it."""
+
+    splitters: tuple[SplitRule, ...] = ()
+    byte_level: bool = False
+    prefix: Prefix = Prefix.NONE
+    space: str | None = None
+
+
+def read_pretokenizer(pretokenizer: Json | None, space: str | None = None) -> Pretokenizer:
+    """What a pretokenizer does. `space`: the character that the normalizer, which runs before, has
+    written every space as (a Replace of " " by "▁"), if it does.
+
+    Raises UnsupportedTokenizerError for what is not modelled exactly, BrokenTokenizerError for
+    what `tokenizers` does not load.
+    """
+    if pretokenizer is None:
+        return Pretokenizer(space=space)
+    result = Pretokenizer(space=space)
+    for number, step in enumerate(_flattened(_as_loaded(pretokenizer))):
+        if result.byte_level:
             raise UnsupportedTokenizerError(
                 "pretokenizer", step, "it comes after ByteLevel, and would see mapped bytes"
             )
-        byte_level = step.get("type") == "ByteLevel"
-        rules.extend(_rules(step))
-    return tuple(rules), byte_level
+        result = _with(result, step, first=number == 0)
+    return result
 
 
-def _flattened(step: Json | None) -> list[Json]:
-    if step is None:
-        return []
-    if step.get("type") != "Sequence":
+def _as_loaded(pretokenizer: Json) -> Json:
+    """As the library itself understands it: with every default, old fields read as it does."""
+    blank = json.loads(tokenizers.Tokenizer(tokenizers.models.BPE()).to_str())
+    try:
+        loaded = tokenizers.Tokenizer.from_str(json.dumps(blank | {"pre_tokenizer": pretokenizer}))
+    except Exception as error:  # the binding raises a bare Exception
+        raise BrokenTokenizerError(
+            f"tokenizers {tokenizers.__version__} does not load the pretokenizer {pretokenizer!r}: "
+            f"{error}"
+        ) from error
+    step: Json = json.loads(loaded.to_str())["pre_tokenizer"]
+    return step
+
+
+def _flattened(step: Json) -> list[Json]:
+    if step["type"] != "Sequence":
         return [step]
-    return [part for inner in step.get("pretokenizers") or [] for part in _flattened(inner)]
+    return [part for inner in step["pretokenizers"] for part in _flattened(inner)]
+
+
+def _with(before: Pretokenizer, step: Json, first: bool) -> Pretokenizer:
+    if step["type"] == "Metaspace":
+        return _metaspace(before, step, first)
+    if step["type"] == "ByteLevel":
+        return _byte_level(before, step, first)
+    rules = _rules(step)
+    if before.space is not None:
+        rules = [rule for r in rules for rule in _seen_through(r, before.space, step)]
+    return replace(before, splitters=(*before.splitters, *rules))
+
+
+# ---------------------------------------------------------------- steps that rewrite the text
+
+
+def _metaspace(before: Pretokenizer, step: Json, first: bool) -> Pretokenizer:
+    space, prefix = step["replacement"], _SCHEMES[step["prepend_scheme"]]
+    if before.space not in (None, space):
+        raise UnsupportedTokenizerError(
+            "Metaspace", step, f"the text's spaces are already written as {before.space!r}"
+        )
+    _refuse_late_prefix(step, prefix, first)
+    rules = [SplitRule("literal", " ", "mergedwithnext")] if step["split"] else []
+    return replace(
+        before,
+        splitters=(*before.splitters, *rules),
+        prefix=prefix if first else before.prefix,
+        space=None if space == " " else space,
+    )
+
+
+def _byte_level(before: Pretokenizer, step: Json, first: bool) -> Pretokenizer:
+    if before.space is not None or before.prefix != Prefix.NONE:
+        raise UnsupportedTokenizerError(
+            "ByteLevel", step, f"it comes after spaces were written as {before.space or ' '!r}"
+        )
+    prefix = Prefix.SPACE_FIRST if step["add_prefix_space"] else Prefix.NONE
+    _refuse_late_prefix(step, prefix, first)
+    rules = [SplitRule("regex", GPT2_PATTERN, "isolated")] if step["use_regex"] else []
+    return Pretokenizer((*before.splitters, *rules), byte_level=True, prefix=prefix)
+
+
+def _refuse_late_prefix(step: Json, prefix: Prefix, first: bool) -> None:
+    if prefix != Prefix.NONE and not first:
+        raise UnsupportedTokenizerError(
+            "pretokenizer", step, "it puts a space before each piece of the step that it follows"
+        )
+
+
+def _seen_through(rule: SplitRule, space: str, step: Json) -> list[SplitRule]:
+    """The same rule for a text whose spaces are not yet written as `space`."""
+    if rule.kind == "literal":
+        if " " not in rule.pattern:
+            return [replace(rule, pattern=rule.pattern.replace(space, " "))]
+        if rule.invert and rule.behavior == "removed":
+            raise UnsupportedTokenizerError("Split", step, "no space is left, so all is removed")
+        return []  # no space is left, so nothing is split
+    if not all(_tells_no_space(kind, pattern, space) for kind, pattern in _classes(rule)):
+        raise UnsupportedTokenizerError(
+            "pretokenizer", step, f"it sees {space!r} where the text has a space"
+        )
+    return [rule]
+
+
+def _classes(rule: SplitRule) -> list[tuple[str, str]]:
+    if rule.kind != "regex":
+        return [(rule.kind, rule.pattern)]
+    return Program(parse(rule.pattern, Oniguruma().dialect), rule.pattern).classes
+
+
+def _tells_no_space(kind: str, pattern: str, space: str) -> bool:
+    """Are a space and `space` both in the class, or neither?"""
+    inside = [any(Oniguruma().members(kind, pattern, character)) for character in (" ", space)]
+    return inside[0] == inside[1]
+
+
+# ---------------------------------------------------------------- steps that only split
 
 
 def _rules(step: Json) -> list[SplitRule]:
-    kind = step.get("type")
-    if kind == "ByteLevel":
-        return _byte_level(step)
-    if kind == "Digits":
-        behavior = "isolated" if step.get("individual_digits") else "contiguous"
-        return [SplitRule("digits", "", behavior)]
-    if kind == "Split":
-        return [_split(step)]
-    raise UnsupportedTokenizerError("pretokenizer", step, "this kind is not modelled yet")
-
-
-def _byte_level(step: Json) -> list[SplitRule]:
-    if step.get("add_prefix_space"):
-        raise UnsupportedTokenizerError(
-            "ByteLevel.add_prefix_space", True, "it changes the text; not modelled yet"
-        )
-    if step.get("use_regex", True):
-        return [SplitRule("regex", GPT2_PATTERN, "isolated")]
-    return []
+    match step["type"]:
+        case "Digits":
+            behavior = "isolated" if step["individual_digits"] else "contiguous"
+            return [SplitRule("digits", "", behavior)]
+        case "Punctuation":
+            return [SplitRule("punctuation", "", step["behavior"].lower())]
+        case "WhitespaceSplit":
+            return [SplitRule("whitespace", "", "removed")]
+        case "Whitespace":
+            return [
+                SplitRule("word_whitespace", "", "removed"),
+                SplitRule("word", "", "contiguous"),
+            ]
+        case "BertPreTokenizer":
+            return [
+                SplitRule("bert_whitespace", "", "removed"),
+                SplitRule("bert_punctuation", "", "isolated"),
+            ]
+        case "CharDelimiterSplit":
+            return [SplitRule("literal", step["delimiter"], "removed")]
+        case "FixedLength" if step["length"] > 0:
+            return [SplitRule("regex", rf"[\s\S]{{1,{step['length']}}}", "isolated")]
+        case "Split":
+            return [_split(step)]
+    raise UnsupportedTokenizerError("pretokenizer", step, "this kind is not modelled")
 
 
 def _split(step: Json) -> SplitRule:
-    pattern = step.get("pattern")
-    behavior = str(step.get("behavior", "")).lower()
-    invert = bool(step.get("invert"))
-    if isinstance(pattern, dict) and isinstance(pattern.get("Regex"), str):
-        return SplitRule("regex", pattern["Regex"], behavior, invert)
-    if isinstance(pattern, dict) and isinstance(pattern.get("String"), str):
-        return SplitRule("literal", pattern["String"], behavior, invert)
-    raise UnsupportedTokenizerError("Split.pattern", pattern, "neither a Regex nor a String")
+    ((kind, pattern),) = step["pattern"].items()
+    name = "regex" if kind == "Regex" else "literal"
+    return SplitRule(name, pattern, step["behavior"].lower(), step["invert"])

@@ -49,9 +49,10 @@ class Splitter:
                 "Split behavior", self.behavior, f"known are {', '.join(BEHAVIORS)}"
             )
 
-    def begin(self, atom: int) -> Iterator[Piece]:
-        """The pieces that a text can begin with, the first character being `atom`."""
-        tests, _ = self.program.closure((self.program.entry,), atom)
+    def begin(self, atom: int, first: bool = True) -> Iterator[Piece]:
+        """The pieces that can begin with `atom`; `first`: it is the first character of the text
+        of this splitter."""
+        tests, _ = self.program.closure((self.program.entry,), atom, first)
         after = self.program.fire(tests, atom)
         if after and self._kept(MATCH):
             yield Piece(MATCH, after, ())
@@ -70,7 +71,7 @@ class Splitter:
             yield from self._step_match(piece.live, banned, atom)
 
     def _step_gap(self, banned: Threads, atom: int) -> Iterator[tuple[bool, Piece]]:
-        for following in self.begin(atom):
+        for following in self.begin(atom, first=False):
             merged = Piece(following.kind, following.live, _as_set(banned + following.banned))
             ends = following.kind == MATCH and self._divides(GAP, MATCH)
             yield ends, merged
@@ -84,7 +85,7 @@ class Splitter:
             yield False, Piece(MATCH, going_on, _as_set(banned))
         if not matched:
             return
-        for following in self.begin(atom):
+        for following in self.begin(atom, first=False):
             forbidden = _as_set(banned + going_on + following.banned)
             yield (
                 self._divides(MATCH, following.kind),

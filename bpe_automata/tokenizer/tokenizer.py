@@ -4,86 +4,60 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import tokenizers
 
-from bpe_automata.errors import (
-    BrokenTokenizerError,
-    MissingFileError,
-    TokenizerError,
-    TokenOutOfRangeError,
-)
-from bpe_automata.tokenizer.description import Description
-from bpe_automata.tokenizer.read_gguf import read_gguf
-from bpe_automata.tokenizer.read_json import describe
+from bpe_automata.errors import TokenizerError, TokenOutOfRangeError
+from bpe_automata.tokenizer.backend import Backend, Source
+from bpe_automata.tokenizer.description import Description, Prefix
+from bpe_automata.tokenizer.read_json import read_json
+from bpe_automata.tokenizer.sources import read_named, read_path
 
 T = TypeVar("T")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_STRIPPED = (Prefix.TEXT, Prefix.PIECE, Prefix.FIRST_UNLESS_SPACE, Prefix.PIECE_UNLESS_SPACE)
+_EACH_PIECE = (Prefix.PIECE, Prefix.PIECE_UNLESS_SPACE)
 
 
 class Tokenizer:
     """An immutable tokenizer; make one with `Tokenizer.load`.
 
-    Attributes: `description`; `eos_ids`, what the source calls end of sequence (may be empty);
-    `name`, where it came from.
+    Attributes: `description`; `backend`, the library that encodes; `eos_ids`, what the source calls
+    end of sequence (may be empty); `name`, where it came from; `fingerprint`, sha256 (hex) of the
+    tokenizer's own bytes.
     """
 
-    def __init__(
-        self,
-        data: dict[str, Any],
-        eos_ids: Iterable[int] = (),
-        name: str = "tokenizer",
-        text: str | None = None,
-    ) -> None:
-        """`data`: the content of a `tokenizer.json`; `text`: the same, unparsed, if it is at hand.
-        Truncation and padding are left out."""
-        self.name = name
-        self.eos_ids = tuple(eos_ids)
-        try:
-            self.description: Description = describe(data)
-        except (AttributeError, KeyError, TypeError) as error:
-            raise BrokenTokenizerError(
-                f"{name} does not have the form of a tokenizer.json: "
-                f"{type(error).__name__} {error}; write it anew with save_pretrained"
-            ) from error
+    def __init__(self, source: Source) -> None:
+        self.description: Description = source.description
+        self.backend: Backend = source.backend
+        self.name, self.fingerprint = source.name, source.fingerprint
+        self.eos_ids = source.eos_ids
+        self._json = source.json
         self._derived: dict[str, object] = {}
-        if text is None or data.get("truncation") or data.get("padding"):
-            text = json.dumps({**data, "truncation": None, "padding": None}, ensure_ascii=False)
-        self._json = text
-        try:
-            self._backend = tokenizers.Tokenizer.from_str(self._json)
-        except Exception as error:  # the binding raises a bare Exception
-            raise BrokenTokenizerError(f"{name}: tokenizers cannot load it: {error}") from error
-        self._check_added()
-
-    def _check_added(self) -> None:
-        """`tokenizers` gives ids to added tokens itself, and is silent where the file disagrees."""
-        for token in self.description.added:
-            number = self._backend.token_to_id(token.content)
-            if number != token.id:
-                raise BrokenTokenizerError(
-                    f"{self.name}: added token {token.content!r} is listed with id {token.id}, but "
-                    f"tokenizers gives it id {number}: ids of added tokens go on from the "
-                    "vocabulary in the order of the list, and none may be taken or listed twice"
-                )
 
     @classmethod
-    def load(cls, source: object) -> Tokenizer:
+    def load(cls, source: object, **options: Any) -> Tokenizer:
         """Read a tokenizer.
 
-        `source`: a path (a `tokenizer.json`, a folder that holds one, a `.gguf` file), a
-        `tokenizers.Tokenizer`, or a fast tokenizer of transformers.
+        `source`: a path (a `tokenizer.json`, a SentencePiece `.model`, a tiktoken rank file, a
+        Mistral `tekken.json`, a `.gguf` file, or a folder that holds one), a name out of
+        `bpe_automata.tokenizer.sources.names()`, a `tokenizers.Tokenizer`, or a fast tokenizer of
+        transformers. `options`: what a file does not hold; for tiktoken rank files `pattern` and
+        `special_tokens`.
 
-        Raises MissingFileError, BrokenTokenizerError, UnsupportedTokenizerError.
+        Raises MissingFileError, MissingDependencyError, BrokenTokenizerError,
+        UnsupportedTokenizerError, ImproperMergeTableError.
         """
         if isinstance(source, Tokenizer):
             return source
+        if isinstance(source, str) and (named := read_named(source, **options)):
+            return cls(named)
         if isinstance(source, str | Path):
-            return cls._load_path(Path(source))
+            return cls(read_path(Path(source), **options))
         backend = getattr(source, "backend_tokenizer", source)
         if not isinstance(backend, tokenizers.Tokenizer):
             raise TokenizerError(
@@ -95,25 +69,15 @@ class Tokenizer:
         eos = getattr(source, "eos_token_id", None)
         name = str(getattr(source, "name_or_path", "") or "tokenizer")
         text = backend.to_str()
-        return cls(json.loads(text), () if eos is None else (eos,), name, text)
+        return cls(read_json(json.loads(text), () if eos is None else (eos,), name, text))
 
     @classmethod
-    def _load_path(cls, path: Path) -> Tokenizer:
-        if path.is_dir():
-            path = path / "tokenizer.json"
-        if not path.is_file():
-            raise MissingFileError(f"there is no tokenizer at {path}")
-        if path.suffix == ".gguf":
-            data, eos_ids = read_gguf(path)
-            return cls(data, eos_ids, str(path))
-        try:
-            text = path.read_text(encoding="utf-8")
-            data = json.loads(text)
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise BrokenTokenizerError(f"{path} is not valid JSON: {error}") from error
-        if not isinstance(data, dict):
-            raise BrokenTokenizerError(f"{path} is not a tokenizer.json: no object at the top")
-        return cls(data, _eos_beside(path, data), str(path), text)
+    def from_json(
+        cls, data: dict[str, Any], eos_ids: Iterable[int] = (), name: str = "tokenizer"
+    ) -> Tokenizer:
+        """The tokenizer that `data`, the content of a `tokenizer.json`, describes. Raises
+        BrokenTokenizerError, UnsupportedTokenizerError."""
+        return cls(read_json(data, tuple(eos_ids), name))
 
     @property
     def n_ids(self) -> int:
@@ -130,19 +94,50 @@ class Tokenizer:
                 f"the text has a lone surrogate, {lone.group()!r}, at position {lone.start()}: "
                 "that is no character, so it cannot be encoded"
             )
-        return list(self._backend.encode(text, add_special_tokens=False).ids)
+        return self.backend.encode(text)
 
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
         """`encode` of many texts."""
-        batch = self._backend.encode_batch_fast(texts, add_special_tokens=False)
-        return [list(encoding.ids) for encoding in batch]
+        return self.backend.encode_batch(texts)
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text that the ids spell, added tokens included; broken UTF-8 becomes U+FFFD."""
-        return b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
+    def decode(self, ids: Sequence[int], after: Sequence[int] = ()) -> str:
+        """The text that the ids spell, added tokens included; broken UTF-8 becomes U+FFFD. A space
+        that `encode` puts before a text is taken away; control ids spell nothing. `after`: ids that
+        come before, whose text is left out."""
+        return self.text_bytes(ids, after).decode("utf-8", "replace")
+
+    def text_bytes(self, ids: Sequence[int], after: Sequence[int] = ()) -> bytes:
+        """What `decode` gives, as bytes."""
+        spelled = list(map(self.token_bytes, ids))
+        if self.description.prefix not in _STRIPPED:
+            return b"".join(spelled)
+        for k, token in enumerate(ids):
+            before = ids[k - 1] if k else (after[-1] if after else None)
+            if self._puts_prefix(before) and token not in self.added_ids:
+                spelled[k] = spelled[k].removeprefix(b" ")
+        return b"".join(spelled)
+
+    def _puts_prefix(self, before: int | None) -> bool:
+        """Does `encode` put a prefix after this id (None: at the beginning)?"""
+        if before is None or before in self.description.controls:
+            return True
+        return self.description.prefix in _EACH_PIECE and before in self.added_ids
+
+    def last_text(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """The ids of the text that is under way: those after the last control id."""
+        controls = self.description.controls
+        last = max((k for k, token in enumerate(ids) if token in controls), default=-1)
+        return tuple(ids[last + 1 :])
+
+    @cached_property
+    def added_ids(self) -> frozenset[int]:
+        """The ids of the added tokens."""
+        return frozenset(token.id for token in self.description.added)
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes that one id spells. Raises TokenOutOfRangeError."""
+        """The bytes that one id spells, with the space that it may begin with.
+
+        Raises TokenOutOfRangeError."""
         if not 0 <= token_id < self.n_ids:
             raise TokenOutOfRangeError(f"id {token_id} is not in 0 .. {self.n_ids - 1}")
         return self.spellings[token_id]
@@ -162,22 +157,13 @@ class Tokenizer:
         return self._derived[name]  # type: ignore[return-value]
 
     def to_json(self) -> str:
-        """The `tokenizer.json` that this tokenizer is."""
+        """The `tokenizer.json` that this tokenizer is. Raises TokenizerError where it is none:
+        a SentencePiece model or a rank file."""
+        if self._json is None:
+            raise TokenizerError(
+                f"{self.name} runs on {self.backend.name}, there is no tokenizer.json that is equal"
+            )
         return self._json
 
     def __repr__(self) -> str:
         return f"Tokenizer({self.name!r}, n_ids={self.n_ids})"
-
-
-def _eos_beside(path: Path, data: dict[str, Any]) -> tuple[int, ...]:
-    """End of sequence as the `tokenizer_config.json` in the same folder names it."""
-    config = path.with_name("tokenizer_config.json")
-    if not config.is_file():
-        return ()
-    try:
-        token = json.loads(config.read_text(encoding="utf-8")).get("eos_token")
-    except (AttributeError, ValueError) as error:
-        raise BrokenTokenizerError(f"{config} is not a JSON object: {error}") from error
-    content = token.get("content") if isinstance(token, dict) else token
-    ids = [entry["id"] for entry in data.get("added_tokens", []) if entry["content"] == content]
-    return tuple(ids)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from bpe_automata.constructions import explore
-from bpe_automata.constructions.canonical import START
 
 
 def accepts(automaton, ids):
     """Does the canonical automaton accept the ids?"""
-    state = START
+    state = automaton.start
     for token in ids:
         state = automaton.step(state, token)
         if state is None:

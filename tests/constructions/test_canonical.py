@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from paths import accepts, is_canonical
 
 from bpe_automata.constructions import canonical_automaton
-from bpe_automata.constructions.canonical import START
 from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.testing import (
     bpe_tokenizers,

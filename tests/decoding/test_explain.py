@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bpe_automata.constructions.canonical import START, canonical_automaton
+from bpe_automata.constructions.canonical import canonical_automaton
 from bpe_automata.decoding import explain
 from bpe_automata.decoding.pretokens import divide
 from bpe_automata.decoding.visible import visible

@@ -69,7 +69,7 @@ def test_ids_that_tokenizers_would_not_give_are_refused():
 def from_json(data):
     from bpe_automata import Tokenizer
 
-    return Tokenizer(data)
+    return Tokenizer.from_json(data)
 
 
 def test_an_added_token_that_shares_its_id_with_a_byte_is_refused():

@@ -1,0 +1,179 @@
+"""A text filter as a table, as small as it can be: no two states and no two classes act alike.
+
+Filters are described by a function over labels: `labels[c]` is the label of code point c, `follow`
+says where a label leads. The table is explored from that, then minimised (Moore 1956).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.storage import load_array, store_array
+from bpe_automata.tokenizer.ranges import LAST_CODE_POINT, Ranges
+
+State = TypeVar("State", bound=Hashable)
+DEAD = -1
+N_CODE_POINTS = LAST_CODE_POINT + 1
+MOST_STATES = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class TableFilter:
+    """A `TextFilter[int]`. classes: disjoint; table: int32 [n_states, n_classes + 1], the last
+    column for characters in no class, -1 for dead; accepting: bool [n_states]. State 0 begins."""
+
+    classes: tuple[Ranges, ...]
+    table: np.ndarray
+    accepting: np.ndarray
+    start: int = 0
+
+    def step(self, state: int, inside: frozenset[int]) -> int | None:
+        column = next(iter(inside), len(self.classes))
+        after = int(self.table[state, column])
+        return None if after == DEAD else after
+
+    def ends(self, state: int) -> bool:
+        return bool(self.accepting[state])
+
+
+def tabulate(
+    labels: np.ndarray,
+    start: State,
+    follow: Callable[[State, int], State | None],
+    ends: Callable[[State], bool],
+) -> TableFilter:
+    """The smallest table of the automaton that starts in `start`; `labels`: int32 [0x110000],
+    numbered from 0 without holes. Raises BudgetExceededError over `MOST_STATES` states."""
+    n_labels = int(labels.max()) + 1
+    numbers, order, rows = {start: 0}, [start], []
+    for state in order:  # grows while we go
+        row = []
+        for label in range(n_labels):
+            after = follow(state, label)
+            if after is not None and after not in numbers:
+                numbers[after] = len(order)
+                order.append(after)
+            row.append(DEAD if after is None else numbers[after])
+        rows.append(row)
+        if len(order) > MOST_STATES:
+            raise BudgetExceededError(
+                "states of a normalizer's filter", MOST_STATES, "its pattern is too intricate"
+            )
+    accepting = np.array([ends(state) for state in order])
+    table, accepting = _minimal(*_trimmed(np.array(rows, dtype=np.int32), accepting))
+    return _with_merged_classes(labels, table, accepting)
+
+
+def _trimmed(table: np.ndarray, accepting: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """States from which nothing is accepted become dead (but for state 0, which stays)."""
+    alive = accepting
+    while True:
+        leads = (np.append(alive, False)[table]).any(axis=1)
+        if np.array_equal(alive, grown := alive | leads):
+            break
+        alive = grown
+    return np.where(np.append(alive, False)[table], table, DEAD), accepting
+
+
+def _minimal(table: np.ndarray, accepting: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Merge states that accept the same texts; those out of reach go, state 0 stays first."""
+    block = np.unique(accepting, return_inverse=True)[1].astype(np.int32)
+    while True:
+        refined = np.column_stack([block, np.append(block, DEAD)[table]])
+        finer = np.unique(refined, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
+        if finer.max() == block.max():
+            break
+        block = finer
+    member = np.unique(block, return_index=True)[1]  # one state of each block
+    small = np.append(block, DEAD)[table[member]]
+    return _in_order(small, accepting[member], int(block[0]))
+
+
+def _in_order(
+    table: np.ndarray, accepting: np.ndarray, first: int
+) -> tuple[np.ndarray, np.ndarray]:
+    order = {first: 0}
+    for state in (queue := [first]):  # grows while we go
+        for after in np.unique(table[state]).tolist():
+            if after != DEAD and after not in order:
+                order[after] = len(order)
+                queue.append(after)
+    number = np.full(len(table) + 1, DEAD, dtype=np.int32)
+    number[queue] = np.arange(len(queue))
+    return number[table[queue]].astype(np.int32), accepting[queue]
+
+
+def _with_merged_classes(
+    labels: np.ndarray, table: np.ndarray, accepting: np.ndarray
+) -> TableFilter:
+    """Labels that act alike are one class; the one with most code points is left unnamed."""
+    columns, merged = np.unique(table, axis=1, return_inverse=True)
+    column_of = merged.ravel()[labels]
+    usual = int(np.bincount(column_of).argmax())
+    others = [k for k in range(columns.shape[1]) if k != usual]
+    classes = ranges_of(column_of, others)
+    return TableFilter(classes, np.ascontiguousarray(columns[:, [*others, usual]]), accepting)
+
+
+def ranges_of(numbers: np.ndarray, wanted: list[int]) -> tuple[Ranges, ...]:
+    """For each wanted number the code points that have it; `numbers`: int [0x110000]."""
+    cuts = np.concatenate([[0], np.flatnonzero(np.diff(numbers)) + 1, [len(numbers)]])
+    held = numbers[cuts[:-1]]
+    pairs = np.column_stack([cuts[:-1], cuts[1:]]).astype(np.int32)
+    return tuple(pairs[held == k] for k in wanted)
+
+
+def label_by(keys: list[np.ndarray]) -> np.ndarray:
+    """int32 [0x110000]: equal where all `keys` (bool or int [0x110000]) are equal."""
+    code = np.zeros(N_CODE_POINTS, dtype=np.int64)
+    for key in keys:
+        _, code = np.unique(code * (int(key.max()) + 1) + key, return_inverse=True)
+    return code.ravel().astype(np.int32)
+
+
+def mask_of(ranges: Ranges) -> np.ndarray:
+    """bool [0x110000]: which code points are in the ranges."""
+    change = np.zeros(N_CODE_POINTS + 1, dtype=np.int8)
+    change[ranges[:, 0]] += 1
+    change[ranges[:, 1]] -= 1
+    return np.cumsum(change[:-1]).astype(bool)
+
+
+# ---------------------------------------------------------------- kept on disk
+
+
+def kept(key: str, build: Callable[[], TableFilter]) -> TableFilter:
+    """The filter stored under `key`, or else the one that `build` makes, stored from now on."""
+    ranges, table = load_array("filter", f"{key} classes"), load_array("filter", f"{key} table")
+    if ranges is not None and table is not None and _sound(ranges, table):
+        return _unpacked(ranges, table)
+    made = build()
+    numbered = [np.insert(r, 2, k, axis=1) for k, r in enumerate(made.classes)]
+    ranges = np.concatenate([np.zeros((0, 3), np.int32), *numbered]).astype(np.int32)
+    table = np.column_stack([made.table, made.accepting]).astype(np.int32)
+    store_array("filter", f"{key} classes", ranges)
+    store_array("filter", f"{key} table", table)
+    return made
+
+
+def _unpacked(ranges: np.ndarray, table: np.ndarray) -> TableFilter:
+    order = np.argsort(ranges[:, 2], kind="stable")
+    cuts = np.searchsorted(ranges[order, 2], np.arange(1, table.shape[1] - 2))
+    parts = np.split(ranges[order, :2], cuts) if table.shape[1] > 2 else []
+    return TableFilter(tuple(parts), table[:, :-1], table[:, -1].astype(bool))
+
+
+def _sound(ranges: np.ndarray, table: np.ndarray) -> bool:
+    """Do these two arrays have the form of a filter, and of the same one?"""
+    if ranges.dtype != np.int32 or table.dtype != np.int32 or ranges.ndim != 2 or table.ndim != 2:
+        return False
+    n_states, width = table.shape
+    if ranges.shape[1] != 3 or not n_states or width < 2:
+        return False
+    numbered = np.array_equal(np.unique(ranges[:, 2]), np.arange(width - 2))
+    return bool(numbered and table.min() >= DEAD and table[:, :-1].max() < n_states)

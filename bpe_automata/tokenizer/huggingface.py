@@ -1,0 +1,53 @@
+"""The library `tokenizers` as a backend."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import tokenizers
+
+from bpe_automata.errors import BrokenTokenizerError
+from bpe_automata.tokenizer.description import AddedToken
+from bpe_automata.tokenizer.engines import Oniguruma
+
+
+class HuggingFace:
+    """A tokenizer of `tokenizers`, made from its `tokenizer.json`; a `Backend`."""
+
+    name = f"tokenizers {tokenizers.__version__}"
+
+    def __init__(self, text: str, name: str) -> None:
+        """`text`: a `tokenizer.json`. Raises BrokenTokenizerError, naming the tokenizer `name`."""
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_str(text)
+        except Exception as error:  # the binding raises a bare Exception
+            raise BrokenTokenizerError(f"{name}: tokenizers cannot load it: {error}") from error
+        self.engine = Oniguruma()
+
+    def encode(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def encode_batch(self, texts: list[str]) -> list[list[int]]:
+        batch = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return [list(encoding.ids) for encoding in batch]
+
+    def check_added(self, added: tuple[AddedToken, ...], name: str) -> None:
+        """`tokenizers` gives ids to added tokens itself, and is silent where the file disagrees.
+
+        Raises BrokenTokenizerError."""
+        for token in added:
+            number = self._tokenizer.token_to_id(token.content)
+            if number != token.id:
+                raise BrokenTokenizerError(
+                    f"{name}: added token {token.content!r} is listed with id {token.id}, but "
+                    f"tokenizers gives it id {number}: ids of added tokens go on from the "
+                    "vocabulary in the order of the list, and none may be taken or listed twice"
+                )
+
+
+def plain_json(data: dict[str, Any], text: str | None) -> str:
+    """The tokenizer.json without truncation and padding; `text`: the same, unparsed, if at hand."""
+    if text is None or data.get("truncation") or data.get("padding"):
+        return json.dumps({**data, "truncation": None, "padding": None}, ensure_ascii=False)
+    return text

@@ -1,0 +1,42 @@
+"""Files that are JSON: a `tokenizer.json` of `tokenizers`, or Mistral's `tekken.json`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bpe_automata.errors import BrokenTokenizerError
+from bpe_automata.tokenizer.backend import Source
+from bpe_automata.tokenizer.read_json import read_json
+from bpe_automata.tokenizer.sources.tekken import is_tekken, read_tekken
+
+
+def read_json_file(path: Path, content: bytes, name: str) -> Source:
+    """The tokenizer of a JSON file; `content`: its bytes. End of sequence of a `tokenizer.json` is
+    what the `tokenizer_config.json` beside it names.
+
+    Raises BrokenTokenizerError, UnsupportedTokenizerError, MissingDependencyError."""
+    try:
+        text = content.decode("utf-8-sig")
+        data = json.loads(text)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise BrokenTokenizerError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise BrokenTokenizerError(f"{path} is not a tokenizer.json: no object at the top")
+    if is_tekken(data):
+        return read_tekken(data, content, name)
+    return read_json(data, _eos_beside(path, data), name, text)
+
+
+def _eos_beside(path: Path, data: dict[str, Any]) -> tuple[int, ...]:
+    config = path.with_name("tokenizer_config.json")
+    if not config.is_file():
+        return ()
+    try:
+        token = json.loads(config.read_text(encoding="utf-8")).get("eos_token")
+    except (AttributeError, ValueError) as error:
+        raise BrokenTokenizerError(f"{config} is not a JSON object: {error}") from error
+    content = token.get("content") if isinstance(token, dict) else token
+    entries = data.get("added_tokens") or []
+    return tuple(entry["id"] for entry in entries if entry["content"] == content)

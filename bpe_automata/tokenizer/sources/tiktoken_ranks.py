@@ -1,0 +1,193 @@
+"""tiktoken rank files (`.tiktoken`, and the `tokenizer.model` of Llama-3), run by tiktoken itself.
+
+A file has a line for each token: its bytes in base64, a space, its rank, which is also its id. It
+holds neither the pattern that splits the text nor the special tokens. tiktoken cuts out the special
+tokens, splits what is between them by the pattern and drops what no match covers, looks a whole
+piece up first (`ignore_merges`), and otherwise merges the neighbours whose joined bytes have the
+least rank, leftmost first. Ranks are unique, so the table is all splits of each token in the order
+of their ranks (see `splits`).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import unicodedata
+from collections.abc import Mapping
+from functools import partial
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
+from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
+from bpe_automata.tokenizer.backend import CharacterEngine, Source
+from bpe_automata.tokenizer.description import AddedToken, Description, Normalization, SplitRule
+from bpe_automata.tokenizer.engines import FancyRegex
+from bpe_automata.tokenizer.sources.optional import fingerprint, optional
+from bpe_automata.tokenizer.sources.splits import all_splits, sort_by
+
+_FORMS: tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...] = ("NFC", "NFD", "NFKC", "NFKD")
+
+
+class Tiktoken:
+    """A rank table run by tiktoken; a `Backend`."""
+
+    def __init__(
+        self,
+        ranks: dict[bytes, int],
+        pattern: str,
+        special_tokens: dict[str, int],
+        normalization: Normalization | None = None,
+        shift: int = 0,
+    ) -> None:
+        """`normalization`: of the whole text, before anything else; `shift`: what is added to each
+        id. Raises UnsupportedTokenizerError for a pattern that tiktoken rejects."""
+        package = optional("tiktoken", "tiktoken", "reading a tiktoken rank file")
+        self.name = f"tiktoken {package.__version__}"
+        self.engine: CharacterEngine = FancyRegex()
+        self._normalization, self._shift = normalization, shift
+        try:
+            self._encoding = package.Encoding(
+                "ranks", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special_tokens
+            )
+        except ValueError as error:
+            raise UnsupportedTokenizerError(
+                "tiktoken pattern", pattern, f"tiktoken rejects it: {error}"
+            ) from error
+
+    def encode(self, text: str) -> list[int]:
+        if self._normalization is not None:
+            text = self._normalization.apply(text)
+        ids: list[int] = self._encoding.encode(text, allowed_special="all")
+        return [number + self._shift for number in ids] if self._shift else ids
+
+    def encode_batch(self, texts: list[str]) -> list[list[int]]:
+        return list(map(self.encode, texts))
+
+
+def read_tiktoken(
+    content: bytes,
+    where: str,
+    *,
+    pattern: str,
+    special_tokens: Mapping[str, int],
+    normalize: str | None = None,
+    eos: tuple[str, ...] = (),
+) -> Source:
+    """The tokenizer of a rank file.
+
+    `pattern`: the regex of tiktoken (syntax of fancy-regex) whose matches are the pieces;
+    `special_tokens`: text -> id; `normalize`: "NFC", "NFD", "NFKC" or "NFKD", applied with Python's
+    unicodedata to the whole text before the special tokens are looked for, as dashscope does for
+    Qwen; `eos`: the special tokens that end a sequence. `where`: name in errors.
+
+    Raises MissingDependencyError, BrokenTokenizerError, UnsupportedTokenizerError."""
+    ranks = parse_ranks(content, where)
+    check_special_tokens(special_tokens, ranks, where)
+    if unknown := set(eos).difference(special_tokens):
+        raise BrokenTokenizerError(f"{where}: eos {min(unknown)!r} is none of the special tokens")
+    steps = () if normalize is None else (unicode_form(normalize),)
+    backend = Tiktoken(ranks, pattern, dict(special_tokens), steps[0] if steps else None)
+    added = tuple(
+        AddedToken(number, text, special=True, normalized=bool(steps))
+        for text, number in special_tokens.items()
+    )
+    facts: list[Any] = [pattern, sorted(special_tokens.items()), [step.library for step in steps]]
+    key = fingerprint(backend.name, content, json.dumps([*facts, normalize]))
+    ids = tuple(special_tokens[text] for text in eos)
+    return Source(describe_ranks(ranks, pattern, added, steps), backend, where, key, ids)
+
+
+def describe_ranks(
+    ranks: Mapping[bytes, int],
+    pattern: str,
+    added: tuple[AddedToken, ...] = (),
+    normalizers: tuple[Normalization, ...] = (),
+    shift: int = 0,
+) -> Description:
+    """What tiktoken does with these ranks. `shift`: what is added to each rank to make its id.
+    A token without bytes (Whisper's file has one) is never the result of a merge."""
+    n_ids = max([*(rank + shift for rank in ranks.values()), *(token.id for token in added)]) + 1
+    tokens: list[bytes | None] = [None] * n_ids
+    for token, rank in ranks.items():
+        tokens[rank + shift] = token or None
+    rows = all_splits(ranks) + np.int32(shift)
+    return Description(
+        tokens=tuple(tokens),
+        merges=sort_by(rows, np.arange(n_ids)),
+        base={token: rank + shift for token, rank in ranks.items() if len(token) == 1},
+        byte_level=True,
+        splitters=(SplitRule("regex", pattern, "removed", invert=True),),
+        added=added,
+        ignore_merges=True,
+        byte_tokens={},
+        normalizers=normalizers,
+    )
+
+
+def parse_ranks(content: bytes, where: str) -> dict[bytes, int]:
+    """token -> rank, in the order of the ranks. Raises BrokenTokenizerError."""
+    ranks: dict[bytes, int] = {}
+    lines = 0
+    for number, line in enumerate(content.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            token, rank = line.split()
+            ranks[base64.b64decode(token, validate=token != b"=")] = int(rank)
+        except (ValueError, binascii.Error) as error:
+            raise BrokenTokenizerError(
+                f"{where}, line {number}: {line[:60]!r} is not the base64 of a token and a rank"
+            ) from error
+        lines += 1
+    if lines != len(ranks):
+        raise BrokenTokenizerError(f"{where} lists {lines - len(ranks)} token(s) twice")
+    return checked_ranks(ranks, where)
+
+
+def checked_ranks(ranks: dict[bytes, int], where: str) -> dict[bytes, int]:
+    """The ranks, in their order. Raises BrokenTokenizerError where tiktoken could not run them."""
+    if len(set(ranks.values())) < len(ranks):
+        raise BrokenTokenizerError(f"{where}: two tokens have the same rank")
+    missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
+    if missing:
+        raise BrokenTokenizerError(
+            f"{where}: no token is the byte 0x{missing[0]:02X} ({len(missing)} bytes are missing); "
+            "tiktoken fails on text that holds it"
+        )
+    if min(ranks.values()) < 0:
+        raise BrokenTokenizerError(f"{where}: there are negative ranks")
+    return dict(sorted(ranks.items(), key=lambda item: item[1]))
+
+
+def check_special_tokens(
+    special_tokens: Mapping[str, int], ranks: Mapping[bytes, int], where: str
+) -> None:
+    """tiktoken looks for special tokens with one regex whose alternatives are in no fixed order, so
+    none may begin another. Raises UnsupportedTokenizerError, BrokenTokenizerError."""
+    taken = set(ranks.values())
+    for text, number in special_tokens.items():
+        if not text or number in taken or number < 0:
+            raise BrokenTokenizerError(
+                f"{where}: special token {text!r} is empty, or its id {number} is taken"
+            )
+        taken.add(number)
+    ordered = sorted(special_tokens)
+    for shorter, longer in pairwise(ordered):
+        if longer.startswith(shorter):
+            raise UnsupportedTokenizerError(
+                "special tokens",
+                (shorter, longer),
+                "one begins the other, and which of them tiktoken reads is left to chance",
+            )
+
+
+def unicode_form(form: str) -> Normalization:
+    """A Unicode normalization form, by Python's unicodedata."""
+    library = f"unicodedata {unicodedata.unidata_version}"
+    for known in _FORMS:
+        if form == known:
+            return Normalization(form.lower(), partial(unicodedata.normalize, known), library)
+    raise UnsupportedTokenizerError("normalize", form, f"known are {', '.join(_FORMS)}")

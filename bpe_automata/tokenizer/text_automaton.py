@@ -1,0 +1,227 @@
+"""What `encode` asks of the text itself, apart from splitting it, as one automaton over the atoms of
+the alphabet:
+
+    no added token is spelled                    (`added`)
+    the prefix stands before it                  (`Prefix`)
+    the normalizers leave it as it is            (`filtered_text` adds that)
+
+The text here is what ids spell, the prefix included. Added tokens are steps of their own. A state
+is (added tokens under way in either pass, phase of the prefix); state 0 stands for the inside of a
+text with nothing under way, and `start` for its beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.tokenizer.added import AddedText, Letters, Under
+from bpe_automata.tokenizer.description import AddedToken, Prefix
+
+IMPOSSIBLE = -1
+MOST_STATES = 100_000
+BEFORE, PUT, INSIDE = range(3)
+"""Phases of the prefix: it comes next, was just read, or is not looked for."""
+
+_EACH_PIECE = (Prefix.PIECE, Prefix.PIECE_UNLESS_SPACE, Prefix.SPACE_FIRST)
+_UNLESS_SPACE = (Prefix.FIRST_UNLESS_SPACE, Prefix.PIECE_UNLESS_SPACE)
+
+
+@dataclass(frozen=True)
+class TextAutomaton:
+    """next: int32 [n_states, n_atoms], -1 where no text goes on so; ends: bool [n_states], can the
+    text end there; after_row: int32 [n_states] and after: int32 [n_rows, n_added]: the state after
+    added token k is after[after_row[state], k], -1 where it is not cut out; start: the state at the
+    beginning of a text; token_start: int32 [n_added + 1] and data: uint8, CSR of the added tokens'
+    bytes; ids: int32 [n_added]; put: bool [n_states], is the next character a space that `encode`
+    puts there."""
+
+    next: np.ndarray
+    ends: np.ndarray
+    after_row: np.ndarray
+    after: np.ndarray
+    start: int
+    token_start: np.ndarray
+    data: np.ndarray
+    ids: np.ndarray
+    put: np.ndarray
+
+
+class _State(NamedTuple):
+    """first, second: the two passes that cut added tokens out."""
+
+    first: Under
+    second: Under
+    phase: int
+
+
+def build(
+    added: tuple[AddedToken, ...], letters: Letters, prefix: Prefix, space: int
+) -> TextAutomaton:
+    """`space`: the atom of the space, -1 if it is not readable. Raises BudgetExceededError."""
+    explorer = _Explorer(added, letters, prefix, space)
+    start = explorer.number(_beginning(BEFORE if prefix is not Prefix.NONE else INSIDE))
+    explorer.explore()
+    contents = [token.content.encode("utf-8") for token in added]
+    return TextAutomaton(
+        next=np.array(explorer.rows, dtype=np.int32),
+        ends=np.array([explorer.ends(state) for state in explorer.states]),
+        after_row=np.array(explorer.after_row, dtype=np.int32),
+        after=np.array(explorer.afters, dtype=np.int32).reshape(len(explorer.afters), len(added)),
+        start=start,
+        token_start=np.cumsum([0, *map(len, contents)]).astype(np.int32),
+        data=np.frombuffer(b"".join(contents), dtype=np.uint8),
+        ids=np.array([token.id for token in added], dtype=np.int32),
+        put=np.array([explorer.is_put(state) for state in explorer.states]),
+    )
+
+
+def _beginning(phase: int) -> _State:
+    return _State(AddedText.start, AddedText.start, phase)
+
+
+class _Explorer:
+    """All states within reach, numbered as they come up, with their rows."""
+
+    def __init__(
+        self, added: tuple[AddedToken, ...], letters: Letters, prefix: Prefix, space: int
+    ) -> None:
+        self.added, self.prefix = added, prefix
+        self.n_atoms, self.atoms, self.space = letters.n_atoms, letters.atoms, space
+        self.words = [letters.of(token) for token in added]
+        self.first = AddedText(tuple(t for t in added if not t.normalized), letters)
+        self.second = AddedText(tuple(t for t in added if t.normalized), letters)
+        self.place = _places(added)
+        self.states: list[_State] = []
+        self.numbers: dict[_State, int] = {}
+        self.rows: list[np.ndarray] = []
+        self.after_row: list[int] = []
+        self.afters: list[np.ndarray] = []
+        self._after_numbers: dict[bytes, int] = {}
+        self.number(_beginning(INSIDE))
+
+    def number(self, state: _State) -> int:
+        if state not in self.numbers:
+            if len(self.states) >= MOST_STATES:
+                raise BudgetExceededError(
+                    "text states", MOST_STATES, "the added tokens are too intricate"
+                )
+            self.numbers[state] = len(self.states)
+            self.states.append(state)
+        return self.numbers[state]
+
+    def explore(self) -> None:
+        for state in self.states:  # grows while we go
+            self.rows.append(self._row(state))
+            after = self._after(state)
+            key = after.tobytes()
+            if key not in self._after_numbers:
+                self._after_numbers[key] = len(self.afters)
+                self.afters.append(after)
+            self.after_row.append(self._after_numbers[key])
+
+    def ends(self, state: _State) -> bool:
+        passes = self.first.ends(state.first) and self.second.ends(state.second)
+        return passes and state.phase != PUT
+
+    def is_put(self, state: _State) -> bool:
+        return state.phase == BEFORE and self.prefix is not Prefix.SPACE_FIRST
+
+    # ------------------------------------------------------------ characters
+
+    def _row(self, state: _State) -> np.ndarray:
+        row = np.full(self.n_atoms, IMPOSSIBLE, dtype=np.int32)
+        if self.is_put(state):
+            if self.space >= 0:
+                row[self.space] = self.number(state._replace(phase=PUT))
+            return row
+        for kind, atoms in self.atoms.items():
+            row[atoms] = self._joined(
+                self.first.usual(state.first, kind), self.second.usual(state.second, kind)
+            )
+        for atom in self.first.letters(state.first) | self.second.letters(state.second):
+            row[atom] = self._joined(
+                self.first.step(state.first, atom), self.second.step(state.second, atom)
+            )
+        if state.phase == BEFORE:  # SPACE_FIRST
+            row[np.arange(self.n_atoms) != self.space] = IMPOSSIBLE
+        if state.phase == PUT and self.prefix in _UNLESS_SPACE and self.space >= 0:
+            row[self.space] = IMPOSSIBLE
+        return row
+
+    def _joined(self, first: Under | None, second: Under | None) -> int:
+        if first is None or second is None:
+            return IMPOSSIBLE
+        return self.number(_State(first, second, INSIDE))
+
+    # ------------------------------------------------------------ added tokens
+
+    def _after(self, state: _State) -> np.ndarray:
+        """The row of `after`; mostly the same as that of a state with nothing under way."""
+        plain = state._replace(first=AddedText.start, second=AddedText.start)
+        if state == plain:
+            tokens: Iterable[int] = range(len(self.added))
+            row = np.full(len(self.added), IMPOSSIBLE, dtype=np.int32)
+        else:
+            row = self._after_of(plain).copy()
+            tokens = self._otherwise(state)
+        for k in tokens:
+            row[k] = self._after_token(state, k)
+        return row
+
+    def _otherwise(self, state: _State) -> set[int]:
+        """The added tokens after which this state may lead elsewhere than with nothing under way:
+        those that go on something, or whose neighbours matter."""
+        numbers = np.flatnonzero(~self.place[0]), np.flatnonzero(self.place[0])
+        found = {int(numbers[0][k]) for k in self.first.otherwise(state.first)}
+        found.update(int(numbers[1][k]) for k in self.second.otherwise(state.second))
+        if not self.second.ends(state.second):
+            found.update(numbers[0].tolist())
+        if state.first.next or state.first.word or state.first.space:
+            found.update(numbers[1].tolist())
+        begun = {atom for node, _ in state.first.nodes for atom in self.first.trie.children[node]}
+        if begun:
+            found.update(k for k in numbers[1].tolist() if self.words[k][0] in begun)
+        return found
+
+    def _after_of(self, state: _State) -> np.ndarray:
+        """The row of a state that may not have been explored yet."""
+        number = self.numbers.get(state)
+        if number is not None and number < len(self.after_row):
+            return self.afters[self.after_row[number]]
+        return self._after(state)
+
+    def _after_token(self, state: _State, k: int) -> int:
+        if state.phase == (BEFORE if self.prefix is Prefix.TEXT else PUT):
+            return IMPOSSIBLE
+        after = self._after_second if self.added[k].normalized else self._after_first
+        passes = after(state, k, int(self.place[1][k]))
+        if passes is None:
+            return IMPOSSIBLE
+        return self.number(_State(*passes, BEFORE if self.prefix in _EACH_PIECE else INSIDE))
+
+    def _after_first(self, state: _State, _k: int, place: int) -> tuple[Under, Under] | None:
+        """Cut out before all else: for the second pass, the text before it ends."""
+        first = self.first.after(state.first, place)
+        if first is None or not self.second.ends(state.second):
+            return None
+        return first, AddedText.start
+
+    def _after_second(self, state: _State, k: int, place: int) -> tuple[Under, Under] | None:
+        """Cut out of what the first pass took for text."""
+        second = self.second.after(state.second, place)
+        first: Under | None = state.first
+        if self.first.added:
+            for letter in self.words[k]:
+                first = None if first is None else self.first.step(first, letter)
+        return None if first is None or second is None else (first, second)
+
+
+def _places(added: tuple[AddedToken, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """(bool: is it of the second pass; int: its number within its pass), for each added token."""
+    second = np.array([token.normalized for token in added], dtype=bool)
+    return second, np.where(second, np.cumsum(second), np.cumsum(~second)) - 1

@@ -1,0 +1,107 @@
+"""The corpus: named sources, the same for the same seed, and honest about what is absent."""
+
+from __future__ import annotations
+
+import gettext
+import random
+import unicodedata
+
+import pytest
+
+from bpe_automata.errors import MissingFileError
+from experiments import corpus_sources
+from experiments.corpus import KINDS, LONGEST, Corpus, Source, open_corpus
+
+POEM = "def f():\r\n    return 1\n\n\n    # Ünïcödé e\u0301\n"
+
+
+@pytest.fixture(scope="module")
+def rng_free_corpus():
+    return Corpus((Source("one", "code", (POEM,)), Source("two", "code", ("abc",))))
+
+
+def test_the_corpus_that_is_installed():
+    """Python itself has code, and words of all scripts can always be made up."""
+    corpus = open_corpus(0)
+    for kind in KINDS:
+        texts = list(corpus.strings(kind, 50, random.Random(0)))
+        assert len(texts) == 50
+        assert all(0 < len(text) <= LONGEST for text in texts)
+        assert texts == list(corpus.strings(kind, 50, random.Random(0)))
+    described = corpus.described()
+    assert any(name.startswith("the standard library (") for name in described["code"])
+    absent = [name for name, *_ in corpus_sources.readers(None)]
+    found = {source.name for source in corpus.sources}
+    assert len(corpus.missing) == len(set(absent) - found)
+
+
+def test_windows_are_cut_from_the_documents_anywhere(rng_free_corpus):
+    rng = random.Random(1)
+    windows = [rng_free_corpus.sources[0].window(rng) for _ in range(2000)]
+    assert all(window in POEM for window in windows)
+    starts = {window[0] for window in windows}
+    assert {"\n", " ", "\u0301", "r"} <= starts, "line ends, indents, marks and letters"
+    assert any(window.startswith("\n\n\n    #") for window in windows), "a whole run of line ends"
+    assert any(window.endswith("\r") for window in windows), "inside CR LF"
+
+
+def test_sources_take_turns(rng_free_corpus):
+    texts = list(rng_free_corpus.strings("code", 10, random.Random(0)))
+    assert all(text in "abc" for text in texts[1::2])
+    assert not all(text in "abc" for text in texts[::2])
+    assert list(rng_free_corpus.strings("multilingual", 10, random.Random(0))) == []
+
+
+def test_a_folder_of_text(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.txt").write_bytes("日本\r\n".encode())
+    (tmp_path / "b.html").write_text("<p>Один &amp; <b>два</b></p>\n\n", encoding="utf-8")
+    (tmp_path / "c.bin").write_bytes(b"\xff\xfe\x00")
+    found = corpus_sources.folder(tmp_path, random.Random(0))
+    assert sorted(found) == ["Один & два\n", "日本\r\n"]
+    corpus = open_corpus(0, tmp_path)
+    assert corpus.sources[0].name == f"text of {tmp_path.name}"
+
+
+def test_a_folder_without_text_says_what_it_must_hold(tmp_path):
+    with pytest.raises(MissingFileError, match="UTF-8"):
+        open_corpus(0, tmp_path)
+
+
+def test_what_is_absent_is_named(monkeypatch):
+    def readers(text):
+        yield "nothing", "code", lambda rng: [], "install something"
+        yield "blank", "code", lambda rng: ["", "x"], "-"
+
+    monkeypatch.setattr(corpus_sources, "readers", readers)
+    corpus = open_corpus(0)
+    assert corpus.missing == ("code text without nothing: install something",)
+    assert corpus.sources[0].documents == ("x",)
+
+
+def test_made_up_words_are_of_many_scripts():
+    letters = "".join(corpus_sources.made_up(random.Random(0)))
+    scripts = {unicodedata.name(c, "?").split()[0] for c in letters if not c.isspace()}
+    assert {"DEVANAGARI", "HANGUL", "CYRILLIC", "TAMIL", "ARABIC", "CJK"} <= scripts
+
+
+def test_faker_is_left_out_where_it_is_not_installed(monkeypatch):
+    monkeypatch.setattr(corpus_sources.importlib.util, "find_spec", lambda name: None)
+    assert list(corpus_sources.faker(random.Random(0))) == []
+
+
+def test_faker_speaks_many_languages():
+    pytest.importorskip("faker")
+    documents = list(corpus_sources.faker(random.Random(0)))
+    assert len(documents) > 50
+    assert documents == list(corpus_sources.faker(random.Random(0)))
+
+
+def test_broken_catalogues_are_passed_over(tmp_path, monkeypatch):
+    folder = tmp_path / "share/locale/xx/LC_MESSAGES"
+    folder.mkdir(parents=True)
+    (folder / "broken.mo").write_bytes(b"no catalogue")
+    monkeypatch.setattr(corpus_sources.sys, "base_prefix", str(tmp_path))
+    with pytest.raises(OSError), (folder / "broken.mo").open("rb") as file:
+        gettext.GNUTranslations(file)
+    list(corpus_sources.catalogues(random.Random(0)))

@@ -1,0 +1,131 @@
+"""What a file is, is told by its content, whatever its name."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from bpe_automata.errors import BrokenTokenizerError, MissingFileError, TokenizerError
+from bpe_automata.testing import byte_level, small_tokenizer
+from bpe_automata.tokenizer.sources import read_path
+
+RANKS = b"".join(base64.b64encode(bytes([b])) + f" {b}\n".encode() for b in range(256))
+RANK_OPTIONS = {"pattern": r"\S+|\s+", "special_tokens": {"<e>": 256}}
+
+
+def tokenizer_json() -> bytes:
+    return small_tokenizer(["a", "b", "ab"], [("a", "b")], byte_level()).to_json().encode()
+
+
+def tekken() -> bytes:
+    vocabulary = [
+        {"rank": b, "token_bytes": base64.b64encode(bytes([b])).decode(), "token_str": None}
+        for b in range(256)
+    ]
+    config = {"pattern": "a", "default_vocab_size": 257, "default_num_special_tokens": 1}
+    return json.dumps({"config": config, "vocab": vocabulary}).encode()
+
+
+def sentencepiece_model(first_piece: str = "<unk>") -> bytes:
+    from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto
+
+    proto = model_proto()
+    proto.pieces.add(piece=first_piece, score=0.0, type=2)
+    for text, score in (("▁", -2.0), ("a", -3.0)):
+        proto.pieces.add(piece=text, score=score)
+    proto.trainer_spec.model_type = 2
+    proto.normalizer_spec.remove_extra_whitespaces = False
+    return bytes(proto.SerializeToString())
+
+
+def write(folder: Path, name: str, content: bytes) -> Path:
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+def library(path: Path, **options: object) -> str:
+    return read_path(path, **options).backend.name.partition(" ")[0]
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "x.model", "x.tiktoken", "x"])
+def test_kinds_by_content(tmp_path, name: str) -> None:
+    pytest.importorskip("tiktoken")
+    assert library(write(tmp_path, name, tokenizer_json())) == "tokenizers"
+    assert library(write(tmp_path, name, b"\xef\xbb\xbf \n" + tokenizer_json())) == "tokenizers"
+    assert library(write(tmp_path, name, tekken())) == "tiktoken"
+    if name != "tokenizer.json":
+        assert library(write(tmp_path, name, RANKS), **RANK_OPTIONS) == "tiktoken"
+        assert library(write(tmp_path, name, b"\r\n" + RANKS), **RANK_OPTIONS) == "tiktoken"
+
+
+@pytest.mark.parametrize("first_piece", ["<unk>", "u" * 112])
+def test_a_sentencepiece_model_by_content(tmp_path, first_piece: str) -> None:
+    """With a first piece of 112 bytes the model begins with a new line and `{`, as JSON might."""
+    pytest.importorskip("sentencepiece")
+    content = sentencepiece_model(first_piece)
+    assert library(write(tmp_path, "tokenizer.model.v1", content)) == "sentencepiece"
+
+
+def test_a_folder_gives_its_tokenizer_json_first(tmp_path) -> None:
+    pytest.importorskip("tiktoken")
+    write(tmp_path, "a.tiktoken", RANKS)
+    assert library(tmp_path, **RANK_OPTIONS) == "tiktoken"
+    write(tmp_path, "tekken_1.json", tekken())
+    assert library(tmp_path) == "tiktoken"
+    write(tmp_path, "tokenizer.json", tokenizer_json())
+    assert library(tmp_path) == "tokenizers"
+    assert read_path(tmp_path).name == str(tmp_path / "tokenizer.json")
+
+
+def test_a_folder_with_several_or_none(tmp_path) -> None:
+    with pytest.raises(MissingFileError, match="there is no tokenizer at"):
+        read_path(tmp_path)
+    write(tmp_path, "a.tiktoken", RANKS)
+    write(tmp_path, "b.tiktoken", RANKS)
+    with pytest.raises(MissingFileError, match=r"several tokenizers, a\.tiktoken, b\.tiktoken"):
+        read_path(tmp_path)
+    with pytest.raises(MissingFileError, match=r"names\(\)"):
+        read_path(tmp_path / "none")
+
+
+def test_a_rank_file_needs_what_it_does_not_hold(tmp_path) -> None:
+    path = write(tmp_path, "tokenizer.model", RANKS)
+    for options in ({}, {"pattern": "a"}, {"special_tokens": {}}):
+        with pytest.raises(TokenizerError, match=r"Tokenizer\.load\('.*', pattern=r'\.\.\.', "):
+            read_path(path, **options)
+    with pytest.raises(TokenizerError, match=r"its options are pattern, .*, not eot"):
+        read_path(path, **RANK_OPTIONS, eot="x")
+
+
+def test_other_files_take_no_options(tmp_path) -> None:
+    with pytest.raises(TokenizerError, match="takes no options: pattern"):
+        read_path(write(tmp_path, "tokenizer.json", tokenizer_json()), pattern="a")
+
+
+@pytest.mark.parametrize("content", [b"", b"hello there", b"\x00" * 40, b"PK\x03\x04"])
+def test_something_else(tmp_path, content: bytes) -> None:
+    with pytest.raises(BrokenTokenizerError, match=r"x\.bin is not a tokenizer of a kind"):
+        read_path(write(tmp_path, "x.bin", content))
+
+
+def test_json_that_is_none(tmp_path) -> None:
+    for content in (b"", b"{", b"\xff\xfe\x00", b'{"a": 1,}'):
+        with pytest.raises(BrokenTokenizerError, match="is not valid JSON"):
+            read_path(write(tmp_path, "tokenizer.json", content))
+    with pytest.raises(BrokenTokenizerError, match="no object at the top"):
+        read_path(write(tmp_path, "tokenizer.json", b"[]"))
+
+
+def test_end_of_sequence_is_named_beside(tmp_path) -> None:
+    data = json.loads(small_tokenizer(["a"], [], byte_level(), ["<e>", "<f>"]).to_json())
+    path = write(tmp_path, "tokenizer.json", json.dumps(data).encode())
+    assert read_path(path).eos_ids == ()
+    for token in ("<f>", {"content": "<f>"}):
+        write(tmp_path, "tokenizer_config.json", json.dumps({"eos_token": token}).encode())
+        assert read_path(tmp_path).eos_ids == (2,)
+    write(tmp_path, "tokenizer_config.json", b"[]")
+    with pytest.raises(BrokenTokenizerError, match=r"_config\.json is not a JSON object"):
+        read_path(tmp_path)

