@@ -34,7 +34,7 @@ speed: $(STAMP)
 	@$(BIN)/python -m experiments speed
 
 exactness: $(STAMP)
-	@$(BIN)/python -m experiments exactness --n 100000
+	@$(BIN)/python -m experiments exactness --tokenizer all --n 100000
 
 install: $(STAMP)
 

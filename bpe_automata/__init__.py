@@ -12,7 +12,7 @@ The floors, from the bottom: `errors`, `kernels`, `automata` and `tokenizer`, `c
 
 from bpe_automata.automata.compile import Budget, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.decoding import Constraint, Matcher, constrain, explain, verify
+from bpe_automata.decoding import Constraint, Matcher, constrain, explain, heal, verify
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.tokenizer import Tokenizer
 
@@ -26,5 +26,6 @@ __all__ = [
     "compile_regex",
     "constrain",
     "explain",
+    "heal",
     "verify",
 ]

@@ -5,22 +5,25 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bpe_automata import ByteDFA, Constraint, Tokenizer
+import numpy as np
+
+from bpe_automata import ByteDFA, Constraint
 from bpe_automata.errors import EmptyLanguageError
 from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.distance import NEVER
 from bpe_automata.reference import canonical_trie, compare
 from experiments.exact_sequences import Case, Found, faults
-from experiments.walks import CannotFinishError, adds, finish, walk
+from experiments.walks import CannotFinishError, adds, ends, finish, walk
 
 MOST_STRINGS = 20_000
 COMPLETIONS = 2
-MOST_HOME = 50
-"""Ids of one mask that are walked home; a sample, where more of them have no witness."""
+MOST_IDS, MOST_HOME = 4000, 50
+"""Ids of one mask for which a witness is looked for, and of those without one that are walked home;
+samples, where there are more."""
 
 
 def finite(constraint: Constraint, name: str, advance: Callable[[], None]) -> Found:
@@ -61,14 +64,14 @@ def every_id(
     there, on the way that the automaton itself takes to acceptance."""
     counts: Counter[str] = Counter()
     wrong: list[Case] = []
-    language = _Language(constraint.dfa, rng)
+    completions = _Completions(constraint.dfa, rng)
     for most in range(n):
         advance()
         try:
             ids, state = walk(constraint, rng, most) if most else ([], constraint.engine.initial())
         except EmptyLanguageError:  # the law of walks looks into it
             return counts, wrong
-        _every_id_at(constraint, ids, state, language, counts, wrong, rng)
+        _every_id_at(constraint, ids, state, completions, counts, wrong, rng)
     for case in wrong:
         case["regex"] = name
         counts[case["kind"]] += 1
@@ -79,20 +82,26 @@ def _every_id_at(
     constraint: Constraint,
     ids: list[int],
     state: Any,
-    language: _Language,
+    completions: _Completions,
     counts: Counter[str],
     wrong: list[Case],
     rng: random.Random,
 ) -> None:
     engine, eos = constraint.engine, set(constraint.eos_ids)
     mask = set(members(engine.mask(state)).tolist()) - eos
-    found = _witnessed(constraint, ids, language)
-    counts.update(tried=engine.n_ids, allowed=len(mask), masks=1)
+    before = constraint.tokenizer.text_bytes(ids)
+    after = _readable(constraint, ids, before)
+    chosen = rng.sample(sorted(after), min(len(after), MOST_IDS))
+    tried = {token: completions.after(after[token]) for token in chosen}
+    found = _witnessed(constraint, ids, before, tried)
+    unseen = sorted(mask.intersection(chosen) - found)
+    home = rng.sample(unseen, min(len(unseen), MOST_HOME))
+    left = len(after) - len(chosen) + len(unseen) - len(home)
+    counts.update({"tried": engine.n_ids - left, "masks": 1, "left untried": left})
+    counts.update({"witnessed": len(found), "walked home": len(home)})
+    wrong += [{"kind": "no match", "ids": ids, "token": i} for i in sorted(mask - set(after))]
     wrong += [{"kind": "wrongly masked", "ids": ids, "token": i} for i in sorted(found - mask)]
-    unseen = sorted(mask - found)
-    counts["left unseen"] += max(0, len(unseen) - MOST_HOME)
-    for token in rng.sample(unseen, min(len(unseen), MOST_HOME)):
-        counts["walked home"] += 1
+    for token in home:
         try:
             whole = finish(constraint, [*ids, token], engine.step(state, token), rng)
         except CannotFinishError:
@@ -101,49 +110,42 @@ def _every_id_at(
             wrong += [{"kind": kind, "ids": whole} for kind in faults(constraint, whole)]
 
 
-def _witnessed(constraint: Constraint, ids: list[int], language: _Language) -> set[int]:
-    """The tokens that come next in `encode` of some text of the language."""
+def _readable(constraint: Constraint, ids: list[int], before: bytes) -> dict[int, int]:
+    """Each id after which acceptance is still in reach for the DFA, and the state there."""
+    spellings, eos = constraint.tokenizer.spellings, set(constraint.eos_ids)
+    tokens = np.array([i for i, spelled in enumerate(spellings) if spelled and i not in eos])
+    states = ends(constraint, tokens, ids, constraint.dfa.walk(before))
+    alive = constraint.dfa.distance()[states] != NEVER
+    return dict(zip(tokens[alive].tolist(), states[alive].tolist(), strict=True))
+
+
+def _witnessed(
+    constraint: Constraint, ids: list[int], before: bytes, tried: dict[int, set[bytes]]
+) -> set[int]:
+    """Those ids that come next in `encode` of some text of the language. tried: for each some
+    strings that lead from there to acceptance."""
     tokenizer, n, eos = constraint.tokenizer, len(ids), set(constraint.eos_ids)
-    before = tokenizer.text_bytes(ids)
-    tried: list[tuple[int, str]] = []
-    for token, added, state in language.readable(tokenizer, ids, constraint.dfa.walk(before)):
-        if token not in eos:
-            texts = (before + added + rest for rest in language.completions(state))
-            tried += [(token, text.decode("utf-8")) for text in texts]
-    encoded = tokenizer.encode_batch([text for _, text in tried])
+    whole = [
+        (token, (before + adds(tokenizer, token, ids) + rest).decode("utf-8"))
+        for token, strings in tried.items()
+        for rest in strings
+    ]
+    encoded = tokenizer.encode_batch([text for _, text in whole])
     return {
         token
-        for (token, text), own in zip(tried, encoded, strict=True)
+        for (token, text), own in zip(whole, encoded, strict=True)
         if own[: n + 1] == [*ids, token] and eos.isdisjoint(own) and tokenizer.decode(own) == text
     }
 
 
-class _Language:
-    """A DFA as nested lists, and for each state a few strings that lead from it to acceptance,
-    drawn once."""
+class _Completions:
+    """For each state of a DFA a few strings that lead from it to acceptance, drawn once."""
 
     def __init__(self, dfa: ByteDFA, rng: random.Random) -> None:
         self._dfa, self._rng = dfa, rng
-        self._rows: list[list[int]] = dfa.trans[:, dfa.byte_class].tolist()
-        self._alive = (dfa.distance() != NEVER).tolist()
         self._known: dict[int, set[bytes]] = {}
 
-    def readable(
-        self, tokenizer: Tokenizer, ids: Sequence[int], q: int
-    ) -> Iterator[tuple[int, bytes, int]]:
-        """(token, what it adds to the text of `ids`, the state there) wherever acceptance is still
-        in reach."""
-        for token, spelled in enumerate(tokenizer.spellings):
-            added = adds(tokenizer, token, ids) if spelled else b""
-            state = q
-            for byte in added:
-                state = self._rows[state][byte]
-                if not state:
-                    break
-            if spelled and self._alive[state]:
-                yield token, added, state
-
-    def completions(self, state: int) -> set[bytes]:
+    def after(self, state: int) -> set[bytes]:
         """The shortest one, and samples."""
         if state not in self._known:
             rest = replace(self._dfa, start=state)

@@ -23,14 +23,15 @@ from experiments.regexes import FINITE, VARIED, own_finite
 SHOWN = 5
 ADVERSARIAL = "adversarial"
 STRINGS, OTHERS, WALKS = "ids of strings", "other ids", "walks"
-IDS, TRIES = "masks: every id", "masks: tries"
+IDS, TRIES = "masks: ids", "masks: tries"
 LAWS = {
     STRINGS: "what encode(s) gives is accepted iff encode(decode(ids)) = ids, so always but where "
     "s has no ids of its own",
     OTHERS: "re-segmentations of strings are accepted iff encode(decode(ids)) = ids",
     WALKS: "random walks of a constraint can be finished, are canonical and match",
     IDS: "at states of random walks an id is in the mask iff some text that goes on so is encoded "
-    "so; an id without a witness among a few texts (left unseen, if they are many) is walked home",
+    "so; an id without a witness among a few texts is walked home; where there are many ids, some "
+    "are left untried",
     TRIES: "every mask at every prefix of a finite regex is that of the trie of encode(s)",
 }
 """Each law and what it says."""

@@ -97,7 +97,7 @@ def notes(rows: list[Row], manifest: Row) -> list[str]:
         *found,
         "false accepts: among re-segmentations, and among the ids of strings",
         "masks: at every prefix of finite regexes, held against the trie of encode, and at sampled "
-        "states of others, where every id is tried",
+        "states of others, where ids are tried one by one",
         "build: kernels warm, cache empty, without reading the file; load: from the cache",
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from bpe_automata.kernels.bits import members
 
 STEPS_HOME = 400
 """Far more than any language here needs."""
-WIDE = 64
-"""Ids tried at each step home, besides the handy ones."""
+ASTRAY = 0.1
+"""Share of random steps on the way home, for the nearest way may lead round in circles."""
 
 
 class CannotFinishError(Exception):
@@ -50,32 +50,61 @@ def adds(tokenizer: Tokenizer, token: int, ids: Sequence[int]) -> bytes:
 
 
 def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Random) -> list[int]:
-    """The ids up to acceptance, by those that come nearest to an accepting state of the DFA, of all
-    short or added tokens and a sample; some steps are random, since there the tokens may not fit.
-    """
-    engine, dfa, tokenizer = constraint.engine, constraint.dfa, constraint.tokenizer
-    distance, handy = dfa.distance(), tokenizer.derived("handy tokens", _handy)
-    ids = list(ids)
-    q = dfa.walk(tokenizer.text_bytes(ids))
+    """The ids up to acceptance, by those that come nearest to an accepting state of the DFA; some
+    steps are random."""
+    engine, dfa = constraint.engine, constraint.dfa
+    distance, ids = dfa.distance(), list(ids)
+    q = dfa.walk(constraint.tokenizer.text_bytes(ids))
     for _ in range(STEPS_HOME):
         if engine.accepting(state):
             return ids
         allowed = readable(constraint, state)
         if not len(allowed):
             break
-        tried = rng.sample(range(len(allowed)), min(len(allowed), WIDE))
-        near = np.intersect1d(allowed, handy).tolist()
-        options = [*allowed[tried].tolist(), *rng.sample(near, min(len(near), 4 * WIDE))]
-        ends = {token: dfa.walk(adds(tokenizer, token, ids), q) for token in options}
-        token = min(options, key=lambda i: (distance[ends[i]], rng.random()))
-        if rng.random() < 0.1:
-            token = options[0]
-        ids.append(token)
-        state, q = engine.step(state, token), ends[token]
+        after = ends(constraint, allowed, ids, q)
+        near = np.arange(len(allowed))
+        if rng.random() >= ASTRAY:
+            near = np.flatnonzero(distance[after] == distance[after].min())
+        chosen = int(near[rng.randrange(len(near))])
+        ids.append(int(allowed[chosen]))
+        state, q = engine.step(state, ids[-1]), int(after[chosen])
     raise CannotFinishError(ids)
 
 
-def _handy(tokenizer: Tokenizer) -> np.ndarray:
-    """The ids that make small steps, and those that alone spell what they spell."""
-    short = [token for token, spelled in enumerate(tokenizer.spellings) if 0 < len(spelled) <= 2]
-    return np.array([*short, *(token.id for token in tokenizer.description.added)])
+def ends(constraint: Constraint, tokens: np.ndarray, ids: Sequence[int], q: int) -> np.ndarray:
+    """int32 [len(tokens)]: the state of the DFA after each token, read from state `q` where the
+    text of `ids` leads."""
+    dfa, spelled = constraint.dfa, _spelled(constraint.tokenizer, ids)
+    begins, left = spelled.begins[tokens], spelled.lengths[tokens]
+    states = np.full(len(tokens), q, dtype=np.int32)
+    going = np.flatnonzero(left)
+    while len(going):
+        column = dfa.byte_class[spelled.data[begins[going]]]
+        states[going] = dfa.trans[states[going], column]
+        begins[going] += 1
+        left[going] -= 1
+        going = going[(left[going] > 0) & (states[going] != 0)]
+    return states
+
+
+class _Spelled(NamedTuple):
+    """What each id adds to a text: data, uint8, [begins : begins + lengths] of it (int64)."""
+
+    data: np.ndarray
+    begins: np.ndarray
+    lengths: np.ndarray
+
+
+def _spelled(tokenizer: Tokenizer, ids: Sequence[int]) -> _Spelled:
+    """Made once for the beginning of a text, once for what follows an added token, and once for
+    what follows any other: on nothing else does it depend what an id adds."""
+    added = {token.id for token in tokenizer.description.added} if ids else set()
+    where = "at first" if not ids else "after added" if ids[-1] in added else "inside"
+
+    def build(tokenizer: Tokenizer) -> _Spelled:
+        texts = [adds(tokenizer, token, ids) for token in range(tokenizer.n_ids)]
+        lengths = np.array([len(text) for text in texts], dtype=np.int64)
+        data = np.frombuffer(b"".join(texts), dtype=np.uint8)
+        return _Spelled(data, np.cumsum(lengths) - lengths, lengths)
+
+    return tokenizer.derived(f"what ids add {where}", build)

@@ -10,7 +10,10 @@ import sys
 
 from bpe_automata import Constraint, Tokenizer, compile_regex, constrain, explain, verify
 from bpe_automata.automata.sources import from_strings
+from bpe_automata.constructions import canonical_automaton
 from bpe_automata.decoding.constraint import Method
+from bpe_automata.testing import small_tokenizer
+from bpe_automata.tokenizer.sources.splits import all_splits
 from experiments.runner import Options
 from experiments.speed_timing import timed
 
@@ -30,6 +33,7 @@ def run(options: Options) -> None:
 
 def warm_kernels(tokenizer: Tokenizer) -> None:
     """Run small constraints of both methods through every kernel."""
+    _small_ones()
     added = tuple(token.id for token in tokenizer.description.added)[-1:]
     eos_ids = tokenizer.eos_ids or added
     for dfa in (from_strings(("yes", "no")), *map(compile_regex, SMALL)):
@@ -39,6 +43,15 @@ def warm_kernels(tokenizer: Tokenizer) -> None:
     for method in METHODS:
         verify(tokenizer, constrain(tokenizer, SMALL[0], method, eos_ids=eos_ids), n=2)
     explain(tokenizer, [*tokenizer.encode("Hi 1"), *tokenizer.encode(" there")])
+
+
+def _small_ones() -> None:
+    """What only other tokenizers need: merges out of order, rank files."""
+    vocabulary = ("a", "b", "c", "ab", "abc", "cab")
+    merges = (("ab", "c"), ("c", "ab"), ("a", "b"))
+    canonical_automaton(small_tokenizer(vocabulary, merges))
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256, b"abc": 257}
+    all_splits(ranks)
 
 
 def _walk(constraint: Constraint, steps: int = 12) -> None:

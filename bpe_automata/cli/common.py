@@ -12,6 +12,7 @@ from typing import Any
 
 from bpe_automata.errors import MissingDependencyError, MissingFileError
 from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer.sources import names
 
 Commands = Any  # what argparse's add_subparsers returns has no public name
 
@@ -33,7 +34,8 @@ def add_tokenizer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "tokenizer",
         metavar="TOKENIZER",
-        help="a tokenizer.json, a folder that holds one, a .gguf file, or a name on the hub",
+        help="a tokenizer file (tokenizer.json, SentencePiece .model, tekken.json, .gguf), a folder "
+        f"that holds one, a name out of {', '.join(names())}, or a name on the hub",
     )
 
 
@@ -61,7 +63,9 @@ def ids_of(text: str) -> tuple[int, ...]:
 
 
 def load_tokenizer(source: str) -> Tokenizer:
-    """A tokenizer from disk, or by its name through transformers."""
+    """A tokenizer by a name of ours, from disk, or by its name through transformers."""
+    if source in names():
+        return Tokenizer.load(source)
     path = Path(source).expanduser()
     if path.exists() or path.suffix in (".json", ".gguf") or not is_hub_name(source):
         return Tokenizer.load(path)

@@ -19,7 +19,9 @@ from bpe_automata.cli.common import (
     show,
 )
 from bpe_automata.constructions import canonical_automaton
-from bpe_automata.decoding.constraint import Method, constrain
+from bpe_automata.decoding.constraint import Constraint, Method, constrain
+from bpe_automata.decoding.removed import Removed
+from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer import Tokenizer
 
 _METHODS = get_args(Method)
@@ -65,20 +67,30 @@ def run(arguments: argparse.Namespace) -> int:
 def _first_mask(tokenizer: Tokenizer, dfa: ByteDFA, method: Method) -> dict[str, Any]:
     constrain(tokenizer, compile_regex("(ab|c)*"), method).matcher().allowed_ids()  # kernels
     begin = time.perf_counter()
-    matcher = constrain(tokenizer, dfa, method).matcher()
+    constraint = constrain(tokenizer, dfa, method)
+    matcher = constraint.matcher()
     ids = matcher.allowed_ids()
     taken = time.perf_counter() - begin
     return {
         "first_mask_ids": len(ids),
         "first_mask_seconds": seconds(taken),
         "accepts_empty": matcher.is_accepting,
+        "removed_by_normalizer": str(removed) if (removed := _removed(constraint)) else None,
     }
+
+
+def _removed(constraint: Constraint) -> Removed | str | None:
+    try:
+        return constraint.removed
+    except BudgetExceededError as error:
+        return str(error)
 
 
 def _for_people(report: dict[str, Any]) -> dict[str, Any]:
     masks = {
         f"{method}": f"{found['first_mask_ids']} ids in the first mask, "
         f"{found['first_mask_seconds'] * 1000:.2f} ms"
+        + (f"; without {found['removed_by_normalizer']}" if found["removed_by_normalizer"] else "")
         for method, found in report["methods"].items()
     }
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
@@ -33,6 +34,8 @@ def register(commands: Commands) -> None:
     parser.add_argument("--tokenizer", help="if it is not where the model is; see `inspect`")
     parser.add_argument("--method", choices=get_args(Method), default="canonical")
     parser.add_argument("--max-new-tokens", type=natural, default=128, metavar="N")
+    heal = "how many of the prompt's last tokens may be given back, so that the answer can merge"
+    parser.add_argument("--heal", type=natural, default=0, metavar="N", help=heal)
     parser.add_argument("--sample", action="store_true", help="sample instead of the likeliest id")
     parser.add_argument("--seed", type=int, help="for --sample")
 
@@ -53,9 +56,13 @@ def run(arguments: argparse.Namespace) -> int:
         max_new_tokens=arguments.max_new_tokens,
         seed=arguments.seed,
         do_sample=arguments.sample,
+        heal=arguments.heal,
     )
+    if generation.healing is not None:
+        print(generation.healing, file=sys.stderr)
     if arguments.json:
-        show({"prompt": arguments.prompt, **asdict(generation)}, as_json=True)
+        shown = {**asdict(generation), "healing": generation.healing and str(generation.healing)}
+        show({"prompt": arguments.prompt, **shown}, as_json=True)
     else:
         print(generation.text)
     return 0

@@ -21,6 +21,7 @@ from bpe_automata.decoding.visible import visible
 from bpe_automata.tokenizer import SplitRule, Tokenizer
 
 _EXAMPLES = 5
+_ADDED_SHOWN = 20
 
 
 def register(commands: Commands) -> None:
@@ -58,9 +59,14 @@ def _parts(tokenizer: Tokenizer) -> dict[str, Any]:
         "base_symbols": len(description.base),
         "missing_bytes": missing,
         "merges": len(description.merges),
+        "runs_on": tokenizer.backend.name,
+        "byte_fallback": bool(description.byte_tokens),
         "ignore_merges": description.ignore_merges,
+        "normalizers": [step.kind for step in description.normalizers],
+        "prefix": description.prefix.value,
         "splitters": [_splitter(rule) for rule in description.splitters],
         "added_tokens": [token.content for token in description.added],
+        "control_ids": len(description.controls),
         "eos_ids": list(tokenizer.eos_ids),
     }
 
@@ -75,9 +81,12 @@ def _splitter(rule: SplitRule) -> dict[str, Any]:
 
 
 def _automaton(tokenizer: Tokenizer, automaton: CanonicalAutomaton) -> dict[str, Any]:
-    added = {token.id for token in tokenizer.description.added}
-    made = [i for i in np.flatnonzero(~automaton.derivation.reachable).tolist() if i not in added]
+    added = tokenizer.added_ids | tokenizer.description.controls
+    unmade = np.flatnonzero(~automaton.derivation.reachable).tolist()
+    made = [i for i in unmade if i not in added and tokenizer.spellings[i]]
     return {
+        "rectangles": len(automaton.derivation.proper),
+        "late_merges": int(automaton.derivation.late.sum()),
         "unreachable_tokens": len(made),
         "unreachable_examples": [visible(tokenizer.spellings[i]) for i in made[:_EXAMPLES]],
         "forbidden_share": automaton.geometry.forbidden_share(),
@@ -90,13 +99,15 @@ def _for_people(report: dict[str, Any]) -> dict[str, Any]:
     """The same without lists of lists and long floats."""
     rules = (_rule(rule) for rule in report["splitters"])
     added = report["added_tokens"]
+    shown = [*added[:_ADDED_SHOWN], "..."] if len(added) > _ADDED_SHOWN else added
     examples = " ".join(report["unreachable_examples"])
     unreachable = report["unreachable_tokens"]
     return {
         **report,
         "missing_bytes": " ".join(f"{byte:02X}" for byte in report["missing_bytes"]) or "none",
         "splitters": ", then ".join(rules) or "none",
-        "added_tokens": f"{len(added)}: {' '.join(added)}" if added else "none",
+        "normalizers": ", then ".join(report["normalizers"]) or "none",
+        "added_tokens": f"{len(added)}: {' '.join(shown)}" if added else "none",
         "eos_ids": " ".join(map(str, report["eos_ids"])) or "none named",
         "unreachable_tokens": f"{unreachable}: {examples}" if unreachable else "none",
         "unreachable_examples": None,

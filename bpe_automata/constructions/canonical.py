@@ -8,21 +8,23 @@ over it by `cartesian_merge`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata.constructions.geometry import Geometry
+from bpe_automata.constructions.geometry import Geometry, Tables
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE, HypothesisSets
+from bpe_automata.constructions.stored import kept
 from bpe_automata.constructions.token_actions import TokenActions, classify
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
-from bpe_automata.constructions.whole_pieces import WholePieces
+from bpe_automata.constructions.whole_pieces import Unmade, WholePieces, find_unmade
 from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.tokenizer import Description, Tokenizer
-from bpe_automata.tokenizer.derivation import derive
-from bpe_automata.tokenizer.pipeline import compile_pipeline
+from bpe_automata.tokenizer.derivation import Derivation, derive
+from bpe_automata.tokenizer.pipeline import Pipeline, compile_pipeline
 
 NO_TOKEN = -1
 
@@ -36,35 +38,39 @@ class CanonicalState(NamedTuple):
     last: int
 
 
+@dataclass(frozen=True)
+class Parts:
+    """All that is computed from a tokenizer, as arrays: what the cache keeps. See the attributes of
+    `CanonicalAutomaton`."""
+
+    derivation: Derivation
+    tables: Tables
+    pipeline: Pipeline
+    unmade: Unmade
+    usable: np.ndarray
+    trie: Trie
+    actions: TokenActions
+    nodes: Nodes
+
 
 class CanonicalAutomaton:
     """D as an automaton over ids. Build it with `canonical_automaton`, which keeps it.
 
-    Attributes: derivation, geometry (BPE alone), pipeline (everything around it), trie (of the
-    usable tokens' bytes), actions (classes of tokens), nodes (what the trie's nodes stand for),
-    sets (interned hypothesis sets), start (the state at the beginning of a text).
-
-    Raises UnsupportedTokenizerError, ImproperMergeTableError.
+    Attributes: derivation, geometry (BPE alone), pipeline (everything around it), whole (tokens
+    that are legal only as a whole pretoken), usable (bool [n_ids], tokens that ordinary text may be
+    spelled with), trie (of their bytes), actions (classes of tokens), nodes (what the trie's nodes
+    stand for), sets (interned hypothesis sets), start (the state at the beginning of a text).
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        description = tokenizer.description
-        self.derivation = derive(description)
-        self.geometry = Geometry(self.derivation)
-        self.pipeline = compile_pipeline(description, tokenizer.backend.engine)
-        self.whole = WholePieces(description, self.derivation)
-        usable = self.derivation.reachable.copy()
-        usable[self.whole.tokens] = True
-        _refuse_two_spellings(description, usable)
-        usable[[token.id for token in description.added]] = False
-        self.usable = usable
-        self.trie = vocabulary_trie(tokenizer.spellings, np.flatnonzero(usable))
-        byte_tokens = np.array(sorted(description.byte_tokens.values()), dtype=np.int64)
-        self.actions = classify(
-            self.trie, usable, self.whole.told_apart, byte_tokens, self.pipeline
-        )
-        self.nodes = _nodes(self.trie, self.actions)
+    def __init__(self, tokenizer: Tokenizer, parts: Parts | None = None) -> None:
+        """`parts`: those of this tokenizer where they are known already. Raises what `build_parts`
+        raises."""
+        parts = parts or build_parts(tokenizer)
+        self.tokenizer, self.parts = tokenizer, parts
+        self.derivation, self.pipeline, self.usable = parts.derivation, parts.pipeline, parts.usable
+        self.trie, self.actions, self.nodes = parts.trie, parts.actions, parts.nodes
+        self.geometry = Geometry(parts.derivation, parts.tables)
+        self.whole = WholePieces(tokenizer.n_ids, parts.unmade)
         self.sets = HypothesisSets(self.pipeline, self.actions, self.whole)
         self._added_number = {int(i): k for k, i in enumerate(self.pipeline.text.ids)}
         self.start = CanonicalState(self.pipeline.text.start, BEGINNING, NO_TOKEN)
@@ -129,6 +135,27 @@ class CanonicalAutomaton:
         return bool(self.pipeline.text.ends[state.text]) and self.sets.ends(state.hypotheses)
 
 
+def build_parts(tokenizer: Tokenizer) -> Parts:
+    """Everything from the tokenizer itself.
+
+    Raises UnsupportedTokenizerError, ImproperMergeTableError, BudgetExceededError."""
+    description = tokenizer.description
+    derivation = derive(description)
+    tables = Geometry(derivation).tables
+    pipeline = compile_pipeline(description, tokenizer.backend.engine)
+    unmade = find_unmade(description, derivation)
+    usable = derivation.reachable.copy()
+    usable[unmade.ids] = True
+    _refuse_two_spellings(description, usable)
+    usable[[token.id for token in description.added]] = False
+    trie = vocabulary_trie(tokenizer.spellings, np.flatnonzero(usable))
+    told_apart = WholePieces(description.n_ids, unmade).told_apart
+    byte_tokens = np.array(sorted(description.byte_tokens.values()), dtype=np.int64)
+    actions = classify(trie, usable, told_apart, byte_tokens, pipeline)
+    nodes = _nodes(trie, actions)
+    return Parts(derivation, tables, pipeline, unmade, usable, trie, actions, nodes)
+
+
 def _nodes(trie: Trie, actions: TokenActions) -> Nodes:
     """In the order of the trie's nodes, so that a walk reads memory in order."""
     kind = np.where(trie.token < 0, 0, actions.of_token[trie.token])
@@ -136,9 +163,16 @@ def _nodes(trie: Trie, actions: TokenActions) -> Nodes:
 
 
 def _refuse_two_spellings(description: Description, usable: np.ndarray) -> None:
-    """An added token such as `é` shares its id with a byte that is written so."""
+    """An added token such as `é` shares its id with a byte that is written so; a single word that
+    is left in the text may become that id all the same."""
     for token in description.added:
         ordinary = description.tokens[token.id]
+        if token.single_word and ordinary and (usable[token.id] or description.ignore_merges):
+            raise UnsupportedTokenizerError(
+                f"added token {token.content!r}",
+                "single_word=True",
+                "it is an ordinary token as well, which stays in the text beside word characters",
+            )
         if usable[token.id] and ordinary != token.content.encode("utf-8"):
             raise UnsupportedTokenizerError(
                 "added token",
@@ -149,5 +183,10 @@ def _refuse_two_spellings(description: Description, usable: np.ndarray) -> None:
 
 
 def canonical_automaton(tokenizer: Tokenizer) -> CanonicalAutomaton:
-    """The automaton of a tokenizer, built once and kept with it."""
-    return tokenizer.derived("canonical", CanonicalAutomaton)
+    """The automaton of a tokenizer, made once and kept with it, and its parts on disk: see
+    `stored`. Raises what `build_parts` raises; warns of a damaged cache file."""
+    return tokenizer.derived("canonical", _kept)
+
+
+def _kept(tokenizer: Tokenizer) -> CanonicalAutomaton:
+    return CanonicalAutomaton(tokenizer, kept(Parts, tokenizer, lambda: build_parts(tokenizer)))

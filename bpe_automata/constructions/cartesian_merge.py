@@ -171,13 +171,15 @@ class CartesianMerge:
         if not prefix:
             raise EmptyLanguageError(
                 "no canonical token sequence spells a text that matches the constraint: it needs "
-                "bytes, added tokens or end-of-sequence ids that cannot be generated as text"
+                "bytes, added tokens or end-of-sequence ids that cannot be generated as text, or "
+                "only texts match that the tokenizer itself would change (normalizer, prefix)"
             )
         last = self.tokenizer.token_bytes(prefix[-1])
         raise PromptError(
             f"after this prompt no answer is canonical: the prompt's last token {last!r} would "
             "merge with the answer, or the text between them is split elsewhere. End the prompt "
-            "before that text and let the constraint begin with it (a space belongs to the answer)"
+            "before that text and let the constraint begin with it (a space belongs to the "
+            "answer), or let `heal` give it back"
         )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bpe_automata.constructions.ties import check_ties
 from bpe_automata.kernels.geometry import (
     breaking_merge,
     clear_intervals,
@@ -21,7 +22,6 @@ from bpe_automata.kernels.geometry import (
     preorder,
 )
 from bpe_automata.kernels.hashing import build_table
-from bpe_automata.constructions.ties import check_ties
 from bpe_automata.kernels.suspects import Half, narrow
 from bpe_automata.tokenizer.derivation import Derivation
 
@@ -43,23 +43,36 @@ class Side:
     high: np.ndarray
 
 
+@dataclass(frozen=True)
+class Tables:
+    """What `Geometry` computes: its attributes of these names."""
+
+    slots: np.ndarray
+    values: np.ndarray
+    rows: Side
+    columns: Side
+
+
 class Geometry:
     """Rectangles of a merge table.
 
-    `rows`: the forest of left tokens (parent = right part); `columns`: that of right tokens
-    (parent = left part); merge m forbids rows.low[m]:rows.high[m] x columns.low[m]:columns.high[m],
+    `rows`: the forest of left tokens (parent = right part); `columns`: that of right tokens (parent
+    = left part); merge m forbids rows.low[m]:rows.high[m] x columns.low[m]:columns.high[m],
     in preorder positions. Merges are the derivations, numbered as in `derivation.proper`; slots,
-    values: hash table of them, from left * n_ids + right to their number.
+    values: hash table of them, from left * n_ids + right to their number. `tables` holds
+    all of these.
     """
 
-    def __init__(self, derivation: Derivation) -> None:
-        """Raises ImproperMergeTableError."""
+    def __init__(self, derivation: Derivation, tables: Tables | None = None) -> None:
+        """`tables`: those of this derivation where they are known already.
+
+        Raises ImproperMergeTableError."""
         self.derivation = derivation
-        left, right, _ = np.ascontiguousarray(derivation.proper.T)
-        self.slots, self.values = build_table(left.astype(np.int64) * len(derivation.birth) + right)
-        self.rows = _side(derivation, derivation.right, left, slack=0)
-        self.columns = _side(derivation, derivation.left, right, slack=1)
-        check_ties(derivation, self)
+        self.tables = tables or _tabulated(derivation)
+        self.slots, self.values = self.tables.slots, self.tables.values
+        self.rows, self.columns = self.tables.rows, self.tables.columns
+        if tables is None:
+            check_ties(derivation, self)
         self._before = _half(self.columns, self.rows)
         self._after = _half(self.rows, self.columns)
 
@@ -103,13 +116,19 @@ class Geometry:
         return area / (count * count)
 
 
+def _tabulated(derivation: Derivation) -> Tables:
+    left, right, _ = np.ascontiguousarray(derivation.proper.T)
+    slots, values = build_table(left.astype(np.int64) * len(derivation.birth) + right)
+    rows = _side(derivation, derivation.right, left, slack=0)
+    columns = _side(derivation, derivation.left, right, slack=1)
+    return Tables(slots, values, rows, columns)
+
+
 def _half(here: Side, there: Side) -> Half:
     return Half(here.part, here.by_part, here.merges, there.low, there.high, there.order)
 
 
-def _side(
-    derivation: Derivation, part: np.ndarray, parts: np.ndarray, slack: int
-) -> Side:
+def _side(derivation: Derivation, part: np.ndarray, parts: np.ndarray, slack: int) -> Side:
     """The forest by `part`, and for each merge the interval that carries its part `parts[m]`."""
     n_ids = len(part)
     child_start, children = _children(derivation, part)
@@ -126,7 +145,7 @@ def _side(
         position,
         end,
     )
-    merges = ranks[np.argsort(parts, kind="stable")]
+    merges = np.argsort(parts.astype(np.int64) * len(parts) + ranks).astype(np.int32)
     by_part = np.zeros(n_ids + 1, dtype=np.int32)
     np.cumsum(np.bincount(parts, minlength=n_ids), out=by_part[1:])
     return Side(part, position, end, order, by_part, merges, low, high)
@@ -135,7 +154,8 @@ def _side(
 def _children(derivation: Derivation, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """CSR of the forest's children, each family by decreasing birth."""
     child = np.flatnonzero(derivation.reachable & (part >= 0)).astype(np.int32)
-    children = child[np.lexsort((-derivation.birth[child], part[child]))]
+    by_family = part[child].astype(np.int64) * len(part) - derivation.birth[child]
+    children = child[np.argsort(by_family)]
     start = np.zeros(len(part) + 1, dtype=np.int32)
     np.cumsum(np.bincount(part[children], minlength=len(part)), out=start[1:])
     return start, children

@@ -15,6 +15,7 @@ import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import clear_bits, members, set_bits

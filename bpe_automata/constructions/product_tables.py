@@ -51,7 +51,9 @@ class ProductTables:
             sets=self._set_arrays.current(),
             memo=_memo(dfa.n_states, canonical.pipeline.boundaries.n),
             fragments=derived("fragments", lambda _: _fragments(canonical)),
-            pairs=Pairs(d.left, d.right, d.birth, canonical.geometry.slots, canonical.geometry.values),
+            pairs=Pairs(
+                d.left, d.right, d.birth, canonical.geometry.slots, canonical.geometry.values
+            ),
         )
 
     @property
@@ -133,9 +135,7 @@ def _added(canonical: CanonicalAutomaton, seen: SeenText, banned: set[int]) -> A
     text = canonical.pipeline.text
     ids = text.ids.copy()
     ids[np.isin(ids, list(banned))] = -1
-    return Added(
-        seen.next, text.ends, text.after_row, seen.after, text.token_start, text.data, ids
-    )
+    return Added(seen.next, text.ends, text.after_row, seen.after, text.token_start, text.data, ids)
 
 
 def _memo(n_states: int, n: int, places: int | None = None, n_sets: int = 512) -> Memo:

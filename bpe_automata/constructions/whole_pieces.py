@@ -10,6 +10,8 @@ So every hypothesis follows where it is in a trie of those spellings since its p
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from bpe_automata.errors import UnsupportedTokenizerError
@@ -19,17 +21,29 @@ from bpe_automata.tokenizer.description import Description
 OFF, MUST_END = -1, -2
 
 
+@dataclass(frozen=True)
+class Unmade:
+    """The tokens that no merge reaches and that are legal as a whole pretoken all the same.
+
+    ids: int32 [k], ascending; start: int32 [k + 1] and spelled: int32, CSR of the ids that BPE
+    makes of each. There are none without `ignore_merges`."""
+
+    ids: np.ndarray
+    start: np.ndarray
+    spelled: np.ndarray
+
+
 class WholePieces:
     """The trie. `tokens`: the ids that are legal only as a whole pretoken; `told_apart`: bool
     [n_ids], the ids whose reading moves the trie."""
 
-    def __init__(self, description: Description, derivation: Derivation) -> None:
+    def __init__(self, n_ids: int, unmade: Unmade) -> None:
         self.children: list[dict[int, int]] = [{}]
         self.complete: set[int] = set()
-        self.tokens = _unreachable(description, derivation) if description.ignore_merges else []
-        for token in self.tokens:
-            self._insert(_spelling(description, derivation, token))
-        self.told_apart = np.zeros(description.n_ids, dtype=bool)
+        self.tokens: list[int] = unmade.ids.tolist()
+        for spelling in np.split(unmade.spelled, unmade.start[1:-1]) if self.tokens else []:
+            self._insert(spelling.tolist())
+        self.told_apart = np.zeros(n_ids, dtype=bool)
         self.told_apart[[*self.tokens, *{t for node in self.children for t in node}]] = True
         self._whole = frozenset(self.tokens)
 
@@ -55,13 +69,22 @@ class WholePieces:
         return OFF if where < 0 else self.children[where].get(token, OFF)
 
 
+def find_unmade(description: Description, derivation: Derivation) -> Unmade:
+    """Raises UnsupportedTokenizerError for a token that holds a symbol which is none itself."""
+    tokens = _unreachable(description, derivation) if description.ignore_merges else []
+    spelled = [_spelling(description, derivation, token) for token in tokens]
+    return Unmade(
+        np.array(tokens, dtype=np.int32),
+        np.cumsum([0, *map(len, spelled)]).astype(np.int32),
+        np.array([token for spelling in spelled for token in spelling], dtype=np.int32),
+    )
+
+
 def _unreachable(description: Description, derivation: Derivation) -> list[int]:
     added = {token.id for token in description.added}
-    return [
-        number
-        for number, token in enumerate(description.tokens)
-        if token and not derivation.reachable[number] and number not in added and _is_text(token)
-    ]
+    numbers = np.flatnonzero(~derivation.reachable).tolist()
+    tokens = [(number, description.tokens[number]) for number in numbers if number not in added]
+    return [number for number, token in tokens if token and _is_text(token)]
 
 
 def _is_text(token: bytes) -> bool:

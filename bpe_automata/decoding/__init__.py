@@ -3,16 +3,22 @@
 
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.decoding.explain import Explanation, explain
+from bpe_automata.decoding.healing import Healed, Healing, heal
 from bpe_automata.decoding.matcher import Matcher
+from bpe_automata.decoding.removed import Removed
 from bpe_automata.decoding.verify import Verification, verify
 
 __all__ = [
     "Constraint",
     "Explanation",
+    "Healed",
+    "Healing",
     "Matcher",
     "Method",
+    "Removed",
     "Verification",
     "constrain",
     "explain",
+    "heal",
     "verify",
 ]

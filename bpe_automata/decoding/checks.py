@@ -155,8 +155,9 @@ class Oracle:
         return None if set(own) & set(self.constraint.eos_ids) else own
 
     def _any_ids(self, string: bytes) -> tuple[int, ...] | None:
-        """Random ids that spell the string; None where no token goes on."""
+        """Random ids that spell the string; None where no token goes on, or decoding gives others."""
         ids: list[int] = []
+        text = string
         if self.constraint.engine.dfa_state(self.begin.state) != self.constraint.dfa.start:
             string = b" " + string  # where decoding takes one away
         at = 0
@@ -168,7 +169,8 @@ class Oracle:
             end = self.rng.choice(ends)
             ids.append(self._spelled[string[at:end]])
             at = end
-        return tuple(ids)
+        # Decoding may also take a space away after an added token.
+        return tuple(ids) if self._bytes(tuple(ids)) == text else None
 
     @cached_property
     def _spelled(self) -> dict[bytes, int]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from bpe_automata.automata.compile import Budget, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, Engine, Lift
 from bpe_automata.decoding.matcher import Matcher
+from bpe_automata.decoding.removed import Removed, removed_by_normalizer
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.tokenizer import Tokenizer
 
@@ -21,13 +23,15 @@ _ENGINES: dict[str, Callable[..., Engine[Any]]] = {"canonical": CartesianMerge, 
 class Constraint:
     """Immutable; memoises what matchers visit, so it is worth keeping and sharing.
 
-    tokenizer, dfa: what it is made of; method: "canonical" or "lift"; engine: the lazy automaton.
+    tokenizer, dfa: what it is made of; method: "canonical" or "lift"; engine: the lazy automaton;
+    added_tokens: may added tokens be read as text?
     """
 
     tokenizer: Tokenizer
     dfa: ByteDFA
     method: Method
     engine: Engine[Any]
+    added_tokens: bool = True
 
     @property
     def n_ids(self) -> int:
@@ -39,8 +43,17 @@ class Constraint:
         """The end-of-sequence ids."""
         return self.engine.eos_ids
 
+    @cached_property
+    def removed(self) -> Removed | None:
+        """What the tokenizer's normalizer removes from the language; None if nothing, or for
+        method "lift". Raises BudgetExceededError where that could not be settled."""
+        if self.method == "lift":
+            return None
+        return removed_by_normalizer(self.tokenizer, self.dfa)
+
     def matcher(self, prefix: Sequence[int] = ()) -> Matcher:
-        """A matcher at the beginning of the constrained text, after the prompt ids `prefix`.
+        """A matcher at the beginning of the constrained text, after the prompt ids `prefix`. See
+        `heal` for prompts that end where the answer would merge with them.
 
         Raises PromptError if the prompt is not canonical or makes the constraint impossible.
         """
@@ -79,4 +92,15 @@ def constrain(
         shown = repr(language) if isinstance(language, str) else "the constraint"
         raise EmptyLanguageError(f"no text matches {shown}")
     engine = _ENGINES[method](tokenizer, dfa, eos, added_tokens)
-    return Constraint(tokenizer, dfa, method, engine)
+    return Constraint(tokenizer, dfa, method, engine, added_tokens)
+
+
+def rebuilt(constraint: Constraint, dfa: ByteDFA) -> Constraint:
+    """The same constraint over another language."""
+    return constrain(
+        constraint.tokenizer,
+        dfa,
+        constraint.method,
+        constraint.eos_ids,
+        added_tokens=constraint.added_tokens,
+    )

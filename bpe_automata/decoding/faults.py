@@ -31,6 +31,8 @@ class Fault:
 def find_fault(automaton: CanonicalAutomaton, ids: tuple[int, ...]) -> Fault | None:
     """The first broken rule; None if there is none."""
     data = b"".join(map(automaton.tokenizer.token_bytes, ids))
+    if ids and automaton.tokenizer.puts_space(ids[0]) and not data.startswith(b" "):
+        return Fault(0, f"encode puts a space before {visible(data[:12])}, and here is none")
     try:
         text, broken = data.decode("utf-8"), None
     except UnicodeDecodeError as error:

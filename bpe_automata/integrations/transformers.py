@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
@@ -20,6 +20,8 @@ import numpy as np
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions.engine import Engine
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
+from bpe_automata.decoding.healing import Healed, Healing
+from bpe_automata.decoding.healing import heal as give_back
 from bpe_automata.errors import (
     BufferShapeError,
     DecodingError,
@@ -100,8 +102,12 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         allowed = unpacked(torch.from_numpy(rows).to(scores.device), scores.shape[1])
         return scores.masked_fill(~allowed, -torch.inf)
 
-    def result(self, tokenizer: Tokenizer, row: int, ids: Sequence[int]) -> Generation:
-        """How the completion `ids` of prompt number `row` ended; `ids` may end with padding."""
+    def result(
+        self, tokenizer: Tokenizer, row: int, ids: Sequence[int], prompt: Sequence[int] = ()
+    ) -> Generation:
+        """How the completion `ids` of prompt number `row` ended; `ids` may end with padding.
+        `prompt`: the ids that the text comes after (where it would begin a space may be dropped).
+        """
         engine = self._engines[row]
         state, kept, ended = self._starts[row], [], False
         for token_id in ids:
@@ -112,7 +118,7 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         complete = engine.accepting(state)
         ended = ended or not goes_on(engine, state)
         reason: Literal["complete", "truncated"] = "complete" if ended else "truncated"
-        return Generation(tokenizer.decode(kept), tuple(kept), complete, reason)
+        return Generation(tokenizer.decode(kept, prompt), tuple(kept), complete, reason)
 
     def _masks(self, generated: np.ndarray) -> np.ndarray:
         """int32[rows, words]: the packed mask of each row of `generated`, int64[rows, length]."""
@@ -157,12 +163,15 @@ class Generation:
     `complete`: the text matches the whole regex (and `ids` are canonical, with that method).
     `finish_reason`: "complete" if the model ended the text or nothing could follow, "truncated" if
     it ran out of new tokens. A truncated text may happen to be complete.
+    `healing`: the prompt's last ids that were given back, and why; `ids` then begin with what was
+    written in their place, `text` does not.
     """
 
     text: str
     ids: tuple[int, ...]
     complete: bool
     finish_reason: Literal["complete", "truncated"]
+    healing: Healing | None = None
 
 
 @overload
@@ -188,6 +197,7 @@ def generate(
     max_new_tokens: int = 128,
     eos_ids: Sequence[int] | None = None,
     seed: int | None = None,
+    heal: int = 0,
     **options: Any,
 ) -> Generation | list[Generation]:
     """Complete each prompt with a text that matches its regex; one batch.
@@ -196,6 +206,7 @@ def generate(
     `Tokenizer.load` reads. `regexes`: one for all prompts or one each; a regex or a `ByteDFA`.
     `eos_ids`: by default those of the model's generation config, else the tokenizer's.
     `seed`: for sampling; the global state of torch is left as it was.
+    `heal`: how many of a prompt's last ids may be given back (see `decoding.heal`).
     `options`: for `model.generate` (do_sample, temperature, num_beams, ...).
 
     A list for a list of prompts. Raises `PromptError` and the errors of `constrain`.
@@ -206,9 +217,16 @@ def generate(
     texts = [prompts] if isinstance(prompts, str) else list(prompts)
     ends = _eos_ids(model, tokenizer, eos_ids)
     constraints = _constraints(tokenizer, regexes, len(texts), method, ends)
-    batch = _padded([tokenizer.encode(text) for text in texts], ends[0])
+    given = [tokenizer.encode(text) for text in texts]
+    healed = [
+        give_back(constraint, ids, heal) if heal else Healed(constraint, tuple(ids), None)
+        for constraint, ids in zip(constraints, given, strict=True)
+    ]
+    batch = _padded([list(one.prefix) for one in healed], ends[0])
     batch = {name: tensor.to(model.device) for name, tensor in batch.items()}
-    processor = ConstraintLogitsProcessor(constraints, **batch, prefix=prefix)
+    processor = ConstraintLogitsProcessor(
+        [one.constraint for one in healed], **batch, prefix=prefix
+    )
     with _seeded(seed, model.device):
         output = model.generate(
             **batch,
@@ -220,8 +238,19 @@ def generate(
         )
     width = batch["input_ids"].shape[1]
     written = [ids[width:].tolist() for ids in output]
-    results = [processor.result(tokenizer, row, ids) for row, ids in enumerate(written)]
+    results = []
+    for row, (ids, one) in enumerate(zip(written, healed, strict=True)):
+        result = processor.result(tokenizer, row, ids, one.prefix)
+        results.append(_after_healing(tokenizer, result, one))
     return results[0] if isinstance(prompts, str) else results
+
+
+def _after_healing(tokenizer: Tokenizer, result: Generation, healed: Healed) -> Generation:
+    """The text without what was given back."""
+    if healed.healing is None:
+        return result
+    written = tokenizer.text_bytes(result.ids, healed.prefix)[len(healed.healing.text) :]
+    return replace(result, text=written.decode("utf-8", "replace"), healing=healed.healing)
 
 
 def _eos_ids(model: Any, tokenizer: Tokenizer, given: Sequence[int] | None) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """The product of a byte DFA with the canonical automaton of a tokenizer: what its kernels run on.
 
-A place is a DFA state q together with a state a of the text automaton; place p < n_states is (p, 0),
-others are interned as they come up. A node is a place with a hypothesis set. A node is
+A place is a DFA state q together with a state a of the text automaton; place p < n_states is
+(p, 0), others are interned as they come up. A node is a place with a hypothesis set. A node is
 
     ALIVE    if some text goes on from it to acceptance whatever the last id was: it accepts, or a
              boundary can come right here

@@ -19,10 +19,14 @@ class MergeTable:
 
 @st.composite
 def merge_tables(
-    draw: st.DrawFn, symbols: tuple[str, ...] = ("a", "b", "c"), max_merges: int = 14
+    draw: st.DrawFn,
+    symbols: tuple[str, ...] = ("a", "b", "c"),
+    max_merges: int = 14,
+    shuffled: bool = False,
 ) -> MergeTable:
     """A table over `symbols` (single characters), each merge of tokens that earlier merges made. A
-    token may be made by several merges, and some have no merge at all. Not every table is proper.
+    token may be made by several merges, and some have no merge at all. `shuffled`: the merges in
+    any order, and some of them listed more than once; then most tables are improper.
     """
     tokens = list(symbols)
     merges: dict[tuple[str, str], None] = {}
@@ -36,4 +40,8 @@ def merge_tables(
     word = st.text(st.sampled_from(symbols), min_size=2, max_size=4)
     unmade = draw(st.lists(word, max_size=3))
     vocabulary = draw(st.permutations(list(dict.fromkeys([*tokens, *unmade]))))
-    return MergeTable(tuple(vocabulary), tuple(merges))
+    listed = tuple(merges)
+    if shuffled and listed:
+        again = draw(st.lists(st.sampled_from(listed), max_size=3))
+        listed = tuple(draw(st.permutations([*listed, *again])))
+    return MergeTable(tuple(vocabulary), listed)

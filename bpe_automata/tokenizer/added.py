@@ -6,9 +6,9 @@ knows which added tokens are under way (nodes of their trie); reading on must ne
 Reading an added token itself is a step of its own: tokens begun before it must not be completed
 inside it (they would be further left), and longer ones that it begins must not be completed after.
 
-`tokenizers` does so in two passes: tokens with normalized=False are cut out of the text, tokens with
-normalized=True out of what is left between them. One automaton is one pass; to the first pass the
-tokens of the second are text.
+`tokenizers` does so in two passes: tokens with normalized=False are cut out of the text, tokens
+with normalized=True out of what is left between them. One automaton is one pass; to the first pass
+the tokens of the second are text.
 
 A `single_word` token is left in the text where a word character is beside it; a token with `lstrip`
 or `rstrip` swallows the white space beside it, so text that keeps it cannot be spelled.
@@ -16,7 +16,6 @@ or `rstrip` swallows the white space beside it, so text that keeps it cannot be 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,8 +28,7 @@ NOT_ALLOWED = -1
 FREE, ONLY_WORD, NO_WORD, NO_SPACE, NO_WORD_NOR_SPACE = range(5)
 
 
-@dataclass(frozen=True)
-class Under:
+class Under(NamedTuple):
     """A state. nodes: trie nodes under way, each with: was there a word character before it;
     word, space: was the last character one (kept up only where some token asks); next: what the
     next character has to be."""
@@ -118,7 +116,7 @@ class AddedText:
         kind = self._kinds[atom]
         if not self._may_come(state, kind):
             return None
-        after = self._passed(kind)
+        needs = FREE
         nodes = set()
         for node, word_before in (*state.nodes, (0, state.word)):
             child = self.trie.children[node].get(atom)
@@ -126,12 +124,13 @@ class AddedText:
                 continue
             if child in self._single:
                 if not word_before:
-                    after = replace(after, next=ONLY_WORD)
+                    needs = ONLY_WORD
             elif child in self.trie.ends:
                 return None
             else:
                 nodes.add((child, word_before))
-        return replace(after, nodes=frozenset(nodes))
+        usual = self._passed(kind)
+        return Under(frozenset(nodes), usual.word, usual.space, needs) if nodes or needs else usual
 
     def _may_come(self, state: Under, kind: Kind) -> bool:
         if state.next == ONLY_WORD:
@@ -141,9 +140,7 @@ class AddedText:
         return not (kind.space and state.next in (NO_SPACE, NO_WORD_NOR_SPACE))
 
     def _passed(self, kind: Kind) -> Under:
-        return Under(
-            word=kind.word and self._tracks_word, space=kind.space and self._tracks_space
-        )
+        return Under(word=kind.word and self._tracks_word, space=kind.space and self._tracks_space)
 
     def ends(self, state: Under) -> bool:
         """Can the text end here?"""
@@ -165,8 +162,10 @@ class AddedText:
         if token.lstrip and state.space:
             return None
         nodes = state.nodes
+        children = self.trie.children
         for atom in word:
-            children = self.trie.children
+            if not nodes:
+                break
             nodes = frozenset(
                 (children[node][atom], w) for node, w in nodes if atom in children[node]
             )

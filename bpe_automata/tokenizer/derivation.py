@@ -122,10 +122,9 @@ def _base_symbols(description: Description) -> tuple[np.ndarray, np.ndarray]:
     base = np.full(LAST_CODE_POINT + 1, -1, dtype=np.int32)
     for symbol, number in description.base.items():
         base[ord(symbol.decode("utf-8", "surrogatepass"))] = number
-    tokens = list(description.tokens)
-    for number in description.byte_tokens.values():
-        tokens[number] = None
-    texts = [(token or b"").decode("utf-8", "surrogatepass") for token in tokens]
+    own = set(description.byte_tokens.values())
+    spelled = (b"" if n in own else t or b"" for n, t in enumerate(description.tokens))
+    texts = [token.decode("utf-8", "surrogatepass") for token in spelled]
     points = "".join(texts).encode("utf-32-le", "surrogatepass")
     letters = np.frombuffer(points, dtype=np.uint32)
     starts, symbols = _known(base[letters], np.array(list(map(len, texts)), dtype=np.int64))

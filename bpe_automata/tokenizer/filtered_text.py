@@ -42,7 +42,8 @@ def filtered(
     afters = [np.empty((0, len(added)), np.int64)]
     while len(states):
         t, f = states // n, states % n
-        tables.append(_paired(text.next[t], np.where(text.put[t, None], f[:, None], product.next[f]), n))
+        filters_next = np.where(text.put[t, None], f[:, None], product.next[f])
+        tables.append(_paired(text.next[t], filters_next, n))
         afters.append(_paired(text.after[text.after_row[t]], product.after[f], n))
         reached = np.unique(np.concatenate([tables[-1].ravel(), afters[-1].ravel()]))
         states = reached[(reached >= 0) & ~np.isin(reached, known)]
@@ -69,13 +70,13 @@ def _numbered(
     next_ = np.where(table < 0, IMPOSSIBLE, numbers).astype(np.int32)
     numbers = order[np.searchsorted(known[order], after)]
     rows = np.where(after < 0, IMPOSSIBLE, numbers).astype(np.int32)
-    distinct, after_row = np.unique(rows, axis=0, return_inverse=True)
+    distinct, after_row = _distinct(rows)
     t, f = known // n, known % n
     return TextAutomaton(
         next=next_,
         ends=text.ends[t] & ends[f],
-        after_row=after_row.ravel().astype(np.int32),
-        after=distinct.reshape(-1, after.shape[1]),
+        after_row=after_row,
+        after=distinct,
         start=int(np.flatnonzero(known == text.start * n)[0]),
         token_start=text.token_start,
         data=text.data,
@@ -84,26 +85,35 @@ def _numbered(
     )
 
 
+def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the distinct rows, int32: which of them each row is)."""
+    numbers: dict[bytes, int] = {}
+    which = [numbers.setdefault(row.tobytes(), len(numbers)) for row in rows]
+    first = np.unique(np.array(which, dtype=np.int32), return_index=True)[1]
+    return rows[first], np.array(which, dtype=np.int32)
+
+
 def _product(
     filters: tuple[TableFilter, ...], rows: np.ndarray, added: tuple[AddedToken, ...]
 ) -> _Product:
     n_atoms, first = rows.shape[1], 0
     table = np.zeros((1, n_atoms), dtype=np.int64)
     ends = np.array([True])
-    spelled = [np.zeros((1, len(token.content)), dtype=np.int64) for token in added]
+    # Tokens of the first pass are cut out before the normalizers see them.
+    second = [(k, token.content) for k, token in enumerate(added) if token.normalized]
+    characters = sorted({c for _, content in second for c in content})
+    points = np.array(list(map(ord, characters)), dtype=np.int64)
+    spelled = np.zeros((1, len(points)), dtype=np.int64)
     for filter_ in filters:
-        n, n_classes = len(filter_.table), len(filter_.classes)
+        n_classes = len(filter_.classes)
         held = rows[first : first + n_classes]
         first += n_classes
         table = _crossed(table, filter_.table[:, _columns(held, n_atoms)])
         ends = (ends[:, None] & filter_.accepting[None]).ravel()
-        spelled = [
-            _crossed(old, filter_.table[:, _columns_of(filter_, token.content)])
-            for old, token in zip(spelled, added, strict=True)
-        ]
-    after = np.full((len(table), len(added)), IMPOSSIBLE, dtype=np.int64)
-    for k, token in enumerate(added):
-        after[:, k] = _through(spelled[k]) if token.normalized else np.where(ends, 0, IMPOSSIBLE)
+        spelled = _crossed(spelled, filter_.table[:, _columns_of(filter_, points)])
+    after = np.repeat(np.where(ends, 0, IMPOSSIBLE)[:, None], len(added), axis=1)
+    for k, content in second:
+        after[:, k] = _through(spelled[:, [characters.index(c) for c in content]])
     return _Product(table, ends, after)
 
 
@@ -123,8 +133,8 @@ def _columns(held: np.ndarray, n_atoms: int) -> np.ndarray:
     return columns
 
 
-def _columns_of(filter_: TableFilter, content: str) -> np.ndarray:
-    points = np.array([ord(c) for c in content])
+def _columns_of(filter_: TableFilter, points: np.ndarray) -> np.ndarray:
+    """The column of each code point."""
     held = np.stack([inside(ranges, points) for ranges in filter_.classes] or [points < 0])
     return _columns(held[: len(filter_.classes)], len(points))
 

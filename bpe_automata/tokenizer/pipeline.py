@@ -74,9 +74,7 @@ def _alphabet(description: Description, classes: list[Ranges]) -> Alphabet:
         return alphabet.build(classes, marked, missing_bytes=missing)
     symbols = _symbols(description)
     if not description.byte_tokens:
-        return alphabet.build(
-            classes, marked, readable=symbols, unreadable=description.unreadable
-        )
+        return alphabet.build(classes, marked, readable=symbols, unreadable=description.unreadable)
     _check_byte_tokens(description)
     return alphabet.build(classes, marked, symbols=symbols, unreadable=description.unreadable)
 
@@ -93,14 +91,13 @@ def _check_byte_tokens(description: Description) -> None:
     missing = sorted(used - description.byte_tokens.keys())
     if missing:
         raise UnsupportedTokenizerError(
-            "byte fallback", f"<0x{missing[0]:02X}>", "this byte has no token, so some characters "
-            "fall back and others do not; not modelled"
+            "byte fallback",
+            f"<0x{missing[0]:02X}>",
+            "this byte has no token, so some characters fall back and others do not; not modelled",
         )
 
 
-def _neighbours(
-    added: tuple[AddedToken, ...], engine: CharacterEngine
-) -> tuple[Ranges, Ranges]:
+def _neighbours(added: tuple[AddedToken, ...], engine: CharacterEngine) -> tuple[Ranges, Ranges]:
     """The word characters and the white space that added tokens look at beside them."""
     word = any(token.single_word for token in added)
     space = any(token.lstrip or token.rstrip for token in added)

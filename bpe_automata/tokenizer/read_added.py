@@ -70,7 +70,8 @@ def _check_single_words(tokens: tuple[AddedToken, ...]) -> None:
 
 
 def _overlaps_itself(content: str) -> str | None:
-    return next((content[k:] for k in range(1, len(content)) if content.startswith(content[k:])), None)
+    ends = (content[k:] for k in range(1, len(content)))
+    return next((end for end in ends if content.startswith(end)), None)
 
 
 def _check_stripping(tokens: tuple[AddedToken, ...]) -> None:

@@ -63,8 +63,8 @@ def _read(decoder: Json, seen: _Seen) -> None:
     elif kind == "Metaspace":
         seen.spaces = decoder.get("replacement", "▁")
         scheme = decoder.get("prepend_scheme")
-        seen.strips |= decoder.get("add_prefix_space", True) if scheme is None else (
-            scheme != "never"
+        seen.strips |= (
+            decoder.get("add_prefix_space", True) if scheme is None else (scheme != "never")
         )
     elif kind == "Replace" and _is_space(decoder):
         seen.spaces = decoder["pattern"]["String"]

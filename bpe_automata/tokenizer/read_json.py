@@ -59,6 +59,7 @@ def describe(data: Json) -> Description:
     prefix = pretokenizer.prefix if normalizer.prefix is Prefix.NONE else normalizer.prefix
     vocabulary: dict[str, int] = model["vocab"]
     fallback = byte_tokens(model, byte_level)
+    _check_written_space(space, vocabulary, fallback)
     check_decoder(data.get("decoder"), byte_level, space, prefix, bool(fallback))
     _check_steps(normalizer.steps, prefix, space)
     added = read_added(data.get("added_tokens") or [])
@@ -78,6 +79,17 @@ def describe(data: Json) -> Description:
         prefix=prefix,
         unreadable=space or "",
     )
+
+
+def _check_written_space(
+    space: str | None, vocabulary: dict[str, int], fallback: dict[int, int]
+) -> None:
+    """A space without a token falls back to the bytes of what it is written as."""
+    if fallback and space is not None and space not in vocabulary:
+        raise UnsupportedTokenizerError(
+            "byte fallback", space, "spaces are written so, and it is no token: a space would be "
+            "the byte tokens of that character, which decoding takes for something else"
+        )
 
 
 def _check_steps(steps: tuple[Normalization, ...], prefix: Prefix, space: str | None) -> None:

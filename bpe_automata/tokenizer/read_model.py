@@ -20,8 +20,8 @@ _NEUTRAL = {
 }
 _WHY = {
     "dropout": "encoding is random, so no sequence is canonical",
-    "continuing_subword_prefix": "not modelled yet",
-    "end_of_word_suffix": "not modelled yet",
+    "continuing_subword_prefix": "decoding writes spaces between words that encoding does not read",
+    "end_of_word_suffix": "decoding writes spaces between words that encoding does not read",
 }
 
 

@@ -1,5 +1,4 @@
-"""What `encode` asks of the text itself, apart from splitting it, as one automaton over the atoms of
-the alphabet:
+"""What `encode` asks of the text itself, apart from splitting it, as one automaton over atoms:
 
     no added token is spelled                    (`added`)
     the prefix stands before it                  (`Prefix`)
@@ -96,6 +95,7 @@ class _Explorer:
         self.first = AddedText(tuple(t for t in added if not t.normalized), letters)
         self.second = AddedText(tuple(t for t in added if t.normalized), letters)
         self.place = _places(added)
+        self.numbered = tuple(np.flatnonzero(self.place[0] == second).tolist() for second in (0, 1))
         self.states: list[_State] = []
         self.numbers: dict[_State, int] = {}
         self.rows: list[np.ndarray] = []
@@ -176,16 +176,16 @@ class _Explorer:
     def _otherwise(self, state: _State) -> set[int]:
         """The added tokens after which this state may lead elsewhere than with nothing under way:
         those that go on something, or whose neighbours matter."""
-        numbers = np.flatnonzero(~self.place[0]), np.flatnonzero(self.place[0])
-        found = {int(numbers[0][k]) for k in self.first.otherwise(state.first)}
-        found.update(int(numbers[1][k]) for k in self.second.otherwise(state.second))
+        first, second = self.numbered
+        found = {first[k] for k in self.first.otherwise(state.first)}
+        found.update(second[k] for k in self.second.otherwise(state.second))
         if not self.second.ends(state.second):
-            found.update(numbers[0].tolist())
+            found.update(first)
         if state.first.next or state.first.word or state.first.space:
-            found.update(numbers[1].tolist())
+            found.update(second)
         begun = {atom for node, _ in state.first.nodes for atom in self.first.trie.children[node]}
         if begun:
-            found.update(k for k in numbers[1].tolist() if self.words[k][0] in begun)
+            found.update(k for k in second if self.words[k][0] in begun)
         return found
 
     def _after_of(self, state: _State) -> np.ndarray:

@@ -123,6 +123,11 @@ class Tokenizer:
             return True
         return self.description.prefix in _EACH_PIECE and before in self.added_ids
 
+    def puts_space(self, first: int) -> bool:
+        """Does `encode` put a space before a text that begins with this id?"""
+        prefix = self.description.prefix
+        return prefix is Prefix.TEXT or (prefix is not Prefix.NONE and first not in self.added_ids)
+
     def last_text(self, ids: Sequence[int]) -> tuple[int, ...]:
         """The ids of the text that is under way: those after the last control id."""
         controls = self.description.controls

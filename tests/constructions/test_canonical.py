@@ -96,7 +96,8 @@ def test_ignore_merges_of_a_token_that_ends_inside_a_character():
     letters = sorted(byte_spelling(bytes([byte])) for byte in "a\u2028".encode())
     vocabulary = [*letters, byte_spelling(b"a\xe2")]
     tokenizer = small_tokenizer(vocabulary, (), byte_level(), ignore_merges=True)
-    assert canonical_automaton(tokenizer).step(START, len(letters)) is None
+    automaton = canonical_automaton(tokenizer)
+    assert automaton.step(automaton.start, len(letters)) is None
 
 
 def test_a_fused_unknown_token_that_spells_itself_is_refused():

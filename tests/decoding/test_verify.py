@@ -173,8 +173,8 @@ def test_a_dead_end_is_found() -> None:
 
 def test_distances_are_those_of_the_dfa(smollm2_tokenizer) -> None:
     constraint = constrain(smollm2_tokenizer, r"ab+c{3}|\w\w")
-    walker = Walker(smollm2_tokenizer, constraint.dfa, constraint.engine)
-    found = walker.distances(constraint.dfa.start)
+    walker = Walker(smollm2_tokenizer, constraint.engine)
+    found = walker.distances(walker.start())
     for token in range(0, smollm2_tokenizer.n_ids, 97):
         after = constraint.dfa.walk(smollm2_tokenizer.spellings[token])
         assert found[token] == constraint.dfa.distance()[after]

@@ -1,4 +1,5 @@
-"""Added tokens are cut out leftmost-longest first of all: the automaton against `encode`."""
+"""Added tokens are cut out of the text before all else, in two passes: the text automaton against
+`encode`."""
 
 from __future__ import annotations
 
@@ -7,27 +8,36 @@ from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bpe_automata import Tokenizer
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
-from bpe_automata.testing import byte_level, byte_spelling, resegmentations, small_tokenizer
-from bpe_automata.tokenizer.added import SPELLED
+from bpe_automata.testing import (
+    added_token,
+    byte_level,
+    byte_spelling,
+    resegmentations,
+    small_tokenizer,
+)
 
 SPECIAL = st.text(st.sampled_from("ab<"), min_size=1, max_size=3)
+FLAGS = st.dictionaries(
+    st.sampled_from(("normalized", "lstrip", "rstrip", "single_word")), st.just(True), max_size=2
+)
 
 
 def cut_by_automaton(tokenizer, ids):
-    """Are these ids what is cut out of their own text?"""
-    pipeline, state = canonical_automaton(tokenizer).pipeline, 0
-    numbers = {int(token): k for k, token in enumerate(pipeline.added.ids)}
+    """Are these ids what is cut out of their own text? Ordinary tokens are single characters."""
+    pipeline = canonical_automaton(tokenizer).pipeline
+    text, state = pipeline.text, pipeline.text.start
+    numbers = {int(token): k for k, token in enumerate(text.ids)}
     for token in ids:
         if token in numbers:
-            state = int(pipeline.added.after[state, numbers[token]])
+            state = int(text.after[text.after_row[state], numbers[token]])
         else:
-            atom = pipeline.alphabet.atom(tokenizer.decode([token]))
-            state = int(pipeline.added.next[state, atom])
-        if state == SPELLED:
+            state = int(text.next[state, pipeline.alphabet.atom(tokenizer.decode([token]))])
+        if state < 0:
             return False
-    return True
+    return bool(text.ends[state])
 
 
 @examples(120)
@@ -41,6 +51,25 @@ def test_ids_are_cut_so_iff_encode_cuts_them_so(data, contents, characters):
         data.draw(resegmentations(tokenizer, text)),
     ):
         assert cut_by_automaton(tokenizer, ids) == (tokenizer.encode(tokenizer.decode(ids)) == ids)
+
+
+@examples(150)
+@given(st.data(), st.dictionaries(SPECIAL, FLAGS, min_size=1, max_size=3))
+def test_two_passes_white_space_beside_and_single_words(data, entries):
+    """normalized=True (a second pass), lstrip, rstrip, single_word, in any company."""
+    added = [added_token(content, **flags) for content, flags in sorted(entries.items())]
+    try:
+        tokenizer = small_tokenizer("ab< .\n", added=added)
+        canonical_automaton(tokenizer)
+    except UnsupportedTokenizerError:
+        assert any(flags for flags in entries.values()), "plain added tokens are never refused"
+        return
+    pieces = st.sampled_from([*sorted(entries), "a", " ", "\n", "."])
+    for _ in range(3):
+        text = "".join(data.draw(st.lists(pieces, max_size=6)))
+        for ids in (tokenizer.encode(text), data.draw(resegmentations(tokenizer, text))):
+            own = tokenizer.encode(tokenizer.decode(ids)) == ids
+            assert cut_by_automaton(tokenizer, ids) == own
 
 
 def test_a_longer_added_token_comes_before_a_shorter_one():
@@ -57,19 +86,65 @@ def test_a_character_that_no_ordinary_token_spells_may_still_join_two_added_toke
     assert not cut_by_automaton(tokenizer, [a, second])
 
 
+def test_the_second_pass_looks_only_at_what_the_first_left():
+    """`ab` (normalized) would be further left than `bc`, but `bc` is cut out before it."""
+    tokenizer = small_tokenizer("abc", added=[added_token("ab", normalized=True), "bc"])
+    a, b, c, first, second = range(5)
+    assert tokenizer.encode("abc") == [a, second]
+    assert cut_by_automaton(tokenizer, [a, second])
+    assert not cut_by_automaton(tokenizer, [first, c])
+    assert cut_by_automaton(tokenizer, [first, b])
+
+
+def test_a_single_word_is_left_in_the_text_beside_word_characters():
+    tokenizer = small_tokenizer("ab.", added=[added_token("ab", single_word=True)])
+    a, b, dot, word = range(4)
+    assert tokenizer.encode("ab.ab") == [word, dot, word]
+    assert tokenizer.encode("aab") == [a, a, b]
+    for ids, own in (
+        ([word, dot, word], True),
+        ([a, a, b], True),
+        ([a, word], False),
+        ([a, b, dot], False),
+        ([word, b], False),
+    ):
+        assert cut_by_automaton(tokenizer, ids) == own
+
+
+@pytest.mark.parametrize(("flag", "lost"), [("lstrip", "a <x>"), ("rstrip", "<x> a")])
+def test_stripped_white_space_is_never_spelled(flag, lost):
+    tokenizer = small_tokenizer("a ", added=[added_token("<x>", **{flag: True})])
+    a, space, x = range(3)
+    assert tokenizer.encode(lost) == tokenizer.encode(lost.replace(" ", ""))
+    kept = {"lstrip": [x, space, a], "rstrip": [a, space, x]}[flag]
+    assert tokenizer.encode(tokenizer.decode(kept)) == kept
+    assert cut_by_automaton(tokenizer, kept)
+    assert not cut_by_automaton(tokenizer, kept[::-1])
+
+
+def test_a_single_word_that_is_also_an_ordinary_token_is_refused():
+    """Left in the text, it becomes the same id: one that stands for two things."""
+    for merges, ignore in (([("a", "b")], False), ([], True)):
+        tokenizer = small_tokenizer(
+            ["a", "b", "ab"],
+            merges,
+            None,
+            [added_token("ab", single_word=True)],
+            ignore_merges=ignore,
+        )
+        ids = tokenizer.encode("aab" if merges else "ab")
+        assert 2 in ids
+        with pytest.raises(UnsupportedTokenizerError, match="an ordinary token as well"):
+            canonical_automaton(tokenizer)
+
+
 def test_ids_that_tokenizers_would_not_give_are_refused():
     data = {"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}, "version": "1.0"}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
     for number in (0, 3):
         entries = [{"id": number, "content": "zz", **flags}, {"id": 2, "content": "yy", **flags}]
         with pytest.raises(BrokenTokenizerError, match=f"'zz' is listed with id {number}"):
-            from_json(data | {"added_tokens": entries})
-
-
-def from_json(data):
-    from bpe_automata import Tokenizer
-
-    return Tokenizer.from_json(data)
+            Tokenizer.from_json(data | {"added_tokens": entries})
 
 
 def test_an_added_token_that_shares_its_id_with_a_byte_is_refused():

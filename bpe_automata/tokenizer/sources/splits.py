@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bpe_automata.tokenizer.sources.split_kernel import find_splits
+from bpe_automata.kernels.token_splits import find_splits
 
 
 def all_splits(vocabulary: Mapping[bytes, int]) -> np.ndarray:

@@ -1,0 +1,406 @@
+"""The disk cache of a tokenizer's automaton: what is loaded is what was built, or it is rebuilt."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_automata import Tokenizer, constrain
+from bpe_automata.constructions import stored
+from bpe_automata.constructions.canonical import (
+    CanonicalAutomaton,
+    Parts,
+    build_parts,
+    canonical_automaton,
+)
+from bpe_automata.constructions.stored import (
+    CorruptCacheWarning,
+    cache_path,
+    flattened,
+    kept,
+    restored,
+)
+from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
+from bpe_automata.errors import MissingDependencyError
+from bpe_automata.storage import (
+    CorruptFileError,
+    arrays_path,
+    load_array,
+    load_arrays,
+    store_array,
+    store_arrays,
+)
+from bpe_automata.testing.tokenizers import bpe_tokenizers
+from bpe_automata.testing.written import small_tokenizer
+from tests.budget import examples
+
+SMALL = "smollm2"
+REAL = (SMALL, "whisper", "llama-3", "mistral-v3", "qwen")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def every_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "FEWEST_IDS", 0)
+
+
+def named(name: str) -> Tokenizer:
+    try:
+        return Tokenizer.load(name)
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+
+
+def tiny(*merges: tuple[str, str]) -> Tokenizer:
+    letters = ["a", "b", "c"]
+    return small_tokenizer([*letters, *(one + other for one, other in merges)], list(merges))
+
+
+def assert_same(one: Parts, other: Parts) -> None:
+    """Also in what decides which compiled kernel an array goes to."""
+    first, second = flattened(one), flattened(other)
+    assert first.keys() == second.keys()
+    for name, array in first.items():
+        back = second[name]
+        assert array.dtype == back.dtype, name
+        assert np.array_equal(array, back), name
+        assert array.flags.c_contiguous, name
+        assert back.flags.c_contiguous, name
+        assert array.flags.writeable == back.flags.writeable, name
+
+
+def never_built() -> Parts:
+    raise AssertionError("built, although it is in the cache")
+
+
+# ---------------------------------------------------------------- round trips
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_real_tokenizer_comes_back_as_it_was(name: str) -> None:
+    tokenizer = named(name)
+    built = kept(Parts, tokenizer, lambda: build_parts(tokenizer))
+    loaded = kept(Parts, tokenizer, never_built)
+    assert loaded is not built
+    assert_same(built, loaded)
+    assert loaded.pipeline.boundaries.hypotheses == built.pipeline.boundaries.hypotheses
+    assert loaded.actions.classes == built.actions.classes
+
+
+@given(bpe_tokenizers())
+@examples(30)
+def test_any_tokenizer_comes_back_as_it_was(tokenizer: Tokenizer) -> None:
+    parts = canonical_automaton(tokenizer).parts
+    back = restored(Parts, flattened(parts))
+    assert_same(parts, back)
+    whole, restored_whole = (CanonicalAutomaton(tokenizer, p).whole for p in (parts, back))
+    assert (whole.children, whole.complete) == (restored_whole.children, restored_whole.complete)
+    assert back.actions.classes == parts.actions.classes
+    assert back.pipeline.boundaries.hypotheses == parts.pipeline.boundaries.hypotheses
+
+
+def test_masks_are_the_same_from_the_cache() -> None:
+    masks = []
+    for _ in range(2):
+        tokenizer = named(SMALL)  # anew, so that nothing is remembered
+        matcher = constrain(tokenizer, r'\{"name": "\w{1,8}"\}').matcher()
+        for token in tokenizer.encode('{"name": "Zoë'):
+            masks.append(matcher.mask().copy())
+            matcher.advance(token)
+    half = len(masks) // 2
+    assert half > 3
+    assert all(np.array_equal(*pair) for pair in zip(masks[:half], masks[half:], strict=True))
+
+
+class Point(NamedTuple):
+    x: int
+    name: bytes
+
+
+@dataclass(frozen=True)
+class Sample:
+    points: tuple[Point, ...]
+    pair: tuple[int, bytes]
+    arrays: tuple[np.ndarray, ...]
+    number: int
+
+
+samples = st.builds(
+    Sample,
+    st.lists(st.builds(Point, st.integers(), st.binary())).map(tuple),
+    st.tuples(st.integers(), st.binary()),
+    st.lists(st.sampled_from((np.arange(3), np.zeros((0, 4)), np.eye(2, dtype=bool)))).map(tuple),
+    st.integers(),
+)
+
+
+@given(samples)
+@examples(50)
+def test_plain_values_and_tuples_come_back(sample: Sample) -> None:
+    back = restored(Sample, flattened(sample))
+    assert (back.points, back.pair, back.number) == (sample.points, sample.pair, sample.number)
+    assert len(back.arrays) == len(sample.arrays)
+    assert all(map(np.array_equal, back.arrays, sample.arrays))
+
+
+# ---------------------------------------------------------------- what is wrong with a file
+
+
+def stored_file(tokenizer: Tokenizer) -> Path:
+    kept(Parts, tokenizer, lambda: build_parts(tokenizer))
+    return cache_path(tokenizer)
+
+
+def truncated(data: bytes, _other: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def empty(_data: bytes, _other: bytes) -> bytes:
+    return b""
+
+
+def longer(data: bytes, _other: bytes) -> bytes:
+    return data + b"\0"
+
+
+def flipped_in_the_header(data: bytes, _other: bytes) -> bytes:
+    return data[:60] + bytes([data[60] ^ 1]) + data[61:]
+
+
+def flipped_in_an_array(data: bytes, _other: bytes) -> bytes:
+    return data[:-200] + bytes([data[-200] ^ 0x10]) + data[-199:]
+
+
+def flipped_in_the_length(data: bytes, _other: bytes) -> bytes:
+    return data[:17] + bytes([data[17] ^ 0x80]) + data[18:]
+
+
+def foreign(data: bytes, _other: bytes) -> bytes:
+    return b"PK\3\4" + data[4:]
+
+
+def of_another_tokenizer(_data: bytes, other: bytes) -> bytes:
+    return other
+
+
+DAMAGES = (
+    truncated,
+    empty,
+    longer,
+    flipped_in_the_header,
+    flipped_in_an_array,
+    flipped_in_the_length,
+    foreign,
+    of_another_tokenizer,
+)
+
+
+@pytest.mark.usefixtures("every_size")
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_entry_is_rebuilt_and_said_so(damage) -> None:
+    tokenizer, other = tiny(("a", "b")), tiny(("b", "c"), ("a", "bc"))
+    path, other_path = stored_file(tokenizer), stored_file(other)
+    whole = path.read_bytes()
+    path.unlink()  # what is mapped elsewhere stays as it is
+    path.write_bytes(damage(whole, other_path.read_bytes()))
+    with pytest.warns(CorruptCacheWarning, match=path.name):
+        again = kept(Parts, tokenizer, lambda: build_parts(tokenizer))
+    assert_same(again, build_parts(tokenizer))
+    assert path.read_bytes() == whole
+    assert_same(kept(Parts, tokenizer, never_built), again)
+
+
+@pytest.mark.usefixtures("every_size")
+def test_an_entry_of_another_algorithm_is_no_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = tiny(("a", "b"))
+    path = stored_file(tokenizer)
+    old = path.read_bytes()
+    monkeypatch.setattr(stored, "ALGORITHM", stored.ALGORITHM + 1)
+    newer = stored_file(tokenizer)
+    assert newer != path
+    newer.unlink()
+    newer.write_bytes(old)
+    with pytest.warns(CorruptCacheWarning, match="algorithm"):
+        kept(Parts, tokenizer, lambda: build_parts(tokenizer))
+
+
+@pytest.mark.usefixtures("every_size")
+def test_an_entry_that_other_sources_made_is_silently_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tokenizer = tiny(("a", "b"))
+    before = stored_file(tokenizer).read_bytes()
+    monkeypatch.setattr(stored, "_stamp", lambda: "other sources")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        after = stored_file(tokenizer).read_bytes()
+    assert before != after
+    assert b"other sources" in after
+
+
+@pytest.mark.usefixtures("every_size")
+def test_an_entry_without_all_its_arrays_is_rebuilt() -> None:
+    tokenizer = tiny(("a", "b"))
+    stored_file(tokenizer)
+    arrays = flattened(build_parts(tokenizer))
+    del arrays["trie.label"]
+    store_arrays("automaton", stored.cache_key(tokenizer), stored._stamp(), arrays)
+    with pytest.warns(CorruptCacheWarning, match=r"trie\.label"):
+        kept(Parts, tokenizer, lambda: build_parts(tokenizer))
+
+
+# ---------------------------------------------------------------- the folder
+
+
+@pytest.mark.usefixtures("every_size")
+def test_a_folder_that_cannot_be_written_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path / "file"))
+    tokenizer = tiny(("a", "b"))
+    assert canonical_automaton(tokenizer).allowed(0, 0)
+    assert not cache_path(tokenizer).exists()
+
+
+@pytest.mark.usefixtures("every_size")
+def test_off_means_that_nothing_is_read_or_written(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = tiny(("a", "b"))
+    stored_file(tokenizer)
+    store_array("some", "key", np.arange(3))
+    files = sorted(cache.rglob("*"))
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", "off")
+    with pytest.raises(AssertionError, match="in the cache"):
+        kept(Parts, tokenizer, never_built)
+    assert load_array("some", "key") is None
+    store_array("some", "other", np.arange(3))
+    store_arrays("some", "other", "", {"a": np.arange(3)})
+    assert load_arrays("some", "other", "") is None
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(cache))
+    assert sorted(cache.rglob("*")) == files
+    assert load_arrays("some", "other", "") is None
+
+
+def test_small_tokenizers_are_not_stored(cache: Path) -> None:
+    tokenizer = tiny(("a", "b"))
+    canonical_automaton(tokenizer)
+    assert not cache_path(tokenizer).exists()
+    assert not list(cache.rglob("*.arrays"))
+
+
+@pytest.mark.usefixtures("every_size")
+def test_nothing_inside_is_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_args: object, **_options: object) -> None:
+        raise AssertionError("pickle was used")
+
+    for name in ("dump", "dumps", "load", "loads"):
+        monkeypatch.setattr(pickle, name, refused)
+    tokenizer = tiny(("a", "b"), ("ab", "c"))
+    stored_file(tokenizer)
+    kept(Parts, tokenizer, never_built)
+    arrays = flattened(build_parts(tokenizer))
+    assert not any(array.dtype.hasobject for array in arrays.values())
+    json.loads(arrays["plain"].tobytes())
+
+
+# ---------------------------------------------------------------- arrays in a file
+
+
+def test_equal_names_share_memory_and_writing_stays_in_the_process() -> None:
+    array, fixed = np.arange(5, dtype=np.int32), np.frombuffer(b"abc", dtype=np.uint8)
+    stored_as = {"one": array, "two": array, "fixed": fixed, "none": np.empty((0, 3))}
+    store_arrays("kind", "key", "stamp", stored_as)
+    loaded = load_arrays("kind", "key", "stamp")
+    assert loaded is not None
+    assert np.shares_memory(loaded["one"], loaded["two"])
+    assert loaded["none"].shape == (0, 3)
+    loaded["one"][0] = 9
+    with pytest.raises(ValueError, match="read-only"):
+        loaded["fixed"][0] = 1
+    again = load_arrays("kind", "key", "stamp")
+    assert again is not None
+    assert again["one"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_arrays_in_fortran_order_come_back_equal() -> None:
+    array = np.asfortranarray(np.arange(6).reshape(2, 3))
+    store_arrays("kind", "key", "", {"a": array})
+    loaded = load_arrays("kind", "key", "")
+    assert loaded is not None
+    assert np.array_equal(loaded["a"], array)
+
+
+@given(st.integers(0, 7), st.integers(0, 10_000))
+@examples(50)
+def test_any_flipped_bit_is_noticed(bit: int, place: int) -> None:
+    store_arrays("flip", "key", "", {"a": np.arange(50), "b": np.ones(3, dtype=bool)})
+    path = arrays_path("flip", "key")
+    data = bytearray(path.read_bytes())
+    data[place % len(data)] ^= 1 << bit
+    path.unlink()
+    path.write_bytes(data)
+    with pytest.raises(CorruptFileError):
+        load_arrays("flip", "key", "")
+
+
+_WRITER = """
+import sys
+import numpy as np
+from bpe_automata.storage import load_arrays, store_arrays
+number = int(sys.argv[1])
+for turn in range(150):
+    store_arrays("both", "key", "", {"a": np.full(20_000, number), "b": np.full(7, number)})
+    arrays = load_arrays("both", "key", "")
+    values = {int(v) for array in arrays.values() for v in np.unique(array)}
+    assert len(values) == 1, values
+"""
+
+
+def test_two_processes_may_write_at_once(cache: Path) -> None:
+    """Each of them always reads a file that one of them has written whole."""
+    command = [sys.executable, "-c", _WRITER]
+    writers = [
+        subprocess.Popen([*command, str(k)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for k in (1, 2)
+    ]
+    for writer in writers:
+        _, errors = writer.communicate(timeout=120)
+        assert writer.returncode == 0, errors.decode()
+    assert [path.suffix for path in (cache / "both").iterdir()] == [".arrays"]
+
+
+# ---------------------------------------------------------------- the trie's order
+
+
+def spellings() -> Iterator[st.SearchStrategy[bytes]]:
+    yield st.binary(max_size=30)
+    yield st.text("ab", max_size=40).map(str.encode)
+    yield st.lists(st.sampled_from((b"\0", b"\xff", b"seven..")), max_size=6).map(b"".join)
+
+
+@given(st.lists(st.one_of(*spellings()), max_size=60), st.data())
+@examples(200)
+def test_the_trie_is_that_of_the_sorted_spellings(texts: list[bytes], data: st.DataObject) -> None:
+    ids = [i for i in range(len(texts)) if texts[i] and data.draw(st.booleans())]
+    trie = vocabulary_trie(texts, ids)
+    order = trie.token[trie.token >= 0].tolist()
+    assert order == sorted(ids, key=texts.__getitem__)

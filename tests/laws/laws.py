@@ -1,0 +1,100 @@
+"""The laws that hold for every tokenizer that is accepted, each as one function."""
+
+from __future__ import annotations
+
+import random
+from itertools import islice
+
+from bpe_automata import compile_regex, constrain
+from bpe_automata.constructions import canonical_automaton
+from bpe_automata.decoding import verify
+from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, PromptError
+from bpe_automata.reference import canonical_trie, compare
+
+MOST_STRINGS = 300
+MOST_NEIGHBOURS = 60
+
+
+def accepts(automaton, ids):
+    """Does the canonical automaton accept the ids?"""
+    state = automaton.start
+    for token in ids:
+        state = automaton.step(state, token)
+        if state is None:
+            return False
+    return automaton.ends(state)
+
+
+def accepted_iff_encode_gives_the_ids_back(tokenizer, sequences):
+    """How many of the sequences are canonical."""
+    automaton = canonical_automaton(tokenizer)
+    again = tokenizer.encode_batch([tokenizer.decode(ids) for ids in sequences])
+    canonical = 0
+    for ids, own in zip(sequences, again, strict=True):
+        assert accepts(automaton, ids) == (own == list(ids)), (
+            f"{ids} spell {tokenizer.decode(ids)!r}, which is {own}"
+        )
+        canonical += own == list(ids)
+    return canonical
+
+
+def neighbours(tokenizer, ids):
+    """Other ids for nearly the same spelling: one token in two, two in one, a joint moved. They
+    are the likeliest to be accepted wrongly."""
+    ids_of = tokenizer.derived("ids of each spelling", _ids_of)
+    found = [
+        [*ids[:at], *middle, *ids[at + size :]]
+        for size in (1, 2)
+        for at in range(len(ids) - size + 1)
+        for middle in _spellings(b"".join(map(tokenizer.token_bytes, ids[at : at + size])), ids_of)
+    ]
+    random.Random(len(ids)).shuffle(found)
+    return list(islice((other for other in found if other != ids), MOST_NEIGHBOURS))
+
+
+def _ids_of(tokenizer):
+    found = {}
+    for token, spelled in enumerate(tokenizer.spellings):
+        if spelled:
+            found.setdefault(spelled, []).append(token)
+    return found
+
+
+def _spellings(data, ids_of):
+    """The bytes in one id, and in two."""
+    yield from ([one] for one in ids_of.get(data, ()))
+    for cut in range(1, len(data)):
+        for left in ids_of.get(data[:cut], ()):
+            yield from ([left, right] for right in ids_of.get(data[cut:], ()))
+
+
+def every_mask_is_that_of_the_trie_of_encode(tokenizer, regex, prefix=(), eos_ids=()):
+    """How many masks were compared; 0 where nothing can be spelled, or the budget is used up."""
+    try:
+        dfa = compile_regex(regex)
+        strings = [string.decode() for string in dfa.strings(MOST_STRINGS)]
+    except BudgetExceededError:
+        return 0
+    trie = canonical_trie(tokenizer, strings, prefix, eos_ids)
+    try:
+        engine = constrain(tokenizer, dfa, eos_ids=eos_ids).engine
+        state = engine.initial(prefix)
+    except (EmptyLanguageError, PromptError):
+        assert not trie, f"{regex!r} after {prefix} was said to be impossible"
+        return 0
+    results = list(compare(engine, state, trie))
+    assert [wrong for wrong in results if wrong] == [], f"{regex!r} after {prefix}"
+    return len(results)
+
+
+def verify_finds_nothing(tokenizer, regex, prefix=(), n=10):
+    """For the tokenizer's own tokenization and for all of them; how many walks were made."""
+    walks = 0
+    for method in ("canonical", "lift"):
+        try:
+            result = verify(tokenizer, regex, n=n, method=method, prefix=prefix)
+        except (EmptyLanguageError, PromptError, BudgetExceededError):
+            continue
+        assert result.ok, f"{regex!r}: {result}"
+        walks += result.walks
+    return walks

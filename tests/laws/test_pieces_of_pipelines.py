@@ -1,0 +1,350 @@
+"""Single features of tokenizers, small and by hand; `tokenizers` itself says what is right."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from laws import (
+    accepted_iff_encode_gives_the_ids_back,
+    accepts,
+    every_mask_is_that_of_the_trie_of_encode,
+    neighbours,
+    verify_finds_nothing,
+)
+
+from bpe_automata import constrain
+from bpe_automata.constructions import canonical_automaton
+from bpe_automata.errors import (
+    EmptyLanguageError,
+    ImproperMergeTableError,
+    PromptError,
+    UnsupportedTokenizerError,
+)
+from bpe_automata.testing import added_token, byte_level, small_tokenizer
+from bpe_automata.tokenizer.description import Prefix
+
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+PREPEND = {
+    "type": "Sequence",
+    "normalizers": [
+        {"type": "Prepend", "prepend": "▁"},
+        {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+    ],
+}
+
+
+def all_sequences(tokenizer, ids, longest):
+    """Every sequence of these ids, each held against `encode`; the canonical ones."""
+    some = [list(s) for n in range(longest + 1) for s in itertools.product(ids, repeat=n)]
+    accepted_iff_encode_gives_the_ids_back(tokenizer, some)
+    automaton = canonical_automaton(tokenizer)
+    return {tuple(ids) for ids in some if accepts(automaton, ids)}
+
+
+# ---------------------------------------------------------------- byte fallback
+
+
+def with_bytes(*vocabulary, merges=(), **options):
+    return small_tokenizer([*BYTES, *vocabulary], merges, byte_fallback=True, **options)
+
+
+def test_a_byte_token_is_canonical_only_where_its_character_has_no_token():
+    tokenizer = with_bytes("a", "é", "aé", merges=[("a", "é")])
+    a, e, both = range(256, 259)
+    found = all_sequences(tokenizer, [a, e, both, 0xC3, 0xA9, 0xA8, ord("a"), ord("b")], 3)
+    assert {(a,), (e,), (both,), (e, a), (0xC3, 0xA8), (ord("b"), e)} <= found
+    assert not {(0xC3, 0xA9), (ord("a"),), (a, e), (0xC3,), (0xA8,), (a, 0xC3, 0xA9)} & found
+
+
+@pytest.mark.parametrize(
+    "regex", ["(a|é|è|日|本){0,3}", "a?日(é|b)?", "[^a]{1}", r"[\u00e8-\u00ea]+"]
+)
+def test_characters_split_across_byte_tokens_under_masks(regex):
+    tokenizer = with_bytes("a", "é", "日", "aé", "日a", merges=[("a", "é"), ("日", "a")])
+    law = every_mask_is_that_of_the_trie_of_encode
+    if "+" not in regex and "^" not in regex:
+        assert law(tokenizer, regex) > 3
+        assert law(tokenizer, regex, tokenizer.encode("日è")) > 0
+    assert verify_finds_nothing(tokenizer, regex, n=25) == 50
+
+
+def test_a_mask_follows_the_bytes_of_a_character():
+    matcher = constrain(with_bytes("a", "é"), "(è|é|ê)a").matcher()
+    assert matcher.allowed_ids().tolist() == [0xC3, 257]
+    matcher.advance(0xC3)
+    assert matcher.allowed_ids().tolist() == [0xA8, 0xAA], "é is no bytes"
+
+
+def test_byte_tokens_that_are_merged_or_missing_are_refused():
+    with pytest.raises(UnsupportedTokenizerError, match="makes or uses a byte token"):
+        with_bytes("<0x41><0x42>", merges=[("<0x41>", "<0x42>")])
+    tokenizer = small_tokenizer([*BYTES[:-12], "a"], byte_fallback=True)
+    with pytest.raises(UnsupportedTokenizerError, match="<0xF4>"):
+        canonical_automaton(tokenizer)
+
+
+def test_with_byte_fallback_a_space_must_have_a_token():
+    """Here a space would be the bytes of ▁, which decoding takes for the character ▁."""
+    with pytest.raises(UnsupportedTokenizerError, match="spaces are written so"):
+        with_bytes("a", normalizer=PREPEND)
+    assert with_bytes("a", "▁", normalizer=PREPEND).encode("a") == [257, 256]
+
+
+# ---------------------------------------------------------------- prefixes
+
+
+def metaspace(scheme, split=False):
+    options = {"prepend_scheme": scheme, "split": split, "replacement": "▁"}
+    return {"pretokenizer": {"type": "Metaspace", **options}}
+
+
+PREFIXES = {
+    Prefix.PIECE: {"normalizer": PREPEND},
+    Prefix.FIRST_UNLESS_SPACE: metaspace("first"),
+    Prefix.PIECE_UNLESS_SPACE: metaspace("always"),
+    Prefix.NONE: metaspace("never"),
+}
+VOCABULARY = ["▁", "a", "b", "▁a", "▁▁", "ab", "▁ab"]
+MERGES = [("▁", "a"), ("a", "b"), ("▁a", "b"), ("▁", "▁")]
+TEXTS = ("", "a", " a", "  a", "ab", " ", "  ", "<x>", "<x>a", "<x> a", "a<x>b", " <x>", "<x><x>ab")
+
+
+def prefixed(prefix, **more):
+    if prefix is Prefix.SPACE_FIRST:
+        pretokenizer = byte_level() | {"add_prefix_space": True}
+        vocabulary = [token.replace("▁", "Ġ") for token in VOCABULARY]
+        merges = [(x.replace("▁", "Ġ"), y.replace("▁", "Ġ")) for x, y in MERGES]
+        return small_tokenizer(vocabulary, merges, pretokenizer, ["<x>"])
+    return small_tokenizer(VOCABULARY, MERGES, added=["<x>"], **PREFIXES[prefix], **more)
+
+
+EVERY_PREFIX = [*PREFIXES, Prefix.SPACE_FIRST]
+
+
+@pytest.mark.parametrize("prefix", EVERY_PREFIX, ids=lambda p: p.name)
+def test_prefix_from_the_start(prefix):
+    tokenizer = prefixed(prefix)
+    assert tokenizer.description.prefix is prefix
+    all_sequences(tokenizer, range(tokenizer.n_ids), 4)
+
+
+@pytest.mark.parametrize("prefix", EVERY_PREFIX, ids=lambda p: p.name)
+def test_decoding_undoes_the_prefix(prefix):
+    """A space that was there already is taken for the prefix, so that text has no ids."""
+    tokenizer = prefixed(prefix)
+    for text in TEXTS:
+        lost = {
+            Prefix.FIRST_UNLESS_SPACE: text.startswith(" "),
+            Prefix.PIECE_UNLESS_SPACE: text.startswith(" ") or "> " in text,
+            Prefix.SPACE_FIRST: text.startswith(("a", "b")) or ">a" in text or ">b" in text,
+        }
+        again = tokenizer.decode(tokenizer.encode(text))
+        assert (again == text) != lost.get(prefix, False), text
+
+
+@pytest.mark.parametrize("prefix", EVERY_PREFIX, ids=lambda p: p.name)
+def test_masks_with_a_prefix_at_the_start_and_after_prompts(prefix):
+    tokenizer = prefixed(prefix)
+    compared = 0
+    for regex in (" {0,2}a?b?", "(ab| a){1,2}", "(a|<x>| ){0,3}", "b<x>a|<x> b"):
+        for prompt in TEXTS:
+            ids = tokenizer.encode(prompt)
+            compared += every_mask_is_that_of_the_trie_of_encode(tokenizer, regex, ids)
+            verify_finds_nothing(tokenizer, regex, ids, n=4)
+    assert compared > 100
+
+
+@pytest.mark.parametrize("prefix", EVERY_PREFIX, ids=lambda p: p.name)
+def test_decode_after_ids_is_what_the_ids_add(prefix):
+    tokenizer = prefixed(prefix)
+    for text in TEXTS:
+        ids = tokenizer.encode(text + "ab <x>b")
+        for at in range(len(ids) + 1):
+            before, after = ids[:at], ids[at:]
+            whole = tokenizer.decode(before) + tokenizer.decode(after, after=before)
+            assert whole == tokenizer.decode(ids)
+
+
+def test_the_prefix_of_an_answer_is_only_at_the_beginning_of_a_text():
+    tokenizer = prefixed(Prefix.PIECE)
+    space, a, x = 0, 1, 7
+    assert tokenizer.encode("b") == [space, 2]
+    matcher = constrain(tokenizer, "b").matcher()
+    assert matcher.allowed_ids().tolist() == [space]
+    after_text = constrain(tokenizer, "b").matcher(tokenizer.encode("b"))
+    assert after_text.allowed_ids().tolist() == [2]
+    after_added = constrain(tokenizer, "b").matcher([x])
+    assert after_added.allowed_ids().tolist() == [space]
+    with pytest.raises(PromptError):
+        constrain(tokenizer, "b").matcher([a])
+
+
+# ---------------------------------------------------------------- unknown tokens
+
+
+@pytest.mark.parametrize("fuse", [False, True])
+def test_the_unknown_token_is_canonical_only_as_what_it_spells(fuse):
+    tokenizer = small_tokenizer(
+        ["a", "<unk>", "<", ">", "<u"], [], unk_token="<unk>", fuse_unk=fuse
+    )
+    unknown = 1
+    assert tokenizer.encode("axxa") == [0, *[unknown] * (1 if fuse else 2), 0]
+    found = all_sequences(tokenizer, range(5), 4)
+    assert not any(unknown in ids for ids in found)
+
+
+def test_a_fused_unknown_token_that_encodes_to_itself_is_refused():
+    options = {"unk_token": "<unk>", "fuse_unk": True}
+    with pytest.raises(UnsupportedTokenizerError, match="fuse_unk"):
+        small_tokenizer(["a", "<unk>"], **options)
+    added = small_tokenizer(["a", "<unk>"], added=["<unk>"], **options)
+    assert (1,) in all_sequences(added, [0, 1], 3), "cut out of the text, it stands for itself"
+
+
+# ---------------------------------------------------------------- merge tables
+
+
+def test_of_a_repeated_merge_the_last_mention_counts():
+    twice = [("a", "b"), ("b", "c"), ("a", "b")]
+    tokenizer = small_tokenizer(["a", "b", "c", "ab", "bc"], twice)
+    assert tokenizer.encode("abc") == [0, 4]
+    assert small_tokenizer(["a", "b", "c", "ab", "bc"], twice[:2]).encode("abc") == [3, 2]
+    found = all_sequences(tokenizer, range(5), 3)
+    assert (0, 4) in found
+    assert (3, 2) not in found
+
+
+def test_improper_tables_are_right_or_refused():
+    """All orders of random merges: of those in which some merge comes before its parts, most are
+    accepted; `bb b` before `b b` is not."""
+    rng, seen = random.Random(3), {"accepted": 0, "refused": 0}
+    while min(seen.values()) < 5:
+        tokens, merges = ["a", "b"], []
+        for _ in range(4):
+            pair = rng.choice(tokens), rng.choice(tokens)
+            if pair not in merges and len("".join(pair)) < 6:
+                merges.append(pair)
+                tokens += ["".join(pair)] * ("".join(pair) not in tokens)
+        rng.shuffle(merges)
+        tokenizer = small_tokenizer(tokens, merges)
+        try:
+            late = canonical_automaton(tokenizer).derivation.late.any()
+        except ImproperMergeTableError:
+            seen["refused"] += 1
+            continue
+        if late:
+            seen["accepted"] += 1
+            all_sequences(tokenizer, range(tokenizer.n_ids), 4)
+
+
+def test_a_tie_that_matters():
+    """bbbb: the first bb takes up the third b before the second bb is made."""
+    tokenizer = small_tokenizer(["b", "bb", "bbb"], [("bb", "b"), ("b", "b")])
+    assert tokenizer.encode("bbbb") == [2, 0]
+    assert tokenizer.encode("bb") == [1]
+    with pytest.raises(ImproperMergeTableError, match="tokens 1 and 1"):
+        canonical_automaton(tokenizer)
+
+
+def test_unreachable_tokens_are_never_canonical():
+    tokenizer = small_tokenizer(
+        ["a", "b", "c", "ab", "bc", "abc", "xyz"], [("a", "b"), ("b", "c"), ("a", "bc")]
+    )
+    found = all_sequences(tokenizer, range(7), 3)
+    assert not any(5 in ids or 6 in ids for ids in found)
+    assert (3, 2) in found
+
+
+def test_two_tokens_with_one_spelling():
+    """▁ and the space, or a byte token and a character: at most one of them is BPE's."""
+    tokenizer = small_tokenizer(
+        ["▁", " ", "a", "▁a", " a"], [("▁", "a"), (" ", "a")], **metaspace("never")
+    )
+    found = all_sequences(tokenizer, range(5), 3)
+    assert (3,) in found
+    assert not any(1 in ids or 4 in ids for ids in found)
+    with pytest.raises(EmptyLanguageError):
+        constrain(tokenizer, "▁").matcher()
+
+
+# ---------------------------------------------------------------- normalizers under masks
+
+LETTERS = ["a", "e", "é", "\u0301", "ab", "b", " ", "n", "ñ"]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+@pytest.mark.parametrize(
+    "regex", ["(e|é|\u0301){0,3}", "a?(é|e\u0301)b?", "ab?e{0,2}", "(a|b| |e){0,3}", "e\u0301?"]
+)
+def test_masks_under_a_unicode_form(form, regex):
+    """With ASCII regexes too: then states that differ only in what marks do are one."""
+    tokenizer = small_tokenizer(LETTERS, [("a", "b")], None, ["<e>"], normalizer={"type": form})
+    law = every_mask_is_that_of_the_trie_of_encode
+    compared = law(tokenizer, regex)
+    assert compared > 1
+    for prompt in ("e", "ae", "b", "<e>", "a<e>"):
+        compared += law(tokenizer, regex, tokenizer.encode(prompt))
+    assert compared > 6
+
+
+def test_composed_and_decomposed():
+    nfc = small_tokenizer(LETTERS, normalizer={"type": "NFC"})
+    nfd = small_tokenizer(LETTERS, normalizer={"type": "NFD"})
+    e, composed, mark = 1, 2, 3
+    for tokenizer, ids in ((nfc, [composed]), (nfd, [e, mark])):
+        matcher = constrain(tokenizer, "é|e\u0301").matcher()
+        assert matcher.allowed_ids().tolist() == ids[:1]
+        assert tokenizer.encode("é") == ids
+    with pytest.raises(EmptyLanguageError):
+        constrain(nfc, "e\u0301").matcher()
+    with pytest.raises(PromptError):
+        constrain(nfc, "\u0301").matcher(prefix=[e])
+    b = 5
+    assert constrain(nfc, "\u0301").matcher(prefix=[b]).allowed_ids().tolist() == [mark]
+
+
+@pytest.mark.parametrize(
+    "normalizer",
+    [
+        {"type": "Lowercase"},
+        {"type": "StripAccents"},
+        {"type": "Strip", "strip_left": True, "strip_right": True},
+        {"type": "Strip", "strip_left": False, "strip_right": True},
+        {"type": "Replace", "pattern": {"String": "ab"}, "content": "b"},
+        {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
+    ],
+    ids=str,
+)
+def test_masks_under_other_normalizers(normalizer):
+    vocabulary = ["a", "b", "A", "ab", " ", "  ", "\u0301"]
+    merges = [("a", "b"), (" ", " ")]
+    tokenizer = small_tokenizer(vocabulary, merges, None, ["<x>"], normalizer=normalizer)
+    compared = 0
+    for regex in ("(a|A|b| ){0,3}", " ?a {0,2}b?", "(<x>| |a){0,3}", "b\u0301?"):
+        for prompt in ("", "a", "b <x>", "<x>"):
+            ids = tokenizer.encode(prompt)
+            compared += every_mask_is_that_of_the_trie_of_encode(tokenizer, regex, ids)
+    assert compared > 20
+
+
+# ---------------------------------------------------------------- added tokens under masks
+
+
+@pytest.mark.parametrize("flag", ["normalized", "lstrip", "rstrip", "single_word", "special"])
+def test_masks_with_added_tokens(flag):
+    added = [
+        added_token("<b>", **{flag: True}),
+        added_token("ba", normalized=flag != "single_word"),
+    ]
+    tokenizer = small_tokenizer(["a", "b", " ", "<", ">", "ab"], [("a", "b")], added=added)
+    compared = 0
+    for regex in ("(a|b|<b>){0,3}", " ?<b> ?", "(<|b|>|a){0,4}", "a?<b>b|ba"):
+        for prompt in ("", "a", " ", "<b>", "<b", "a<b>"):
+            ids = tokenizer.encode(prompt)
+            compared += every_mask_is_that_of_the_trie_of_encode(tokenizer, regex, ids)
+    assert compared > 30
+    sequences = [tokenizer.encode(t) for t in ("ab<b>", "<b> a", "a <b>", "<b>ba", "bab", "ba ba")]
+    others = [other for ids in sequences for other in neighbours(tokenizer, ids)]
+    accepted_iff_encode_gives_the_ids_back(tokenizer, [*sequences, *others])

@@ -1,0 +1,115 @@
+"""Small tokenizer files of every kind, written down."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.making import make
+
+from bpe_automata.testing import byte_level
+from bpe_automata.tokenizer.byte_level import byte_to_char
+from bpe_automata.tokenizer.sources.patterns import GPT2
+
+Json = dict[str, Any]
+TEXT = ("a", "b", "ab", " ", "  ", "é", "1", "\n", "abc", "'s", ".")
+NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
+WRITTEN = [f"<0x{byte:02X}>" for byte in range(256)]
+MADE = (b"ab", b" a", b"abc", b"  ", "é".encode(), b"'s")
+MERGES = ["a b", "Ġ a", "ab c", "Ġ Ġ", "Ã ©", "' s"]
+PIECES = [
+    *((piece, -100.0 - at, NORMAL) for at, piece in enumerate("▁abc1\n.'s")),
+    *(("ab", -1.0, NORMAL), ("▁a", -2.0, NORMAL), ("abc", -3.0, NORMAL), ("▁▁", -4.0, NORMAL)),
+]
+
+
+def tokenizer_json() -> Json:
+    return make(TEXT, byte_level=True, pretokenizer=byte_level(True), decoder=byte_level())
+
+
+def ranks() -> dict[bytes, int]:
+    return {token: rank for rank, token in enumerate([*(bytes([b]) for b in range(256)), *MADE])}
+
+
+def rank_file(folder: Path) -> Path:
+    lines = (f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in ranks().items())
+    (folder / "x.tiktoken").write_text("".join(lines))
+    return folder / "x.tiktoken"
+
+
+def tekken(folder: Path) -> Path:
+    """Two special ids before the vocabulary."""
+    known = [
+        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
+        for token, rank in ranks().items()
+    ]
+    config = {"default_vocab_size": len(known) + 2, "default_num_special_tokens": 2}
+    data = {"config": {"pattern": GPT2, **config}, "vocab": known}
+    special = [{"rank": rank, "token_str": text} for rank, text in enumerate(("<s>", "</s>"))]
+    (folder / "tekken.json").write_text(json.dumps({**data, "special_tokens": special}))
+    return folder / "tekken.json"
+
+
+def sentencepiece_proto(pieces: list[Any], fallback: bool = True, **changes: Any) -> Any:
+    """A BPE model without a prefix; `changes`: `normalizer_spec__name="x"` and the like."""
+    pytest.importorskip("sentencepiece")
+    pytest.importorskip("google.protobuf")
+    from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto
+
+    proto = model_proto()
+    hidden = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL)]
+    hidden += [(text, 0.0, BYTE) for text in WRITTEN if fallback]
+    for text, score, kind in [*hidden, *pieces]:
+        proto.pieces.add(piece=text, score=score, type=kind)
+    proto.trainer_spec.model_type = proto.trainer_spec.BPE
+    proto.trainer_spec.byte_fallback = fallback
+    proto.normalizer_spec.name = "identity"
+    proto.normalizer_spec.add_dummy_prefix = False
+    proto.normalizer_spec.remove_extra_whitespaces = False
+    for place, value in changes.items():
+        part, _, field = place.partition("__")
+        setattr(getattr(proto, part), field, value)
+    return proto
+
+
+def gpt2_fields(word: str = "gpt-2") -> Json:
+    tokens = [*byte_to_char(), *(pair.replace(" ", "") for pair in MERGES), "<|end|>"]
+    return {
+        "model": "gpt2",
+        "pre": word,
+        "tokens": tokens,
+        "token_type": [NORMAL] * (len(tokens) - 1) + [CONTROL],
+        "merges": MERGES,
+        "eos_token_id": len(tokens) - 1,
+    }
+
+
+def llama_fields() -> Json:
+    pieces = [("<unk>", 0.0, UNKNOWN), ("</s>", 0.0, CONTROL)]
+    pieces += [*((text, 0.0, BYTE) for text in WRITTEN), *PIECES]
+    tokens, scores, kinds = map(list, zip(*pieces, strict=True))
+    return {
+        "model": "llama",
+        "pre": "default",
+        "tokens": tokens,
+        "scores": scores,
+        "token_type": kinds,
+        "unknown_token_id": 0,
+        "eos_token_id": 1,
+    }
+
+
+def gguf_file(folder: Path, fields: Json) -> Path:
+    gguf = pytest.importorskip("gguf")
+    writer = gguf.GGUFWriter(folder / "x.gguf", "llama")
+    add = {list: writer.add_array, bool: writer.add_bool, int: writer.add_uint32}
+    for name, value in fields.items():
+        add.get(type(value), writer.add_string)(f"tokenizer.ggml.{name}", value)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return folder / "x.gguf"

@@ -1,0 +1,101 @@
+"""Pretokenizers of a `tokenizer.json`, and the space that some of them put before the text."""
+
+from __future__ import annotations
+
+from support.making import SPACE, exact, refused
+
+from bpe_automata.testing import byte_level, sequence, split
+
+WORDS = ("a", "b", "ab", " ", "1", "2", "12", ".", ",", "..", "\n", "日", "_", " a", "b ")
+BYTES = ("a", "b", "ab", " ", "  ", "1", "é", "日本", "'s", "\n", ".", " a", "\t")
+BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
+SCHEMES = ("always", "first", "never")
+
+
+def metaspace(scheme="always", divide=True, replacement=SPACE):
+    options = {"replacement": replacement, "prepend_scheme": scheme, "split": divide}
+    return {"type": "Metaspace", **options}
+
+
+def does(name, step, variant="", pieces=WORDS, **base):
+    return exact("pretokenizer", name, pieces, {"pretokenizer": step}, base, variant=variant)
+
+
+def does_not(name, step, component, says="", variant="", **base):
+    part = {"pretokenizer": step}
+    return refused("pretokenizer", name, part, component, says, base, variant=variant)
+
+
+def prefixed(regex):
+    return byte_level(regex) | {"add_prefix_space": True}
+
+
+ADDED = ("<x>",)
+MARKED = {"space": SPACE, "added": ADDED}
+AFTER_BYTES = sequence(byte_level(), {"type": "Digits", "individual_digits": True})
+
+CASES = [
+    *(
+        does(f"`Split {behavior}`", split({"Regex": pattern}, behavior, invert), variant)
+        for behavior in BEHAVIORS
+        for pattern in (r"[a ]+|\d",)
+        for invert, variant in ((False, ""), (True, "invert"))
+    ),
+    does("`Split Isolated`", split({"String": "ab"}), "String"),
+    does("`Split Removed`", split({"String": "."}, "Removed"), "String"),
+    *(
+        does("`Digits`", {"type": "Digits", "individual_digits": each}, f"individual {each}")
+        for each in (True, False)
+    ),
+    *(
+        does("`Punctuation`", {"type": "Punctuation", "behavior": behavior}, behavior)
+        for behavior in BEHAVIORS
+    ),
+    *(
+        does(f"`{kind}`", {"type": kind})
+        for kind in ("Whitespace", "WhitespaceSplit", "BertPreTokenizer")
+    ),
+    does("`CharDelimiterSplit`", {"type": "CharDelimiterSplit", "delimiter": "a"}),
+    does("`FixedLength`", {"type": "FixedLength", "length": 3}),
+    does("`ByteLevel`", byte_level(), "without regex", BYTES, byte_level=True),
+    does(
+        "`ByteLevel`", byte_level(True), "regex", BYTES, byte_level=True, pretokenizer=byte_level()
+    ),
+    *(
+        does(
+            "`ByteLevel`", prefixed(regex), f"add_prefix_space, regex {regex}", BYTES,
+            byte_level=True, pretokenizer=byte_level(regex), added=ADDED,
+        )
+        for regex in (True, False)
+    ),
+    *(
+        does("`Metaspace`", metaspace(scheme, divide), f"{scheme}, split {divide}",
+             (*WORDS, "<x>"), **MARKED)
+        for scheme in SCHEMES
+        for divide in (True, False)
+    ),
+    does("`Metaspace`", metaspace(replacement="_"), "replacement _",
+         tuple(piece for piece in WORDS if piece != "_"), space="_"),
+    does("`Sequence`", sequence({"type": "Digits", "individual_digits": True}, byte_level(True)),
+         "smollm2", BYTES, byte_level=True, pretokenizer=byte_level(True)),
+    does("`Sequence`", sequence(split({"Regex": "[0-9]{1,2}"}), split({"Regex": "[a-z]+"}),
+         split({"Regex": r"\s+"})), "three splits"),
+    does("`Sequence`", sequence(metaspace(), {"type": "Punctuation", "behavior": "Isolated"}),
+         "metaspace, punctuation", space=SPACE, pretokenizer=metaspace()),
+    does("`Sequence`", sequence({"type": "WhitespaceSplit"}, sequence({"type": "Punctuation"})),
+         "nested"),
+    does_not("`UnicodeScripts`", {"type": "UnicodeScripts"}, "pretokenizer", "UnicodeScripts"),
+    does_not("steps after `ByteLevel`", AFTER_BYTES, "pretokenizer", "after ByteLevel",
+             byte_level=True, pretokenizer=byte_level()),
+    does_not("`ByteLevel` after `Metaspace`", sequence(metaspace(), byte_level()), "ByteLevel",
+             "spaces were written", space=SPACE, pretokenizer=metaspace()),
+    does_not("a second step that puts a space before",
+             sequence({"type": "Digits", "individual_digits": True}, metaspace()),
+             "pretokenizer", "puts a space", space=SPACE),
+    does_not("a class after `Metaspace` that tells `▁` from a space",
+             sequence(metaspace(), {"type": "Whitespace"}), "pretokenizer", "sees '▁'",
+             space=SPACE, pretokenizer=metaspace()),
+    does_not("`add_prefix_space` after a normalizer that strips", prefixed(True),
+             "ByteLevel.add_prefix_space", "strip", byte_level=True, pretokenizer=byte_level(),
+             normalizer={"type": "Strip", "strip_left": True, "strip_right": False}),
+]  # fmt: skip

@@ -1,0 +1,121 @@
+"""What comes before the constrained text: the state after a prompt's ids, and prompts that end
+where the answer would merge with them."""
+
+from __future__ import annotations
+
+import pytest
+from support.case import Case
+from support.files import TEXT
+from support.laws import masks_are_right, regexes_of, texts_of
+from support.making import make
+from support.sources import sentencepiece
+
+from bpe_automata import Tokenizer, constrain, heal
+from bpe_automata.errors import PromptError, UnsupportedTokenizerError
+from bpe_automata.reference import canonical_trie, compare
+from bpe_automata.testing import added_token, byte_level
+
+SECTION = "prompts"
+WORDS = ("a", "b", "ab", " a", " ab", "1", "'s")
+
+
+def small():
+    added = [added_token(content, special=True) for content in ("<|x|>", "<|end|>")]
+    step = byte_level(True)
+    return Tokenizer.from_json(make(TEXT, byte_level=True, pretokenizer=step, added=added))
+
+
+def case(name, check, refused=False, variant=""):
+    return Case(SECTION, name, refused, check, variant)
+
+
+def after_text(folder):
+    """Any ids that begin an encoding; where the prompt allows no answer, the trie is empty too."""
+    tokenizer, written = small(), 0
+    for text in texts_of(TEXT, 12):
+        for regex in regexes_of(WORDS, 2):
+            written += masks_are_right(tokenizer, regex, tokenizer.encode(text))
+    assert written > 5
+
+
+def after_special(folder):
+    tokenizer = small()
+    for text in ("<|x|>", "a<|x|>b", "ab <|x|><|x|>"):
+        for regex in regexes_of(WORDS, 2):
+            assert masks_are_right(tokenizer, regex, tokenizer.encode(text))
+
+
+def after_control(folder):
+    """`<s>` is never text: after it the text begins anew, with its prefix."""
+    tokenizer = sentencepiece(folder, normalizer_spec__add_dummy_prefix=True)
+    start = 1
+    for text in ("", "ab", "a b"):
+        ids = tokenizer.encode(text)
+        constraint = constrain(tokenizer, "( ab|1|b){1,2}")
+        strings = [string.decode() for string in constraint.dfa.strings(100)]
+        trie = canonical_trie(tokenizer, strings, ids, constraint.eos_ids)
+        state = constraint.engine.initial([start, *ids])
+        assert trie
+        assert not any(compare(constraint.engine, state, trie))
+
+
+def healing(regex, prompt, reason):
+    def check(folder):
+        tokenizer = small()
+        ids = tokenizer.encode(prompt)
+        healed = heal(constrain(tokenizer, regex), ids, 2)
+        assert healed.healing is not None
+        assert healed.healing.reason == reason
+        assert healed.healing.given_back == tuple(ids[len(healed.prefix) :])
+        whole = [string.decode() for string in healed.constraint.dfa.strings(100)]
+        trie = canonical_trie(tokenizer, whole, healed.prefix)
+        state = healed.constraint.engine.initial(healed.prefix)
+        assert trie
+        assert not any(compare(healed.constraint.engine, state, trie))
+
+    return check
+
+
+def end_of_sequence(folder):
+    """Several ids, allowed exactly where the text is complete."""
+    tokenizer = small()
+    ends = {tokenizer.n_ids - 1, tokenizer.n_ids - 2}
+    constraint = constrain(tokenizer, "(ab|a)", eos_ids=ends)
+    matcher = constraint.matcher()
+    assert ends.isdisjoint(matcher.allowed_ids())
+    matcher.advance(tokenizer.encode("ab")[0])
+    assert ends.issubset(matcher.allowed_ids())
+
+
+def impossible(folder):
+    """` ab` would be one token: after a space no answer begins."""
+    tokenizer = small()
+    with pytest.raises(PromptError, match="heal"):
+        constrain(tokenizer, "ab").matcher(tokenizer.encode("1 "))
+
+
+def not_canonical(folder):
+    tokenizer = small()
+    a, b = (tokenizer.encode(letter)[0] for letter in "ab")
+    assert tokenizer.encode("ab") != [a, b]
+    with pytest.raises(PromptError, match="canonical"):
+        constrain(tokenizer, "1").matcher([a, b])
+
+
+def ordinary_end(folder):
+    tokenizer = small()
+    with pytest.raises(UnsupportedTokenizerError, match="end-of-sequence id"):
+        constrain(tokenizer, "ab", eos_ids=tokenizer.encode("a"))
+
+
+CASES = [
+    case("the state after any ids of `encode`", after_text),
+    case("special tokens in the prompt", after_special),
+    case("control ids (`<s>`)", after_control),
+    case("`heal`", healing("(ab|abc)", "1 ", "constraint"), variant="constraint"),
+    case("`heal`", healing("(ab|1)", "1 ", "distribution"), variant="distribution"),
+    case("several end-of-sequence ids", end_of_sequence),
+    case("prompts that are not canonical", not_canonical, refused=True),
+    case("prompts that no answer can follow, unless healed", impossible, refused=True),
+    case("end-of-sequence ids that are ordinary text", ordinary_end, refused=True),
+]

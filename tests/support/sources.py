@@ -1,0 +1,239 @@
+"""Where tokenizers come from: files of every kind, objects, names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support import files
+from support.case import Case
+from support.files import NORMAL, PIECES, TEXT, UNUSED, USER
+from support.laws import obey, texts_of
+from support.making import library, named
+
+from bpe_automata import Tokenizer
+from bpe_automata.errors import (
+    MissingDependencyError,
+    TokenizerError,
+    UnsupportedTokenizerError,
+)
+from bpe_automata.tokenizer.sources import TABLE, names
+from bpe_automata.tokenizer.sources.gguf_pretokenizers import pretokenizer
+from bpe_automata.tokenizer.sources.patterns import GPT2
+
+SPECIAL = {"<|end|>": 300}
+
+
+def reads(name, load, truth, pieces=TEXT, variant="", long=False):
+    """`load(folder)` gives a tokenizer that obeys the laws and encodes as `truth()` does: the
+    library that is the reference, given the same without going through this package."""
+
+    def check(folder):
+        tokenizer, encode = load(folder), truth()
+        obey(tokenizer, pieces)
+        for text in texts_of(pieces):
+            assert tokenizer.encode(text) == encode(text)
+
+    return Case("source", name, False, check, variant, long)
+
+
+def does_not(section, name, load, component, says="", variant="", error=UnsupportedTokenizerError):
+    def check(folder):
+        with pytest.raises(error) as caught:
+            load(folder)
+        named(caught.value, component, says)
+
+    return Case(section, name, True, check, variant)
+
+
+# ---------------------------------------------------------------- tokenizer.json
+
+
+def json_file(folder):
+    (folder / "tokenizer.json").write_text(json.dumps(files.tokenizer_json()))
+    return folder / "tokenizer.json"
+
+
+def transformers_object(folder):
+    transformers = pytest.importorskip("transformers")
+    backend = library(files.tokenizer_json())
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=backend)
+
+
+def of_json():
+    backend = library(files.tokenizer_json())
+    return lambda text: backend.encode(text).ids
+
+
+def literal_specials(folder):
+    backend = library(files.tokenizer_json())
+    backend.encode_special_tokens = True
+    return Tokenizer.load(backend)
+
+
+# ---------------------------------------------------------------- tiktoken, tekken, GGUF
+
+
+def of_ranks(special=None, shift=0):
+    def truth():
+        tiktoken = pytest.importorskip("tiktoken")
+        options = {"mergeable_ranks": files.ranks(), "special_tokens": special or {}}
+        encoding = tiktoken.Encoding("x", pat_str=GPT2, **options)
+        if special:
+            return lambda text: encoding.encode(text, allowed_special="all")
+        return lambda text: [i + shift for i in encoding.encode(text, disallowed_special=())]
+
+    return truth
+
+
+def rank_file(folder, special, **options):
+    pytest.importorskip("tiktoken")
+    return Tokenizer.load(files.rank_file(folder), pattern=GPT2, special_tokens=special, **options)
+
+
+def of_gguf(word):
+    def truth():
+        fields, (step, ignore) = files.gpt2_fields(word), pretokenizer(word)
+        ids = {token: number for number, token in enumerate(fields["tokens"])}
+        model = {"type": "BPE", "vocab": ids, "merges": fields["merges"], "ignore_merges": ignore}
+        backend = library({"version": "1.0", "pre_tokenizer": step, "model": model})
+        return lambda text: backend.encode(text).ids
+
+    return truth
+
+
+def gguf(**changes):
+    def load(folder):
+        return Tokenizer.load(files.gguf_file(folder, {**files.gpt2_fields(), **changes}))
+
+    return load
+
+
+def of_llama():
+    """The same pieces as a SentencePiece model, where ids are others by one control piece; with
+    the prefix, which `llama` has unless it says otherwise."""
+    encode = processor(normalizer_spec__add_dummy_prefix=True)
+    return lambda text: [token - 1 for token in encode(text)]
+
+
+WORDS = ("gpt-2", "smollm", "llama-bpe", "qwen2", "deepseek-v3", "tekken")
+
+# ---------------------------------------------------------------- SentencePiece
+
+
+def sentencepiece(folder, pieces=PIECES, **changes):
+    (folder / "x.model").write_bytes(
+        files.sentencepiece_proto(pieces, **changes).SerializeToString()
+    )
+    return Tokenizer.load(folder / "x.model")
+
+
+def processor(pieces=PIECES, **changes):
+    content = files.sentencepiece_proto(pieces, **changes).SerializeToString()
+    return pytest.importorskip("sentencepiece").SentencePieceProcessor(model_proto=content).encode
+
+
+def option(name, given, without=None, pieces=TEXT, variant=""):
+    """sentencepiece with an option, beside sentencepiece without it."""
+
+    def check(folder):
+        tokenizer, ours = sentencepiece(folder, **given), processor(**given)
+        theirs = processor(**(without or {}))
+        obey(tokenizer, pieces)
+        texts = texts_of(pieces)
+        assert [tokenizer.encode(text) for text in texts] == [ours(text) for text in texts]
+        assert any(ours(text) != theirs(text) for text in texts)
+
+    return Case("SentencePiece `.model`", name, False, check, variant)
+
+
+def no_option(name, component, says="", variant="", **changes):
+    def load(folder):
+        sentencepiece(folder)  # without it, it is read
+        return sentencepiece(folder, **changes)
+
+    return does_not("SentencePiece `.model`", name, load, component, says, variant)
+
+
+def with_piece(*pieces):
+    return {"pieces": [*PIECES, *pieces]}
+
+
+OPTIONS = [
+    option("`add_dummy_prefix`", {"normalizer_spec__add_dummy_prefix": True}),
+    option("`byte_fallback`", {}, {"fallback": False}),
+    option("`user_defined_symbols`", with_piece(("[X]", 0.0, USER)), None, (*TEXT, "[X]", "[")),
+    option("runs of equal score", with_piece(("aa", -5.0, NORMAL), ("aaaa", -5.0, NORMAL)),
+           None, (*TEXT, "aaa", "aaaaa")),
+    no_option("`model_type` `UNIGRAM`, `WORD`, `CHAR`", "SentencePiece model_type", "UNIGRAM",
+              "UNIGRAM", trainer_spec__model_type=1),
+    no_option("`model_type` `UNIGRAM`, `WORD`, `CHAR`", "SentencePiece model_type", "WORD",
+              "WORD", trainer_spec__model_type=3),
+    no_option("`model_type` `UNIGRAM`, `WORD`, `CHAR`", "SentencePiece model_type", "CHAR",
+              "CHAR", trainer_spec__model_type=4),
+    no_option("`precompiled_charsmap`", "SentencePiece normalizer", variant="normalizer",
+              normalizer_spec__precompiled_charsmap=b"x"),
+    no_option("`precompiled_charsmap`", "SentencePiece denormalizer", variant="denormalizer",
+              denormalizer_spec__precompiled_charsmap=b"x"),
+    no_option("`remove_extra_whitespaces`", "SentencePiece remove_extra_whitespaces",
+              normalizer_spec__remove_extra_whitespaces=True),
+    no_option("`escape_whitespaces: false`", "SentencePiece escape_whitespaces",
+              normalizer_spec__escape_whitespaces=False),
+    no_option("`treat_whitespace_as_suffix`", "SentencePiece treat_whitespace_as_suffix",
+              trainer_spec__treat_whitespace_as_suffix=True),
+    no_option("equal scores whose order shows", "SentencePiece scores",
+              **with_piece(("ac", -9.0, NORMAL), ("cb", -9.0, NORMAL))),
+    no_option("unused pieces that merges make", "SentencePiece unused piece",
+              **with_piece(("ba", -5.0, UNUSED))),
+    no_option("user-defined symbols with spaces", "SentencePiece user-defined piece",
+              **with_piece(("a b", 0.0, USER))),
+]  # fmt: skip
+
+# ---------------------------------------------------------------- names
+
+SHORT = ("gpt2", "smollm2", "mistral-v1")  # the others take seconds each
+
+
+def by_name(name):
+    """A real tokenizer by its name; skipped where its package is missing."""
+
+    def check(folder):
+        try:
+            TABLE[name].find()
+            tokenizer = Tokenizer.load(name)
+        except MissingDependencyError as error:
+            pytest.skip(str(error))
+        obey(tokenizer, (*TEXT, " the", "The", "'LL", "日本", "12345", "e\u0301", "🎉", "\r\n"))
+
+    return Case("`Tokenizer.load(name)`", f"`{name}`", False, check, long=name not in SHORT)
+
+
+CASES = [
+    reads("`tokenizer.json`", lambda folder: Tokenizer.load(json_file(folder)), of_json),
+    reads("a folder", lambda folder: Tokenizer.load(json_file(folder).parent), of_json),
+    reads("`tokenizers.Tokenizer`",
+          lambda folder: Tokenizer.load(library(files.tokenizer_json())), of_json),
+    reads("fast tokenizers of transformers",
+          lambda folder: Tokenizer.load(transformers_object(folder)), of_json, long=True),
+    reads("tiktoken ranks", lambda folder: rank_file(folder, SPECIAL), of_ranks(SPECIAL),
+          (*TEXT, "<|end|>", "<|")),
+    reads("`tekken.json`", lambda folder: Tokenizer.load(files.tekken(folder)),
+          of_ranks(shift=2)),
+    reads("SentencePiece `.model`", sentencepiece, processor),
+    *(
+        reads(f"GGUF `gpt2` (`pre`: {', '.join(f'`{w}`' for w in WORDS)})", gguf(pre=word),
+              of_gguf(word), variant=word)
+        for word in WORDS
+    ),
+    reads("GGUF `llama`",
+          lambda folder: Tokenizer.load(files.gguf_file(folder, files.llama_fields())),
+          of_llama),
+    does_not("source", "GGUF of other models", gguf(model="bert"), "GGUF tokenizer model", "bert"),
+    does_not("source", "GGUF of other `pre`", gguf(pre="default"), "GGUF pretokenizer", "default"),
+    does_not("source", "`encode_special_tokens`", literal_specials, "encode_special_tokens",
+             error=TokenizerError),
+    does_not("source", "tiktoken: one special token begins another",
+             lambda folder: rank_file(folder, {"<|x": 300, "<|x|>": 301}), "special tokens"),
+    *(by_name(name) for name in names() if name != "tekken"),
+    *OPTIONS,
+]  # fmt: skip
