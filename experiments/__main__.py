@@ -14,6 +14,7 @@ EXPERIMENTS = {
     "distortion": "what constraining by the lift or the canonical automaton does to a model's law",
     "exactness": "laws of the canonical automaton against encode itself, with their exceptions",
     "speed": "what automata, regexes and masks cost, beside other engines",
+    "support": "every component value as a test, and the README's table of what they show",
     "warm": "compile every kernel once; they are kept on disk",
 }
 """Name of a module of this package with `run(options: Options) -> None`, and what it shows."""
@@ -28,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--seed", type=int, default=0)
     result.add_argument("--n", type=int, help="how many samples or cases (default: by experiment)")
     result.add_argument("--render", action="store_true", help="redraw from the rows on disk")
+    result.add_argument("--check", action="store_true", help="support: compare, run nothing")
     return result
 
 
@@ -42,7 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen.name, chosen.model, chosen.device, chosen.seed, chosen.n, chosen.render
     )
     try:
-        importlib.import_module(f"experiments.{chosen.name}").run(options)
+        module = importlib.import_module(f"experiments.{chosen.name}")
+        own = getattr(module, "options_of", None)
+        module.run(own(chosen, options) if own else options)
     except (BpeAutomataError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -155,7 +155,7 @@ class Oracle:
         return None if set(own) & set(self.constraint.eos_ids) else own
 
     def _any_ids(self, string: bytes) -> tuple[int, ...] | None:
-        """Random ids that spell the string; None where no token goes on, or decoding gives others."""
+        """Random ids that decode to the string; None where none are found."""
         ids: list[int] = []
         text = string
         if self.constraint.engine.dfa_state(self.begin.state) != self.constraint.dfa.start:

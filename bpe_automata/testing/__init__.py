@@ -9,7 +9,8 @@
 `texts`: adversarial text; `resegmentations`: other ids for the same bytes; `finite_regexes` and
 `cyclic_regexes`: small regexes over given pieces of text; `merge_tables`, `pretokenizers`,
 `split_patterns` and `bpe_tokenizers`: small random tokenizers, complete with what goes wrong;
-`small_tokenizer`: one that is written down.
+`trained_tokenizers`: ones trained by `tokenizers`, of every pipeline that is modelled, and
+`tokenizer_files`: the same before anything is refused; `small_tokenizer`: one that is written down.
 
 Raises MissingDependencyError where hypothesis is not installed.
 """
@@ -29,6 +30,7 @@ from bpe_automata.testing.splits import pretokenizers, split_patterns
 from bpe_automata.testing.tables import MergeTable, merge_tables
 from bpe_automata.testing.texts import ADVERSARIAL, texts
 from bpe_automata.testing.tokenizers import bpe_tokenizers
+from bpe_automata.testing.trained import REFUSALS, tokenizer_files, trained_tokenizers
 from bpe_automata.testing.written import (
     added_token,
     byte_level,
@@ -40,6 +42,7 @@ from bpe_automata.testing.written import (
 
 __all__ = [
     "ADVERSARIAL",
+    "REFUSALS",
     "MergeTable",
     "added_token",
     "bpe_tokenizers",
@@ -55,4 +58,6 @@ __all__ = [
     "split",
     "split_patterns",
     "texts",
+    "tokenizer_files",
+    "trained_tokenizers",
 ]

@@ -47,6 +47,7 @@ def compile_pipeline(description: Description, engine: CharacterEngine) -> Pipel
     letters = _alphabet(
         description, [*(engine_class(engine, *s) for s in sources), *own, word, space]
     )
+    _check_readable(letters, description)
     split = letters.inside[: len(sources)]
     coarse, members = _coarse(split, letters.n_atoms)
     for program in programs:
@@ -77,6 +78,15 @@ def _alphabet(description: Description, classes: list[Ranges]) -> Alphabet:
         return alphabet.build(classes, marked, readable=symbols, unreadable=description.unreadable)
     _check_byte_tokens(description)
     return alphabet.build(classes, marked, symbols=symbols, unreadable=description.unreadable)
+
+
+def _check_readable(letters: Alphabet, description: Description) -> None:
+    if not letters.n_atoms:
+        raise UnsupportedTokenizerError(
+            "model.vocab",
+            list(description.base),
+            "no token is a readable character by itself, so BPE has nothing to begin with",
+        )
 
 
 def _symbols(description: Description) -> Ranges:

@@ -348,3 +348,10 @@ def test_masks_with_added_tokens(flag):
     sequences = [tokenizer.encode(t) for t in ("ab<b>", "<b> a", "a <b>", "<b>ba", "bab", "ba ba")]
     others = [other for ids in sequences for other in neighbours(tokenizer, ids)]
     accepted_iff_encode_gives_the_ids_back(tokenizer, [*sequences, *others])
+
+
+def test_a_vocabulary_without_any_character_is_refused():
+    for vocabulary in (["<unk>"], ["xy", "zz"]):
+        tokenizer = small_tokenizer(vocabulary, added=["<s>"])
+        with pytest.raises(UnsupportedTokenizerError, match="nothing to begin with"):
+            canonical_automaton(tokenizer)

@@ -17,9 +17,15 @@ from laws import (
 
 from bpe_automata import Tokenizer
 from bpe_automata.constructions import canonical_automaton
-from bpe_automata.testing import cyclic_regexes, finite_regexes, resegmentations, texts
+from bpe_automata.testing import (
+    REFUSALS,
+    cyclic_regexes,
+    finite_regexes,
+    resegmentations,
+    texts,
+    tokenizer_files,
+)
 from bpe_automata.testing.texts import own_pieces
-from bpe_automata.testing.trained import REFUSALS, tokenizer_files
 
 
 @dataclass

@@ -9,6 +9,7 @@ from bpe_automata.testing import byte_level, sequence, split
 WORDS = ("a", "b", "ab", " ", "1", "2", "12", ".", ",", "..", "\n", "日", "_", " a", "b ")
 BYTES = ("a", "b", "ab", " ", "  ", "1", "é", "日本", "'s", "\n", ".", " a", "\t")
 BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
+SPLIT = "pretokenizer `Split`, with and without `invert`"
 SCHEMES = ("always", "first", "never")
 
 
@@ -17,8 +18,8 @@ def metaspace(scheme="always", divide=True, replacement=SPACE):
     return {"type": "Metaspace", **options}
 
 
-def does(name, step, variant="", pieces=WORDS, **base):
-    return exact("pretokenizer", name, pieces, {"pretokenizer": step}, base, variant=variant)
+def does(name, step, variant="", pieces=WORDS, section="pretokenizer", **base):
+    return exact(section, name, pieces, {"pretokenizer": step}, base, variant=variant)
 
 
 def does_not(name, step, component, says="", variant="", **base):
@@ -36,13 +37,12 @@ AFTER_BYTES = sequence(byte_level(), {"type": "Digits", "individual_digits": Tru
 
 CASES = [
     *(
-        does(f"`Split {behavior}`", split({"Regex": pattern}, behavior, invert), variant)
+        does(f"`{behavior}`", split({"Regex": r"[a ]+|\d"}, behavior, invert), variant, section=SPLIT)
         for behavior in BEHAVIORS
-        for pattern in (r"[a ]+|\d",)
         for invert, variant in ((False, ""), (True, "invert"))
     ),
-    does("`Split Isolated`", split({"String": "ab"}), "String"),
-    does("`Split Removed`", split({"String": "."}, "Removed"), "String"),
+    does("`String`", split({"String": "ab"}), section=SPLIT),
+    does("`String`", split({"String": "."}, "Removed"), "special", section=SPLIT),
     *(
         does("`Digits`", {"type": "Digits", "individual_digits": each}, f"individual {each}")
         for each in (True, False)

@@ -112,7 +112,7 @@ CASES = [
     case("the state after any ids of `encode`", after_text),
     case("special tokens in the prompt", after_special),
     case("control ids (`<s>`)", after_control),
-    case("`heal`", healing("(ab|abc)", "1 ", "constraint"), variant="constraint"),
+    case("`heal`", healing("ab", "1 ", "constraint"), variant="constraint"),
     case("`heal`", healing("(ab|1)", "1 ", "distribution"), variant="distribution"),
     case("several end-of-sequence ids", end_of_sequence),
     case("prompts that are not canonical", not_canonical, refused=True),

@@ -14,7 +14,7 @@ import base64
 import binascii
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
@@ -48,6 +48,9 @@ class Tiktoken:
         self.name = f"tiktoken {package.__version__}"
         self.engine: CharacterEngine = FancyRegex()
         self._normalization, self._shift = normalization, shift
+        # What all special tokens begin with. tiktoken takes time for each special token at each
+        # call, so text that cannot hold any is encoded without them.
+        self._begin = _common_beginning(special_tokens) if special_tokens else None
         try:
             self._encoding = package.Encoding(
                 "ranks", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special_tokens
@@ -60,11 +63,24 @@ class Tiktoken:
     def encode(self, text: str) -> list[int]:
         if self._normalization is not None:
             text = self._normalization.apply(text)
-        ids: list[int] = self._encoding.encode(text, allowed_special="all")
+        encoding = self._encoding
+        special = self._begin is not None and self._begin in text
+        ids: list[int] = (
+            encoding.encode(text, allowed_special="all")
+            if special
+            else encoding.encode_ordinary(text)
+        )
         return [number + self._shift for number in ids] if self._shift else ids
 
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
         return list(map(self.encode, texts))
+
+
+def _common_beginning(texts: Iterable[str]) -> str:
+    """The longest text that all of them begin with."""
+    first, last = min(texts), max(texts)
+    pairs = enumerate(zip(first, last, strict=False))
+    return first[: next((k for k, (a, b) in pairs if a != b), min(len(first), len(last)))]
 
 
 def read_tiktoken(
