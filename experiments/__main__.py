@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from bpe_automata.errors import BpeAutomataError
+from experiments import exact_options
 from experiments.runner import Options
 
 EXPERIMENTS = {
@@ -29,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--seed", type=int, default=0)
     result.add_argument("--n", type=int, help="how many samples or cases (default: by experiment)")
     result.add_argument("--render", action="store_true", help="redraw from the rows on disk")
+    exact_options.add_arguments(result)
     result.add_argument("--check", action="store_true", help="support: compare, run nothing")
     return result
 

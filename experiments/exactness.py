@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from bpe_automata.errors import (
@@ -91,8 +92,16 @@ def in_processes(
         }
         for done in as_completed(running):
             bar.advance(task)
-            for row in done.result():
+            for row in result_of(done):
                 yield running[done], row
+
+
+def result_of(done: Future[list[Row]]) -> list[Row]:
+    """The rows of a tokenizer; one that says so if its process was killed."""
+    try:
+        return done.result()
+    except BrokenProcessPool as error:
+        return [{"law": None, "why_not": FAILED, "error": f"{error} (out of memory?)"}]
 
 
 def all_rows(source: str, work: Work, options: ExactOptions) -> list[Row]:

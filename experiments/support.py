@@ -161,7 +161,7 @@ def _lines(text: str) -> list[str]:
 
 def block_of(readme: str) -> str:
     """What stands between the markers. Raises SupportError where they are missing."""
-    before, begin, rest = readme.partition(BEGIN)
+    _, begin, rest = readme.partition(BEGIN)
     inside, end, _ = rest.partition(END)
     if not begin or not end:
         raise SupportError(f"{README.name} has no {BEGIN} and {END} for the table")

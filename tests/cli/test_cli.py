@@ -61,10 +61,14 @@ def test_inspect_json(run, path) -> None:
     found = read(run, "inspect", path)
     assert set(found) == {
         *("tokenizer", "alphabet", "ids", "base_symbols", "missing_bytes", "merges"),
-        *("ignore_merges", "splitters", "added_tokens", "eos_ids", "unreachable_tokens"),
-        *("unreachable_examples", "forbidden_share", "boundary_hypotheses", "token_classes"),
-        *("load_seconds", "build_seconds"),
+        *("runs_on", "byte_fallback", "ignore_merges", "normalizers", "prefix", "splitters"),
+        *("added_tokens", "control_ids", "eos_ids", "rectangles", "late_merges"),
+        *("unreachable_tokens", "unreachable_examples", "forbidden_share"),
+        *("boundary_hypotheses", "token_classes", "load_seconds", "build_seconds"),
     }
+    assert (found["rectangles"], found["late_merges"], found["control_ids"]) == (5, 0, 0)
+    assert (found["byte_fallback"], found["normalizers"]) == (False, [])
+    assert found["runs_on"].startswith("tokenizers ")
     assert (found["ids"], found["merges"], found["base_symbols"]) == (35, 5, 28)
     assert len(found["missing_bytes"]) == 228
     assert found["added_tokens"] == ["<eos>"]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from bpe_automata.testing import added_token, byte_level
 from support.making import SPACE, exact, refused
 from support.normalizers import PREPEND, SPACED, sequence
-
-from bpe_automata.testing import added_token, byte_level
 
 PIECES = ("a", "b", "ab", " ", "  ", "<x>", "<x", "x>", "<", ".", "\n", " <x>", "<x> ", "c")
 SECTION = "added tokens"
@@ -32,7 +31,7 @@ LOWER = {"normalizer": {"type": "Lowercase"}}
 UPPER = ("a", "A", "b", "ab", "<x>", "<X>", "<", "x", " ")
 
 CASES = [
-    does("plain", "<x>"),
+    does("any text", "<x>"),
     does("`special`", added_token("<x>", special=True)),
     *(flag(name) for name in ("lstrip", "rstrip", "single_word")),
     does("`normalized`", added_token("<x>", normalized=True)),
@@ -41,20 +40,20 @@ CASES = [
     does("before the normalizer", "<X>", pieces=UPPER, **LOWER),
     does("in two passes", added_token("ab", normalized=True), "b<x>"),
     does("overlapping", "<x>", "x>a", "<x>b"),
-    does("with white space", " <x", "x> "),
-    does("ordinary tokens as well", "ab", "a"),
-    does("in the middle of a character's bytes", "é", pieces=("a", "é", "e", "\u0301", "日", "ab"),
-         byte_level=True, pretokenizer=byte_level(), vocabulary=()),
+    does("with white space in them", " <x", "x> "),
+    does("ordinary tokens that are added as well", "ab", "a"),
+    does("of other than ASCII characters", "é", pieces=("a", "é", "e", "\u0301", "日", "ab"),
+         byte_level=True, pretokenizer=byte_level()),
     does_not("`single_word` that overlaps", [added_token("<x>", single_word=True), "x>a"],
              "added token '<x>'", "overlaps"),
     does_not("`single_word` of an ordinary token", [added_token("ab", single_word=True)],
              "added token 'ab'", "ordinary token"),
-    does_not("`lstrip`, `rstrip` beside tokens with white space",
+    does_not("`lstrip` or `rstrip` beside tokens with white space",
              [added_token("<x>", lstrip=True), " y"], "added token '<x>'", "white space"),
     does_not("`normalized` that its normalizer changes",
              [added_token("<X>", normalized=True)], "added token '<X>'", "'<x>'", **LOWER),
     does_not("`normalized` with `Prepend`", [added_token("<x>", normalized=True)],
              "added token '<x>'", "prefix", normalizer=sequence(PREPEND, SPACED), space=SPACE),
-    does_not("one id for a byte and a text", ["é"], "added token", "also stands for",
+    does_not("one id for a byte and another text", ["é"], "added token", "also stands for",
              byte_level=True, pretokenizer=byte_level(), vocabulary=("a", "b", "é")),
 ]  # fmt: skip

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from support import added, decoders, models, normalizers, patterns, pretokenizers, prompts, regexes, sources
+from support import (
+    added,
+    decoders,
+    models,
+    normalizers,
+    patterns,
+    pretokenizers,
+    prompts,
+    regexes,
+    sources,
+)
 from support.case import Case
 
 CASES: list[Case] = [

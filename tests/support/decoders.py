@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from bpe_automata import Tokenizer
+from bpe_automata.testing import byte_level
 from support.laws import texts_of
 from support.making import PLAIN, SPACE, exact, library, refused
 from support.models import BYTES, TABLE
 from support.normalizers import PREPEND, SPACED, sequence
 from support.pretokenizers import metaspace
 
-from bpe_automata import Tokenizer
-from bpe_automata.testing import byte_level
-
 SECTION = "decoder"
+SEVERAL = "`Sequence` of `Replace` `ByteFallback` `Fuse` `Strip`"
 TEXT = (*PLAIN, "é", "日", "\n")
 
 
@@ -61,8 +61,8 @@ CASES = [
         does("`Metaspace`", metaspace(scheme), scheme, pretokenizer=metaspace(scheme), space=SPACE)
         for scheme in ("always", "first", "never")
     ),
-    does("`Replace`, `ByteFallback`, `Fuse`, `Strip`", LLAMA, "llama", pieces=TEXT, **LLAMA_BASE),
-    does("`Replace`, `ByteFallback`, `Fuse`, `Strip`", steps(UNSPACED, FALLBACK, FUSE), "gemma",
+    does(SEVERAL, LLAMA, "llama", pieces=TEXT, **LLAMA_BASE),
+    does(SEVERAL, steps(UNSPACED, FALLBACK, FUSE), "gemma",
          pieces=TEXT, **{**LLAMA_BASE, "normalizer": SPACED}),
     *(
         does_not(f"`{decoder['type']}`", decoder, "changes the tokens' text")

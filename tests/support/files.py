@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.making import make
 
 from bpe_automata.testing import byte_level
 from bpe_automata.tokenizer.byte_level import byte_to_char
 from bpe_automata.tokenizer.sources.patterns import GPT2
+from support.making import make
 
 Json = dict[str, Any]
 TEXT = ("a", "b", "ab", " ", "  ", "é", "1", "\n", "abc", "'s", ".")
@@ -42,6 +42,7 @@ def rank_file(folder: Path) -> Path:
 
 def tekken(folder: Path) -> Path:
     """Two special ids before the vocabulary."""
+    pytest.importorskip("tiktoken")
     known = [
         {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
         for token, rank in ranks().items()

@@ -1,7 +1,7 @@
 """What "exact" means here, on texts that are drawn the same way each time.
 
-    sequences   the canonical automaton accepts ids iff encode(decode(ids)) == ids
-    masks       every mask at every prefix of a finite regex is the trie of `encode`
+sequences: the canonical automaton accepts ids iff encode(decode(ids)) == ids;
+masks: every mask at every prefix of a finite regex is the trie of `encode`.
 """
 
 from __future__ import annotations
@@ -60,12 +60,14 @@ def accepts(tokenizer: Tokenizer, ids: Sequence[int]) -> bool:
 
 
 def some_ids(tokenizer: Tokenizer, pieces: Sequence[str]) -> list[list[int]]:
-    """What `encode` gives for the texts, and other ids for the same bytes."""
+    """What `encode` gives for the texts, other ids for the same bytes, and ids that spell the text
+    as it is, even if the normalizer would change it."""
     rng, found = random.Random(2), list[list[int]]()
     spelled = _spelled(tokenizer)
     for text in texts_of(pieces):
         own = tokenizer.encode(text)
         found += [own, *(_respelled(tokenizer, own, spelled, rng) for _ in range(RESPELLINGS))]
+        found.append(_spelling(text.encode(), spelled, rng))
     return found
 
 
@@ -83,8 +85,13 @@ def _respelled(
     """The ids with a stretch of up to four written by other tokens."""
     first = rng.randint(0, len(ids))
     last = min(len(ids), first + rng.randint(1, 4))
-    left, longest = b"".join(map(tokenizer.token_bytes, ids[first:last])), max(map(len, spelled))
-    made: list[int] = []
+    stretch = b"".join(map(tokenizer.token_bytes, ids[first:last]))
+    return [*ids[:first], *_spelling(stretch, spelled, rng), *ids[last:]]
+
+
+def _spelling(data: bytes, spelled: dict[bytes, list[int]], rng: random.Random) -> list[int]:
+    """Random ids for the bytes, up to where no token goes on."""
+    left, made, longest = data, list[int](), max(map(len, spelled))
     while left:
         parts = [left[:k] for k in range(1, min(len(left), longest) + 1) if left[:k] in spelled]
         if not parts:
@@ -92,7 +99,7 @@ def _respelled(
         part = rng.choice(parts)
         made.append(rng.choice(spelled[part]))
         left = left[len(part) :]
-    return [*ids[:first], *made, *ids[last:]]
+    return made
 
 
 def masks_are_right(tokenizer: Tokenizer, regex: str, prompt: Sequence[int] = ()) -> bool:

@@ -1,4 +1,4 @@
-"""Cases about `tokenizer.json`: small tokenizers that are trained, whole, and given one component."""
+"""Cases about `tokenizer.json`: small tokenizers, trained whole, and given one component."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 import tokenizers
-from support.case import Case
-from support.laws import obey, texts_of
 from tokenizers import models, pre_tokenizers, trainers
 
 from bpe_automata import Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError, UnsupportedTokenizerError
 from bpe_automata.testing import added_token
+from support.case import Case
+from support.laws import obey, texts_of
 
 Json = dict[str, Any]
 SPACE = "▁"
@@ -58,6 +58,9 @@ def make(
     vocabulary: Sequence[str] = (),
     merges: Sequence[tuple[str, str]] | None = None,
     more: Sequence[str] = (),
+    post_processor: Json | None = None,
+    truncation: Json | None = None,
+    padding: Json | None = None,
     **model: Any,
 ) -> Json:
     """The content of a `tokenizer.json`. `vocabulary`, `merges`: instead of trained ones; `more`:
@@ -71,6 +74,9 @@ def make(
     bpe = {"type": "BPE", "vocab": {token: ids[token] for token in tokens}}
     return {
         "version": "1.0",
+        "truncation": truncation,
+        "padding": padding,
+        "post_processor": post_processor,
         "added_tokens": sorted(numbered, key=lambda entry: int(entry["id"])),
         "normalizer": normalizer,
         "pre_tokenizer": pretokenizer,

@@ -3,10 +3,9 @@ in that of tiktoken (fancy-regex)."""
 
 from __future__ import annotations
 
-from support.making import exact, refused
-
 from bpe_automata.testing import split
 from bpe_automata.tokenizer.sources import patterns
+from support.making import exact, refused
 
 PIECES = ("a", "b", "A", "aa", "ab", "ba", " ", "  ", "1", "12", "é", "\n", "'s", "'S", ".", "ſ")
 SECTION = "split pattern"
@@ -26,8 +25,8 @@ CASES = [
     does("alternation", "ab|a|b+"),
     does("groups", "(a(?:b|1))+"),
     does("gaps between matches", "ab"),
-    *(does("`* + ? {n,m}`", f"a{many}b") for many in ("*",)),
-    *(does("`* + ? {n,m}`", f"a[ab1]{many}", many) for many in ("+", "{2}", "{2,}", "{,2}", "{1,3}")),
+    does("`* + ? {n,m}`", "a*b", "*"),
+    *(does("`* + ? {n,m}`", f"a[ab1]{many}", many) for many in ("+", "{2}", "{2,}", "{,2}")),
     does("`* + ? {n,m}`", "a?b", "?"),
     *(does("lazy", f"a{many}b", many) for many in ("*?", "+?", "??", "{1,2}?")),
     *(does("possessive", f"a{many}[ab]", many) for many in ("*+", "++", "?+", "{1,2}+")),
@@ -40,7 +39,7 @@ CASES = [
     does(r"`\x{…}`", r"\x{61}+|\u0062"),
     does("`.`", "a."),
     does("lookahead of one character", r"\s+(?!\S)|a(?=b)"),
-    *(does("`^ $ \\A \\z`", pattern, pattern) for pattern in (r"\Aa+", r"a+\z", "b+$")),
+    *(does("`\\A $ \\z`", pattern, pattern) for pattern in (r"\Aa+", r"a+\z", "b+$")),
     *(
         does(f"{name}'s", pattern)
         for name, pattern in (

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from support.making import SPACE, exact, refused
-
 from bpe_automata.testing import byte_level, sequence, split
+from support.making import SPACE, exact, refused
 
 WORDS = ("a", "b", "ab", " ", "1", "2", "12", ".", ",", "..", "\n", "日", "_", " a", "b ")
 BYTES = ("a", "b", "ab", " ", "  ", "1", "é", "日本", "'s", "\n", ".", " a", "\t")
 BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
+BYTE, META = "pretokenizer `ByteLevel`", "pretokenizer `Metaspace`, with and without `split`"
 SPLIT = "pretokenizer `Split`, with and without `invert`"
+PATTERN = {"Regex": r"[a ]+|\d"}
 SCHEMES = ("always", "first", "never")
 
 
@@ -37,12 +38,12 @@ AFTER_BYTES = sequence(byte_level(), {"type": "Digits", "individual_digits": Tru
 
 CASES = [
     *(
-        does(f"`{behavior}`", split({"Regex": r"[a ]+|\d"}, behavior, invert), variant, section=SPLIT)
+        does(f"`{behavior}`", split(PATTERN, behavior, invert), variant, section=SPLIT)
         for behavior in BEHAVIORS
         for invert, variant in ((False, ""), (True, "invert"))
     ),
-    does("`String`", split({"String": "ab"}), section=SPLIT),
-    does("`String`", split({"String": "."}, "Removed"), "special", section=SPLIT),
+    does("a literal `String`", split({"String": "ab"}), section=SPLIT),
+    does("a literal `String`", split({"String": "."}, "Removed"), "special", section=SPLIT),
     *(
         does("`Digits`", {"type": "Digits", "individual_digits": each}, f"individual {each}")
         for each in (True, False)
@@ -57,25 +58,25 @@ CASES = [
     ),
     does("`CharDelimiterSplit`", {"type": "CharDelimiterSplit", "delimiter": "a"}),
     does("`FixedLength`", {"type": "FixedLength", "length": 3}),
-    does("`ByteLevel`", byte_level(), "without regex", BYTES, byte_level=True),
+    does("without `use_regex`", byte_level(), "", BYTES, BYTE, byte_level=True),
     does(
-        "`ByteLevel`", byte_level(True), "regex", BYTES, byte_level=True, pretokenizer=byte_level()
+        "`use_regex`", byte_level(True), "", BYTES, BYTE, byte_level=True, pretokenizer=byte_level()
     ),
     *(
         does(
-            "`ByteLevel`", prefixed(regex), f"add_prefix_space, regex {regex}", BYTES,
+            "`add_prefix_space`", prefixed(regex), f"regex {regex}", BYTES, BYTE,
             byte_level=True, pretokenizer=byte_level(regex), added=ADDED,
         )
         for regex in (True, False)
     ),
     *(
-        does("`Metaspace`", metaspace(scheme, divide), f"{scheme}, split {divide}",
-             (*WORDS, "<x>"), **MARKED)
+        does(f"`{scheme}`", metaspace(scheme, divide), f"split {divide}",
+             (*WORDS, "<x>"), META, **MARKED)
         for scheme in SCHEMES
         for divide in (True, False)
     ),
-    does("`Metaspace`", metaspace(replacement="_"), "replacement _",
-         tuple(piece for piece in WORDS if piece != "_"), space="_"),
+    does("other `replacement`", metaspace(replacement="_"), "",
+         tuple(piece for piece in WORDS if piece != "_"), META, space="_"),
     does("`Sequence`", sequence({"type": "Digits", "individual_digits": True}, byte_level(True)),
          "smollm2", BYTES, byte_level=True, pretokenizer=byte_level(True)),
     does("`Sequence`", sequence(split({"Regex": "[0-9]{1,2}"}), split({"Regex": "[a-z]+"}),

@@ -4,18 +4,18 @@ where the answer would merge with them."""
 from __future__ import annotations
 
 import pytest
+
+from bpe_automata import Tokenizer, constrain, heal
+from bpe_automata.errors import PromptError, UnsupportedTokenizerError
+from bpe_automata.reference import canonical_trie, compare
+from bpe_automata.testing import added_token, byte_level
 from support.case import Case
 from support.files import TEXT
 from support.laws import masks_are_right, regexes_of, texts_of
 from support.making import make
 from support.sources import sentencepiece
 
-from bpe_automata import Tokenizer, constrain, heal
-from bpe_automata.errors import PromptError, UnsupportedTokenizerError
-from bpe_automata.reference import canonical_trie, compare
-from bpe_automata.testing import added_token, byte_level
-
-SECTION = "prompts"
+SECTION = "prompt and constraint"
 WORDS = ("a", "b", "ab", " a", " ab", "1", "'s")
 
 
@@ -87,6 +87,14 @@ def end_of_sequence(folder):
     assert ends.issubset(matcher.allowed_ids())
 
 
+def told_what_is_removed(folder):
+    """NFC makes `é` of the second text, so that no ids spell it."""
+    data = make(("a", "é", "e", "\u0301"), normalizer={"type": "NFC"})
+    removed = constrain(Tokenizer.from_json(data), "(a|e\u0301|é)").removed
+    assert removed is not None
+    assert (removed.text, removed.normal, removed.count) == ("e\u0301", "é", 1)
+
+
 def impossible(folder):
     """` ab` would be one token: after a space no answer begins."""
     tokenizer = small()
@@ -114,8 +122,9 @@ CASES = [
     case("control ids (`<s>`)", after_control),
     case("`heal`", healing("ab", "1 ", "constraint"), variant="constraint"),
     case("`heal`", healing("(ab|1)", "1 ", "distribution"), variant="distribution"),
+    case("telling what the normalizer removes", told_what_is_removed),
     case("several end-of-sequence ids", end_of_sequence),
     case("prompts that are not canonical", not_canonical, refused=True),
-    case("prompts that no answer can follow, unless healed", impossible, refused=True),
+    case("unhealed prompts that no answer can follow", impossible, refused=True),
     case("end-of-sequence ids that are ordinary text", ordinary_end, refused=True),
 ]

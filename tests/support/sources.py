@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
+import unicodedata
+from functools import partial
 
 import pytest
-from support import files
-from support.case import Case
-from support.files import NORMAL, PIECES, TEXT, UNUSED, USER
-from support.laws import obey, texts_of
-from support.making import library, named
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import (
@@ -20,11 +17,17 @@ from bpe_automata.errors import (
 from bpe_automata.tokenizer.sources import TABLE, names
 from bpe_automata.tokenizer.sources.gguf_pretokenizers import pretokenizer
 from bpe_automata.tokenizer.sources.patterns import GPT2
+from support import files
+from support.case import Case
+from support.files import NORMAL, PIECES, TEXT, UNUSED, USER
+from support.laws import obey, texts_of
+from support.making import library, named
 
+GGUF = "GGUF `gpt2`: `tokenizer.ggml.pre`"
 SPECIAL = {"<|end|>": 300}
 
 
-def reads(name, load, truth, pieces=TEXT, variant="", long=False):
+def reads(name, load, truth, pieces=TEXT, variant="", long=False, section="source"):
     """`load(folder)` gives a tokenizer that obeys the laws and encodes as `truth()` does: the
     library that is the reference, given the same without going through this package."""
 
@@ -34,7 +37,7 @@ def reads(name, load, truth, pieces=TEXT, variant="", long=False):
         for text in texts_of(pieces):
             assert tokenizer.encode(text) == encode(text)
 
-    return Case("source", name, False, check, variant, long)
+    return Case(section, name, False, check, variant, long)
 
 
 def does_not(section, name, load, component, says="", variant="", error=UnsupportedTokenizerError):
@@ -74,21 +77,32 @@ def literal_specials(folder):
 # ---------------------------------------------------------------- tiktoken, tekken, GGUF
 
 
-def of_ranks(special=None, shift=0):
+def of_ranks(special=None, shift=0, pattern=GPT2, normalize=str):
     def truth():
         tiktoken = pytest.importorskip("tiktoken")
         options = {"mergeable_ranks": files.ranks(), "special_tokens": special or {}}
-        encoding = tiktoken.Encoding("x", pat_str=GPT2, **options)
+        encoding = tiktoken.Encoding("x", pat_str=pattern, **options)
         if special:
-            return lambda text: encoding.encode(text, allowed_special="all")
+            return lambda text: encoding.encode(normalize(text), allowed_special="all")
         return lambda text: [i + shift for i in encoding.encode(text, disallowed_special=())]
 
     return truth
 
 
-def rank_file(folder, special, **options):
+def rank_file(folder, special, pattern=GPT2, **options):
     pytest.importorskip("tiktoken")
-    return Tokenizer.load(files.rank_file(folder), pattern=GPT2, special_tokens=special, **options)
+    path = files.rank_file(folder)
+    return Tokenizer.load(path, pattern=pattern, special_tokens=special, **options)
+
+
+def in_tiktoken(name, pattern, variant=""):
+    """A pattern in the dialect of tiktoken, fancy-regex."""
+
+    def load(folder):
+        return rank_file(folder, SPECIAL, pattern)
+
+    truth = of_ranks(SPECIAL, pattern=pattern)
+    return reads(name, load, truth, variant=variant, section="tiktoken `pattern`, `normalize`")
 
 
 def of_gguf(word):
@@ -161,16 +175,16 @@ def with_piece(*pieces):
 
 OPTIONS = [
     option("`add_dummy_prefix`", {"normalizer_spec__add_dummy_prefix": True}),
-    option("`byte_fallback`", {}, {"fallback": False}),
+    option("`byte_fallback`", {}, {"fallback": False}, variant="with"),
+    option("`byte_fallback`", {"fallback": False}, {}, variant="without"),
     option("`user_defined_symbols`", with_piece(("[X]", 0.0, USER)), None, (*TEXT, "[X]", "[")),
     option("runs of equal score", with_piece(("aa", -5.0, NORMAL), ("aaaa", -5.0, NORMAL)),
            None, (*TEXT, "aaa", "aaaaa")),
-    no_option("`model_type` `UNIGRAM`, `WORD`, `CHAR`", "SentencePiece model_type", "UNIGRAM",
-              "UNIGRAM", trainer_spec__model_type=1),
-    no_option("`model_type` `UNIGRAM`, `WORD`, `CHAR`", "SentencePiece model_type", "WORD",
-              "WORD", trainer_spec__model_type=3),
-    no_option("`model_type` `UNIGRAM`, `WORD`, `CHAR`", "SentencePiece model_type", "CHAR",
-              "CHAR", trainer_spec__model_type=4),
+    *(
+        no_option("other `model_type`", "SentencePiece model_type", kind, kind,
+                  trainer_spec__model_type=number)
+        for number, kind in ((1, "UNIGRAM"), (3, "WORD"), (4, "CHAR"))
+    ),
     no_option("`precompiled_charsmap`", "SentencePiece normalizer", variant="normalizer",
               normalizer_spec__precompiled_charsmap=b"x"),
     no_option("`precompiled_charsmap`", "SentencePiece denormalizer", variant="denormalizer",
@@ -181,12 +195,28 @@ OPTIONS = [
               normalizer_spec__escape_whitespaces=False),
     no_option("`treat_whitespace_as_suffix`", "SentencePiece treat_whitespace_as_suffix",
               trainer_spec__treat_whitespace_as_suffix=True),
-    no_option("equal scores whose order shows", "SentencePiece scores",
+    no_option("equal scores where their order shows", "SentencePiece scores",
               **with_piece(("ac", -9.0, NORMAL), ("cb", -9.0, NORMAL))),
     no_option("unused pieces that merges make", "SentencePiece unused piece",
               **with_piece(("ba", -5.0, UNUSED))),
     no_option("user-defined symbols with spaces", "SentencePiece user-defined piece",
               **with_piece(("a b", 0.0, USER))),
+]  # fmt: skip
+
+CL100K = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|"
+    r"\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+"""Source: tiktoken, tiktoken_ext/openai_public.py."""
+
+TIKTOKEN = [
+    in_tiktoken("cl100k's", CL100K),
+    in_tiktoken("`^`", r"^a+|[ab]| +"),
+    in_tiktoken(r"`\pL`", r"\pL+|\PL"),
+    in_tiktoken("lost gaps", "[a-z]+"),
+    reads("`NFC`", lambda folder: rank_file(folder, SPECIAL, normalize="NFC"),
+          of_ranks(SPECIAL, normalize=partial(unicodedata.normalize, "NFC")),
+          (*TEXT, "e", "e\u0301", "<|end|>", "\u0338"), section="tiktoken `pattern`, `normalize`"),
 ]  # fmt: skip
 
 # ---------------------------------------------------------------- names
@@ -220,20 +250,20 @@ CASES = [
     reads("`tekken.json`", lambda folder: Tokenizer.load(files.tekken(folder)),
           of_ranks(shift=2)),
     reads("SentencePiece `.model`", sentencepiece, processor),
-    *(
-        reads(f"GGUF `gpt2` (`pre`: {', '.join(f'`{w}`' for w in WORDS)})", gguf(pre=word),
-              of_gguf(word), variant=word)
-        for word in WORDS
-    ),
     reads("GGUF `llama`",
           lambda folder: Tokenizer.load(files.gguf_file(folder, files.llama_fields())),
           of_llama),
+    *(
+        reads(f"`{word}`", gguf(pre=word), of_gguf(word), section=GGUF)
+        for word in WORDS
+    ),
     does_not("source", "GGUF of other models", gguf(model="bert"), "GGUF tokenizer model", "bert"),
-    does_not("source", "GGUF of other `pre`", gguf(pre="default"), "GGUF pretokenizer", "default"),
+    does_not(GGUF, "others", gguf(pre="default"), "GGUF pretokenizer", "default"),
     does_not("source", "`encode_special_tokens`", literal_specials, "encode_special_tokens",
              error=TokenizerError),
-    does_not("source", "tiktoken: one special token begins another",
+    does_not("source", "tiktoken special tokens of which one begins another",
              lambda folder: rank_file(folder, {"<|x": 300, "<|x|>": 301}), "special tokens"),
     *(by_name(name) for name in names() if name != "tekken"),
     *OPTIONS,
+    *TIKTOKEN,
 ]  # fmt: skip

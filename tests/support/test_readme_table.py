@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.cases import CASES
 
 from experiments.support import (
     BEGIN,
@@ -21,6 +20,7 @@ from experiments.support import (
     expected,
     with_block,
 )
+from support.cases import CASES
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 

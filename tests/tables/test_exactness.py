@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
@@ -173,6 +175,15 @@ def test_among_all_tokenizers_one_that_fails_ends_with_1(several):
     assert caught.value.code == 1
     assert "a bug" in rows(options)[0]["error"]
     assert len(rows(options)) > 1, "the others are measured all the same"
+
+
+def test_a_process_that_was_killed_is_a_failure():
+    """Not the end of the others."""
+    done = Future()
+    done.set_exception(BrokenProcessPool("terminated abruptly"))
+    (row,) = exactness.result_of(done)
+    assert row["why_not"] == "failed"
+    assert "terminated abruptly" in row["error"]
 
 
 def test_a_tokenizer_alone_that_is_absent_is_an_error(tmp_path):
