@@ -7,7 +7,7 @@ from typing import Any
 
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.tokenizer.backend import Source
-from bpe_automata.tokenizer.description import Description, Normalization, Prefix
+from bpe_automata.tokenizer.description import AddedToken, Description, Normalization, Prefix
 from bpe_automata.tokenizer.huggingface import HuggingFace, plain_json
 from bpe_automata.tokenizer.read_added import check_normalized, read_added
 from bpe_automata.tokenizer.read_decoder import check_decoder
@@ -64,6 +64,7 @@ def describe(data: Json) -> Description:
     _check_steps(normalizer.steps, prefix, space)
     added = read_added(data.get("added_tokens") or [])
     check_normalized(added, normalizer)
+    _check_stripped_prefix(added, prefix)
     refuse_fused_unknown(model, added)
     n_ids = check_ids(vocabulary, added)
     return Description(
@@ -89,6 +90,17 @@ def _check_written_space(
         raise UnsupportedTokenizerError(
             "byte fallback", space, "spaces are written so, and it is no token: a space would be "
             "the byte tokens of that character, which decoding takes for something else"
+        )
+
+
+def _check_stripped_prefix(added: tuple[AddedToken, ...], prefix: Prefix) -> None:
+    """The space after a token with rstrip is lost, and put back as the prefix of what follows."""
+    strips = next((token.content for token in added if token.rstrip), None)
+    if strips is not None and prefix is Prefix.SPACE_FIRST:
+        raise UnsupportedTokenizerError(
+            f"added token {strips!r}",
+            "rstrip=True",
+            "ByteLevel.add_prefix_space puts back the space that it takes away; not modelled",
         )
 
 

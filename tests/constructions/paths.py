@@ -16,8 +16,12 @@ def accepts(automaton, ids):
 
 
 def is_canonical(tokenizer, ids):
-    """By definition: encode(decode(ids)) == ids."""
-    return tokenizer.encode(tokenizer.decode(ids)) == list(ids)
+    """By definition: encode(decode(ids)) == ids, if the ids spell text at all."""
+    try:
+        text = tokenizer.text_bytes(ids).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return tokenizer.encode(text) == list(ids)
 
 
 def shortest_paths(engine, initial, max_edges=4000):

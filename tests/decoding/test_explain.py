@@ -38,6 +38,10 @@ def check(tokenizer, ids: list[int]) -> None:
         assert "encode makes" not in found.reason, "a rule was broken, and it was not found"
 
 
+def pretokenizer_of(tokenizer):
+    return tokenizers.Tokenizer.from_str(tokenizer.to_json()).pre_tokenizer
+
+
 def first_dead_end(tokenizer, ids, default):
     automaton = canonical_automaton(tokenizer)
     state = automaton.start
@@ -78,7 +82,7 @@ def test_division_is_the_pretokenizers(smollm2_tokenizer, data) -> None:
     text = data.draw(texts(smollm2_tokenizer).filter(lambda text: "<|" not in text))
     automaton = canonical_automaton(smollm2_tokenizer)
     divided = divide(automaton.pipeline, (), text)
-    own = tokenizers.Tokenizer.from_str(smollm2_tokenizer.to_json()).pre_tokenizer
+    own = smollm2_tokenizer.derived("its pretokenizer", pretokenizer_of)
     starts = [low for _, (low, _) in own.pre_tokenize_str(text)]
     assert divided is not None
     assert list(divided.starts) == [len(text[:low].encode()) for low in starts]

@@ -16,13 +16,14 @@ from laws import (
 
 from bpe_automata import constrain
 from bpe_automata.constructions import canonical_automaton
+from bpe_automata.decoding import explain
 from bpe_automata.errors import (
     EmptyLanguageError,
     ImproperMergeTableError,
     PromptError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.testing import added_token, byte_level, small_tokenizer
+from bpe_automata.testing import added_token, byte_level, byte_spelling, small_tokenizer
 from bpe_automata.tokenizer.description import Prefix
 
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -355,3 +356,22 @@ def test_a_vocabulary_without_any_character_is_refused():
         tokenizer = small_tokenizer(vocabulary, added=["<s>"])
         with pytest.raises(UnsupportedTokenizerError, match="nothing to begin with"):
             canonical_automaton(tokenizer)
+
+
+def test_rstrip_before_a_space_that_is_put_first_is_refused():
+    """`<x> b` loses its space and gets it back, so here a space may stand after rstrip."""
+    options = {"pretokenizer": byte_level() | {"add_prefix_space": True}}
+    with pytest.raises(UnsupportedTokenizerError, match="puts back the space"):
+        small_tokenizer(["Ġ", "b"], added=[added_token("<x>", rstrip=True)], **options)
+    left = small_tokenizer(["Ġ", "b"], added=[added_token("<x>", lstrip=True)], **options)
+    assert (2, 0, 1) in all_sequences(left, range(3), 4)
+
+
+def test_bytes_that_are_no_text_are_not_canonical():
+    """Decoding writes U+FFFD (EF BF BD) for them, and `encode` drops the bytes without a token."""
+    tokenizer = small_tokenizer([byte_spelling(b"\xbd"), "a"], pretokenizer=byte_level())
+    assert tokenizer.encode(tokenizer.decode([0])) == [0]
+    assert not accepts(canonical_automaton(tokenizer), [0])
+    found = explain(tokenizer, [0])
+    assert not found.canonical
+    assert "not valid UTF-8" in found.reason
