@@ -18,6 +18,8 @@ from bpe_automata.constructions import canonical_automaton
 
 Ids = Sequence[int]
 ANCHOR = "\n"
+MOST_KNOWN = 500_000
+"""Answers that a test remembers before it begins anew; some 100 MB."""
 
 
 class Approximation(Protocol):
@@ -62,6 +64,8 @@ class BpePairs:
         if left in self._added or right in self._added:
             return True
         if (left, right) not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
             broken = self._automaton.geometry.breaking_merge(left, right) >= 0
             self._known[left, right] = not broken
         return self._known[left, right]
@@ -86,6 +90,8 @@ class ReencodedPairs:
 
     def accepted(self, sequences: Sequence[Ids]) -> list[bool]:
         """Ids and pairs that are encoded as themselves, each tried once."""
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
         parts = [list(self._parts(ids)) for ids in sequences]
         self._try({part for some in parts for part in some if part not in self._known})
         return [all(map(self._known.__getitem__, some)) for some in parts]

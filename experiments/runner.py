@@ -88,12 +88,12 @@ class Run:
 def read_run(options: Options) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The rows and the manifest of an earlier run. Raises `MissingFileError`."""
     try:
-        rows = (options.folder / "rows.jsonl").read_text(encoding="utf-8").splitlines()
+        rows = (options.folder / "rows.jsonl").read_text(encoding="utf-8").split("\n")
         manifest = (options.folder / "manifest.json").read_text(encoding="utf-8")
     except FileNotFoundError as error:
         message = f"{error.filename} is not there; run without --render first"
         raise MissingFileError(message) from error
-    return [json.loads(row) for row in rows], json.loads(manifest)
+    return [json.loads(row) for row in rows if row], json.loads(manifest)
 
 
 def versions() -> dict[str, str]:

@@ -34,8 +34,8 @@ def add_tokenizer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "tokenizer",
         metavar="TOKENIZER",
-        help="a tokenizer file (tokenizer.json, SentencePiece .model, tekken.json, .gguf), a folder "
-        f"that holds one, a name out of {', '.join(names())}, or a name on the hub",
+        help="a tokenizer file (tokenizer.json, SentencePiece .model, tekken.json, .gguf), "
+        f"a folder that holds one, a name out of {', '.join(names())}, or a name on the hub",
     )
 
 

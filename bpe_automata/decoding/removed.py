@@ -37,7 +37,7 @@ class Removed:
 
     def __str__(self) -> str:
         many = "some texts" if self.count is None else f"{self.count} text(s)"
-        became = f"{ascii(self.text)} becomes {ascii(self.normal)}"
+        became = f"{self.text!a} becomes {self.normal!a}"
         return f"{many} of the language, which the normalizer changes: {became}"
 
 

@@ -20,7 +20,10 @@ from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer.splitter import BEGINNING, Piece, Splitter
 
 Hypothesis = tuple[Piece, ...]
-MOST_HYPOTHESES = 4096
+MOST_EXPLORED = 1024
+MOST_HYPOTHESES = 512
+"""Deployed tokenizers have 17 to 53. Memory grows with the square of the number: 512 may take a
+gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class Boundaries:
 def tabulate(splitters: tuple[Splitter, ...], n_atoms: int) -> Boundaries:
     """Explore all hypotheses from the beginning of a text; those that can be true are kept.
 
-    Raises BudgetExceededError when there are more than `MOST_HYPOTHESES`.
+    Raises BudgetExceededError when there are more than `MOST_HYPOTHESES`, or more than
+    `MOST_EXPLORED` before those are left out that cannot be true.
     """
     beginning: Hypothesis = (BEGINNING,) * max(1, len(splitters))
     numbers = {beginning: 0}
@@ -53,15 +57,21 @@ def tabulate(splitters: tuple[Splitter, ...], n_atoms: int) -> Boundaries:
                     numbers[after] = len(order)
                     order.append(after)
                 edges.append((int(boundary), number, atom, numbers[after]))
-        if len(order) > MOST_HYPOTHESES:
-            raise BudgetExceededError(
-                "boundary hypotheses", MOST_HYPOTHESES, "the split pattern is too intricate"
-            )
+        _check_few(len(order), MOST_EXPLORED)
     follow = np.zeros((2, len(order), n_atoms, len(order)), dtype=bool)
     if edges:
         follow[tuple(np.array(edges).T)] = True
     ends = np.array([_ends(splitters, h) for h in order])
-    return _trimmed(Boundaries(tuple(order), ends, follow))
+    table = _trimmed(Boundaries(tuple(order), ends, follow))
+    _check_few(table.n, MOST_HYPOTHESES)
+    return table
+
+
+def _check_few(count: int, most: int) -> None:
+    if count > most:
+        raise BudgetExceededError(
+            "boundary hypotheses", most, "the split patterns are too intricate together"
+        )
 
 
 def _trimmed(table: Boundaries) -> Boundaries:

@@ -8,6 +8,7 @@ import pytest
 import tokenizers
 
 from bpe_automata import Tokenizer
+from experiments import approximations as approximations_module
 from experiments.approximations import BpePairs, ReencodedPairs, approximations
 from experiments.exact_sequences import Tally, judge
 
@@ -78,6 +79,16 @@ def test_added_tokens_go_with_everything_but_themselves_in_pieces(smollm2_tokeni
     ids = smollm2_tokenizer.encode(f"a{added.content}b")
     assert added.id in ids
     assert [rival.accepted([ids]) for rival in rivals] == [[True], [True]]
+
+
+def test_what_is_forgotten_is_tried_again(smollm2_tokenizer, monkeypatch):
+    monkeypatch.setattr(approximations_module, "MOST_KNOWN", 2)
+    texts = ["The quick brown fox", "\n    i", "\n\ncl"]
+    sequences = [*smollm2_tokenizer.encode_batch(texts), spelled(smollm2_tokenizer, b"t", b"he")]
+    bpe, reencoded = approximations(smollm2_tokenizer)
+    for _ in range(2):
+        assert bpe.accepted(sequences) == [True, False, False, False]
+        assert reencoded.accepted(sequences) == [True, True, False, False]
 
 
 def test_a_space_before_the_text_gets_the_benefit_of_the_doubt():
