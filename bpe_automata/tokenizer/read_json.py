@@ -88,8 +88,10 @@ def _check_written_space(
     """A space without a token falls back to the bytes of what it is written as."""
     if fallback and space is not None and space not in vocabulary:
         raise UnsupportedTokenizerError(
-            "byte fallback", space, "spaces are written so, and it is no token: a space would be "
-            "the byte tokens of that character, which decoding takes for something else"
+            "byte fallback",
+            space,
+            "spaces are written so, and it is no token: a space would be "
+            "the byte tokens of that character, which decoding takes for something else",
         )
 
 
