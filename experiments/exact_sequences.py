@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from bpe_automata import Constraint, Tokenizer
-from bpe_automata.constructions import CanonicalAutomaton, canonical_automaton
+from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import EmptyLanguageError
 from experiments.adversarial import Adversary
 from experiments.approximations import Approximation
@@ -28,17 +28,6 @@ Case = dict[str, Any]
 Found = tuple[Counter[str], list[Case]]
 """(what was counted, the exceptions in full; texts are escaped, for what is wrong in them is often
 invisible)."""
-
-
-def accepts(automaton: CanonicalAutomaton, ids: Sequence[int]) -> bool:
-    """Does the canonical automaton accept the ids?"""
-    state = automaton.start
-    for token in ids:
-        after = automaton.step(state, token)
-        if after is None:
-            return False
-        state = after
-    return automaton.ends(state)
 
 
 @dataclass
@@ -82,7 +71,7 @@ def judge(
     encoded = tokenizer.encode_batch(texts)
     true = [own == ids for own, ids in zip(encoded, sequences, strict=True)]
     tally.counts.update(tried=len(true), canonical=sum(true), ids=sum(map(len, sequences)))
-    found = [accepts(automaton, ids) for ids in sequences]
+    found = [automaton.accepts(ids) for ids in sequences]
     for ids, text, own, said in zip(sequences, texts, encoded, found, strict=True):
         if said != (own == ids):
             kind = "false accept" if said else "false reject"

@@ -10,16 +10,14 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from bpe_automata.errors import (
-    BpeAutomataError,
     MissingDependencyError,
     MissingFileError,
     TokenizerError,
@@ -27,7 +25,7 @@ from bpe_automata.errors import (
 from experiments import exact_report
 from experiments.corpus import open_corpus
 from experiments.exact_measure import Progress, Row, Work, measured
-from experiments.exact_options import ALL, ExactOptions, add_arguments, options_of, shown
+from experiments.exact_options import ALL, ExactOptions, options_of, shown
 from experiments.optional import require
 from experiments.runner import Options, Run, read_run
 
@@ -147,29 +145,3 @@ def progress_on(bar: Any, name: str) -> Progress:
         bar.advance(tasks[what], done)
 
     return progress
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """`python -m experiments.exactness`; exit code 2 with one line for what the user can mend."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.exactness", description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--n", type=int, help=f"strings, and re-segmentations (default: {N:,})")
-    parser.add_argument("--render", action="store_true", help="redraw from the rows on disk")
-    add_arguments(parser)
-    chosen = parser.parse_args(arguments)
-    common = Options("exactness", seed=chosen.seed, n=chosen.n, render_only=chosen.render)
-    return guarded(lambda: run(options_of(chosen, common)))
-
-
-def guarded(work: Callable[[], None]) -> int:
-    """0, or 2 with one line of error."""
-    try:
-        work()
-    except (BpeAutomataError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

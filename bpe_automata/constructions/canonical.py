@@ -8,6 +8,7 @@ over it by `cartesian_merge`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -74,6 +75,16 @@ class CanonicalAutomaton:
         self.sets = HypothesisSets(self.pipeline, self.actions, self.whole)
         self._added_number = {int(i): k for k, i in enumerate(self.pipeline.text.ids)}
         self.start = CanonicalState(self.pipeline.text.start, BEGINNING, NO_TOKEN)
+
+    def accepts(self, ids: Iterable[int]) -> bool:
+        """Is the whole sequence canonical?"""
+        state = self.start
+        for token in ids:
+            after = self.step(state, token)
+            if after is None:
+                return False
+            state = after
+        return self.ends(state)
 
     def step(self, state: CanonicalState, token: int) -> CanonicalState | None:
         """The state after one more id; None if no canonical sequence goes on so (or, rarely, only

@@ -18,7 +18,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer import Tokenizer
 from bpe_automata.tokenizer.alphabet import build
-from bpe_automata.tokenizer.filter_product import product
+from bpe_automata.tokenizer.filter_product import FilterProduct, product
 from bpe_automata.tokenizer.filters import filters_of
 
 _MOST_COUNTED = 20_000
@@ -43,14 +43,11 @@ class Removed:
 
 @dataclass(frozen=True)
 class _Fixed:
-    """The texts that the normalizers leave alone, over bytes. utf8: int32 [rows, 256] and columns:
-    int32 [n_atoms], from atoms to columns of table; table: int32 [n_states, n_columns], -1: dead;
-    accepting: bool [n_states]."""
+    """The texts that the normalizers leave alone, over bytes. utf8: int32 [rows, 256], see
+    `tokenizer.alphabet`; allowed: over its atoms."""
 
     utf8: np.ndarray
-    columns: np.ndarray
-    table: np.ndarray
-    accepting: np.ndarray
+    allowed: FilterProduct
 
 
 def removed_by_normalizer(tokenizer: Tokenizer, dfa: ByteDFA) -> Removed | None:
@@ -80,12 +77,9 @@ def _count(tokenizer: Tokenizer, dfa: ByteDFA) -> int | None:
 
 
 def _fixed(tokenizer: Tokenizer) -> _Fixed:
-    filter_ = product(filters_of(tokenizer.description.normalizers, tokenizer.backend.engine))
-    letters = build(list(filter_.classes), marked=())
-    columns = np.full(letters.n_atoms, len(filter_.classes), dtype=np.int32)
-    for k, row in enumerate(letters.inside):
-        columns[row] = k
-    return _Fixed(letters.utf8, columns, filter_.table, filter_.accepting)
+    filters = filters_of(tokenizer.description.normalizers, tokenizer.backend.engine)
+    letters = build([ranges for filter_ in filters for ranges in filter_.classes], marked=())
+    return _Fixed(letters.utf8, product(filters, letters.inside))
 
 
 def _shortest(fixed: _Fixed, dfa: ByteDFA) -> bytes | None:
@@ -98,7 +92,7 @@ def _shortest(fixed: _Fixed, dfa: ByteDFA) -> bytes | None:
     while queue:
         here = queue.popleft()
         q, row, f = here
-        if row == 0 and (f == _DEAD or (dfa.accepting[q] and not fixed.accepting[f])):
+        if row == 0 and (f == _DEAD or (dfa.accepting[q] and not fixed.allowed.ends[f])):
             return _spelled(came, here) + _home(dfa, q, f)
         for byte in np.flatnonzero(rest[dfa.trans[q]][dfa.byte_class] >= 0).tolist():
             after = _step(fixed, dfa, here, byte)
@@ -123,7 +117,7 @@ def _step(
     after = dfa.step(q, byte)
     if entry >= 0:
         return after, entry, f
-    return after, 0, int(fixed.table[f, fixed.columns[-2 - entry]])
+    return after, 0, int(fixed.allowed.next[f, -2 - entry])
 
 
 def _spelled(

@@ -24,8 +24,9 @@ MOST_STATES = 4096
 
 @dataclass(frozen=True, eq=False)
 class TableFilter:
-    """A `TextFilter[int]`. classes: disjoint; table: int32 [n_states, n_classes + 1], the last
-    column for characters in no class, -1 for dead; accepting: bool [n_states]. State 0 begins."""
+    """Accepts texts, character by character. classes: disjoint; table: int32 [n_states,
+    n_classes + 1], the last column for characters in no class, -1 for dead; accepting: bool
+    [n_states]. State 0 begins."""
 
     classes: tuple[Ranges, ...]
     table: np.ndarray

@@ -5,23 +5,13 @@ Normalizers see the text between the added tokens of the first pass, without the
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.tokenizer.alphabet import inside
 from bpe_automata.tokenizer.description import AddedToken
+from bpe_automata.tokenizer.filter_product import classes_held, product
 from bpe_automata.tokenizer.filter_table import TableFilter
 from bpe_automata.tokenizer.text_automaton import IMPOSSIBLE, MOST_STATES, TextAutomaton
-
-
-class _Product(NamedTuple):
-    """All filters as one: next int32 [n, n_atoms]; ends bool [n]; after int32 [n, n_added]."""
-
-    next: np.ndarray
-    ends: np.ndarray
-    after: np.ndarray
 
 
 def filtered(
@@ -34,17 +24,18 @@ def filtered(
     the filters, one filter after the other. Raises BudgetExceededError."""
     if not filters:
         return text
-    product = _product(filters, rows, added)
-    n = len(product.next)
+    allowed = product(filters, rows)
+    after_tokens = _after_tokens(filters, allowed.ends, added)
+    n = len(allowed.next)
     # State 0 must stay the inside of a text with nothing under way.
     states = np.unique(np.array([0, text.start * n], dtype=np.int64))
     known, tables = states, [np.empty((0, rows.shape[1]), np.int64)]
     afters = [np.empty((0, len(added)), np.int64)]
     while len(states):
         t, f = states // n, states % n
-        filters_next = np.where(text.put[t, None], f[:, None], product.next[f])
+        filters_next = np.where(text.put[t, None], f[:, None], allowed.next[f])
         tables.append(_paired(text.next[t], filters_next, n))
-        afters.append(_paired(text.after[text.after_row[t]], product.after[f], n))
+        afters.append(_paired(text.after[text.after_row[t]], after_tokens[f], n))
         reached = np.unique(np.concatenate([tables[-1].ravel(), afters[-1].ravel()]))
         states = reached[(reached >= 0) & ~np.isin(reached, known)]
         known = np.concatenate([known, states])
@@ -52,7 +43,7 @@ def filtered(
             raise BudgetExceededError(
                 "text states", MOST_STATES, "added tokens and normalizers are too intricate"
             )
-    return _numbered(text, known, np.concatenate(tables), np.concatenate(afters), product.ends)
+    return _numbered(text, known, np.concatenate(tables), np.concatenate(afters), allowed.ends)
 
 
 def _paired(text: np.ndarray, filters: np.ndarray, n: int) -> np.ndarray:
@@ -93,50 +84,19 @@ def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rows[first], np.array(which, dtype=np.int32)
 
 
-def _product(
-    filters: tuple[TableFilter, ...], rows: np.ndarray, added: tuple[AddedToken, ...]
-) -> _Product:
-    n_atoms, first = rows.shape[1], 0
-    table = np.zeros((1, n_atoms), dtype=np.int64)
-    ends = np.array([True])
-    # Tokens of the first pass are cut out before the normalizers see them.
+def _after_tokens(
+    filters: tuple[TableFilter, ...], ends: np.ndarray, added: tuple[AddedToken, ...]
+) -> np.ndarray:
+    """int64 [n, n_added]: the filters' state after each added token. Tokens of the first pass are
+    cut out before the normalizers see them, those of the second are text to them."""
     second = [(k, token.content) for k, token in enumerate(added) if token.normalized]
     characters = sorted({c for _, content in second for c in content})
     points = np.array(list(map(ord, characters)), dtype=np.int64)
-    spelled = np.zeros((1, len(points)), dtype=np.int64)
-    for filter_ in filters:
-        n_classes = len(filter_.classes)
-        held = rows[first : first + n_classes]
-        first += n_classes
-        table = _crossed(table, filter_.table[:, _columns(held, n_atoms)])
-        ends = (ends[:, None] & filter_.accepting[None]).ravel()
-        spelled = _crossed(spelled, filter_.table[:, _columns_of(filter_, points)])
+    spelled = product(filters, classes_held(filters, points)).next
     after = np.repeat(np.where(ends, 0, IMPOSSIBLE)[:, None], len(added), axis=1)
     for k, content in second:
         after[:, k] = _through(spelled[:, [characters.index(c) for c in content]])
-    return _Product(table, ends, after)
-
-
-def _crossed(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """int64 [m * n, columns]: two tables side by side, state (a, b) being a * n + b."""
-    m, n = len(one), len(other)
-    pairs = one[:, None, :] * n + other[None, :, :]
-    dead = (one[:, None, :] < 0) | (other[None, :, :] < 0)
-    return np.where(dead, IMPOSSIBLE, pairs).reshape(m * n, one.shape[1])
-
-
-def _columns(held: np.ndarray, n_atoms: int) -> np.ndarray:
-    """The column of each atom; what is in no class has the last one."""
-    columns = np.full(n_atoms, len(held))
-    for k, row in enumerate(held):
-        columns[row] = k
-    return columns
-
-
-def _columns_of(filter_: TableFilter, points: np.ndarray) -> np.ndarray:
-    """The column of each code point."""
-    held = np.stack([inside(ranges, points) for ranges in filter_.classes] or [points < 0])
-    return _columns(held[: len(filter_.classes)], len(points))
+    return after
 
 
 def _through(table: np.ndarray) -> np.ndarray:

@@ -5,16 +5,6 @@ from __future__ import annotations
 from bpe_automata.constructions import explore
 
 
-def accepts(automaton, ids):
-    """Does the canonical automaton accept the ids?"""
-    state = automaton.start
-    for token in ids:
-        state = automaton.step(state, token)
-        if state is None:
-            return False
-    return automaton.ends(state)
-
-
 def is_canonical(tokenizer, ids):
     """By definition: encode(decode(ids)) == ids, if the ids spell text at all."""
     try:

@@ -6,7 +6,7 @@ import pytest
 from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from paths import accepts, is_canonical
+from paths import is_canonical
 
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import UnsupportedTokenizerError
@@ -34,7 +34,7 @@ def test_random_tokenizers(data):
             data.draw(resegmentations(tokenizer, text)),
             data.draw(any_ids),
         ):
-            assert accepts(automaton, ids) == is_canonical(tokenizer, ids)
+            assert automaton.accepts(ids) == is_canonical(tokenizer, ids)
 
 
 @examples(200)
@@ -44,11 +44,11 @@ def test_smollm2(smollm2_tokenizer, data):
     automaton = canonical_automaton(smollm2_tokenizer)
     own, other = smollm2_tokenizer.encode(text), data.draw(resegmentations(smollm2_tokenizer, text))
     for ids in (own, other):
-        assert accepts(automaton, ids) == is_canonical(smollm2_tokenizer, ids)
+        assert automaton.accepts(ids) == is_canonical(smollm2_tokenizer, ids)
 
 
 def test_nothing_is_canonical(smollm2_tokenizer):
-    assert accepts(canonical_automaton(smollm2_tokenizer), [])
+    assert canonical_automaton(smollm2_tokenizer).accepts([])
 
 
 def test_the_canonical_sequences_are_not_closed_under_prefixes(smollm2_tokenizer):
@@ -56,8 +56,8 @@ def test_the_canonical_sequences_are_not_closed_under_prefixes(smollm2_tokenizer
     automaton = canonical_automaton(smollm2_tokenizer)
     ids = smollm2_tokenizer.encode("\n\nfoo")
     assert [smollm2_tokenizer.decode([i]) for i in ids] == ["\n", "\n", "foo"]
-    assert accepts(automaton, ids)
-    assert not accepts(automaton, ids[:2])
+    assert automaton.accepts(ids)
+    assert not automaton.accepts(ids[:2])
 
 
 def test_text_of_bytes_without_a_token_has_no_canonical_sequence(smollm2_tokenizer):
@@ -77,18 +77,18 @@ def test_with_ignore_merges_a_whole_pretoken_is_one_token_and_nothing_else():
     automaton = canonical_automaton(tokenizer)
     a, _, c, space, ab, abc = range(6)
     assert tokenizer.encode("abc") == [abc]
-    assert accepts(automaton, [abc])
-    assert not accepts(automaton, [ab, c])
-    assert accepts(automaton, [ab, c, a])
-    assert not accepts(automaton, [abc, a])
-    assert accepts(automaton, [space, ab, c])
-    assert not accepts(automaton, [space, abc])
+    assert automaton.accepts([abc])
+    assert not automaton.accepts([ab, c])
+    assert automaton.accepts([ab, c, a])
+    assert not automaton.accepts([abc, a])
+    assert automaton.accepts([space, ab, c])
+    assert not automaton.accepts([space, abc])
 
 
 def test_a_token_that_the_pretokenizer_would_divide_is_never_canonical():
     tokenizer = ignoring("a", "b", " ", "a b")
     assert tokenizer.encode("a b") != [3]
-    assert not accepts(canonical_automaton(tokenizer), [3])
+    assert not canonical_automaton(tokenizer).accepts([3])
 
 
 def test_ignore_merges_of_a_token_that_ends_inside_a_character():

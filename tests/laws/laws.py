@@ -15,23 +15,13 @@ MOST_STRINGS = 300
 MOST_NEIGHBOURS = 60
 
 
-def accepts(automaton, ids):
-    """Does the canonical automaton accept the ids?"""
-    state = automaton.start
-    for token in ids:
-        state = automaton.step(state, token)
-        if state is None:
-            return False
-    return automaton.ends(state)
-
-
 def accepted_iff_encode_gives_the_ids_back(tokenizer, sequences):
     """How many of the sequences are canonical."""
     automaton = canonical_automaton(tokenizer)
     again = [own_ids(tokenizer, ids) for ids in sequences]
     canonical = 0
     for ids, own in zip(sequences, again, strict=True):
-        assert accepts(automaton, ids) == (own == list(ids)), (
+        assert automaton.accepts(ids) == (own == list(ids)), (
             f"{ids} spell {tokenizer.decode(ids)!r}, which is {own}"
         )
         canonical += own == list(ids)

@@ -8,7 +8,6 @@ import random
 import pytest
 from laws import (
     accepted_iff_encode_gives_the_ids_back,
-    accepts,
     every_mask_is_that_of_the_trie_of_encode,
     neighbours,
     verify_finds_nothing,
@@ -41,7 +40,7 @@ def all_sequences(tokenizer, ids, longest):
     some = [list(s) for n in range(longest + 1) for s in itertools.product(ids, repeat=n)]
     accepted_iff_encode_gives_the_ids_back(tokenizer, some)
     automaton = canonical_automaton(tokenizer)
-    return {tuple(ids) for ids in some if accepts(automaton, ids)}
+    return {tuple(ids) for ids in some if automaton.accepts(ids)}
 
 
 # ---------------------------------------------------------------- byte fallback
@@ -371,7 +370,7 @@ def test_bytes_that_are_no_text_are_not_canonical():
     """Decoding writes U+FFFD (EF BF BD) for them, and `encode` drops the bytes without a token."""
     tokenizer = small_tokenizer([byte_spelling(b"\xbd"), "a"], pretokenizer=byte_level())
     assert tokenizer.encode(tokenizer.decode([0])) == [0]
-    assert not accepts(canonical_automaton(tokenizer), [0])
+    assert not canonical_automaton(tokenizer).accepts([0])
     found = explain(tokenizer, [0])
     assert not found.canonical
     assert "not valid UTF-8" in found.reason

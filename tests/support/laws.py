@@ -45,18 +45,8 @@ def obey(tokenizer: Tokenizer, pieces: Sequence[str]) -> None:
 def is_accepted_rightly(tokenizer: Tokenizer, ids: Sequence[int]) -> bool:
     """Are the ids canonical? The automaton must say so too."""
     canonical = tokenizer.encode(tokenizer.decode(ids)) == list(ids)
-    assert accepts(tokenizer, ids) == canonical, (ids, tokenizer.decode(ids))
+    assert canonical_automaton(tokenizer).accepts(ids) == canonical, (ids, tokenizer.decode(ids))
     return canonical
-
-
-def accepts(tokenizer: Tokenizer, ids: Sequence[int]) -> bool:
-    automaton = canonical_automaton(tokenizer)
-    state = automaton.start
-    for token in ids:
-        state = automaton.step(state, token)
-        if state is None:
-            return False
-    return automaton.ends(state)
 
 
 def some_ids(tokenizer: Tokenizer, pieces: Sequence[str]) -> list[list[int]]:
