@@ -10,8 +10,9 @@ from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
+from bpe_automata.constructions import CanonicalAutomaton
 from bpe_automata.errors import MissingFileError, UnsupportedTokenizerError
-from experiments import exact_facts, exact_measure, exact_sequences, exactness
+from experiments import exact_facts, exact_measure, exactness
 from experiments.corpus import Corpus, Source
 from experiments.exact_measure import ADVERSARIAL, LAWS, OTHERS, STRINGS
 from experiments.exact_options import ExactOptions
@@ -104,7 +105,7 @@ def test_the_manifest_names_tokenizers_by_name_and_hash(finished, smollm2_gguf):
 
 def test_an_exception_is_shown_in_full_and_ends_with_1(options, monkeypatch, capsys):
     """An automaton that accepts everything."""
-    monkeypatch.setattr(exact_sequences, "accepts", lambda automaton, ids: True)
+    monkeypatch.setattr(CanonicalAutomaton, "accepts", lambda automaton, ids: True)
     with pytest.raises(SystemExit) as caught:
         exactness.run(options)
     assert caught.value.code == 1
@@ -116,7 +117,7 @@ def test_an_exception_is_shown_in_full_and_ends_with_1(options, monkeypatch, cap
 
 
 def test_an_automaton_that_refuses_everything_is_found_out(options, monkeypatch):
-    monkeypatch.setattr(exact_sequences, "accepts", lambda automaton, ids: False)
+    monkeypatch.setattr(CanonicalAutomaton, "accepts", lambda automaton, ids: False)
     with pytest.raises(SystemExit):
         exactness.run(options)
     found = [row for row in rows(options) if row["law"] == STRINGS]
