@@ -62,22 +62,7 @@ def product_row(
     # makes a token lead elsewhere than from state 0.
     otherwise = w.added.next[a0] != w.added.next[0]
     both, slow = _walk_row(
-        q0,
-        deepest,
-        row0 == 0,
-        a0 == 0,
-        n_words,
-        trie,
-        nodes,
-        otherwise,
-        free_after,
-        bound_after,
-        w.dfa.trans,
-        w.dfa.byte_class,
-        w.memo.status,
-        w.memo.keys,
-        w.memo.values,
-        len(w.added.next),
+        place, row0 == 0, deepest, trie, nodes, otherwise, free_after, bound_after, w
     )
     n_open, known = 0, w.memo.status
     for i in range(len(slow)):
@@ -106,35 +91,30 @@ def product_row(
 
 @kernel
 def _walk_row(
-    q0: int,
-    deepest: int,
+    place: int,
     at_character: bool,
-    clean: bool,
-    n_words: int,
+    deepest: int,
     trie: Trie,
     nodes: Nodes,
     otherwise: np.ndarray,
     free_after: np.ndarray,
     bound_after: np.ndarray,
-    trans: np.ndarray,
-    byte_class: np.ndarray,
-    known: np.ndarray,
-    keys: np.ndarray,
-    values: np.ndarray,
-    n_text_states: int,
+    w: World,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The hot loop: one walk over the trie. What is known to be ALIVE is set at once, in the packed
     ids (free ones, then bound ones); the rest is listed, as rows (id, DFA state, is it bound, set,
-    state of the text automaton or _TO_BE_READ). `at_character`: at a character's end; `clean`: in
-    state 0 of the text automaton.
+    state of the text automaton or _TO_BE_READ). `at_character`: at a character's end.
     """
+    trans, byte_class, known = w.dfa.trans, w.dfa.byte_class, w.memo.status
+    keys, values, n_text_states = w.memo.keys, w.memo.values, len(w.added.next)
+    clean, n_words = w.memo.added[place] == 0, (len(trie.start) + 30) >> 5
     both = np.zeros(2 * n_words, np.int32)
     slow = np.empty((256, 5), np.int32)
     n_slow = 0
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
     kinds, texts, firsts = nodes.kind, nodes.text, nodes.first
     path = np.empty(trie.deepest + 1, np.int32)
-    path[0] = q0
+    path[0] = w.memo.state[place]
     node, n_nodes = 0, len(label)
     while node < n_nodes:
         depth = depths[node]

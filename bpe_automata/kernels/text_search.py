@@ -97,11 +97,8 @@ def _search(p: int, h: int, w: World) -> bool:
         if entering:
             entering = False
             if count == len(nodes):
-                nodes, frames, component = (
-                    grown_rows(nodes),
-                    grown_rows(frames),
-                    grown_rows(component),
-                )
+                nodes, frames = grown_rows(nodes), grown_rows(frames)
+                component = grown_rows(component)
             nodes[count, 0], nodes[count, 1], nodes[count, 2] = p, h, count
             text[p, h], order[p, h] = _ON_SEARCH, count
             component[n_component, 0] = count
@@ -115,11 +112,8 @@ def _search(p: int, h: int, w: World) -> bool:
             p, h = pool[top[1], 0], pool[top[1], 1]
             top[1] += 1
             known = text[p, h]
-            if known == ALIVE or (
-                w.dfa.accepting[w.memo.state[p]]
-                and w.added.ends[w.memo.added[p]]
-                and w.reading.ends[h]
-            ):
+            q, a = w.memo.state[p], w.memo.added[p]
+            if known == ALIVE or (w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[h]):
                 text[p, h] = ALIVE
                 found = True
             elif known == _ON_SEARCH:
