@@ -14,6 +14,7 @@ import numpy as np
 
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.distance import NEVER, distances
+from bpe_automata.viz import Picture
 
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
 
@@ -137,6 +138,18 @@ class ByteDFA:
                     live = self._live_bytes(state).tolist()
                     successors[state] = [(bytes((b,)), self.step(state, b)) for b in live]
             level = [(word + b, to) for word, state in level for b, to in successors[state]]
+
+    def picture(self, path: bytes | str | None = None) -> Picture:
+        """The automaton drawn, without its dead state; the way of `path` is highlighted.
+
+        A large automaton is summarised: its start and where that leads.
+        """
+        from bpe_automata.automata.picture import picture
+
+        return picture(self, path)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return self.picture()._repr_mimebundle_()
 
     def _live_bytes(self, state: int) -> np.ndarray:
         """The bytes that keep an accepting state in reach, in order."""

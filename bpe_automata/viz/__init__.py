@@ -1,0 +1,36 @@
+"""Floor 0: pictures. Drawings in; SVG, DOT, HTML, text and matplotlib axes out.
+
+Nothing here knows an automaton: who has one makes a `Drawing` of it and shows `Picture(drawing)`.
+"""
+
+from __future__ import annotations
+
+from bpe_automata.viz.coverage import density, rectangles
+from bpe_automata.viz.dot import GraphvizError
+from bpe_automata.viz.drawing import BrokenDrawingError, Drawing, Edge, Node
+from bpe_automata.viz.files import UnknownFormatError
+from bpe_automata.viz.picture import Picture
+from bpe_automata.viz.pieces import Pieces, tokens_html
+from bpe_automata.viz.plot import figure, plot
+from bpe_automata.viz.side_by_side import SideBySide, side_by_side
+from bpe_automata.viz.visible import edge_label, visible
+
+__all__ = [
+    "BrokenDrawingError",
+    "Drawing",
+    "Edge",
+    "GraphvizError",
+    "Node",
+    "Picture",
+    "Pieces",
+    "SideBySide",
+    "UnknownFormatError",
+    "density",
+    "edge_label",
+    "figure",
+    "plot",
+    "rectangles",
+    "side_by_side",
+    "tokens_html",
+    "visible",
+]

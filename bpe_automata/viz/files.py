@@ -1,0 +1,39 @@
+"""Pages, and figures by matplotlib, as files."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+from bpe_automata.errors import BpeAutomataError
+from bpe_automata.viz.drawing import Drawing
+from bpe_automata.viz.optional import require
+from bpe_automata.viz.plot import figure
+
+
+class UnknownFormatError(BpeAutomataError):
+    """A picture cannot be saved under this suffix; the message lists those that it can."""
+
+
+def page(title: str, body: str) -> str:
+    """A whole HTML page."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>{escape(title)}</title></head>\n<body>{body}</body></html>\n"
+    )
+
+
+def with_remark(html: str, remark: str) -> str:
+    """Something shown in place of something better, and why."""
+    return f'<p style="margin:4px 0;font-size:12px">{escape(remark)}</p>{html}'
+
+
+def save_figure(drawing: Drawing, path: Path) -> None:
+    """Draw by matplotlib, in the format of the suffix; the same drawing gives the same file.
+
+    Raises MissingDependencyError.
+    """
+    # Dates and random ids would make each file differ.
+    dated = {".svg": "Date", ".pdf": "CreationDate"}.get(path.suffix)
+    with require("matplotlib").rc_context({"svg.hashsalt": "drawing"}):
+        figure(drawing).savefig(path, dpi=150, metadata={dated: None} if dated else None)

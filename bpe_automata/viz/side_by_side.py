@@ -1,0 +1,69 @@
+"""Several pictures in one row, as before and after a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Protocol
+
+from bpe_automata.viz.drawing import BrokenDrawingError
+from bpe_automata.viz.style import INK
+from bpe_automata.viz.visible import columns, printable
+
+
+class Shown(Protocol):
+    """What can stand in a row: a Picture, Pieces, a row itself."""
+
+    def best(self) -> tuple[str, str]:
+        """A mime type, SVG or HTML, and the text."""
+
+    def text(self) -> str:
+        """The form for a terminal."""
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Pictures with a title each; under one another where the page is narrow, and as text."""
+
+    pictures: tuple[Shown, ...]
+    titles: tuple[str, ...]
+
+    def html(self) -> str:
+        """One block, each picture in its best form."""
+        blocks = "".join(
+            f'<div style="min-width:0"><div style="font-weight:bold">{escape(printable(title))}'
+            f"</div>{picture.best()[1]}</div>"
+            for picture, title in zip(self.pictures, self.titles, strict=True)
+        )
+        style = "display:flex;flex-wrap:wrap;gap:8px 32px;align-items:flex-start;padding:4px"
+        return (
+            f'<div style="{style};background:#fff;color:{INK};font:13px sans-serif">{blocks}</div>'
+        )
+
+    def text(self) -> str:
+        """Each title, underlined, over its picture."""
+        titles = map(printable, self.titles)
+        return "\n\n".join(
+            f"{title}\n{'-' * columns(title)}\n{picture.text()}"
+            for picture, title in zip(self.pictures, titles, strict=True)
+        )
+
+    def best(self) -> tuple[str, str]:
+        """Mime type and text, as of a Picture."""
+        return "text/html", self.html()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": self.text(), "text/html": self.html()}
+
+    def __str__(self) -> str:
+        return self.text()
+
+    __repr__ = __str__
+
+
+def side_by_side(pictures: Sequence[Shown], titles: Sequence[str]) -> SideBySide:
+    """Show pictures in one row. Raises BrokenDrawingError unless each has a title."""
+    if len(pictures) != len(titles):
+        raise BrokenDrawingError(f"{len(pictures)} pictures, but {len(titles)} titles")
+    return SideBySide(tuple(pictures), tuple(titles))

@@ -1,0 +1,161 @@
+"""The layout of static figures."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+import pytest
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import a_star_b_star, automaton, drawings
+
+from bpe_automata.viz import Drawing, Edge, Node, figure, plot
+from bpe_automata.viz.layout import place, spread
+from bpe_automata.viz.routes import points, route
+
+
+def distances(drawing: Drawing) -> dict[int, int]:
+    found = {i: 0 for i, node in enumerate(drawing.nodes) if node.start}
+    queue = deque(found)
+    while queue:
+        source = queue.popleft()
+        for edge in drawing.edges:
+            if edge.source == source and edge.target not in found:
+                found[edge.target] = found[source] + 1
+                queue.append(edge.target)
+    return found
+
+
+def boxes_meet(one, size, other, extent) -> bool:
+    return bool((np.abs(one - other) < (size + extent) / 2 - 0.01).all())
+
+
+@given(drawings())
+@examples(60)
+def test_no_two_nodes_overlap_and_ranks_ascend(drawing: Drawing) -> None:
+    places = place(drawing)
+    n = len(drawing.nodes)
+    for i in range(n):
+        for j in range(i):
+            boxes = places.centre[i], places.size[i], places.centre[j], places.size[j]
+            assert not boxes_meet(*boxes), (i, j)
+    for node, distance in distances(drawing).items():
+        assert places.rank[node] == distance
+    for i in range(n):
+        for j in range(n):
+            assert (places.rank[i] < places.rank[j]) == (places.centre[i, 0] < places.centre[j, 0])
+
+
+@given(drawings())
+@examples(20)
+def test_curves_join_their_nodes_and_all_is_deterministic(drawing: Drawing) -> None:
+    places = place(drawing)
+    routes = route(drawing, places)
+    again = route(drawing, place(drawing))
+    assert np.array_equal(routes.curves, again.curves)
+    assert np.array_equal(routes.labels, again.labels)
+    for edge, curve in zip(drawing.edges, routes.curves, strict=True):
+        ends = places.centre[[edge.source, edge.target]]
+        if edge.source != edge.target:
+            assert np.allclose(curve[[0, 3]], ends)
+        else:
+            assert (curve[:, 1] > ends[0, 1]).all(), "a self-loop is above its node"
+
+
+@pytest.mark.parametrize("n", [2, 6, 12, 44])
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_do_not_stand_on_nodes(n: int, seed: int) -> None:
+    drawing = automaton(n, seed)
+    places = place(drawing)
+    routes = route(drawing, places)
+    for label, size in zip(routes.labels, places.label_size, strict=True):
+        for centre, extent in zip(places.centre, places.size, strict=True):
+            assert not boxes_meet(label, size, centre, extent)
+
+
+def test_parallel_and_opposite_edges_are_apart() -> None:
+    drawing = Drawing(
+        (Node("0", start=True), Node("1")), (Edge(0, 1, "a"), Edge(0, 1, "b"), Edge(1, 0, "c"))
+    )
+    middles = [points(curve)[16] for curve in route(drawing, place(drawing)).curves]
+    for i in range(3):
+        for j in range(i):
+            assert np.hypot(*(middles[i] - middles[j])) > 10
+
+
+def test_edges_go_around_nodes() -> None:
+    """0 -> 1 -> 2 -> 3 in a line, and an edge back over them."""
+    nodes = tuple(Node(str(i), start=i == 0) for i in range(4))
+    edges = (*(Edge(i, i + 1, "a") for i in range(3)), Edge(3, 0, "b"))
+    drawing = Drawing(nodes, edges)
+    places = place(drawing)
+    back = points(route(drawing, places).curves[3])
+    for node in (1, 2):
+        assert np.abs(back - places.centre[node]).max(axis=1).min() > places.size[node, 0] / 2
+
+
+@given(st.lists(st.floats(-50, 50), min_size=1, max_size=8), st.data())
+@examples(200)
+def test_spread_keeps_the_distances_and_is_nearest(
+    wanted: list[float], data: st.DataObject
+) -> None:
+    gaps = st.lists(st.floats(0, 20), min_size=len(wanted) - 1, max_size=len(wanted) - 1)
+    apart = np.array(data.draw(gaps))
+    y = spread(np.array(wanted), apart)
+    assert (-np.diff(y) >= apart - 1e-9).all()
+    cost = ((y - wanted) ** 2).sum()
+    for i in range(len(y)):
+        for step in (-0.01, 0.01):
+            moved = y.copy()
+            moved[i:] += step
+            if (-np.diff(moved) >= apart).all():
+                assert ((moved - wanted) ** 2).sum() >= cost - 1e-9
+
+
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        a_star_b_star(),
+        automaton(12, 1),
+        Drawing((), ()),
+        Drawing((Node("$x"),), (Edge(0, 0, "$日$"),), "a_$b$"),
+    ],
+)
+def test_matplotlib_draws_it(drawing: Drawing) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    made = figure(drawing)
+    made.canvas.draw()
+    (axes,) = made.axes
+    outlines = [p for p in axes.patches if p.get_zorder() == 3]
+    assert len(outlines) == sum(1 + node.accepting for node in drawing.nodes)
+    for patch in axes.patches:  # nothing is cut off
+        low, high = patch.get_path().get_extents(patch.get_patch_transform()).get_points()
+        assert (low >= [axes.get_xlim()[0], axes.get_ylim()[0]]).all()
+        assert (high <= [axes.get_xlim()[1], axes.get_ylim()[1]]).all()
+
+
+def test_plot_fills_given_axes_without_changing_proportions() -> None:
+    matplotlib = pytest.importorskip("matplotlib.figure", reason="matplotlib is not installed")
+    made = matplotlib.Figure(figsize=(8, 3))
+    axes = made.add_subplot()
+    plot(automaton(12, 1), axes)
+    assert axes.get_aspect() == 1
+    assert not axes.axison
+
+
+def test_crossings_that_can_be_undone_are_undone() -> None:
+    """0 -> {1, 2}, 1 -> 4, 2 -> 3: the last rank is turned round."""
+    nodes = tuple(Node(str(i), start=i == 0) for i in range(5))
+    edges = tuple(Edge(p, q, "a") for p, q in [(0, 1), (0, 2), (2, 3), (1, 4)])
+    y = place(Drawing(nodes, edges)).centre[:, 1]
+    assert (y[1] > y[2]) == (y[4] > y[3])
+
+
+def test_nodes_of_one_rank_with_an_edge_between_them_are_neighbours() -> None:
+    """0 -> {1, 2, 3, 4}, 1 -> 4, which no sweep sees."""
+    nodes = tuple(Node(str(i), start=i == 0) for i in range(5))
+    edges = (*(Edge(0, i, "a") for i in range(1, 5)), Edge(1, 4, "b"))
+    order = np.argsort(place(Drawing(nodes, edges)).centre[1:, 1]).tolist()
+    assert abs(order.index(0) - order.index(3)) == 1

@@ -1,0 +1,217 @@
+"""Pictures: every form says the same, with and without Graphviz."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from budget import examples
+from hypothesis import given
+from strategies import TEXTS, a_star_b_star, drawings
+
+from bpe_automata import viz
+from bpe_automata.errors import MissingDependencyError
+from bpe_automata.viz import dot as dot_module
+from bpe_automata.viz.visible import printable
+
+PICTURE = viz.Picture(a_star_b_star())
+
+
+class Rows(HTMLParser):
+    """The texts of a table's cells, by row; balanced tags are checked on the way."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.open: list[str] = []
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "td" in self.open or "th" in self.open:
+            self.rows[-1][-1] += data
+
+
+@pytest.fixture
+def no_graphviz(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dot_module.shutil, "which", lambda name: None)
+
+
+def test_text() -> None:
+    assert PICTURE.text().splitlines() == [
+        "a*b*  (2 states, 3 arrows, → start, ◎ accepting, * on the path)",
+        "*→◎ 0",
+        "*     a → 0",
+        "      b → 1",
+        "  ◎ 1",
+        "      b → 1",
+    ]
+    assert str(PICTURE) == repr(PICTURE) == PICTURE.text()
+
+
+def test_html() -> None:
+    rows = Rows(PICTURE.html()).rows
+    assert rows == [
+        ["state", "reads", "goes to"],
+        ["0startaccepting", "a", "→ 0"],
+        ["b", "→ 1"],
+        ["1accepting", "b", "→ 1"],
+    ]
+    assert PICTURE.html().count("font-weight:bold") == 3  # state 0, a, → 0
+
+
+def test_a_node_that_shares_its_label_is_named_with_its_place() -> None:
+    drawing = viz.Drawing((viz.Node("q"), viz.Node("q"), viz.Node("")), (viz.Edge(0, 1, "a"),))
+    assert [drawing.name(i) for i in range(3)] == ["q#0", "q#1", "#2"]
+    assert "a → q#1" in viz.Picture(drawing).text()
+
+
+@given(drawings(TEXTS))
+@examples(100)
+def test_both_tables_hold_every_edge_under_its_state(drawing: viz.Drawing) -> None:
+    picture = viz.Picture(drawing)
+    lines = picture.text().split("\n")
+    assert len(lines) == 1 + len(drawing.nodes) + len(drawing.edges)
+    rows = Rows(picture.html()).rows[1:]
+    expected = []
+    for i in range(len(drawing.nodes)):
+        leaving = drawing.leaving(i)
+        expected += [
+            [printable(edge.label), f"→ {printable(drawing.name(edge.target))}"] for edge in leaving
+        ] or [["nothing"]]
+    assert [
+        row[-2:] if len(row) > 2 else row[-1:] if row[-1] == "nothing" else row for row in rows
+    ] == expected
+
+
+def test_the_mime_bundle_without_graphviz(no_graphviz: None) -> None:
+    picture = viz.Picture(a_star_b_star())
+    bundle = picture._repr_mimebundle_()
+    assert bundle == {"text/plain": picture.text(), "text/html": picture.html()}
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+def test_the_mime_bundle_with_graphviz() -> None:
+    bundle = viz.Picture(a_star_b_star())._repr_mimebundle_(include=None, exclude=None)
+    assert set(bundle) == {"text/plain", "image/svg+xml"}
+
+
+def test_a_broken_graphviz_gives_the_table_and_says_why(monkeypatch) -> None:
+    def fail(dot: str) -> str:
+        raise viz.GraphvizError("dot did not draw: <no fonts>")
+
+    monkeypatch.setattr("bpe_automata.viz.picture.to_svg", fail)
+    picture = viz.Picture(a_star_b_star())
+    html = picture._repr_mimebundle_()["text/html"]
+    assert html.endswith(picture.html())
+    assert "&lt;no fonts&gt;" in html
+    with pytest.raises(viz.GraphvizError):
+        picture.svg()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "begins"),
+    [
+        (".dot", b"digraph"),
+        (".txt", b"a*b*  (2 states"),
+        (".html", b"<!DOCTYPE html>"),
+        (".svg", b"<?xml"),
+        (".png", b"\x89PNG"),
+        (".pdf", b"%PDF"),
+    ],
+)
+def test_files_without_graphviz(suffix: str, begins: bytes, tmp_path: Path, no_graphviz) -> None:
+    if suffix in (".svg", ".png", ".pdf"):
+        pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    paths = [tmp_path / f"{name}{suffix}" for name in "ab"]
+    contents = [viz.Picture(a_star_b_star()).save(path).read_bytes() for path in paths]
+    assert contents[0].startswith(begins)
+    assert contents[0] == contents[1], "equal drawings make equal files"
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+def test_files_with_graphviz(tmp_path: Path) -> None:
+    svg = PICTURE.save(tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert svg == PICTURE.svg()
+    assert svg in PICTURE.save(str(tmp_path / "a.html")).read_text(encoding="utf-8")
+
+
+def test_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(viz.UnknownFormatError, match=r"x\.gif.*\.svg"):
+        PICTURE.save(tmp_path / "x.gif")
+
+
+def test_without_matplotlib_the_error_says_what_to_install(tmp_path, monkeypatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingDependencyError, match="pip install"):
+        PICTURE.save(tmp_path / "x.png")
+
+
+@pytest.mark.parametrize("edge", [viz.Edge(0, 2, "a"), viz.Edge(-1, 0, "a")])
+def test_an_edge_to_nowhere_is_refused(edge: viz.Edge) -> None:
+    with pytest.raises(viz.BrokenDrawingError, match=r"edge 0 .*the nodes are 0 to 1"):
+        viz.Drawing((viz.Node("0"), viz.Node("1")), (edge,))
+
+
+def test_side_by_side(no_graphviz: None) -> None:
+    row = viz.side_by_side([PICTURE, viz.Picture(a_star_b_star())], ["before <a>", "after"])
+    bundle = row._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "text/html"}
+    assert bundle["text/plain"].startswith(f"before <a>\n----------\n{PICTURE.text()}\n\nafter\n")
+    assert bundle["text/html"].index("before &lt;a&gt;") < bundle["text/html"].index("after")
+    assert viz.side_by_side([row], ["nested"]).html().count("a*b*") == 2
+    with pytest.raises(viz.BrokenDrawingError, match="1 pictures, but 0 titles"):
+        viz.side_by_side([PICTURE], [])
+
+
+def test_pieces() -> None:
+    pieces = viz.Pieces((("␣the", "word"), ("<b>", ""), ("日", "other"), ("x", "word")), "Text")
+    assert pieces.text().splitlines() == [
+        "Text",
+        "␣the│<b>│日│x",
+        "a        b  a",
+        "a = word",
+        "b = other",
+    ]
+    html = pieces.html()
+    assert "&lt;b&gt;" in html
+    boxes = re.findall(r'background:(#\w+)" title="([^"]*)">([^<]*)<', html)
+    assert [(title, text) for _, title, text in boxes[:4]] == [
+        ("word", "␣the"),
+        ("", "&lt;b&gt;"),
+        ("other", "日"),
+        ("word", "x"),
+    ]
+    colours = [colour for colour, _, _ in boxes[:4]]
+    assert colours[0] == colours[3]
+    assert len(set(colours)) == 3
+    assert viz.tokens_html(pieces.pieces, "Text") == html
+
+
+def test_long_rows_of_pieces_are_broken_and_notes_are_shown() -> None:
+    pieces = viz.Pieces((("word", ""),) * 50, notes=tuple(f"id {i}" for i in range(50)))
+    lines = pieces.text().splitlines()
+    assert len(lines) > 1
+    assert "│".join(lines) == "│".join(["word"] * 50)
+    assert all(len(line) <= 100 for line in lines)
+    assert 'title="id 49"' in pieces.html()
+    with pytest.raises(viz.BrokenDrawingError, match="50 pieces, but 1 notes"):
+        viz.Pieces((("word", ""),) * 50, notes=("one",))
