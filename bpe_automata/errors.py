@@ -82,6 +82,29 @@ class EmptyLanguageError(BpeAutomataError):
     """Nothing matches the constraint (or nothing that the tokenizer can write)."""
 
 
+# ---------------------------------------------------------------- token automata
+
+
+class MalformedAutomatonError(BpeAutomataError):
+    """Arrays, transitions or a file that are not a token automaton; the message says where."""
+
+
+class NondeterministicError(MalformedAutomatonError):
+    """One symbol leads from one state to two. Attributes: `first`, `second`, the transitions
+    (state, symbol, next state)."""
+
+    def __init__(self, first: tuple[object, ...], second: tuple[object, ...]) -> None:
+        self.first, self.second = first, second
+        super().__init__(
+            f"the transitions {first!r} and {second!r} begin alike but lead to two states, or one "
+            "reads nothing (symbol None): make them one, or ask for determinise=True"
+        )
+
+
+class InfiniteLanguageError(BpeAutomataError):
+    """All sequences of an infinite language were asked for; give a length."""
+
+
 # ---------------------------------------------------------------- decoding
 
 

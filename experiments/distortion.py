@@ -119,7 +119,7 @@ def boolean_sizes(loaded: models.LoadedModel) -> dict[str, dict[str, int]]:
     sizes: dict[str, dict[str, int]] = {}
     for method in METHODS:
         constraint = constrain(loaded.tokenizer, BOOLEAN, method=method, eos_ids=loaded.eos_ids)
-        automaton = _explored(constraint, [])
+        automaton = explore(constraint.engine, constraint.engine.initial())
         sizes[method] = {"states": automaton.n_states, "transitions": automaton.n_transitions}
     return sizes
 

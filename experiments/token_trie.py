@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bpe_automata.constructions.explicit import Explicit
 from bpe_automata.errors import BudgetExceededError
+from bpe_automata.token_automata import TokenAutomaton
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class TokenTrie:
         return self.states[:, automaton] >= 0
 
 
-def automaton_of(explicit: Explicit) -> Automaton:
-    """The adjacency of an explored automaton."""
-    edges: list[dict[int, int]] = [{} for _ in explicit.states]
-    for source, token, target in explicit.edges:
+def automaton_of(explored: TokenAutomaton) -> Automaton:
+    """The adjacency of an explicit automaton."""
+    edges: list[dict[int, int]] = [{} for _ in explored.states()]
+    for source, token, target in explored.transitions():
         edges[source][token] = target
-    return Automaton(0, tuple(edges))
+    return Automaton(explored.start, tuple(edges))
 
 
 def unroll(automata: Sequence[Automaton], max_nodes: int = 200_000) -> TokenTrie:

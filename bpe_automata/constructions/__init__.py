@@ -5,7 +5,7 @@ that is BPE alone."""
 from bpe_automata.constructions.canonical import CanonicalAutomaton, canonical_automaton
 from bpe_automata.constructions.cartesian_merge import CartesianMerge
 from bpe_automata.constructions.engine import Engine
-from bpe_automata.constructions.explicit import Explicit, explore
+from bpe_automata.constructions.explicit import Explored, explore, explored
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.lift import Lift
 
@@ -13,9 +13,10 @@ __all__ = [
     "CanonicalAutomaton",
     "CartesianMerge",
     "Engine",
-    "Explicit",
+    "Explored",
     "Geometry",
     "Lift",
     "canonical_automaton",
     "explore",
+    "explored",
 ]

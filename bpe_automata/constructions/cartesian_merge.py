@@ -17,6 +17,7 @@ Source: Tran-Thien 2024 for the product; pretokenizers, added tokens and lazy re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -33,13 +34,14 @@ from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.relevance import Relevance
+from bpe_automata.constructions.successors import Successors
 from bpe_automata.errors import (
     EmptyLanguageError,
     PromptError,
     TokenOutOfRangeError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.kernels.bits import has, set_bits
+from bpe_automata.kernels.bits import contained, has, set_bits
 from bpe_automata.kernels.trie import walk
 from bpe_automata.tokenizer import Tokenizer
 
@@ -74,6 +76,7 @@ class CartesianMerge:
         self._tables = ProductTables(self.canonical, self.prefixed, banned)
         self._relevance = Relevance(self._tables, self.canonical.geometry)
         self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
+        self._successors = Successors(self._tables, self._relevance, self.prefixed).of_node
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
 
     @property
@@ -114,18 +117,19 @@ class CartesianMerge:
         return bits
 
     def _mask(self, state: ProductState) -> np.ndarray:
-        row = self._relevance.row(state.place, state.hypotheses)
-        bits = row.free.copy()
-        if self._binds(state.last):
-            bound = row.bound.copy()
-            self.canonical.geometry.clear_followers(state.last, bound)
-            bits |= bound
+        bits = self._relevance.row(state.place, state.hypotheses).free | self._bound(state)
         if self.accepting(state):
             set_bits(bits, self._eos)
         return bits
 
-    def _binds(self, last: int) -> bool:
-        return last != NO_TOKEN and bool(self.canonical.derivation.reachable[last])
+    def _bound(self, state: ProductState) -> np.ndarray:
+        """The ids without a boundary at the joint, packed."""
+        bound = self._relevance.row(state.place, state.hypotheses).bound
+        if state.last == NO_TOKEN or not self.canonical.derivation.reachable[state.last]:
+            return np.zeros_like(bound)
+        bound = bound.copy()
+        self.canonical.geometry.clear_followers(state.last, bound)
+        return bound
 
     def step(self, state: ProductState, token: int) -> ProductState:
         """Readings that cannot be completed are dropped, so equal futures meet in equal states."""
@@ -148,6 +152,18 @@ class CartesianMerge:
             number = canonical.sets.union(number, int(bound[kind]))
         text = canonical.text_after(place.text, place.hypotheses, token)
         return ProductState(tables.place(q, text), number, token)
+
+    def steps(self, state: ProductState, tokens: np.ndarray) -> list[ProductState]:
+        node = self._successors(state.place, state.hypotheses)
+        at = np.searchsorted(node.ids, tokens)
+        binds = contained(self._bound(state), tokens)
+        numbers = np.where(binds, node.bound[at], node.free[at])
+        triples = zip(node.places[at].tolist(), numbers.tolist(), tokens.tolist(), strict=True)
+        # As ProductState(*triple), without a call in Python for each.
+        found = list(map(partial(tuple.__new__, ProductState), triples))
+        for k in np.flatnonzero(node.added[at]).tolist():
+            found[k] = self.step(state, found[k].last)
+        return found
 
     def _after_prompt(self, prefix: Sequence[int]) -> CanonicalState:
         state = self.canonical.start

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.tokenizer import Tokenizer
 
 State = TypeVar("State", bound=Hashable)
 
@@ -16,6 +17,7 @@ class Engine(Protocol[State]):
     """A token automaton whose states are visited lazily. Only relevant states exist: from each,
     an accepting one can be reached."""
 
+    tokenizer: Tokenizer
     dfa: ByteDFA
     """The bytes that ids may spell, with the prefix that the tokenizer puts before a text."""
 
@@ -37,6 +39,9 @@ class Engine(Protocol[State]):
 
     def step(self, state: State, token: int) -> State:
         """The state after an id of the mask that is not end-of-sequence."""
+
+    def steps(self, state: State, tokens: np.ndarray) -> list[State]:
+        """`step` of each of many ids of the mask, int64, none of them end-of-sequence."""
 
     def accepting(self, state: State) -> bool:
         """Is the text complete here?"""

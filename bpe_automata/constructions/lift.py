@@ -19,6 +19,7 @@ from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import clear_bits, members, set_bits
+from bpe_automata.kernels.token_walks import states_after
 from bpe_automata.kernels.trie import Trie, lift_row, walk
 from bpe_automata.tokenizer import Tokenizer
 
@@ -69,6 +70,13 @@ class Lift:
             return self._walk(state, spelled)
         after = self._walk(int(self.prefixed.added_from[state]), spelled)
         return int(self.prefixed.after_added[after])
+
+    def steps(self, state: int, tokens: np.ndarray) -> list[int]:
+        trans, byte_class, trie = self.dfa.trans, self.dfa.byte_class, self._trie
+        after = states_after(trans, byte_class, state, trie.start, trie.data, tokens)
+        for k in np.flatnonzero(np.isin(tokens, self._added)).tolist():
+            after[k] = self.step(state, int(tokens[k]))
+        return after.tolist()
 
     def mask(self, state: int) -> np.ndarray:
         bits = self._masks.get(state)

@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 from bpe_automata.automata.compile import Budget, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.constructions import CartesianMerge, Engine, Lift
+from bpe_automata.constructions import CartesianMerge, Engine, Lift, explore
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.decoding.removed import Removed, removed_by_normalizer
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
+from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.tokenizer import Tokenizer
 
 Method = Literal["canonical", "lift"]
@@ -58,6 +59,14 @@ class Constraint:
         Raises PromptError if the prompt is not canonical or makes the constraint impossible.
         """
         return Matcher(self.engine, prefix)
+
+    def automaton(self, prefix: Sequence[int] = (), max_edges: int = 1_000_000) -> TokenAutomaton:
+        """All id sequences that may follow `prefix`, written out: to count, draw, compare, export.
+        End-of-sequence is left out; accepting states say where it may come. Not minimised.
+
+        Raises PromptError, and BudgetExceededError over `max_edges` transitions.
+        """
+        return explore(self.engine, self.engine.initial(prefix), max_edges)
 
 
 def constrain(

@@ -53,3 +53,8 @@ def without(ids: np.ndarray, bits: np.ndarray) -> np.ndarray:
 def has(bits: np.ndarray, token_id: int) -> bool:
     """Is the id in the packed set?"""
     return bool(int(bits[token_id >> 5]) >> (token_id & 31) & 1)
+
+
+def contained(bits: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """bool: which of the ids (int64) are in the packed set?"""
+    return (bits[ids >> 5] >> (ids & 31)) & 1 == 1

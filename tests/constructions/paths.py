@@ -18,9 +18,10 @@ def shortest_paths(engine, initial, max_edges=4000):
     """(explicit automaton, ids from the start to each state, ids from each state to acceptance;
     None where there are none)."""
     automaton = explore(engine, initial, max_edges)
-    there = _spread({0: ()}, automaton.edges, forward=True)
-    ends = {state: () for state, ends in enumerate(automaton.accepting) if ends}
-    return automaton, there, _spread(ends, automaton.edges, forward=False)
+    edges = list(automaton.transitions())
+    there = _spread({automaton.start: ()}, edges, forward=True)
+    ends = {state: () for state in automaton.states() if automaton.accepting[state]}
+    return automaton, there, _spread(ends, edges, forward=False)
 
 
 def _spread(found, edges, forward):

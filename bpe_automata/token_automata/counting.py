@@ -1,0 +1,112 @@
+"""How many sequences are accepted, exactly, and sampling them uniformly by their numbers.
+
+    ways(s, 0) = [s accepts],   ways(s, k + 1) = sum over s --a--> t of ways(t, k)
+
+Transitions with the same source and target count as one with a multiplicity, so a state that reads
+100,000 ids to the same end costs one addition. The k-th sequence of a state is found by
+subtracting the ways of its groups of transitions, so one random number below the count is all that
+a uniform sample needs.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cached_property
+
+import numpy as np
+
+from bpe_automata.errors import EmptyLanguageError, InfiniteLanguageError
+from bpe_automata.token_automata.groups import Groups, grouped
+from bpe_automata.token_automata.reach import relevant, topological, trimmed
+from bpe_automata.token_automata.table import Table
+
+
+class Counts:
+    """The numbers of accepted sequences of one automaton, found when first asked for."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = trimmed(table)
+        self._empty = not relevant(self._table)[self._table.start]
+        accepting = np.array(list(map(int, self._table.accepting)), dtype=object)
+        self._by_length = [accepting]
+
+    @cached_property
+    def _groups(self) -> Groups:
+        return grouped(self._table)
+
+    def of_length(self, length: int) -> int:
+        """The number of accepted sequences of this length."""
+        return int(self._ways(length)[self._table.start]) if length >= 0 else 0
+
+    def total(self) -> int:
+        """The number of all accepted sequences. Raises InfiniteLanguageError."""
+        return int(self._all[self._table.start])
+
+    def sample(self, rng: random.Random, length: int | None) -> tuple[int, ...]:
+        """Each accepted sequence (of this length) with the same probability, exactly.
+
+        Raises EmptyLanguageError, InfiniteLanguageError (no length)."""
+        count = self.total() if length is None else self.of_length(length)
+        if not count:
+            of = "" if length is None else f" of length {length}"
+            raise EmptyLanguageError(f"no sequence{of} is accepted, so there is no sample")
+        return self._sequence(rng.randrange(count), length)
+
+    def _sequence(self, k: int, length: int | None) -> tuple[int, ...]:
+        """The sequence number k, in an order of our own; without a length, of all."""
+        state, found = self._table.start, list[int]()
+        while length is None or len(found) < length:
+            if length is None:
+                k -= int(self._table.accepting[state])
+                if k < 0:
+                    break
+            ways = self._all if length is None else self._by_length[length - len(found) - 1]
+            symbol, state, k = _member(self._groups, state, k, ways)
+            found.append(symbol)
+        return tuple(found)
+
+    def _ways(self, length: int) -> np.ndarray:
+        """object [n_states]: Python integers."""
+        while len(self._by_length) <= length:
+            self._by_length.append(_sums(self._groups, self._by_length[-1]))
+        return self._by_length[length]
+
+    @cached_property
+    def _all(self) -> np.ndarray:
+        """object [n_states]: of every length. Raises InfiniteLanguageError."""
+        order = topological(self._table)
+        if order is None:
+            raise InfiniteLanguageError(
+                "infinitely many sequences are accepted: count or sample those of one length"
+            )
+        ways = self._by_length[0].copy()
+        for state in order[::-1].tolist():
+            ways[state] += _sum_of(self._groups, state, ways)
+        return ways
+
+
+def _sums(groups: Groups, ways: np.ndarray) -> np.ndarray:
+    """object [n_states]: over a state's transitions, the sum of `ways` of their targets."""
+    found = np.zeros(len(ways), dtype=object)
+    busy = np.flatnonzero(np.diff(groups.offsets))
+    if len(busy):
+        weighted = groups.size.astype(object) * ways[groups.target]
+        found[busy] = np.add.reduceat(weighted, groups.offsets[busy])
+    return found
+
+
+def _sum_of(groups: Groups, state: int, ways: np.ndarray) -> int:
+    """The same for one state."""
+    which = groups.of_state(state)
+    sizes, targets = groups.size[which].tolist(), groups.target[which]
+    return sum(n * w for n, w in zip(sizes, ways[targets].tolist(), strict=True))
+
+
+def _member(groups: Groups, state: int, k: int, ways: np.ndarray) -> tuple[int, int, int]:
+    """(symbol, target, number at the target) of a state's continuation number k."""
+    group = int(groups.offsets[state])
+    while k >= (here := int(groups.size[group]) * ways[groups.target[group]]):
+        k -= here
+        group += 1
+    which, rest = divmod(k, ways[groups.target[group]])
+    return int(groups.symbols[groups.first[group] + which]), int(groups.target[group]), rest

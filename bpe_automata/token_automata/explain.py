@@ -1,0 +1,58 @@
+"""Why a sequence is accepted, or where it goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bpe_automata.kernels.token_table import NEVER
+from bpe_automata.token_automata.names import named, sequence, some
+from bpe_automata.token_automata.reach import distances
+from bpe_automata.token_automata.strings import shortest
+from bpe_automata.token_automata.table import Table
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """accepted: is `ids` in the language? position: the first id after which nothing can be
+    accepted any more; None if there is none. readable: the ids that could be read there and can
+    still lead to acceptance. completion: the shortest sequence that makes an accepted one of what
+    stands before `position` (of `ids`, if all of them can be read); None if there is none."""
+
+    ids: tuple[int, ...]
+    accepted: bool
+    position: int | None
+    readable: tuple[int, ...]
+    completion: tuple[int, ...] | None
+    _table: Table = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        if self.accepted:
+            return f"accepted: {sequence(self._table, self.ids)}"
+        if self.completion is None:
+            return "not accepted: the automaton accepts nothing at all"
+        completion = sequence(self._table, self.completion)
+        if self.position is None:
+            return f"not accepted: it ends too early; the shortest completion is {completion}"
+        here = named(self._table, self.ids[self.position])
+        end = f"the shortest end: {completion}" if self.completion else "it could end there"
+        return (
+            f"not accepted: {here} cannot be read at position {self.position}; what can be read "
+            f"there: {some(self._table, self.readable)}; {end}"
+        )
+
+
+def explained(table: Table, ids: Sequence[int]) -> Explanation:
+    """Follow `ids` as far as acceptance stays within reach."""
+    ids, distance = tuple(ids), distances(table)
+    state, position = table.start, None
+    for place, symbol in enumerate(ids):
+        after = table.step(state, symbol)
+        if after is None or distance[after] == NEVER:
+            position = place
+            break
+        state = after
+    symbols, targets = table.row(state)
+    readable = tuple(symbols[distance[targets] != NEVER].tolist())
+    accepted = position is None and bool(table.accepting[state])
+    return Explanation(ids, accepted, position, readable, shortest(table, state), table)
