@@ -1,27 +1,70 @@
 """Plain twins of the kernels, on lists, dicts and sets: slow, short, and read like the paper.
 
-`bpe`: the min-rank loop; `pairs`: which pairs of tokens are canonical; `readings`: the boundary
-hypotheses of one text; `masks`: masks by trying everything; `encode`: a tokenizer run from its
-description alone. Tests, notebooks and experiments
+The published constructions (Tran-Thien 2024, technical appendix), one file each:
+
+    1  `direct_merge_pair`  DirectMerge, a merge of two different tokens
+    2  `direct_merge_twin`  DirectMerge, the merge of a token with itself
+    3  `all_texts`          DirectMerge of `.*`: which token may follow which
+    4  `all_pairs`          the same, by trying every pair
+    5  `product`            CartesianMerge: the product and its relevant states
+    6  `product`            CartesianMerge: masks
+
+`direct_merge` replays a whole merge table with 1 and 2 on a `token_dfa`; `tokenized` does so for a
+complete tokenizer, on `marked_text`. Besides: `bpe`, the min-rank loop; `pairs`, which pairs of
+tokens are canonical; `readings`, the boundary hypotheses of one text; `masks`, by trying
+everything; `encode`, a tokenizer run from its description alone. Tests, notebooks and experiments
 compare the package with them; the package itself never imports them.
 """
 
+from bpe_automata.reference.all_pairs import all_pairs, ranks_of, spelled_in_symbols
+from bpe_automata.reference.all_texts import AllTexts, all_texts
 from bpe_automata.reference.bpe import bpe, merge_ranks
+from bpe_automata.reference.direct_merge import Merge, direct_merge, replay, steps
+from bpe_automata.reference.direct_merge_pair import merge_pair
+from bpe_automata.reference.direct_merge_twin import merge_twin
 from bpe_automata.reference.encode import Encoder
 from bpe_automata.reference.masks import Mismatch, Trie, canonical_trie, compare, lift_mask
 from bpe_automata.reference.pairs import breaks_by_spines, is_canonical
+from bpe_automata.reference.product import CartesianProduct, lift
 from bpe_automata.reference.readings import readings
+from bpe_automata.reference.token_dfa import TokenDFA
+from bpe_automata.reference.tokenized import (
+    direct_merged,
+    explicit,
+    merges_in_order,
+    symbol_dfa,
+    token_dfa,
+)
 
 __all__ = [
+    "AllTexts",
+    "CartesianProduct",
     "Encoder",
+    "Merge",
     "Mismatch",
+    "TokenDFA",
     "Trie",
+    "all_pairs",
+    "all_texts",
     "bpe",
     "breaks_by_spines",
     "canonical_trie",
     "compare",
+    "direct_merge",
+    "direct_merged",
+    "explicit",
     "is_canonical",
+    "lift",
     "lift_mask",
+    "merge_pair",
     "merge_ranks",
+    "merge_twin",
+    "merges_in_order",
+    "ranks_of",
     "readings",
+    "replay",
+    "spelled_in_symbols",
+    "steps",
+    "symbol_dfa",
+    "token_dfa",
 ]

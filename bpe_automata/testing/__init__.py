@@ -7,8 +7,9 @@
     def test_encode_is_canonical(text): ...
 
 `texts`: adversarial text; `resegmentations`: other ids for the same bytes; `finite_regexes` and
-`cyclic_regexes`: small regexes over given pieces of text; `merge_tables`, `pretokenizers`,
-`split_patterns` and `bpe_tokenizers`: small random tokenizers, complete with what goes wrong;
+`cyclic_regexes`: small regexes over given pieces of text; `byte_dfas`: small random automata;
+`merge_tables`, `pretokenizers`, `split_patterns` and `bpe_tokenizers`: small random tokenizers,
+complete with what goes wrong;
 `trained_tokenizers`: ones trained by `tokenizers`, of every pipeline that is modelled, and
 `tokenizer_files`: the same before anything is refused; `small_tokenizer`: one that is written down.
 
@@ -24,6 +25,7 @@ except ImportError as error:
         "bpe_automata.testing needs hypothesis; install it with: pip install hypothesis"
     ) from error
 
+from bpe_automata.testing.automata import byte_dfas
 from bpe_automata.testing.regexes import cyclic_regexes, finite_regexes
 from bpe_automata.testing.segmentations import resegmentations
 from bpe_automata.testing.splits import pretokenizers, split_patterns
@@ -46,6 +48,7 @@ __all__ = [
     "MergeTable",
     "added_token",
     "bpe_tokenizers",
+    "byte_dfas",
     "byte_level",
     "byte_spelling",
     "cyclic_regexes",

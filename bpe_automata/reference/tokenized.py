@@ -1,0 +1,81 @@
+"""DirectMerge for a complete tokenizer, pretokenizer included.
+
+    L(direct_merged(tokenizer, dfa)) = { encode(w) : w in L(dfa) }
+
+The merges are replayed on marked text, then the marks are erased. Of the fast construction this
+shares what is known of the pipeline, and nothing of what is known of tokens: no pairs, no
+rectangles, no hypothesis sets, no relevance.
+
+Source: Tran-Thien 2024 for DirectMerge; marked text is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.reference.bpe import merge_ranks
+from bpe_automata.reference.direct_merge import Merge, direct_merge
+from bpe_automata.reference.marked_text import MarkedText
+from bpe_automata.reference.token_dfa import TokenDFA
+from bpe_automata.token_automata import TokenAutomaton
+from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer.derivation import derive
+from bpe_automata.tokenizer.description import Description
+
+
+def direct_merged(
+    tokenizer: Tokenizer, dfa: ByteDFA, eos_ids: tuple[int, ...] = ()
+) -> TokenAutomaton:
+    """The canonical automaton of a language, minimal. `eos_ids` are never text. Raises
+    UnsupportedTokenizerError, BudgetExceededError."""
+    marked = MarkedText(tokenizer, dfa, eos_ids)
+    merged = direct_merge(token_dfa(marked.automaton()), merges_in_order(tokenizer.description))
+    erased = (
+        (source, None if token == marked.boundary else token, target)
+        for source, token, target in merged.transitions()
+    )
+    return TokenAutomaton.from_transitions(
+        erased,
+        merged.start,
+        merged.accepting,
+        range(tokenizer.n_ids),
+        tokenizer.spellings,
+        determinise=True,
+    ).minimised()
+
+
+def merges_in_order(description: Description) -> list[Merge]:
+    """The merge table, of a pair that is listed twice the last listing, as encoders read it; of an
+    improper table the derivations, each right after its parts, which is when encoders carry them
+    out."""
+    derivation = derive(description)
+    if derivation.late.any():
+        return [(left, right, made) for left, right, made in derivation.proper.tolist()]
+    by_rank = sorted((rank, pair, made) for pair, (rank, made) in merge_ranks(description).items())
+    return [(left, right, made) for _, (left, right), made in by_rank]
+
+
+def symbol_dfa(description: Description, dfa: ByteDFA) -> TokenDFA:
+    """BPE alone: the language as sequences of base symbols, without prefix, splitting, byte
+    fallback or added tokens."""
+    states = range(1, dfa.n_states)
+    reads = (
+        (q, number, dfa.walk(data, q)) for q in states for data, number in description.base.items()
+    )
+    transitions = [(source, symbol, target) for source, symbol, target in reads if target]
+    return TokenDFA.of(transitions, dfa.start, [q for q in states if dfa.accepting[q]])
+
+
+def token_dfa(automaton: TokenAutomaton) -> TokenDFA:
+    """The same automaton, to be changed."""
+    accepting = [state for state in automaton.states() if automaton.accepting[state]]
+    return TokenDFA.of(automaton.transitions(), automaton.start, accepting)
+
+
+def explicit(dfa: TokenDFA, spellings: Sequence[bytes] | None = None) -> TokenAutomaton:
+    """The same automaton, to be compared, counted, drawn. `spellings`: the bytes of each token."""
+    states = sorted(dfa.states() - {dfa.start}, key=str)
+    return TokenAutomaton.from_transitions(
+        dfa.transitions(), dfa.start, dfa.accepting, None, spellings, states=states
+    )

@@ -1,0 +1,166 @@
+"""The article's own examples (Tran-Thien 2024), and its Algorithm 3 on the Mistral-7B table."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bpe_automata import Tokenizer, compile_regex, constrain
+from bpe_automata.constructions import Geometry, explore
+from bpe_automata.errors import MissingDependencyError
+from bpe_automata.kernels.bits import members
+from bpe_automata.reference import (
+    CartesianProduct,
+    TokenDFA,
+    all_texts,
+    direct_merge,
+    explicit,
+    lift,
+    merges_in_order,
+    replay,
+    spelled_in_symbols,
+    symbol_dfa,
+)
+from bpe_automata.testing import small_tokenizer
+from bpe_automata.tokenizer.derivation import derive
+
+BOOLEAN = "boolean: ((true)|(false))"
+
+
+@pytest.fixture(scope="module")
+def mistral():
+    try:
+        return Tokenizer.load("mistral-v1")
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def merges(mistral):
+    return merges_in_order(mistral.description)
+
+
+# ---------------------------------------------------------------- the toy tables
+
+
+def test_the_table_ab_aa_ac():
+    tokenizer = small_tokenizer(
+        ["a", "b", "c", "ab", "aa", "ac"], [("a", "b"), ("a", "a"), ("a", "c")]
+    )
+    ids = tokenizer.encode("aaaabaacac")
+    assert [tokenizer.decode([i]) for i in ids] == ["aa", "a", "ab", "aa", "c", "ac"]
+    assert replay([0, 0, 0, 0, 1, 0, 0, 2, 0, 2], merges_in_order(tokenizer.description)) == ids
+    texts = all_texts([0, 1, 2], merges_in_order(tokenizer.description)).fused()
+    assert len(texts.forbidden) == 3
+    a, aa = texts.forbidden[texts.delta[0]], texts.forbidden[texts.delta[4]]
+    assert {0, 1, 2, 3, 4, 5} - a == {3}, "after a only ab"
+    assert aa == {1}, "after aa anything but b"
+
+
+def test_a_star_b_star():
+    """The automaton of characters, that of tokens, and the masks of both kinds."""
+    tokenizer = small_tokenizer(["a", "b", "aa", "ab", "bb"], [("a", "b"), ("a", "a"), ("b", "b")])
+    characters = compile_regex("a*b*")
+    assert characters.n_states - 1 == 2
+    assert characters.accepting[1:].all()
+    everything = constrain(tokenizer, characters, method="lift")
+    a, b, aa, ab, bb = range(5)
+    lifted = explore(everything.engine, everything.engine.initial())
+    assert [*lifted.transitions()] == [
+        (0, a, 0), (0, b, 1), (0, aa, 0), (0, ab, 1), (0, bb, 1), (1, b, 1), (1, bb, 1)
+    ]  # fmt: skip
+    own = constrain(tokenizer, characters, method="canonical").matcher()
+    assert set(own.allowed_ids()) == {a, b, aa, ab, bb}
+    own.advance(a)
+    assert set(own.allowed_ids()) == {ab}, "a b is ab, a aa is aa a, a bb is ab b, but a ab stays"
+    own.advance(ab)
+    assert set(own.allowed_ids()) == {b, bb}
+    own.advance(b)
+    assert set(own.allowed_ids()) == set()
+    assert own.is_accepting
+
+
+# ---------------------------------------------------------------- the Mistral-7B table
+
+
+def test_boolean(mistral, merges):
+    """Published: 17 states and 48 transitions under Outlines, 5 and 4 by DirectMerge."""
+    symbols = symbol_dfa(mistral.description, compile_regex(BOOLEAN))
+    lifted = lift(symbols, spelled_in_symbols([*mistral.description.base.values()], merges))
+    assert (len(lifted.states()), len([*lifted.transitions()])) == (17, 48)
+    published = direct_merge(as_published(mistral, BOOLEAN), merges)
+    assert (len(published.states()), len([*published.transitions()])) == (5, 4)
+    assert len(published.accepting) == 2
+    spelled = [mistral.token_bytes(token) for _, token, _ in sorted(published.transitions())]
+    assert spelled == [b"boolean", b":", b" true", b" false"]
+    minimal = explicit(direct_merge(symbols, merges))
+    assert (minimal.n_states, minimal.n_transitions) == (4, 4)
+    assert minimal.equivalent(explicit(published)) is None
+
+
+def as_published(tokenizer, regex):
+    """The automaton that the article begins with: interegular's, as it comes, not minimal."""
+    interegular = pytest.importorskip("interegular")
+    fsm = interegular.parse_pattern(regex).to_fsm()
+    base = tokenizer.description.base
+    listed = [
+        (state, base[character.encode()], target)
+        for state, row in fsm.map.items()
+        for key, target in row.items()
+        for character in fsm.alphabet.by_transition[key]
+        if isinstance(character, str)
+    ]
+    return TokenDFA.of(listed, fsm.initial, fsm.finals)
+
+
+def test_direct_merge_of_all_texts_is_algorithm_3(mistral, merges):
+    """On a prefix of the table; `python -m experiments geometry` says how far it goes."""
+    base = [*mistral.description.base.values()][:60]
+    own = [merge for merge in merges if made_of(base, merge)][:40]
+    merged = explicit(direct_merge(TokenDFA.of([(0, s, 0) for s in base], 0, [0]), own))
+    assert merged.equivalent(explicit(all_texts(base, own).automaton())) is None
+
+
+def made_of(base, merge):
+    return merge[0] in base and merge[1] in base
+
+
+def test_algorithm_3_is_the_rectangles_on_a_part_of_the_table(mistral, merges):
+    check_rows(mistral, merges[:3000], sample=300)
+
+
+@pytest.mark.long
+def test_algorithm_3_is_the_rectangles_on_the_whole_table(mistral, merges):
+    check_rows(mistral, merges, sample=None)
+
+
+def check_rows(tokenizer, merges, sample):
+    """forbidden(t) by Algorithm 3 against the rectangles, for all tokens that the merges make."""
+    texts = all_texts(tokenizer.description.base.values(), merges)
+    part = replace(tokenizer.description, merges=np.array(merges, dtype=np.int32))
+    derivation = derive(part)
+    geometry = Geometry(derivation)
+    made = np.array(sorted(texts.delta))
+    rows = made if sample is None else random.Random(3).sample(made.tolist(), sample)
+    assert len(rows) > 200
+    for left in rows:
+        allowed = np.full(geometry.n_words, -1, dtype=np.int32)
+        geometry.clear_followers(int(left), allowed)
+        forbidden = set(made.tolist()) - set(members(allowed).tolist())
+        assert texts.forbidden[texts.delta[left]] == forbidden, tokenizer.token_bytes(int(left))
+
+
+def test_the_product_is_direct_merge_on_the_mistral_table(mistral, merges):
+    base = [*mistral.description.base.values()]
+    spelled = spelled_in_symbols(base, merges)
+    texts = all_texts(base, merges[:400])
+    spelled = {token: spelled[token] for token in texts.delta}
+    for regex in ("[ a-c]{0,3}", "(the |in|on|at){1,3}", r"\{(at|re)*\}"):
+        symbols = symbol_dfa(mistral.description, compile_regex(regex))
+        product = CartesianProduct(lift(symbols, spelled), texts).automaton()
+        merged = direct_merge(symbols, merges[:400])
+        assert explicit(merged).equivalent(explicit(product)) is None
+        assert len(explicit(merged).minimised().accepting) <= len(product.states())
