@@ -19,7 +19,7 @@ from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_automata import ByteDFA, Tokenizer
+from bpe_automata import ByteDFA, Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, Geometry, explore
 from bpe_automata.errors import (
     EmptyLanguageError,
@@ -196,7 +196,7 @@ def test_direct_merge_is_the_fast_cartesian_merge(case, language):
     assert merged.minimised().n_states == fast.minimised().n_states
 
 
-@examples(100)
+@examples(200)
 @given(proper_tables, byte_dfas(SYMBOLS))
 def test_masks_of_the_product_are_those_of_the_fast_one(case, language):
     """Algorithm 6, at every pair of states within reach."""
@@ -219,6 +219,15 @@ def test_masks_of_the_product_are_those_of_the_fast_one(case, language):
             if both not in seen:
                 seen.add(both)
                 todo.append(both)
+
+
+def test_masks_hold_only_what_can_be_finished():
+    """a ... a c is aa ... aa c or aa ... aa ac: a single a can be read, but never finished."""
+    case = Case(small_tokenizer(["a", "c", "aa", "ac"], [("a", "a"), ("a", "c")]))
+    symbols = case.symbols_of(compile_regex("a*c"))
+    product = CartesianProduct(lift(symbols, case.spelled), all_texts(case.base, case.merges))
+    assert {token for token, _ in product.readable(product.start)} == {0, 1, 2, 3}
+    assert product.mask(product.start) == {1, 2, 3}
 
 
 # ---------------------------------------------------------------- all texts
