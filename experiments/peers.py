@@ -1,7 +1,8 @@
 """Engines that turn a regex into masks, ours and others', behind one small interface.
 
-The others are optional (`pip install 'bpe-automata[peers]'`) and inexact: each admits every
-tokenization of a matching text, as our lift does.
+The others are optional (`pip install 'bpe-automata[peers]'`) and inexact: like our
+lift they admit tokenizations that the tokenizer itself would not produce. (llguidance not all of
+them: where only one text can follow it chooses the ids, before it knows what comes after.)
 """
 
 from __future__ import annotations

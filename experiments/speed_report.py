@@ -14,7 +14,7 @@ from experiments.tables import Table
 
 Row = dict[str, Any]
 ENGINES = ("canonical", "lift", "outlines_core", "llguidance", "glrmask")
-INEXACT = "lift, outlines_core, llguidance, glrmask admit any tokenization of a matching text"
+INEXACT = "lift, outlines_core, llguidance, glrmask admit other tokenizations than the own one"
 
 
 def render(rows: Sequence[Row], manifest: Row, options: Options) -> None:
@@ -118,7 +118,7 @@ def _ratio_notes(rows: Sequence[Row]) -> list[str]:
 
 
 def _disagreements(rows: Sequence[Row]) -> list[str]:
-    """Engines that admit any tokenization ought to agree on the ordinary ids of the first mask."""
+    """Inexact engines mostly agree on the ordinary ids of the first mask; where not, it is said."""
     notes = []
     for row in of_kind(rows, "regex"):
         ids = {e: row["engines"][e]["ids"] for e in ENGINES[1:] if e in row["engines"]}
