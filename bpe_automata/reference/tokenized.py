@@ -75,7 +75,7 @@ def token_dfa(automaton: TokenAutomaton) -> TokenDFA:
 
 def explicit(dfa: TokenDFA, spellings: Sequence[bytes] | None = None) -> TokenAutomaton:
     """The same automaton, to be compared, counted, drawn. `spellings`: the bytes of each token."""
-    states = sorted(dfa.states() - {dfa.start}, key=str)
+    states = [dfa.start, *sorted(dfa.states() - {dfa.start}, key=str)]
     return TokenAutomaton.from_transitions(
         dfa.transitions(), dfa.start, dfa.accepting, None, spellings, states=states
     )

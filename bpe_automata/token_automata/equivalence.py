@@ -37,7 +37,7 @@ def difference_of(one: Table, other: Table) -> Counterexample | None:
     pairs, offsets, symbols, targets, found = kernels.product(
         one.rows(), other.rows(), False, False, True, _MOST_EDGES
     )
-    in_first = pairs[found, 0] >= 0 and bool(one.accepting[pairs[found, 0]])
+    in_first = bool(pairs[found, 0] >= 0 and one.accepting[pairs[found, 0]])
     return Counterexample(_word(offsets, symbols, targets, found), in_first)
 
 
