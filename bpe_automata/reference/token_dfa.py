@@ -100,8 +100,11 @@ class TokenDFA:
 
     def between(self, before: Token, after: Token) -> list[State]:
         """The states with an incoming `before` and an outgoing `after`."""
+        left = self.readers.get(after)
+        if not left:
+            return []
         entered = {self.out[source][before] for source in self.readers.get(before, ())}
-        return [state for state in self.readers.get(after, ()) if state in entered]
+        return [state for state in left if state in entered]
 
     def states(self) -> set[State]:
         """All states."""

@@ -11,7 +11,10 @@ Source: Tran-Thien 2024 for DirectMerge; marked text is ours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.reference.bpe import merge_ranks
@@ -59,12 +62,41 @@ def merges_in_order(description: Description) -> list[Merge]:
 def symbol_dfa(description: Description, dfa: ByteDFA) -> TokenDFA:
     """BPE alone: the language as sequences of base symbols, without prefix, splitting, byte
     fallback or added tokens."""
-    states = range(1, dfa.n_states)
-    reads = (
-        (q, number, dfa.walk(data, q)) for q in states for data, number in description.base.items()
-    )
-    transitions = [(source, symbol, target) for source, symbol, target in reads if target]
-    return TokenDFA.of(transitions, dfa.start, [q for q in states if dfa.accepting[q]])
+    trie = _trie(description)
+    transitions = [
+        (state, symbol, target)
+        for state in range(1, dfa.n_states)
+        for symbol, target in _read(dfa, state, trie)
+    ]
+    return TokenDFA.of(transitions, dfa.start, np.flatnonzero(dfa.accepting).tolist())
+
+
+@dataclass
+class _Node:
+    """Where some bytes lead in the trie of base symbols."""
+
+    symbol: int | None = None
+    after: dict[int, _Node] = field(default_factory=dict)
+
+
+def _trie(description: Description) -> _Node:
+    root = _Node()
+    for data, symbol in description.base.items():
+        node = root
+        for byte in data:
+            node = node.after.setdefault(byte, _Node())
+        node.symbol = symbol
+    return root
+
+
+def _read(dfa: ByteDFA, state: int, node: _Node) -> Iterator[tuple[int, int]]:
+    """(base symbol, state after it) of all that can be read."""
+    if node.symbol is not None:
+        yield node.symbol, state
+    targets = dfa.trans[state][dfa.byte_class].tolist()
+    for byte, after in node.after.items():
+        if targets[byte]:
+            yield from _read(dfa, targets[byte], after)
 
 
 def token_dfa(automaton: TokenAutomaton) -> TokenDFA:
