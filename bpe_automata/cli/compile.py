@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from typing import Any, get_args
 
 from bpe_automata.automata.compile import Budget, compile_regex
@@ -40,6 +41,13 @@ def register(commands: Commands) -> None:
         default=Budget().max_states,
         help="give up on larger automata (default: %(default)s)",
     )
+    parser.add_argument(
+        "--save",
+        type=Path,
+        metavar="FILE",
+        help="write the whole automaton, minimal, of --method (default: canonical): as .npz or "
+        ".json for TokenAutomaton.load, or a picture of it as .svg, .png, .pdf, .dot, .html, .txt",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,6 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
         "dfa_seconds": seconds(taken),
         "methods": {method: _first_mask(tokenizer, dfa, method) for method in methods},
     }
+    if arguments.save:
+        chosen = constrain(tokenizer, dfa, arguments.method or "canonical")
+        report["saved"] = _saved(chosen, arguments.save)
     show(report if arguments.json else _for_people(report), arguments.json)
     return 0
 
@@ -79,6 +90,16 @@ def _first_mask(tokenizer: Tokenizer, dfa: ByteDFA, method: Method) -> dict[str,
     }
 
 
+def _saved(constraint: Constraint, path: Path) -> dict[str, Any]:
+    automaton = constraint.automaton().minimised()
+    if path.suffix in (".npz", ".json"):
+        automaton.save(path)
+    else:
+        automaton.picture().save(path)
+    sizes = {"states": automaton.n_states, "transitions": automaton.n_transitions}
+    return {"path": str(path), "method": constraint.method, **sizes}
+
+
 def _removed(constraint: Constraint) -> Removed | str | None:
     try:
         return constraint.removed
@@ -93,6 +114,12 @@ def _for_people(report: dict[str, Any]) -> dict[str, Any]:
         + (f"; without {found['removed_by_normalizer']}" if found["removed_by_normalizer"] else "")
         for method, found in report["methods"].items()
     }
+    saved = report.get("saved")
+    if saved:
+        masks["saved"] = (
+            f"{saved['path']}: {saved['method']}, {saved['states']:,} states, "
+            f"{saved['transitions']:,} transitions"
+        )
     return {
         "regex": report["regex"],
         "byte DFA": f"{report['dfa_states']} states x {report['byte_classes']} classes of bytes, "

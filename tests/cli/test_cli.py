@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bpe_automata import TokenAutomaton, Tokenizer
 from bpe_automata.cli import main
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
@@ -99,6 +100,27 @@ def test_compile(run, path) -> None:
     assert found["methods"]["canonical"]["first_mask_ids"] == 1
     assert found["methods"]["lift"]["first_mask_ids"] == 4
     assert found["dfa_states"] == 8
+
+
+def test_compile_saves_the_whole_automaton(run, path, tmp_path) -> None:
+    file = tmp_path / "orders.npz"
+    found = read(run, "compile", path, "--regex", "( order){1,2}", "--save", str(file))["saved"]
+    automaton = TokenAutomaton.load(file)
+    assert (found["states"], found["transitions"]) == (automaton.n_states, automaton.n_transitions)
+    assert (automaton.total(), automaton.shortest()) == (
+        2,
+        tuple(Tokenizer.load(path).encode(" order")),
+    )
+    code, out, _ = run("compile", path, "--regex", " order", "--save", str(tmp_path / "o.txt"))
+    assert code == 0
+    assert "canonical, 2 states, 1 transitions" in out
+    assert "␣order" in (tmp_path / "o.txt").read_text(encoding="utf-8")
+
+
+def test_compile_refuses_an_unknown_kind_of_file(run, path, tmp_path) -> None:
+    code, _, err = run("compile", path, "--regex", " order", "--save", str(tmp_path / "o.doc"))
+    assert code == 2
+    assert ".doc" in err
 
 
 def test_compile_one_method(run, path) -> None:
