@@ -36,7 +36,7 @@ def draw(rows: Sequence[Row], manifest: Row, folder: Path) -> list[Path]:
     draw_cases(axes, cases)
     note = (
         f"{manifest['model']}, {manifest['config']['repeats']} rounds, medians, engines in turns. "
-        "All but the last engine are inexact: they admit tokenizations that are not the tokenizer's."
+        "All but the last engine are inexact: they admit other tokenizations than the own one."
     )
     return finish(figure, headline(rows), note, folder, "speed")
 
