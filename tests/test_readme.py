@@ -11,15 +11,20 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_example_prints_what_it_says(
-    smollm2_gguf: Path, capsys: pytest.CaptureFixture[str]
+EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.mark.parametrize(("code", "printed"), EXAMPLES)
+def test_the_examples_print_what_they_say(
+    code: str, printed: str, smollm2_gguf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", TEXT, re.DOTALL)
-    assert found
-    code, printed = found.groups()
     assert len([line for line in code.splitlines() if not line.startswith(("from", "import"))]) < 13
     exec(compile(code, "README.md", "exec"), {})
     assert capsys.readouterr().out == printed
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) == 2
 
 
 def test_the_test_command_is_what_ci_runs() -> None:
