@@ -1,9 +1,11 @@
 """A small layered layout: where the nodes of a drawing stand.
 
-Ranks go from left to right by the distance from the start, so an edge leads at most one rank
-forward. Within a rank, the order comes from barycentre sweeps (Sugiyama, Tagawa and Toda 1981),
-and the heights from the least squares that keep this order and the distances. The same drawing
-gives the same layout. Units: points, for text of 10 points; y goes up.
+Ranks go from left to right: without cycles by the longest way from the start, so every edge leads
+to the right, and a drawing reads like the texts that it stands for; with cycles by the shortest
+way, so an edge leads at most one rank forward. Within a rank, the order comes from barycentre
+sweeps (Sugiyama, Tagawa and Toda 1981), and the heights from the least squares that keep this order
+and the distances. The same drawing gives the same layout. Units: points, for text of 10 points; y
+goes up.
 """
 
 from __future__ import annotations
@@ -52,7 +54,31 @@ def place(drawing: Drawing) -> Places:
 
 
 def ranks(drawing: Drawing) -> np.ndarray:
-    """int64 [n]: steps from the nearest start; a node that none reaches is taken for one more."""
+    """int64 [n]: see above; a node that no start reaches is taken for one more."""
+    longest = _longest(drawing)
+    return _shortest(drawing) if longest is None else longest
+
+
+def _longest(drawing: Drawing) -> np.ndarray | None:
+    """int64 [n]: edges on the longest way to each node; None if there is a cycle. Self-loops do not
+    count."""
+    edges = [(e.source, e.target) for e in drawing.edges if e.source != e.target]
+    entering = [0] * len(drawing.nodes)
+    for _, target in edges:
+        entering[target] += 1
+    rank = np.zeros(len(drawing.nodes), np.int64)
+    ready = [node for node, count in enumerate(entering) if not count]
+    for node in ready:  # grows while we go
+        for target in (q for p, q in edges if p == node):
+            rank[target] = max(rank[target], rank[node] + 1)
+            entering[target] -= 1
+            if not entering[target]:
+                ready.append(target)
+    return rank if len(ready) == len(drawing.nodes) else None
+
+
+def _shortest(drawing: Drawing) -> np.ndarray:
+    """int64 [n]: steps from the nearest start."""
     found = dict.fromkeys((i for i, node in enumerate(drawing.nodes) if node.start), 0)
     queue, others = deque(found), iter(range(len(drawing.nodes)))
     while len(found) < len(drawing.nodes):
