@@ -24,6 +24,7 @@ from bpe_automata.reference import (
     explicit,
     lift,
     merges_in_order,
+    product_mask,
     spelled_in_symbols,
     symbol_dfa,
 )
@@ -101,9 +102,9 @@ def cartesian(bench: Bench, dfa: ByteDFA) -> Built:
     relevant = product.relevant
 
     def sizes() -> Sizes:
-        transitions = sum(len(product.mask(pair)) for pair in relevant)
+        transitions = sum(len(product_mask(product, pair)) for pair in relevant)
         kept = len(lifted.states()) + 2 * sum(map(len, lifted.out.values())) + 2 * len(relevant)
-        first = tuple(sorted(product.mask(product.start)))
+        first = tuple(sorted(product_mask(product, product.start)))
         return Sizes(len(relevant), transitions, kept, first)
 
     return Built(sizes, lambda: explicit(product.automaton()))

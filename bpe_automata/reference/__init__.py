@@ -7,10 +7,11 @@ The published constructions (Tran-Thien 2024, technical appendix), one file each
     3  `all_texts`          DirectMerge of `.*`: which token may follow which
     4  `all_pairs`          the same, by trying every pair
     5  `product`            CartesianMerge: the product and its relevant states
-    6  `product`            CartesianMerge: masks
+    6  `product_mask`       CartesianMerge: masks
 
 `direct_merge` replays a whole merge table with 1 and 2 on a `token_dfa`; `tokenized` does so for a
-complete tokenizer, on `marked_text`. Besides: `bpe`, the min-rank loop; `pairs`, which pairs of
+complete tokenizer, on `marked_text`. Besides: `lift`, all
+tokenizations; `bpe`, the min-rank loop; `pairs`, which pairs of
 tokens are canonical; `readings`, the boundary hypotheses of one text; `masks`, by trying
 everything; `encode`, a tokenizer run from its description alone. Tests, notebooks and experiments
 compare the package with them; the package itself never imports them.
@@ -23,9 +24,11 @@ from bpe_automata.reference.direct_merge import Merge, direct_merge, replay, ste
 from bpe_automata.reference.direct_merge_pair import merge_pair
 from bpe_automata.reference.direct_merge_twin import merge_twin
 from bpe_automata.reference.encode import Encoder
+from bpe_automata.reference.lift import lift
 from bpe_automata.reference.masks import Mismatch, Trie, canonical_trie, compare, lift_mask
 from bpe_automata.reference.pairs import breaks_by_spines, is_canonical
-from bpe_automata.reference.product import CartesianProduct, lift
+from bpe_automata.reference.product import CartesianProduct
+from bpe_automata.reference.product_mask import product_mask
 from bpe_automata.reference.readings import readings
 from bpe_automata.reference.token_dfa import TokenDFA
 from bpe_automata.reference.tokenized import (
@@ -60,6 +63,7 @@ __all__ = [
     "merge_ranks",
     "merge_twin",
     "merges_in_order",
+    "product_mask",
     "ranks_of",
     "readings",
     "replay",

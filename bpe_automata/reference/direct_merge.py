@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from bpe_automata.errors import ImproperMergeTableError, NondeterministicError
 from bpe_automata.reference.direct_merge_pair import merge_pair
 from bpe_automata.reference.direct_merge_twin import merge_twin
 from bpe_automata.reference.token_dfa import Token, TokenDFA
@@ -22,7 +23,7 @@ Merge = tuple[Token, Token, Token]
 
 def direct_merge(dfa: TokenDFA, merges: Iterable[Merge]) -> TokenDFA:
     """All merges, in order of rank, on a copy. `dfa` must hold only relevant states. Raises
-    NondeterministicError for some improper tables."""
+    ImproperMergeTableError where a merge makes what another one has made."""
     merged = dfa.copy()
     for merge in merges:
         apply(merged, merge)
@@ -38,11 +39,17 @@ def steps(dfa: TokenDFA, merges: Iterable[Merge]) -> Iterator[tuple[Merge, Token
 
 
 def apply(dfa: TokenDFA, merge: Merge) -> bool:
-    """One merge in place; was there anything to merge?"""
+    """One merge in place; was there anything to merge? Raises ImproperMergeTableError."""
     left, right, made = merge
-    if left == right:
-        return merge_twin(dfa, left, made)
-    return merge_pair(dfa, left, right, made)
+    try:
+        if left == right:
+            return merge_twin(dfa, left, made)
+        return merge_pair(dfa, left, right, made)
+    except NondeterministicError as error:
+        raise ImproperMergeTableError(
+            f"the merge of {left} and {right} makes {made} where another merge has made it "
+            "already: replay the derivations only (`merges_in_order`)"
+        ) from error
 
 
 def replay(symbols: Iterable[Token], merges: Iterable[Merge]) -> list[Token]:

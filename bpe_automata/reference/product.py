@@ -3,40 +3,19 @@
     { ids in D : bytes(ids) in L }  =  lift(L)  x  { BPE(w) : w in base* }
 
 A state is a pair (state of the lift, state of all texts). The relevant ones are found once, by a
-forward and a backward search; a mask is then read off both automata.
+forward and a backward search; a mask is then read off both automata (`product_mask`).
 
-Source: Tran-Thien 2024, technical appendix, Algorithms 5 (the product) and 6 (masks).
+Source: Tran-Thien 2024, technical appendix, Algorithm 5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 
 from bpe_automata.reference.all_texts import START, AllTexts
 from bpe_automata.reference.token_dfa import State, Token, TokenDFA, reach
 
 Pair = tuple[State, int]
-
-
-def lift(dfa: TokenDFA, spelled: Mapping[Token, tuple[Token, ...]]) -> TokenDFA:
-    """The automaton of all ids whose base symbols are in L(dfa): `spelled` says what symbols each
-    token stands for. Willard & Louf 2023."""
-    transitions = [
-        (state, token, target)
-        for state in dfa.states()
-        for token, symbols in spelled.items()
-        if (target := _walk(dfa, state, symbols)) is not None
-    ]
-    return TokenDFA.of(transitions, dfa.start, dfa.accepting)
-
-
-def _walk(dfa: TokenDFA, state: State, symbols: tuple[Token, ...]) -> State | None:
-    for symbol in symbols:
-        if symbol not in dfa.out[state]:
-            return None
-        state = dfa.out[state][symbol]
-    return state
 
 
 class CartesianProduct:
@@ -48,7 +27,7 @@ class CartesianProduct:
 
     @cached_property
     def relevant(self) -> set[Pair]:
-        """Algorithm 5: the pairs on a path from the start to acceptance."""
+        """The pairs on a path from the start to acceptance."""
         after: dict[Pair, set[Pair]] = {}
         todo = [self.start]
         while todo:
@@ -72,12 +51,8 @@ class CartesianProduct:
             if token in delta and token not in forbidden
         ]
 
-    def mask(self, pair: Pair) -> set[Token]:
-        """Algorithm 6: the tokens that may come next."""
-        return {token for token, target in self.readable(pair) if target in self.relevant}
-
     def step(self, pair: Pair, token: Token) -> Pair:
-        """The pair after a token of the mask."""
+        """The pair after a token that can be read."""
         return self.lifted.out[pair[0]][token], self.texts.delta[token]
 
     def automaton(self) -> TokenDFA:

@@ -2,9 +2,10 @@
 
     L(direct_merged(tokenizer, dfa)) = { encode(w) : w in L(dfa) }
 
-The merges are replayed on marked text, then the marks are erased. Of the fast construction this
-shares what is known of the pipeline, and nothing of what is known of tokens: no pairs, no
-rectangles, no hypothesis sets, no relevance.
+The merges are replayed on marked text, then the marks are erased. This shares with the fast
+construction the compiled pipeline (boundary hypotheses, text automaton, UTF-8 table, prefix) and
+the derivations, for which tokens no merge makes and for the order of improper tables; these have
+tests of their own. It shares no pairs, rectangles, token classes, hypothesis sets or relevance.
 
 Source: Tran-Thien 2024 for DirectMerge; marked text is ours.
 """

@@ -72,6 +72,12 @@ def test_a_star_b_star():
     assert [*lifted.transitions()] == [
         (0, a, 0), (0, b, 1), (0, aa, 0), (0, ab, 1), (0, bb, 1), (1, b, 1), (1, bb, 1)
     ]  # fmt: skip
+    canonical = constrain(tokenizer, characters).automaton().minimised()
+    assert {*canonical.transitions()} == {
+        *[(0, a, 1), (0, b, 2), (0, aa, 3), (0, ab, 4), (0, bb, 4)],
+        *[(1, ab, 4), (3, a, 1), (3, aa, 3), (3, ab, 4), (4, b, 2), (4, bb, 4)],
+    }
+    assert canonical.accepting.all()
     own = constrain(tokenizer, characters, method="canonical").matcher()
     assert set(own.allowed_ids()) == {a, b, aa, ab, bb}
     own.advance(a)
@@ -116,16 +122,14 @@ def as_published(tokenizer, regex):
     return TokenDFA.of(listed, fsm.initial, fsm.finals)
 
 
-def test_direct_merge_of_all_texts_is_algorithm_3(mistral, merges):
-    """On a prefix of the table; `python -m experiments geometry` says how far it goes."""
-    base = [*mistral.description.base.values()][:60]
-    own = [merge for merge in merges if made_of(base, merge)][:40]
-    merged = explicit(direct_merge(TokenDFA.of([(0, s, 0) for s in base], 0, [0]), own))
-    assert merged.equivalent(explicit(all_texts(base, own).automaton())) is None
-
-
-def made_of(base, merge):
-    return merge[0] in base and merge[1] in base
+@pytest.mark.parametrize("k", [1, 4, 16, 64, 128])
+def test_direct_merge_of_all_texts_is_algorithm_3(mistral, merges, k):
+    """On growing prefixes of the table; `python -m experiments geometry` says how far it goes."""
+    base = [*mistral.description.base.values()]
+    merged = explicit(direct_merge(TokenDFA.of([(0, s, 0) for s in base], 0, [0]), merges[:k]))
+    texts = all_texts(base, merges[:k])
+    assert len(texts.delta) > len(base)
+    assert merged.equivalent(explicit(texts.fused().automaton())) is None
 
 
 def test_algorithm_3_is_the_rectangles_on_a_part_of_the_table(mistral, merges):
@@ -163,4 +167,3 @@ def test_the_product_is_direct_merge_on_the_mistral_table(mistral, merges):
         product = CartesianProduct(lift(symbols, spelled), texts).automaton()
         merged = direct_merge(symbols, merges[:400])
         assert explicit(merged).equivalent(explicit(product)) is None
-        assert len(explicit(merged).minimised().accepting) <= len(product.states())
