@@ -2,10 +2,11 @@
 
     { # s1 s2 ... # ... : s1 s2 ... the base symbols of w, # before each pretoken,  w in L(dfa) }
 
-So a merge, which never mentions #, cannot cross a boundary. Added tokens are symbols of their own,
-and so are the tokens that are only ever whole pretokens (`ignore_merges`). A state knows where it
-is in each automaton that `encode` asks: the regex, the text automaton, the UTF-8 automaton and one
-hypothesis of where boundaries are. Of several hypotheses one is guessed; a wrong one dies out.
+So a merge, which never mentions #, cannot cross a boundary. Added tokens are symbols of their own
+as well, since an ordinary token may have the same id; and so are the tokens that are only ever
+whole pretokens (`ignore_merges`). A state knows where it is in each automaton that `encode` asks:
+the regex, the text automaton, the UTF-8 automaton and one hypothesis of where boundaries are. Of
+several hypotheses one is guessed; a wrong one dies out.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Pieces:
 
 class MarkedText:
     """The marked texts of a byte automaton's language, for one tokenizer. `boundary`: the number of
-    the symbol #, one more than the largest id."""
+    the symbol #, one more than the largest id; after it come those of the added tokens."""
 
     def __init__(self, tokenizer: Tokenizer, dfa: ByteDFA, eos_ids: tuple[int, ...] = ()) -> None:
         """Raises UnsupportedTokenizerError, BudgetExceededError."""
@@ -88,6 +89,7 @@ class MarkedText:
         self._byte_tokens = [(n, bytes([byte])) for byte, n in description.byte_tokens.items()]
         text = self._pipeline.text
         self._added = [(k, int(i)) for k, i in enumerate(text.ids) if i not in eos_ids]
+        self._n_symbols = self.boundary + 1 + len(text.ids)
 
     def automaton(self) -> TokenAutomaton:
         """Deterministic and trimmed."""
@@ -102,8 +104,14 @@ class MarkedText:
                     order.append(after)
         accepting = [place for place in order if self._accepts(place)]
         return TokenAutomaton.from_transitions(
-            listed, start, accepting, range(self.boundary + 1), determinise=True
+            listed, start, accepting, range(self._n_symbols), determinise=True
         ).trimmed()
+
+    def id_of(self, symbol: int) -> int | None:
+        """The token that a symbol is once the merges are done; None for #."""
+        if symbol <= self.boundary:
+            return None if symbol == self.boundary else symbol
+        return int(self._pipeline.text.ids[symbol - self.boundary - 1])
 
     # ------------------------------------------------------------ one step
 
@@ -179,7 +187,8 @@ class MarkedText:
             q = where.dfa.walk(spelled, int(where.added_from[place.q]))
             if after >= 0 and q:
                 q = int(where.after_added[q])
-                yield token, Place(q, after, 0, BEGINNING, False, OFF)
+                symbol = self.boundary + 1 + number
+                yield symbol, Place(q, after, 0, BEGINNING, False, OFF)
 
 
 def _is_text(data: bytes) -> bool:

@@ -36,8 +36,7 @@ def direct_merged(
     marked = MarkedText(tokenizer, dfa, eos_ids)
     merged = direct_merge(token_dfa(marked.automaton()), merges_in_order(tokenizer.description))
     erased = (
-        (source, None if token == marked.boundary else token, target)
-        for source, token, target in merged.transitions()
+        (source, marked.id_of(symbol), target) for source, symbol, target in merged.transitions()
     )
     return TokenAutomaton.from_transitions(
         erased,

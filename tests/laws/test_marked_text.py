@@ -111,3 +111,15 @@ def test_a_boundary_keeps_a_merge_from_being_carried_out():
     dfa = compile_regex("a11")
     assert [*islice(direct_merged(plain, dfa).enumerate(9), 9)] == [(1, 2)]
     assert [*islice(direct_merged(split, dfa).enumerate(9), 9)] == [(1, 0, 0)]
+
+
+def test_an_added_token_takes_part_in_no_merge():
+    """cat is an ordinary token and an added one, of the same id: with it a space is not merged."""
+    vocabulary = ["c", "a", "t", " ", "at", "cat", " cat"]
+    merges = [("a", "t"), ("c", "at"), (" ", "cat")]
+    dfa = compile_regex(" cat")
+    plain = small_tokenizer(vocabulary, merges)
+    assert [*direct_merged(plain, dfa).enumerate(9)] == [(6,)]
+    added = small_tokenizer(vocabulary, merges, added=["cat"])
+    assert added.encode(" cat") == [3, 5]
+    assert [*direct_merged(added, dfa).enumerate(9)] == [(3, 5)]
