@@ -11,6 +11,10 @@ class BpeAutomataError(Exception):
     """Base of all typed errors of this package."""
 
 
+class ArgumentError(BpeAutomataError, ValueError):
+    """An argument of the wrong kind; the message says which, and what to give."""
+
+
 # ---------------------------------------------------------------- missing things
 
 
@@ -90,15 +94,20 @@ class MalformedAutomatonError(BpeAutomataError):
 
 
 class NondeterministicError(MalformedAutomatonError):
-    """One symbol leads from one state to two. Attributes: `first`, `second`, the transitions
-    (state, symbol, next state)."""
+    """One symbol leads from one state to two, or a transition reads nothing (symbol None).
+    Attributes: `first`, `second`, the transitions (state, symbol, next state); `advice`."""
 
-    def __init__(self, first: tuple[object, ...], second: tuple[object, ...]) -> None:
-        self.first, self.second = first, second
-        super().__init__(
-            f"the transitions {first!r} and {second!r} begin alike but lead to two states, or one "
-            "reads nothing (symbol None): make them one, or ask for determinise=True"
+    def __init__(
+        self, first: tuple[object, ...], second: tuple[object, ...], advice: str = ""
+    ) -> None:
+        self.first, self.second, self.advice = first, second, advice
+        silent = next((given for given in (first, second) if given[1] is None), None)
+        found = (
+            f"the transitions {first!r} and {second!r} begin alike but lead to two states"
+            if silent is None
+            else f"the transition {silent!r} reads nothing (its symbol is None)"
         )
+        super().__init__(f"{found}: {advice}" if advice else found)
 
 
 class InfiniteLanguageError(BpeAutomataError):

@@ -14,6 +14,7 @@ from bpe_automata.kernels.bits import members
 from bpe_automata.token_automata import TokenAutomaton
 
 State = TypeVar("State", bound=Hashable)
+_ADVICE = "the automaton is too large to list; raise max_edges, or ask the engine step by step"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def explored(engine: Engine[State], state: State, max_edges: int = 1_000_000) ->
         tokens = tokens[~np.isin(tokens, eos)] if len(eos) and engine.accepting(here) else tokens
         n_edges += len(tokens)
         if n_edges > max_edges:
-            raise BudgetExceededError("edges", max_edges, "the automaton is too large to list")
+            raise BudgetExceededError("edges", max_edges, _ADVICE)
         targets = np.array([numbers[after] for after in engine.steps(here, tokens)], dtype=np.int32)
         rows.append((tokens.astype(np.int32), targets))
     accepting = np.array([engine.accepting(here) for here in numbers.states])

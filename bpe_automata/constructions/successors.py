@@ -19,6 +19,8 @@ from bpe_automata.constructions.relevance import Node, Relevance
 from bpe_automata.kernels.bits import contained, members
 from bpe_automata.kernels.token_walks import states_after, texts_after
 
+_BYTES_OF_ID = 29  # in Leads, whose `free` is int32
+
 
 class Leads(NamedTuple):
     """ids: int64, ascending, all that can be read at the node, end-of-sequence left out; added:
@@ -38,7 +40,9 @@ class Successors:
     def __init__(self, tables: ProductTables, relevance: Relevance, prefixed: PrefixedDfa) -> None:
         self._tables, self._relevance, self._dfa = tables, relevance, prefixed.dfa
         self._canonical = tables.canonical
-        self._nodes: BoundedMemo[Node, Leads] = BoundedMemo(8 * self._canonical.tokenizer.n_ids)
+        self._nodes: BoundedMemo[Node, Leads] = BoundedMemo(
+            _BYTES_OF_ID * self._canonical.tokenizer.n_ids
+        )
 
     def of_node(self, place: int, hypotheses: int) -> Leads:
         """The ids of the node, and where they lead."""
@@ -67,7 +71,7 @@ class Successors:
         )
         pairs, which = np.unique(sides, axis=1, return_inverse=True)
         unions = np.array([sets.union(*pair) for pair in pairs.T.tolist()], dtype=np.int64)
-        return sides[0], unions[which.reshape(-1)]  # numpy 2.0 keeps the axis
+        return sides[0].copy(), unions[which.reshape(-1)]  # numpy 2.0 keeps the axis
 
     def _places(self, place: int, hypotheses: int, ids: np.ndarray) -> np.ndarray:
         """The place after each id that is no added one."""

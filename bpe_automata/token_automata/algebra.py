@@ -14,7 +14,9 @@ from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels import token_table as kernels
 from bpe_automata.token_automata.table import Table
 
-_ADVICE = "the automata are too large to be combined; trim or minimise them first, or raise it"
+_ADVICE = (
+    "the automata are too large to be combined; trim or minimise them first, or raise max_edges"
+)
 
 
 def union(one: Table, other: Table, max_edges: int) -> Table:

@@ -17,6 +17,7 @@ from bpe_automata.token_automata import (
     files,
     interegular,
     minimise,
+    names,
     networkx,
     pictures,
     reach,
@@ -75,8 +76,9 @@ class TokenAutomaton(Table):
         None, which reads nothing, and a state may have several transitions on one symbol; states
         are then sets of states, numbered breadth-first by symbol.
 
-        Raises NondeterministicError (naming two transitions), MalformedAutomatonError,
-        BudgetExceededError (determinise, over a million states).
+        Accepting states are among them. Raises NondeterministicError (naming two transitions),
+        MalformedAutomatonError (naming what is wrong, an accepting state that nothing else names
+        too), BudgetExceededError (determinise, over a million states).
         """
         return cls.of(
             transitions.from_transitions(
@@ -97,8 +99,9 @@ class TokenAutomaton(Table):
 
         One node has the attribute start=True, accepting ones have accepting=True, and each edge
         has its symbol in the attribute `symbol`. Nodes are numbered in the graph's order. The
-        graph's own attributes alphabet and spellings are used where none are given. Raises what
-        `from_transitions` raises.
+        graph's own attributes alphabet and spellings, as `to_networkx` writes them or as lists,
+        are used where none are given. Raises MalformedAutomatonError and what `from_transitions`
+        raises.
         """
         return cls.of(networkx.from_networkx(graph, symbol, alphabet, spellings, determinise))
 
@@ -108,6 +111,7 @@ class TokenAutomaton(Table):
         fsm: Any,
         symbols: Mapping[str, int] | None = None,
         anything_else: Iterable[int] | None = None,
+        spellings: Sequence[bytes] | None = None,
     ) -> TokenAutomaton:
         """{ the numbers of w's characters : w in L(fsm) }, of an `interegular` FSM.
 
@@ -115,9 +119,11 @@ class TokenAutomaton(Table):
         has none are left out, and where characters share one, states are sets of states.
         anything_else: the symbols that the FSM's `anything_else` stands for. None: with `symbols`
         those of the characters that the FSM does not name; without, it is refused if an accepted
-        text needs it, for it stands for over a million code points. Raises MalformedAutomatonError.
+        text needs it, for it stands for over a million code points. spellings: if None, a number
+        below 2**18 that stands for one character spells that, in UTF-8. Raises
+        MalformedAutomatonError, also for what is no FSM.
         """
-        return cls.of(interegular.from_interegular(fsm, symbols, anything_else))
+        return cls.of(interegular.from_interegular(fsm, symbols, anything_else, spellings))
 
     # ------------------------------------------------------------ smaller, and compared
 
@@ -142,7 +148,7 @@ class TokenAutomaton(Table):
 
     def minimised(self) -> TokenAutomaton:
         """The same language with as few states as there can be, numbered breadth-first by symbol:
-        equal languages give equal arrays."""
+        equal languages over the same alphabet give equal arrays."""
         return self.of(minimise.minimised(self))
 
     def equivalent(self, other: Table) -> Counterexample | None:
@@ -153,7 +159,7 @@ class TokenAutomaton(Table):
     # ------------------------------------------------------------ its sequences
 
     def count(self, length: int) -> int:
-        """How many sequences of this length are accepted, exactly."""
+        """How many sequences of this length are accepted, exactly. Raises ArgumentError."""
         return self._counts.of_length(length)
 
     def total(self) -> int:
@@ -174,8 +180,9 @@ class TokenAutomaton(Table):
     ) -> Iterator[tuple[int, ...]]:
         """All accepted sequences (of at most `max_length`) in length-lexicographic order.
 
-        Raises BudgetExceededError as soon as there must be more than `limit` of them;
-        InfiniteLanguageError for an infinite language with neither limit nor max_length.
+        Lazy: length by length, depth-first by symbol. Raises BudgetExceededError after the first
+        `limit` if there is one more; InfiniteLanguageError at once for an infinite language with
+        neither limit nor max_length; ArgumentError.
         """
         return strings.enumerated(self, limit, max_length)
 
@@ -207,28 +214,35 @@ class TokenAutomaton(Table):
     # ------------------------------------------------------------ for people, and for files
 
     def explain(self, ids: Sequence[int]) -> Explanation:
-        """Why `ids` are accepted or not, to print."""
+        """Why `ids` are accepted or not, to print. Raises ArgumentError."""
         return explain.explained(self, ids)
 
-    def picture(self, path: Sequence[int] | None = None, labels: int = _LABELS) -> Picture:
+    def picture(
+        self, path: Sequence[int] | bytes | str | None = None, labels: int | None = _LABELS
+    ) -> Picture:
         """A picture that notebooks show, with the states of `path` highlighted.
 
+        path: ids, or a text, for which all accepted sequences that spell it are highlighted (ids
+        that spell nothing are not looked for); that needs spellings. Raises ArgumentError.
         Transitions with the same source and target are one arrow that shows `labels` of its
-        symbols. Over 40 states or 200 arrows only the path, the start and what it leads to are
-        drawn, with the sizes of the rest.
+        symbols (None: all). Over 40 states or 200 arrows, what is drawn is the first 40 states of
+        the path and those 12 to which the start leads by most symbols, with the arrows of the path
+        and those from the start to the 12; each state says how many transitions leave it.
         """
         return pictures.picture(self, path, labels)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return self.picture()._repr_mimebundle_(include, exclude)
 
-    def to_dot(self, labels: int = _LABELS) -> str:
-        """The source of a picture of all of it, for Graphviz."""
+    def to_dot(self, labels: int | None = None) -> str:
+        """The source of a picture of all of it, for Graphviz; of each arrow it shows `labels` of
+        the symbols (None: all)."""
         return pictures.dot(self, labels)
 
     def to_networkx(self) -> Any:
         """A `networkx.MultiDiGraph`: nodes with accepting and start (bool), edges with symbol (int)
-        and text (what it spells, visibly). Raises MissingDependencyError."""
+        and text (what it spells, visibly). Its attributes alphabet and spellings are JSON texts, so
+        that GraphML, GML and node-link data hold all of it. Raises MissingDependencyError."""
         return networkx.to_networkx(self)
 
     def to_json(self) -> str:
@@ -241,7 +255,8 @@ class TokenAutomaton(Table):
         return cls.of(files.from_json(text))
 
     def save(self, path: str | Path) -> Path:
-        """Write .npz (compact) or .json, by the suffix; returns the path."""
+        """Write .npz (compact) or .json, by the suffix; returns the path. Raises MissingFileError
+        (no such folder), MalformedAutomatonError (another suffix)."""
         return files.save(self, path)
 
     @classmethod
@@ -250,4 +265,4 @@ class TokenAutomaton(Table):
         return cls.of(files.load(path))
 
     def __repr__(self) -> str:
-        return f"TokenAutomaton({self.n_states:,} states, {self.n_transitions:,} transitions)"
+        return f"TokenAutomaton({names.size(self)})"

@@ -16,9 +16,12 @@ from functools import cached_property
 import numpy as np
 
 from bpe_automata.errors import EmptyLanguageError, InfiniteLanguageError
+from bpe_automata.token_automata.checks import whole
 from bpe_automata.token_automata.groups import Groups, grouped
 from bpe_automata.token_automata.reach import relevant, topological, trimmed
 from bpe_automata.token_automata.table import Table
+
+_MOST_BYTES = 64_000_000  # of levels that are kept between two samples
 
 
 class Counts:
@@ -27,8 +30,9 @@ class Counts:
     def __init__(self, table: Table) -> None:
         self._table = trimmed(table)
         self._empty = not relevant(self._table)[self._table.start]
-        accepting = np.array(list(map(int, self._table.accepting)), dtype=object)
-        self._by_length = [accepting]
+        self._ends = np.array(list(map(int, self._table.accepting)), dtype=object)
+        self._last = 0, self._ends  # the last length that was asked for, and its ways
+        self._levels = [self._ends]  # of every length, for sampling
 
     @cached_property
     def _groups(self) -> Groups:
@@ -36,6 +40,7 @@ class Counts:
 
     def of_length(self, length: int) -> int:
         """The number of accepted sequences of this length."""
+        length = whole(length, "the length")
         return int(self._ways(length)[self._table.start]) if length >= 0 else 0
 
     def total(self) -> int:
@@ -50,7 +55,12 @@ class Counts:
         if not count:
             of = "" if length is None else f" of length {length}"
             raise EmptyLanguageError(f"no sequence{of} is accepted, so there is no sample")
-        return self._sequence(rng.randrange(count), length)
+        if length is not None:
+            self._level(length - 1)
+        found = self._sequence(rng.randrange(count), length)
+        if self._bytes_of_levels() > _MOST_BYTES:
+            self._levels = [self._ends]
+        return found
 
     def _sequence(self, k: int, length: int | None) -> tuple[int, ...]:
         """The sequence number k, in an order of our own; without a length, of all."""
@@ -60,16 +70,28 @@ class Counts:
                 k -= int(self._table.accepting[state])
                 if k < 0:
                     break
-            ways = self._all if length is None else self._by_length[length - len(found) - 1]
+            ways = self._all if length is None else self._levels[length - len(found) - 1]
             symbol, state, k = _member(self._groups, state, k, ways)
             found.append(symbol)
         return tuple(found)
 
     def _ways(self, length: int) -> np.ndarray:
-        """object [n_states]: Python integers."""
-        while len(self._by_length) <= length:
-            self._by_length.append(_sums(self._groups, self._by_length[-1]))
-        return self._by_length[length]
+        """object [n_states]: Python integers. Only the last is kept."""
+        at, ways = self._last if self._last[0] <= length else (0, self._ends)
+        for _ in range(at, length):
+            ways = _sums(self._groups, ways)
+        self._last = length, ways
+        return ways
+
+    def _level(self, length: int) -> None:
+        """Find the ways of every length up to this one."""
+        while len(self._levels) <= length:
+            self._levels.append(_sums(self._groups, self._levels[-1]))
+
+    def _bytes_of_levels(self) -> int:
+        """About: numbers grow evenly with the length."""
+        bits = max(int(ways).bit_length() for ways in self._levels[-1])
+        return len(self._levels) * self._table.n_states * (32 + bits // 16)
 
     @cached_property
     def _all(self) -> np.ndarray:
@@ -79,7 +101,7 @@ class Counts:
             raise InfiniteLanguageError(
                 "infinitely many sequences are accepted: count or sample those of one length"
             )
-        ways = self._by_length[0].copy()
+        ways = self._ends.copy()
         for state in order[::-1].tolist():
             ways[state] += _sum_of(self._groups, state, ways)
         return ways

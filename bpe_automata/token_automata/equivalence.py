@@ -6,11 +6,12 @@ automata", 1971); only where the answer is no are pairs of states searched bread
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from bpe_automata.kernels import token_table as kernels
+from bpe_automata.token_automata.names import symbol_text
 from bpe_automata.token_automata.reach import trimmed
 from bpe_automata.token_automata.table import Table
 
@@ -20,13 +21,16 @@ _MOST_EDGES = 2**62  # the search ends at the first difference
 @dataclass(frozen=True)
 class Counterexample:
     """ids: the first sequence, in length-lexicographic order, that only one automaton accepts;
-    in_first: is it the first one?"""
+    in_first: is it the first one? tokens: what the ids spell, visibly, where that is known."""
 
     ids: tuple[int, ...]
     in_first: bool
+    tokens: tuple[str, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
-        return f"{list(self.ids)} is in the {'first' if self.in_first else 'second'} language only"
+        spelled = f" ({', '.join(self.tokens)})" if self.tokens else ""
+        which = "first" if self.in_first else "second"
+        return f"{list(self.ids)}{spelled} is in the {which} language only"
 
 
 def difference_of(one: Table, other: Table) -> Counterexample | None:
@@ -38,7 +42,10 @@ def difference_of(one: Table, other: Table) -> Counterexample | None:
         one.rows(), other.rows(), False, False, True, _MOST_EDGES
     )
     in_first = bool(pairs[found, 0] >= 0 and one.accepting[pairs[found, 0]])
-    return Counterexample(_word(offsets, symbols, targets, found), in_first)
+    ids, speller = _word(offsets, symbols, targets, found), other if one.spellings is None else one
+    known = speller.spellings is not None
+    tokens = tuple(symbol_text(speller, symbol) for symbol in ids) if known else ()
+    return Counterexample(ids, in_first, tokens)
 
 
 def _word(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bpe_automata.kernels.token_table import NEVER
+from bpe_automata.token_automata.checks import sequence_of_ids
 from bpe_automata.token_automata.names import named, sequence, some
 from bpe_automata.token_automata.reach import distances
 from bpe_automata.token_automata.strings import shortest
@@ -17,18 +18,21 @@ class Explanation:
     """accepted: is `ids` in the language? position: the first id after which nothing can be
     accepted any more; None if there is none. readable: the ids that could be read there and can
     still lead to acceptance. completion: the shortest sequence that makes an accepted one of what
-    stands before `position` (of `ids`, if all of them can be read); None if there is none."""
+    stands before `position` (of `ids`, if all of them can be read); None if there is none.
+    dead_end: can the id at `position` be read, and it is only that nothing is accepted after it?"""
 
     ids: tuple[int, ...]
     accepted: bool
     position: int | None
     readable: tuple[int, ...]
     completion: tuple[int, ...] | None
+    dead_end: bool
     _table: Table = field(repr=False, compare=False)
 
     def __str__(self) -> str:
         if self.accepted:
-            return f"accepted: {sequence(self._table, self.ids)}"
+            read = sequence(self._table, self.ids) if self.ids else "the empty sequence"
+            return f"accepted: {read}"
         if self.completion is None:
             return "not accepted: the automaton accepts nothing at all"
         completion = sequence(self._table, self.completion)
@@ -36,16 +40,22 @@ class Explanation:
             return f"not accepted: it ends too early; the shortest completion is {completion}"
         here = named(self._table, self.ids[self.position])
         end = f"the shortest end: {completion}" if self.completion else "it could end there"
+        readable = some(self._table, self.readable)
+        if self.dead_end:
+            return (
+                f"not accepted: nothing can be accepted after {here} at position {self.position}; "
+                f"what can be read there and lead on: {readable}; {end}"
+            )
         return (
             f"not accepted: {here} cannot be read at position {self.position}; what can be read "
-            f"there: {some(self._table, self.readable)}; {end}"
+            f"there: {readable}; {end}"
         )
 
 
 def explained(table: Table, ids: Sequence[int]) -> Explanation:
-    """Follow `ids` as far as acceptance stays within reach."""
-    ids, distance = tuple(ids), distances(table)
-    state, position = table.start, None
+    """Follow `ids` as far as acceptance stays within reach. Raises ArgumentError."""
+    ids, distance = sequence_of_ids(ids), distances(table)
+    state, position, after = table.start, None, None
     for place, symbol in enumerate(ids):
         after = table.step(state, symbol)
         if after is None or distance[after] == NEVER:
@@ -55,4 +65,6 @@ def explained(table: Table, ids: Sequence[int]) -> Explanation:
     symbols, targets = table.row(state)
     readable = tuple(symbols[distance[targets] != NEVER].tolist())
     accepted = position is None and bool(table.accepting[state])
-    return Explanation(ids, accepted, position, readable, shortest(table, state), table)
+    dead_end = position is not None and after is not None
+    completion = shortest(table, state)
+    return Explanation(ids, accepted, position, readable, completion, dead_end, table)

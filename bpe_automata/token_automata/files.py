@@ -12,10 +12,13 @@ from typing import IO, Any
 import numpy as np
 
 from bpe_automata.errors import MalformedAutomatonError, MissingFileError
+from bpe_automata.token_automata.checks import LARGEST
+from bpe_automata.token_automata.checks import spellings as checked_spellings
 from bpe_automata.token_automata.table import Table, from_edges
 
 _FORMAT = "bpe_automata token automaton 1"
 _ARRAYS = ("accepting", "offsets", "symbols", "targets", "alphabet")
+_MANY = 1 << 24  # states or symbols of the alphabet that a JSON may have without naming each
 _BROKEN = (
     *(OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError),
     *(MemoryError, RecursionError, zipfile.BadZipFile, zlib.error, NotImplementedError),
@@ -26,6 +29,8 @@ def save(table: Table, path: str | Path) -> Path:
     """Write .npz or .json, by the suffix. See `TokenAutomaton.save`."""
     path = Path(path)
     write = _write_npz if _suffix(path) == ".npz" else _write_json
+    if not path.parent.is_dir():
+        raise MissingFileError(f"there is no folder {path.parent} to write {path.name} to")
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -61,15 +66,14 @@ def to_json(table: Table) -> str:
     """An object with, beside the format: n_states, start, accepting (states), transitions (source,
     symbol, target), alphabet (ranges: first, last), spellings (a list, or null; byte b is written
     as the character U+00b), crc32 (of all that)."""
-    spellings = table.spellings
     content = {
         "format": _FORMAT,
         "n_states": table.n_states,
         "start": table.start,
         "accepting": np.flatnonzero(table.accepting).tolist(),
         "transitions": list(table.transitions()),
-        "alphabet": _ranges(table.alphabet),
-        "spellings": None if spellings is None else [s.decode("latin-1") for s in spellings],
+        "alphabet": ranges(table.alphabet),
+        "spellings": as_texts(table.spellings),
         "crc32": _checksum(table),
     }
     return json.dumps(content, separators=(",", ":"))
@@ -82,6 +86,8 @@ def from_json(text: str | bytes) -> Table:
         _check_format(content["format"])
         table = _from_content(content)
         checksum = content.get("crc32")
+    except MalformedAutomatonError:
+        raise
     except _BROKEN as error:
         raise MalformedAutomatonError(
             f"not the JSON of a token automaton: {_what(error)}"
@@ -96,32 +102,77 @@ def _write_json(file: IO[bytes], table: Table) -> None:
 
 
 def _from_content(content: dict[str, Any]) -> Table:
-    n = int(content["n_states"])
-    ends, transitions = _integers(content["accepting"]), _integers(content["transitions"])
-    transitions = transitions.reshape(-1, 3)
+    n = _number(content["n_states"], "n_states")
+    start = _number(content["start"], "start")
+    ends = _integers(content["accepting"], "accepting")
+    transitions = _rows(content["transitions"], "transitions", 3)
+    if n > _MANY + len(ends) + 2 * len(transitions):
+        raise ValueError(f"n_states is {n:,}, but its transitions name far fewer")
     largest = max(int(ends.max(initial=-1)), int(transitions[:, (0, 2)].max(initial=-1)))
     if largest >= n:
         raise ValueError(f"it names state {largest}, but has {n} states")
     accepting = np.zeros(n, dtype=np.bool_)
     accepting[ends] = True
-    low, high = _integers(content["alphabet"]).reshape(-1, 2).T
-    ranges = [np.arange(a, b + 1) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-    alphabet = np.concatenate([*ranges, np.empty(0, dtype=np.int64)])
-    listed = content.get("spellings")
-    spellings = None if listed is None else tuple(s.encode("latin-1") for s in listed)
+    alphabet = from_ranges(content["alphabet"])
+    spellings = from_texts(content.get("spellings"))
     sources, symbols, targets = transitions.T
-    return from_edges(content["start"], accepting, sources, symbols, targets, alphabet, spellings)
+    return from_edges(start, accepting, sources, symbols, targets, alphabet, spellings)
 
 
-def _integers(listed: Any) -> np.ndarray:
-    """int64, none negative."""
-    found = np.array(listed if listed else [], dtype=None if listed else np.int64)
-    if found.dtype.kind not in "iu" or (found.size and int(found.min()) < 0):
-        raise ValueError(f"{str(listed)[:60]} are not integers from 0 on")
-    return found.astype(np.int64)
+def _number(given: Any, name: str) -> int:
+    """Raises ValueError unless it is an integer from 0 to the largest int32."""
+    if type(given) is not int or not 0 <= given <= LARGEST:
+        raise ValueError(f"{name} is {given!r}, not an integer from 0 to {LARGEST}")
+    return given
 
 
-def _ranges(numbers: np.ndarray) -> list[list[int]]:
+def _integers(listed: Any, name: str) -> np.ndarray:
+    """int64 [n], from 0 to the largest int32."""
+    if not isinstance(listed, list):
+        raise ValueError(f"{name} is {str(listed)[:60]}, not a list")
+    for at, value in enumerate(listed):
+        _number(value, f"{name} at {at}")
+    return np.array(listed, dtype=np.int64)
+
+
+def _rows(listed: Any, name: str, width: int) -> np.ndarray:
+    """int64 [n, width], the same."""
+    if not isinstance(listed, list):
+        raise ValueError(f"{name} is {str(listed)[:60]}, not a list")
+    for at, row in enumerate(listed):
+        if not isinstance(row, list) or len(row) != width:
+            raise ValueError(f"{name} at {at} is {str(row)[:60]}, not {width} integers")
+    return _integers([value for row in listed for value in row], name).reshape(-1, width)
+
+
+def as_texts(spellings: tuple[bytes, ...] | None) -> list[str] | None:
+    """Byte b as the character U+00b, so that JSON can hold it."""
+    return None if spellings is None else [s.decode("latin-1") for s in spellings]
+
+
+def from_texts(listed: Any) -> tuple[bytes, ...] | None:
+    """What `as_texts` made. Raises ValueError, MalformedAutomatonError."""
+    if listed is None:
+        return None
+    if not isinstance(listed, list):
+        raise ValueError(f"spellings is {str(listed)[:60]}, not a list")
+    found = [s.encode("latin-1") if isinstance(s, str) else s for s in listed]
+    return checked_spellings(found)
+
+
+def from_ranges(listed: Any) -> np.ndarray:
+    """int64: what `ranges` made. Raises ValueError."""
+    low, high = _rows(listed, "alphabet", 2).T
+    sizes = high - low + 1
+    if len(sizes) and (int(sizes.min()) < 1 or int(sizes.sum()) > _MANY):
+        raise ValueError(
+            f"alphabet is {str(listed)[:60]}, not ascending ranges of at most {_MANY:,} symbols"
+        )
+    parts = [np.arange(a, b + 1) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+    return np.concatenate([*parts, np.empty(0, dtype=np.int64)])
+
+
+def ranges(numbers: np.ndarray) -> list[list[int]]:
     """First and last of each run of consecutive numbers."""
     cuts = np.flatnonzero(np.diff(numbers) != 1)
     first, last = np.append(0, cuts + 1), np.append(cuts, len(numbers) - 1)
@@ -147,9 +198,15 @@ def _write_npz(file: IO[bytes], table: Table) -> None:
 
 
 def _read_npz(path: Path) -> Table:
+    if not zipfile.is_zipfile(path):
+        raise MalformedAutomatonError("not the npz of a token automaton: it is no npz (zip) file")
     try:
         # An open file, because numpy leaves one open that it cannot read.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+            needed = ("format", *_ARRAYS, "start", "crc32")
+            missing = [name for name in needed if name not in content]
+            if missing:
+                raise ValueError(f"it holds no array {missing[0]!r}")
             _check_format(str(content["format"]))
             accepting, offsets, symbols, targets, alphabet = (content[name] for name in _ARRAYS)
             start, checksum = content["start"].item(), content["crc32"].item()

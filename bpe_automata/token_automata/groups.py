@@ -10,12 +10,11 @@ from bpe_automata.token_automata.table import Table
 
 
 class Groups(NamedTuple):
-    """offsets: int64 [n_states + 1], the groups of a state, by target; source, target: int32 and
+    """offsets: int64 [n_states + 1], the groups of a state, by target; target: int32 and
     size: int64, of each group; first: int64, where its symbols begin in `symbols` (int32 [m],
     ascending within a group)."""
 
     offsets: np.ndarray
-    source: np.ndarray
     target: np.ndarray
     size: np.ndarray
     first: np.ndarray
@@ -41,4 +40,4 @@ def grouped(table: Table) -> Groups:
     offsets = np.zeros(table.n_states + 1, dtype=np.int64)
     np.cumsum(np.bincount(source[first], minlength=table.n_states), out=offsets[1:])
     size = np.diff(np.append(first, len(order)))
-    return Groups(offsets, source[first], target[first], size, first, table.symbols[order])
+    return Groups(offsets, target[first], size, first, table.symbols[order])

@@ -3,22 +3,32 @@ that its alphabet does not name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import importlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from bpe_automata.errors import MalformedAutomatonError
+from bpe_automata.errors import MalformedAutomatonError, MissingDependencyError
+from bpe_automata.token_automata.checks import short
+from bpe_automata.token_automata.checks import symbols as checked
 from bpe_automata.token_automata.reach import trimmed
 from bpe_automata.token_automata.table import Table
 from bpe_automata.token_automata.transitions import from_transitions
 
 _PLACEHOLDER = 0x110000  # no code point: stands for anything else, to see whether it matters
+_MOST_SPELLED = 1 << 18
 
 
 def from_interegular(
-    fsm: Any, symbols: Mapping[str, int] | None = None, anything_else: Iterable[int] | None = None
+    fsm: Any,
+    symbols: Mapping[str, int] | None = None,
+    anything_else: Iterable[int] | None = None,
+    spellings: Sequence[bytes] | None = None,
 ) -> Table:
     """See `TokenAutomaton.from_interegular`."""
-    named = _named(fsm)
+    _check(fsm, symbols)
+    named = _named(fsm, symbols is None)
     if symbols is None:
         found = {key: [ord(c) for c in letters] for key, letters in named.items()}
     else:
@@ -28,18 +38,63 @@ def from_interegular(
         letters = {c for of_key in named.values() for c in of_key}
         if anything_else is None:
             anything_else = [number for c, number in symbols.items() if c not in letters]
-    others = [_PLACEHOLDER] if anything_else is None else list(anything_else)
+    others = [_PLACEHOLDER]
+    if anything_else is not None:
+        others = checked(anything_else, "anything_else")
     for key, of_key in fsm.alphabet.by_transition.items():
         if len(list(of_key)) > len(named[key]):
             found[key] = found[key] + others
     table = _table(fsm, found)
-    return _without_placeholder(fsm, table, found) if anything_else is None else table
+    table = _without_placeholder(fsm, table, found) if anything_else is None else table
+    spelled = _spellings(table, symbols) if spellings is None else spellings
+    return replace(table, spellings=spelled)  # type: ignore[arg-type]  # made a tuple there
 
 
-def _named(fsm: Any) -> dict[Any, list[str]]:
-    """The characters of each transition key."""
-    keys = fsm.alphabet.by_transition
-    return {key: [c for c in letters if isinstance(c, str)] for key, letters in keys.items()}
+def _check(fsm: Any, symbols: Any) -> None:
+    """Raises MalformedAutomatonError."""
+    if not hasattr(fsm, "map") or not hasattr(fsm, "alphabet"):
+        raise MalformedAutomatonError(
+            f"{short(fsm)} is no FSM of interegular: give interegular.parse_pattern(regex).to_fsm()"
+        )
+    if symbols is not None and not isinstance(symbols, Mapping):
+        raise MalformedAutomatonError(
+            f"symbols is {short(symbols)}: give a mapping from characters to numbers"
+        )
+
+
+def _named(fsm: Any, code_points: bool) -> dict[Any, list[str]]:
+    """The characters of each transition key. Raises MalformedAutomatonError for other symbols."""
+    try:
+        other = importlib.import_module("interegular.fsm").anything_else
+    except ImportError as error:
+        raise MissingDependencyError(
+            "an FSM of interegular needs the package interegular: pip install interegular"
+        ) from error
+    found = {
+        key: [c for c in letters if c is not other]
+        for key, letters in fsm.alphabet.by_transition.items()
+    }
+    for character in (c for letters in found.values() for c in letters):
+        if not isinstance(character, str) or (code_points and len(character) != 1):
+            raise MalformedAutomatonError(
+                f"the FSM reads {short(character)}, not a character: build it over text"
+            )
+    return found
+
+
+def _spellings(table: Table, symbols: Mapping[str, int] | None) -> list[bytes]:
+    """What each number below `_MOST_SPELLED` spells, if it stands for one character that there can
+    be in UTF-8; no bytes for the others."""
+    used = [s for s in table.alphabet.tolist() if s < _MOST_SPELLED]
+    if symbols is None:
+        of_symbol = {s: chr(s) for s in used if s < _PLACEHOLDER}
+    else:
+        often = Counter(symbols.values())
+        of_symbol = {number: c for c, number in symbols.items() if often[number] == 1}
+    found = [b""] * (max(used, default=-1) + 1)
+    for symbol in used:
+        found[symbol] = of_symbol.get(symbol, "").encode(errors="ignore")
+    return found
 
 
 def _table(fsm: Any, found: Mapping[Any, list[int]]) -> Table:

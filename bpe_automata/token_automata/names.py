@@ -35,6 +35,16 @@ def some(table: Table, symbols: Iterable[int]) -> str:
     return sequence(table, listed[:_MANY]) + more
 
 
+def plural(number: int, noun: str) -> str:
+    """`1 state`, `2 states`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def size(table: Table) -> str:
+    """`4 states, 1 transition`."""
+    return f"{plural(table.n_states, 'state')}, {plural(table.n_transitions, 'transition')}"
+
+
 def _spelling(table: Table, symbol: int) -> bytes | None:
     """None where there is none, or none that is worth showing."""
     spellings = table.spellings

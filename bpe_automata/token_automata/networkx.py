@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bpe_automata.errors import MalformedAutomatonError, MissingDependencyError
+from bpe_automata.token_automata.checks import short
+from bpe_automata.token_automata.files import as_texts, from_ranges, from_texts, ranges
 from bpe_automata.token_automata.names import symbol_text
 from bpe_automata.token_automata.table import Table
 from bpe_automata.token_automata.transitions import from_transitions
@@ -20,7 +23,10 @@ def to_networkx(table: Table) -> Any:
         raise MissingDependencyError(
             "a graph needs the package networkx: pip install networkx"
         ) from error
-    graph = networkx.MultiDiGraph(alphabet=table.alphabet.tolist(), spellings=table.spellings)
+    # Texts, because GraphML and GML hold nothing else.
+    graph = networkx.MultiDiGraph(alphabet=json.dumps(ranges(table.alphabet)))
+    if table.spellings is not None:
+        graph.graph["spellings"] = json.dumps(as_texts(table.spellings))
     for state in table.states():
         graph.add_node(state, accepting=bool(table.accepting[state]), start=state == table.start)
     texts = {symbol: symbol_text(table, symbol) for symbol in set(table.symbols.tolist())}
@@ -37,11 +43,13 @@ def from_networkx(
     determinise: bool = False,
 ) -> Table:
     """See `TokenAutomaton.from_networkx`."""
+    if not hasattr(graph, "is_directed"):
+        raise MalformedAutomatonError(f"{short(graph)} is no graph of networkx: give a DiGraph")
     if not graph.is_directed():
         raise MalformedAutomatonError(
             "the graph is not directed: an automaton's edges lead one way"
         )
-    starts = [node for node, is_start in graph.nodes(data="start") if is_start]
+    starts = _marked(graph, "start")
     if len(starts) != 1:
         raise MalformedAutomatonError(
             f"{len(starts)} nodes of the graph have start=True, not one: {starts[:5]!r}"
@@ -56,9 +64,30 @@ def from_networkx(
     return from_transitions(
         transitions,
         starts[0],
-        [node for node, accepting in graph.nodes(data="accepting") if accepting],
-        graph.graph.get("alphabet") if alphabet is None else alphabet,
-        graph.graph.get("spellings") if spellings is None else spellings,
+        _marked(graph, "accepting"),
+        _kept(graph, "alphabet", from_ranges) if alphabet is None else alphabet,
+        _kept(graph, "spellings", from_texts) if spellings is None else spellings,
         determinise,
         graph.nodes,
     )
+
+
+def _marked(graph: Any, name: str) -> list[Any]:
+    """The nodes with this attribute, a bool (GML makes it 0 or 1)."""
+    for node, value in graph.nodes(data=name):
+        if value not in (True, False, None):
+            raise MalformedAutomatonError(f"the node {node!r} has {name}={value!r}, not a bool")
+    return [node for node, value in graph.nodes(data=name) if value]
+
+
+def _kept(graph: Any, name: str, parsed: Callable[[Any], Any]) -> Any:
+    """What `to_networkx` wrote, or what somebody put there."""
+    value = graph.graph.get(name)
+    if not isinstance(value, str):
+        return value
+    try:
+        return parsed(json.loads(value))
+    except (ValueError, RecursionError) as error:
+        raise MalformedAutomatonError(
+            f"the graph's attribute {name} cannot be read: {error}"
+        ) from None

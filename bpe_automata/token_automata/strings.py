@@ -8,6 +8,8 @@ import numpy as np
 
 from bpe_automata.errors import BudgetExceededError, InfiniteLanguageError
 from bpe_automata.kernels.token_table import NEVER
+from bpe_automata.token_automata.checks import whole
+from bpe_automata.token_automata.groups import Groups, grouped
 from bpe_automata.token_automata.reach import distances, topological, trimmed
 from bpe_automata.token_automata.table import Table
 
@@ -30,44 +32,64 @@ def enumerated(
     table: Table, limit: int | None, max_length: int | None
 ) -> Iterator[tuple[int, ...]]:
     """All accepted sequences in order. See `TokenAutomaton.enumerate`."""
+    limit = None if limit is None else whole(limit, "the limit")
+    max_length = None if max_length is None else whole(max_length, "max_length")
     table = trimmed(table)
     if limit is None and max_length is None and topological(table) is None:
         raise InfiniteLanguageError(
             "infinitely many sequences are accepted: give a limit or a max_length"
         )
-    distance = distances(table)
-    nearest = int(distance[table.start])
-    if nearest == NEVER or (max_length is not None and nearest > max_length):
-        return iter(())
-    return _by_length(table, distance, limit, max_length)
+    return _by_length(table, limit, max_length)
 
 
 def _by_length(
-    table: Table, distance: np.ndarray, limit: int | None, max_length: int | None
+    table: Table, limit: int | None, max_length: int | None
 ) -> Iterator[tuple[int, ...]]:
-    """At least one sequence is accepted, of at most `max_length`."""
-    level: list[tuple[tuple[int, ...], int]] = [((), table.start)]
-    yielded, length = 0, 0
-    while level:
-        # Each sequence of the level can be completed, and to different ones.
-        if limit is not None and yielded + len(level) > limit:
-            raise BudgetExceededError("sequences", limit, "the language holds more")
-        for word, state in level:
-            if table.accepting[state]:
+    """`table` is trimmed. Only one sequence and a row of bool for each length are held."""
+    groups = grouped(table)
+    ends = [table.accepting]  # ends[k]: bool [n_states], accepts something of k symbols
+    yielded = 0
+    while ends[-1].any() and (max_length is None or len(ends) - 1 <= max_length):
+        if ends[-1][table.start]:
+            for word in _of_length(table, ends):
+                if limit is not None and yielded >= limit:
+                    raise BudgetExceededError("sequences", limit, "the language holds more")
                 yielded += 1
                 yield word
-        length += 1
-        left = None if max_length is None else max_length - length
-        successors = {state: _live(table, distance, state, left) for _, state in level}
-        level = [((*word, a), to) for word, state in level for a, to in successors[state]]
+        ends.append(_one_longer(groups, ends[-1]))
 
 
-def _live(
-    table: Table, distance: np.ndarray, state: int, left: int | None
-) -> list[tuple[int, int]]:
-    """(symbol, target) of the transitions after which acceptance is at most `left` away."""
+def _one_longer(groups: Groups, ends: np.ndarray) -> np.ndarray:
+    """bool [n_states]: does a transition lead to a state of `ends`?"""
+    found = np.zeros(len(ends), dtype=np.bool_)
+    busy = np.flatnonzero(np.diff(groups.offsets))
+    if len(busy):
+        found[busy] = np.logical_or.reduceat(ends[groups.target], groups.offsets[busy])
+    return found
+
+
+def _of_length(table: Table, ends: list[np.ndarray]) -> Iterator[tuple[int, ...]]:
+    """The accepted sequences of len(ends) - 1 symbols, by symbol; there is at least one."""
+    length, word = len(ends) - 1, list[int]()
+    if not length:
+        yield ()
+        return
+    stack = [_live(table, table.start, ends[length - 1])]
+    while stack:
+        for symbol, target in stack[-1]:
+            word.append(symbol)
+            if len(word) < length:
+                stack.append(_live(table, target, ends[length - len(word) - 1]))
+                break
+            yield tuple(word)
+            word.pop()
+        else:
+            stack.pop()
+            del word[-1:]
+
+
+def _live(table: Table, state: int, ends: np.ndarray) -> Iterator[tuple[int, int]]:
+    """(symbol, target) of the transitions to a state of `ends`, by symbol."""
     symbols, targets = table.row(state)
-    if left is not None:
-        near = distance[targets] <= left
-        symbols, targets = symbols[near], targets[near]
-    return list(zip(symbols.tolist(), targets.tolist(), strict=True))
+    kept = ends[targets]
+    return zip(symbols[kept].tolist(), targets[kept].tolist(), strict=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from bpe_automata.errors import MalformedAutomatonError
+from bpe_automata.errors import ArgumentError, MalformedAutomatonError
 from bpe_automata.kernels.token_table import Rows
+from bpe_automata.token_automata import checks
 
 _LARGEST: dict[type[np.generic], int] = {np.int32: 2**31 - 1, np.int64: 2**63 - 1}
 
@@ -24,8 +25,8 @@ class Table:
     (None: the symbols that are read). spellings: what each symbol spells, for people to read; no
     part of the language.
 
-    The arrays are copied unless they cannot be written to, and cannot be written to here. Raises
-    MalformedAutomatonError if they contradict each other.
+    The arrays are copied unless neither they nor what they are views of can be written to, and
+    cannot be written to here. Raises MalformedAutomatonError if they contradict each other.
     """
 
     start: int
@@ -39,15 +40,22 @@ class Table:
     def __post_init__(self) -> None:
         if self.alphabet is None:
             object.__setattr__(self, "alphabet", np.unique(np.asarray(self.symbols)))
-        _need(isinstance(self.start, int | np.integer), f"the start is {self.start!r}")
+        number = isinstance(self.start, int | np.integer) and not isinstance(self.start, bool)
+        _need(number, f"the start is {self.start!r}")
         object.__setattr__(self, "start", int(self.start))
         _need(np.asarray(self.accepting).dtype == np.bool_, "accepting is not an array of bool")
         self._keep("accepting", np.bool_)
         self._keep("offsets", np.int64)
         for name in ("symbols", "targets", "alphabet"):
             self._keep(name, np.int32)
+        if self.spellings is not None:
+            object.__setattr__(self, "spellings", checks.spellings(self.spellings))
         _check_rows(self)
         _check_symbols(self)
+
+    def __reduce__(self) -> tuple[type[Table], tuple[object, ...]]:
+        """Copies and pickles are made anew, so their arrays cannot be written to either."""
+        return type(self), tuple(getattr(self, part.name) for part in fields(self))
 
     def _keep(self, name: str, dtype: type[np.generic]) -> None:
         """Put in place a flat, read-only array of this dtype."""
@@ -59,7 +67,7 @@ class Table:
             most = _LARGEST[dtype]
             _need(low >= 0 and high <= most, f"{name} holds {low}..{high}, not 0..{most}")
         kept = np.ascontiguousarray(given, dtype)
-        if kept.flags.writeable:
+        if not _sealed(kept):
             kept = kept.copy() if kept is given or kept.base is not None else kept
             kept.flags.writeable = False
         object.__setattr__(self, name, kept)
@@ -79,7 +87,8 @@ class Table:
         return range(self.n_states)
 
     def row(self, state: int) -> tuple[np.ndarray, np.ndarray]:
-        """(symbols, targets) of one state: int32, ascending by symbol."""
+        """(symbols, targets) of one state: int32, ascending by symbol. Raises ArgumentError."""
+        state = self._state(state)
         which = slice(int(self.offsets[state]), int(self.offsets[state + 1]))
         return self.symbols[which], self.targets[which]
 
@@ -93,25 +102,34 @@ class Table:
         return zip(*columns, strict=True)
 
     def step(self, state: int, symbol: int) -> int | None:
-        """The state after one symbol; None if it cannot be read."""
+        """The state after one symbol; None if it cannot be read. Raises ArgumentError."""
+        return self._step(self._state(state), checks.whole(symbol, "the symbol"))
+
+    def _step(self, state: int, symbol: int) -> int | None:
         low, high = int(self.offsets[state]), int(self.offsets[state + 1])
         at = bisect_left(self.symbols, symbol, low, high)
         return int(self.targets[at]) if at < high and self.symbols[at] == symbol else None
 
     def walk(self, symbols: Iterable[int], state: int | None = None) -> int | None:
         """The state after some symbols, from `state` (the start by default); None if they cannot be
-        read."""
-        here: int | None = self.start if state is None else state
-        for symbol in symbols:
+        read. Raises ArgumentError."""
+        here: int | None = self.start if state is None else self._state(state)
+        for symbol in checks.sequence_of_ids(symbols):
             if here is None:
                 return None
-            here = self.step(here, symbol)
+            here = self._step(here, symbol)
         return here
 
     def accepts(self, symbols: Iterable[int]) -> bool:
-        """Is the sequence in the language?"""
+        """Is the sequence in the language? Raises ArgumentError for what is no sequence of ids."""
         state = self.walk(symbols)
         return state is not None and bool(self.accepting[state])
+
+    def _state(self, state: int) -> int:
+        found = checks.whole(state, "the state")
+        if not 0 <= found < self.n_states:
+            raise ArgumentError(f"there is no state {found}: they are 0 to {self.n_states - 1}")
+        return found
 
     def rows(self) -> Rows:
         """What the kernels take."""
@@ -210,6 +228,16 @@ def _check_symbols(table: Table) -> None:
     used = np.unique(symbols)
     unknown = used[~np.isin(used, alphabet, assume_unique=True)]
     _need(not len(unknown), f"symbol {unknown[:1].tolist()} is not in the alphabet")
+
+
+def _sealed(array: np.ndarray) -> bool:
+    """Can neither it nor anything that it is a view of be written to?"""
+    part: object = array
+    while isinstance(part, np.ndarray):
+        if part.flags.writeable:
+            return False
+        part = part.base
+    return part is None or isinstance(part, bytes)
 
 
 def _need(condition: bool, found: str) -> None:

@@ -60,7 +60,9 @@ def parts(draw, nondeterministic=False, most_states=4, symbols=SYMBOLS):
     else:
         moves = draw(st.dictionaries(st.tuples(state, st.sampled_from(symbols)), state, max_size=9))
         listed = [(p, a, q) for (p, a), q in moves.items()]
-    return listed, draw(state), draw(st.sets(state))
+    start = draw(state)
+    known = sorted({start, *(p for p, _, _ in listed), *(q for _, _, q in listed)})
+    return listed, start, draw(st.sets(st.sampled_from(known)))
 
 
 @st.composite

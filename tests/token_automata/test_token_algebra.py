@@ -7,7 +7,11 @@ from brute import SYMBOLS, automata, language, of, parts, words
 from budget import examples
 from hypothesis import given
 
+from bpe_automata import constrain
+from bpe_automata.constructions.explicit import explore, explored
+from bpe_automata.constructions.successors import _BYTES_OF_ID
 from bpe_automata.errors import BudgetExceededError
+from bpe_automata.testing import byte_level, small_tokenizer
 from bpe_automata.token_automata import TokenAutomaton
 
 
@@ -71,3 +75,21 @@ def test_operations_have_a_budget():
 def test_determinised_with_moves_that_read_nothing(given_parts):
     automaton = TokenAutomaton.from_transitions(*given_parts, SYMBOLS, determinise=True)
     assert of(automaton) == language(*given_parts)
+
+
+def test_the_message_over_a_budget_names_the_argument():
+    loop = TokenAutomaton.from_transitions([(0, 1, 0)], 0, [0])
+    with pytest.raises(BudgetExceededError, match="raise max_edges"):
+        loop.union(loop, max_edges=0)
+    tokenizer = small_tokenizer(["a", "b"], [], byte_level(), [])
+    engine = constrain(tokenizer, "(ab)*").engine
+    with pytest.raises(BudgetExceededError, match="raise max_edges"):
+        explore(engine, engine.initial(), max_edges=1)
+
+
+def test_the_memo_of_successors_counts_all_that_it_holds():
+    engine = constrain(small_tokenizer(["a", "b"], [], byte_level(), []), "(ab)*").engine
+    shown = explored(engine, engine.initial()).states
+    leads = engine._successors(shown[0].place, shown[0].hypotheses)
+    assert sum(column.itemsize for column in leads) == _BYTES_OF_ID
+    assert leads.free.base is None

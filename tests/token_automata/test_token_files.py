@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import zipfile
+from pickle import dumps, loads
 
 import numpy as np
 import pytest
@@ -77,7 +79,7 @@ def test_an_npz_whose_arrays_were_exchanged(tmp_path, name):
         TokenAutomaton.load(path)
     del arrays[name]
     np.savez(path, **arrays)
-    with pytest.raises(MalformedAutomatonError, match=f"'{name}.*is missing|{name} is not"):
+    with pytest.raises(MalformedAutomatonError, match=f"it holds no array '{name}'"):
         TokenAutomaton.load(path)
 
 
@@ -126,15 +128,28 @@ def test_a_json_written_by_hand():
         ({"n_states": 0, "accepting": [], "transitions": []}, "no state"),
         ({"n_states": 10**30}, "JSON"),
         ({"accepting": [7]}, "names state 7, but has 3 states"),
-        ({"accepting": ["x"]}, "not integers"),
-        ({"accepting": [-1]}, "not integers"),
-        ({"transitions": [[0, 1]]}, "reshape"),
+        ({"accepting": ["x"]}, "accepting at 0 is 'x', not an integer"),
+        ({"accepting": [-1]}, "accepting at 0 is -1, not an integer"),
+        ({"transitions": [[0, 1]]}, r"transitions at 0 is \[0, 1\], not 3"),
         ({"transitions": [[0, 1, 1], [0, 1, 2]]}, "do not ascend"),
-        ({"transitions": [[0, 1.5, 1]]}, "not integers"),
+        ({"transitions": [[0, 1.5, 1]]}, "transitions at 1 is 1.5, not an integer"),
         ({"transitions": [[0, 4, 1]], "alphabet": [[0, 3]]}, "not in the alphabet"),
-        ({"spellings": [1]}, "JSON"),
+        ({"spellings": [1]}, "spelling of symbol 0 is 1: give bytes"),
         ({"spellings": ["日"]}, "latin-1"),
         ({"start": "0"}, "start is '0'"),
+        ({"start": True}, "start is True"),
+        ({"spellings": "abc"}, "spellings is abc, not a list"),
+        ({"n_states": 3.7}, "n_states is 3.7"),
+        ({"n_states": "3"}, "n_states is '3'"),
+        ({"n_states": 3_000_000_000}, "n_states is 3000000000"),
+        ({"n_states": 2_000_000_000}, "name far fewer"),
+        ({"accepting": {}}, "accepting is {}, not a list"),
+        ({"accepting": 0}, "accepting is 0, not a list"),
+        ({"accepting": None}, "accepting is None, not a list"),
+        ({"accepting": [True]}, "accepting at 0 is True"),
+        ({"transitions": [0, 1, 1]}, "transitions at 0 is 0, not 3 integers"),
+        ({"alphabet": [[0, 2147483647]]}, "ranges of at most"),
+        ({"alphabet": [[3, 2]]}, "ascending ranges"),
         ({"crc32": 5}, "damaged"),
         ({"start": 1}, "damaged"),
         ({"spellings": None}, "damaged"),
@@ -150,3 +165,38 @@ def test_a_json_that_is_wrong_says_what(change, message):
 def test_text_that_is_no_json_of_an_automaton(text):
     with pytest.raises(MalformedAutomatonError, match="not the JSON of a token automaton"):
         TokenAutomaton.from_json(text)
+
+
+# ---------------------------------------------------------------- where, and what else
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.json"])
+def test_a_folder_that_is_not_there(tmp_path, name):
+    with pytest.raises(MissingFileError, match=f"there is no folder .*far to write {name} to"):
+        SPELLED.save(tmp_path / "far" / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_npz_that_is_something_else(tmp_path):
+    path = tmp_path / "a.npz"
+    path.write_text(SPELLED.to_json())
+    with pytest.raises(MalformedAutomatonError, match=r"a\.npz: .* no npz \(zip\) file$"):
+        TokenAutomaton.load(path)
+    with path.open("wb") as file:
+        np.save(file, np.arange(3))
+    with pytest.raises(MalformedAutomatonError, match=r"no npz \(zip\) file$"):
+        TokenAutomaton.load(path)
+
+
+def test_states_and_symbols_that_nothing_mentions_are_kept():
+    """As many as one is likely to have."""
+    automaton = TokenAutomaton.from_transitions([], 0, [], range(300_000), states=range(100_000))
+    assert TokenAutomaton.from_json(automaton.to_json()).identical(automaton)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda a: loads(dumps(a))])
+def test_a_copy_cannot_be_changed_either(copied):
+    twin = copied(SPELLED)
+    assert twin.identical(SPELLED)
+    for name in ("accepting", "offsets", "symbols", "targets", "alphabet"):
+        assert not getattr(twin, name).flags.writeable

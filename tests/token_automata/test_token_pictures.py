@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from brute import automata, words
+import pytest
+from brute import SYMBOLS, automata, words
 from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bpe_automata.errors import ArgumentError
 from bpe_automata.token_automata import TokenAutomaton
 
 SPELLINGS = [b"a", b" b", b"\n", b"\xff", b"c"]
@@ -44,6 +46,52 @@ def test_the_path_of_a_sequence_is_lit():
     broken = SMALL.picture([0, 1, 2]).drawing
     assert [node.lit for node in broken.nodes] == [True, True, False, False]
     assert broken.caption.endswith("␣b cannot be read at position 1")
+    for ids in ([0, 3], [0, 3, 1]):
+        caption = SMALL.picture(ids).drawing.caption
+        assert caption.endswith("nothing can be accepted after \\xff at position 1")
+    nothing = TokenAutomaton.from_transitions([(0, 1, 1)], 0, [])
+    assert nothing.picture([1]).drawing.caption.endswith("nothing is accepted at all")
+
+
+def test_all_ways_of_a_text_are_lit():
+    """ab is written a b, ab and (not accepted) in a way that ends too early."""
+    listed = [(0, 0, 1), (1, 1, 2), (0, 2, 2), (2, 3, 2), (0, 4, 3), (1, 0, 3)]
+    spelled = [b"a", b"b", b"ab", b"", b"ab"]
+    automaton = TokenAutomaton.from_transitions(listed, 0, [2], spellings=spelled)
+    for text in ("ab", b"ab"):
+        drawing = automaton.picture(text).drawing
+        assert [node.lit for node in drawing.nodes] == [True, True, True, False]
+        lit = [(e.source, e.target) for e in drawing.edges if e.lit]
+        assert lit == [(0, 1), (0, 2), (1, 2)]
+        assert drawing.caption.endswith("2 accepted sequences spell ab")
+    none = automaton.picture("aa").drawing
+    assert none.caption.endswith("no accepted sequence spells aa")
+    assert not any(part.lit for part in (*none.nodes, *none.edges))
+    with pytest.raises(ArgumentError, match="no spellings"):
+        TokenAutomaton.from_transitions(listed, 0, [2]).picture("ab")
+    with pytest.raises(ArgumentError, match="surrogate at position 1"):
+        automaton.picture("a\ud800")
+
+
+@examples(100)
+@given(automata(spelled=True), st.binary(max_size=4))
+def test_the_ways_of_a_text_by_trying_all(automaton, text):
+    """Symbols that spell nothing are left out."""
+    data = automaton.spellings
+
+    def spelled(symbol):
+        return data[symbol] if symbol < len(data) else b""
+
+    ways = [
+        word
+        for word in words(len(text), SYMBOLS)
+        if all(map(spelled, word)) and b"".join(map(spelled, word)) == text
+    ]
+    ways = [word for word in ways if automaton.accepts(word)]
+    drawing = automaton.picture(text).drawing
+    assert f"{len(ways) or 'no'} accepted sequence" in drawing.caption
+    lit = {automaton.walk(word[:k]) for word in ways for k in range(len(word) + 1)}
+    assert {i for i, node in enumerate(drawing.nodes) if node.lit} == lit
 
 
 def test_a_large_automaton_is_summarised():
@@ -56,6 +104,9 @@ def test_a_large_automaton_is_summarised():
     assert [node.label for node in lit.nodes] == ["0", "1", "2", "3"]
     assert all(edge.lit for edge in lit.edges)
     assert big.to_dot().count("->") >= 40
+    many = TokenAutomaton.from_transitions([(0, a, 1) for a in range(30)], 0, [1])
+    assert "28, 29" in many.to_dot()
+    assert "28, 29" not in many.to_dot(labels=6)
 
 
 def test_many_arrows_are_summarised_too():
@@ -78,6 +129,9 @@ def test_notebooks_get_what_a_picture_gives():
     assert shown == SMALL.picture()._repr_mimebundle_()
     assert "text/plain" in shown
     assert repr(SMALL) == "TokenAutomaton(4 states, 5 transitions)"
+    one = TokenAutomaton.from_transitions([(0, 1, 0)], 0, [])
+    assert repr(one) == "TokenAutomaton(1 state, 1 transition)"
+    assert one.picture().drawing.caption == "1 state, 1 transition"
 
 
 # ---------------------------------------------------------------- explanations
@@ -89,9 +143,15 @@ def test_explanations_to_read():
         "not accepted: it ends too early; the shortest completion is 2 (\\n)"
     )
     assert str(SMALL.explain([0, 3])) == (
-        "not accepted: 3 (\\xff) cannot be read at position 1; what can be read there: 2 (\\n); "
+        "not accepted: nothing can be accepted after 3 (\\xff) at position 1; what can be read "
+        "there and lead on: 2 (\\n); the shortest end: 2 (\\n)"
+    )
+    assert str(SMALL.explain([0, 1])) == (
+        "not accepted: 1 (␣b) cannot be read at position 1; what can be read there: 2 (\\n); "
         "the shortest end: 2 (\\n)"
     )
+    empty = TokenAutomaton.from_transitions([], 0, [0])
+    assert str(empty.explain([])) == "accepted: the empty sequence"
     assert str(SMALL.explain([4, 4])).endswith(
         "what can be read there: nothing; it could end there"
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
+from itertools import islice
 
 import pytest
 from brute import LONGEST, SYMBOLS, automata, language, of, parts, words
@@ -10,7 +12,7 @@ from budget import examples
 from hypothesis import given
 
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, InfiniteLanguageError
-from bpe_automata.token_automata import TokenAutomaton
+from bpe_automata.token_automata import TokenAutomaton, counting
 
 
 class Chosen:
@@ -108,3 +110,40 @@ def test_the_limit_ends_an_infinite_listing_at_once():
         found.extend(automaton.enumerate(limit=10))
     assert len(found) <= 10
     assert list(automaton.enumerate(limit=3, max_length=3)) == [(2,), (1, 2), (1, 1, 2)]
+    listing = automaton.enumerate(limit=3)
+    assert [*islice(listing, 3)] == [(2,), (1, 2), (1, 1, 2)]
+    with pytest.raises(BudgetExceededError):
+        next(listing)
+
+
+def test_the_first_of_very_many_comes_at_once():
+    """5**12 sequences, of which none shorter than 12 symbols."""
+    listed = [(k, s, k + 1) for k in range(12) for s in range(5)]
+    automaton = TokenAutomaton.from_transitions(listed, 0, [12])
+    assert next(automaton.enumerate()) == (0,) * 12
+    assert list(islice(automaton.enumerate(limit=7), 7))[5:] == [
+        (0,) * 10 + (1, 0),
+        (0,) * 10 + (1, 1),
+    ]
+
+
+def test_counting_keeps_one_length_only():
+    automaton = TokenAutomaton.from_transitions([(0, a, 0) for a in (1, 2)], 0, [0])
+    tracemalloc.start()
+    assert automaton.count(20_000) == 2**20_000
+    kept = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert kept < 5_000_000  # all lengths take 25 MB
+    assert automaton.count(3) == 8
+    assert len(automaton.sample_uniform(random.Random(0), 4)) == 4
+    assert automaton.count(5) == 32
+
+
+def test_levels_are_kept_between_samples_only_where_they_are_small(monkeypatch):
+    automaton = TokenAutomaton.from_transitions([(0, a, 0) for a in (1, 2)], 0, [0])
+    automaton.sample_uniform(random.Random(0), 50)
+    assert len(automaton._counts._levels) == 50
+    monkeypatch.setattr(counting, "_MOST_BYTES", 1000)
+    automaton.sample_uniform(random.Random(0), 50)
+    assert len(automaton._counts._levels) == 1
+    assert len(automaton.sample_uniform(random.Random(0), 60)) == 60

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import interegular
@@ -12,7 +13,7 @@ from brute import SYMBOLS, automata, of, words
 from budget import examples
 from hypothesis import given
 
-from bpe_automata.errors import MalformedAutomatonError, NondeterministicError
+from bpe_automata.errors import ArgumentError, MalformedAutomatonError, NondeterministicError
 from bpe_automata.token_automata import TokenAutomaton
 
 GOOD = {
@@ -60,11 +61,19 @@ def test_arrays_cannot_be_changed_and_are_the_automatons_own():
     automaton = TokenAutomaton(**given)
     given["targets"][0] = 0
     assert automaton.targets.tolist() == [1, 0]
+    base = np.array([1, 0], dtype=np.int32)
+    view = base[:]
+    view.flags.writeable = False
+    automaton = TokenAutomaton(**{**GOOD, "targets": view})
+    base[0] = 0
+    assert automaton.targets.tolist() == [1, 0]
 
 
 def test_states_may_be_anything_and_transitions_may_be_repeated():
     listed = [("a", 3, ("b", 1)), (("b", 1), 5, None), ("a", 3, ("b", 1))]
-    automaton = TokenAutomaton.from_transitions(listed, "a", [None, "far"])
+    automaton = TokenAutomaton.from_transitions(
+        listed, "a", [None, "far"], states=["a", ("b", 1), None, "far"]
+    )
     assert list(automaton.transitions()) == [(0, 3, 1), (1, 5, 2)]
     assert automaton.accepting.tolist() == [False, False, True, True]
     assert automaton.alphabet.tolist() == [3, 5]
@@ -90,8 +99,73 @@ def test_transitions_that_are_none(transition):
 
 
 def test_a_silent_move_needs_determinise():
-    with pytest.raises(NondeterministicError, match="determinise=True"):
+    with pytest.raises(NondeterministicError, match=r"None, 1\) reads nothing.*determinise=True"):
         TokenAutomaton.from_transitions([(0, None, 1)], 0, [1])
+
+
+def test_a_choice_elsewhere_gets_no_advice_about_determinise():
+    error = NondeterministicError((0, 1, 2), (0, 1, 3))
+    assert str(error).endswith("lead to two states")
+
+
+ARGUMENTS = [
+    ({"accepting": 1}, "accepting is 1: give a list"),
+    ({"accepting": [[]]}, r"accepting at 0 is \[\], which is not hashable"),
+    ({"accepting": ["tpyo"]}, "accepting state 'tpyo' is in no transition"),
+    ({"start": []}, r"start is \[\], which is not hashable"),
+    ({"listed": [(0, 2**70, 1)]}, "symbol of transition 0, .* is 1180591620717411303424"),
+    ({"listed": [(0, 2.5, 1)]}, "transition 0, .* is 2.5: a symbol is an integer"),
+    ({"alphabet": [1, 2**70]}, "alphabet at 1 is 1180591620717411303424"),
+    ({"alphabet": "ab"}, "alphabet is 'ab', a text"),
+    ({"alphabet": 5}, "alphabet is 5: give a list"),
+    ({"alphabet": [1, 2.7]}, "alphabet at 1 is 2.7"),
+    ({"spellings": "abc"}, "spellings are 'abc'"),
+    ({"spellings": {1: b"a"}}, "spellings are {1: b'a'}"),
+    ({"spellings": [b"a", None]}, "spelling of symbol 1 is None"),
+    ({"spellings": 5}, "spellings is 5"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), ARGUMENTS)
+def test_arguments_that_are_wrong_say_what(change, message):
+    good = {"listed": [(0, 1, 1)], "start": 0, "accepting": [1], "alphabet": [1], "spellings": []}
+    assert TokenAutomaton.from_transitions(**good).accepts([1])
+    with pytest.raises(MalformedAutomatonError, match=message):
+        TokenAutomaton.from_transitions(**{**good, **change})
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda a: a.accepts("ab"), "'ab', a text: give its ids"),
+        (lambda a: a.explain("ab"), "'ab', a text: give its ids"),
+        (lambda a: a.accepts([3, None]), "id at position 1 is None"),
+        (lambda a: a.accepts(7), "is 7: give a list"),
+        (lambda a: a.picture([3, "x"]), "id at position 1 is 'x'"),
+        (lambda a: a.count(2.5), "length is 2.5"),
+        (lambda a: a.enumerate(limit="x"), "limit is 'x'"),
+        (lambda a: a.step(-2, 3), "no state -2: they are 0 to 1"),
+        (lambda a: a.step(2, 3), "no state 2"),
+        (lambda a: a.step(0, None), "symbol is None"),
+        (lambda a: a.row(-1), "no state -1"),
+        (lambda a: a.walk([3], -1), "no state -1"),
+    ],
+)
+def test_questions_that_are_none(ask, message):
+    with pytest.raises(ArgumentError, match=message):
+        ask(TokenAutomaton(**GOOD))
+
+
+def test_the_spellings_become_a_tuple():
+    assert TokenAutomaton(**GOOD, spellings=[b"a"]).spellings == (b"a",)
+
+
+def test_a_counterexample_shows_what_it_spells():
+    listed, spelled = [(0, 1, 1)], [b"", b" the"]
+    one = TokenAutomaton.from_transitions(listed, 0, [1], spellings=spelled)
+    other = TokenAutomaton.from_transitions(listed, 0, [])
+    assert str(one.equivalent(other)) == "[1] (␣the) is in the first language only"
+    assert str(other.equivalent(one)) == "[1] (␣the) is in the second language only"
 
 
 # ---------------------------------------------------------------- networkx
@@ -104,6 +178,26 @@ def test_there_and_back_through_networkx(automaton):
     assert isinstance(graph, networkx.MultiDiGraph)
     assert graph.number_of_edges() == automaton.n_transitions
     assert TokenAutomaton.from_networkx(graph).identical(automaton)
+    linked = json.loads(json.dumps(networkx.node_link_data(graph, edges="edges")))
+    again = networkx.node_link_graph(linked, edges="edges")
+    assert TokenAutomaton.from_networkx(again).identical(automaton)
+    again = networkx.parse_graphml("".join(networkx.generate_graphml(graph)))
+    assert TokenAutomaton.from_networkx(again).identical(automaton)
+    again = networkx.parse_gml(list(networkx.generate_gml(graph)))
+    assert TokenAutomaton.from_networkx(again).identical(automaton)
+
+
+def test_graphs_that_are_none():
+    with pytest.raises(MalformedAutomatonError, match="no graph of networkx"):
+        TokenAutomaton.from_networkx({0: {}})
+    graph = TokenAutomaton(**GOOD).to_networkx()
+    graph.nodes[0]["accepting"] = "False"
+    with pytest.raises(MalformedAutomatonError, match="node 0 has accepting='False', not a bool"):
+        TokenAutomaton.from_networkx(graph)
+    graph.nodes[0]["accepting"] = False
+    graph.graph["alphabet"] = "[[0, 9"
+    with pytest.raises(MalformedAutomatonError, match="attribute alphabet cannot be read"):
+        TokenAutomaton.from_networkx(graph)
 
 
 def test_edges_carry_visible_text():
@@ -164,6 +258,34 @@ def test_anything_else_must_be_said():
     automaton = TokenAutomaton.from_interegular(fsm, anything_else=[ord("c"), ord("z")])
     assert ["".join(map(chr, word)) for word in automaton.enumerate()] == ["aa", "ac", "az"]
     assert TokenAutomaton.from_interegular(fsm, anything_else=[]).total() == 1
+
+
+@pytest.mark.parametrize("given_fsm", ["a*b", interegular.parse_pattern("a*b")])
+def test_what_is_no_fsm(given_fsm):
+    with pytest.raises(MalformedAutomatonError, match=r"\.to_fsm\(\)"):
+        TokenAutomaton.from_interegular(given_fsm)
+
+
+def test_an_fsm_over_other_symbols_is_refused():
+    alphabet = interegular.fsm.Alphabet({7: 0, "a": 1})
+    fsm = interegular.fsm.FSM(alphabet, {0, 1}, 0, {1}, {0: {0: 1, 1: 1}, 1: {}})
+    with pytest.raises(MalformedAutomatonError, match="reads 7, not a character"):
+        TokenAutomaton.from_interegular(fsm)
+    with pytest.raises(MalformedAutomatonError, match="reads 7, not a character"):
+        TokenAutomaton.from_interegular(fsm, {"a": 1})
+
+
+def test_characters_are_labels():
+    fsm = interegular.parse_pattern("aé|b").to_fsm()
+    automaton = TokenAutomaton.from_interegular(fsm)
+    assert str(automaton.explain([97, 233])) == "accepted: 97 (a), 233 (é)"
+    assert "1 accepted sequence spells aé" in automaton.picture("aé").drawing.caption
+    automaton = TokenAutomaton.from_interegular(fsm, {"a": 1, "é": 3, "b": 3, "c": 0})
+    assert automaton.spellings[1] == b"a"
+    assert not any(automaton.spellings[2:])  # é and b share a number
+    assert TokenAutomaton.from_interegular(fsm, LETTERS, spellings=[b"x"]).spellings == (b"x",)
+    far = TokenAutomaton.from_interegular(fsm, {"a": 1, "é": 2**30, "b": 2})
+    assert far.spellings == (b"", b"a", b"b")
 
 
 @pytest.mark.parametrize("regex", ["ab|ac|bd", "(ab|c)*a", "a*b|c[^a]"])
