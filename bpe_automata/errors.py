@@ -79,7 +79,8 @@ class BudgetExceededError(BpeAutomataError):
 
     def __init__(self, resource: str, limit: float, advice: str) -> None:
         self.resource, self.limit = resource, limit
-        super().__init__(f"budget of {limit:g} {resource} exceeded: {advice}")
+        shown = f"{int(limit):,}" if limit == int(limit) else f"{limit:g}"
+        super().__init__(f"budget of {shown} {resource} exceeded: {advice}")
 
 
 class EmptyLanguageError(BpeAutomataError):

@@ -142,7 +142,8 @@ class ByteDFA:
     def picture(self, path: bytes | str | None = None) -> Picture:
         """The automaton drawn, without its dead state; the way of `path` is highlighted.
 
-        A large automaton is summarised: its start and where that leads.
+        Over 40 states or 120 arrows, what is drawn is the first 40 states of the path and the first
+        12 after the start, with the arrows of the path and those from the start to the 12.
         """
         from bpe_automata.automata.picture import picture
 

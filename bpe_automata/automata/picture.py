@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from bpe_automata.viz import Drawing, Edge, Node, Picture, edge_label, visible
 if TYPE_CHECKING:
     from bpe_automata.automata.dfa import ByteDFA
 
-_MOST_STATES, _MOST_ARROWS, _MOST_SUCCESSORS = 40, 200, 12
+_MOST_STATES, _MOST_ARROWS, _MOST_SUCCESSORS = 40, 120, 12
 
 
 def picture(dfa: ByteDFA, path: bytes | str | None = None) -> Picture:
@@ -24,20 +24,19 @@ def picture(dfa: ByteDFA, path: bytes | str | None = None) -> Picture:
     states = _reached(dfa)
     arrows = _arrows(dfa, states) if len(states) <= _MOST_STATES else {}
     small = len(states) <= _MOST_STATES and len(arrows) <= _MOST_ARROWS
-    shown = states if small else _summarised(dfa, route)
-    place = {state: i for i, state in enumerate(shown)}
+    if not small:
+        states, arrows = _summarised(dfa, route)
+    place = {state: i for i, state in enumerate(states)}
     steps, lit = set(pairwise(route)), set(route if data is not None else ())
     nodes = tuple(
         Node(str(state), bool(dfa.accepting[state]), state == dfa.start, state in lit)
-        for state in shown
+        for state in states
     )
     edges = tuple(
         Edge(place[p], place[q], byte_ranges(labels), (p, q) in steps)
-        for (p, q), labels in (arrows if small else _arrows(dfa, shown)).items()
-        if q in place
+        for (p, q), labels in arrows.items()
     )
-    large = f"{dfa.n_states - 1:,} states, too large to draw: around the start"
-    parts = [] if small else [large]
+    parts = [] if small else [*_left_out(dfa, route, edges)]
     if dfa.is_empty:
         parts.append("accepts nothing")
     if data is not None:
@@ -86,10 +85,29 @@ def _arrows(dfa: ByteDFA, sources: Iterable[int]) -> dict[tuple[int, int], list[
     return found
 
 
-def _summarised(dfa: ByteDFA, route: list[int]) -> list[int]:
-    """The states on the route, and the first successors of the start."""
-    successors = list(dict.fromkeys(target for _, target in _row(dfa, dfa.start)))
-    return list(dict.fromkeys((*route[:_MOST_STATES], *successors[:_MOST_SUCCESSORS])))
+def _summarised(
+    dfa: ByteDFA, route: list[int]
+) -> tuple[list[int], dict[tuple[int, int], list[int]]]:
+    """The first states on the route, and the first successors of the start; only the arrows of the
+    route and those of the start to the latter."""
+    successors = dict.fromkeys(target for _, target in _row(dfa, dfa.start))
+    first, most = list(dict.fromkeys(route))[:_MOST_STATES], list(successors)[:_MOST_SUCCESSORS]
+    steps = [step for step in dict.fromkeys(pairwise(route)) if {*step} <= {*first}]
+    wanted = dict.fromkeys((*steps[:_MOST_STATES], *((dfa.start, target) for target in most)))
+    arrows = _arrows(dfa, dict.fromkeys(source for source, _ in wanted))
+    return list(dict.fromkeys((*first, *most))), {step: arrows[step] for step in wanted}
+
+
+def _left_out(dfa: ByteDFA, route: list[int], edges: tuple[Edge, ...]) -> Iterator[str]:
+    """What the caption of a summary says of what is drawn."""
+    whose = "of the start and of the path" if len(route) > 1 else "of the start"
+    yield f"{dfa.n_states - 1:,} states, too large to draw: only arrows {whose} are shown"
+    states, arrows = len({*route}), len({*pairwise(route)})
+    lit = sum(edge.lit for edge in edges)
+    if states > _MOST_STATES:
+        yield f"the first {_MOST_STATES} of {states:,} states of the path"
+    elif lit < arrows:
+        yield f"the first {lit} of {arrows:,} arrows of the path"
 
 
 def _route(dfa: ByteDFA, data: bytes) -> list[int]:

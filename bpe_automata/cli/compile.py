@@ -24,8 +24,11 @@ from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.decoding.removed import Removed
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.viz import check_target, counted
 
 _METHODS = get_args(Method)
+_AUTOMATON_SUFFIXES = (".npz", ".json")
+_MAX_EDGES = 1_000_000
 
 
 def register(commands: Commands) -> None:
@@ -42,6 +45,12 @@ def register(commands: Commands) -> None:
         help="give up on larger automata (default: %(default)s)",
     )
     parser.add_argument(
+        "--max-edges",
+        type=natural,
+        default=_MAX_EDGES,
+        help="with --save: give up on an automaton with more transitions (default: %(default)s)",
+    )
+    parser.add_argument(
         "--save",
         type=Path,
         metavar="FILE",
@@ -52,6 +61,8 @@ def register(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    if arguments.save:
+        check_target(arguments.save, _AUTOMATON_SUFFIXES)  # before anything that takes time
     tokenizer = load_tokenizer(arguments.tokenizer)
     budget = Budget(max_states=arguments.max_states)
     compile_regex("(ab|c)*", budget)  # kernels from disk or compiler are no part of the figures
@@ -70,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     if arguments.save:
         chosen = constrain(tokenizer, dfa, arguments.method or "canonical")
-        report["saved"] = _saved(chosen, arguments.save)
+        report["saved"] = _saved(chosen, arguments.save, arguments.max_edges)
     show(report if arguments.json else _for_people(report), arguments.json)
     return 0
 
@@ -90,9 +101,13 @@ def _first_mask(tokenizer: Tokenizer, dfa: ByteDFA, method: Method) -> dict[str,
     }
 
 
-def _saved(constraint: Constraint, path: Path) -> dict[str, Any]:
-    automaton = constraint.automaton().minimised()
-    if path.suffix in (".npz", ".json"):
+def _saved(constraint: Constraint, path: Path, max_edges: int) -> dict[str, Any]:
+    try:
+        automaton = constraint.automaton(max_edges=max_edges).minimised()
+    except BudgetExceededError as error:
+        advice = "a narrower regex makes it smaller, --max-edges allows more"
+        raise BudgetExceededError(error.resource, error.limit, advice) from None
+    if path.suffix in _AUTOMATON_SUFFIXES:
         automaton.save(path)
     else:
         automaton.picture().save(path)
@@ -109,7 +124,7 @@ def _removed(constraint: Constraint) -> Removed | str | None:
 
 def _for_people(report: dict[str, Any]) -> dict[str, Any]:
     masks = {
-        f"{method}": f"{found['first_mask_ids']} ids in the first mask, "
+        f"{method}": f"{counted(found['first_mask_ids'], 'id')} in the first mask, "
         f"{found['first_mask_seconds'] * 1000:.2f} ms"
         + (f"; without {found['removed_by_normalizer']}" if found["removed_by_normalizer"] else "")
         for method, found in report["methods"].items()
@@ -117,12 +132,13 @@ def _for_people(report: dict[str, Any]) -> dict[str, Any]:
     saved = report.get("saved")
     if saved:
         masks["saved"] = (
-            f"{saved['path']}: {saved['method']}, {saved['states']:,} states, "
-            f"{saved['transitions']:,} transitions"
+            f"{saved['path']}: {saved['method']}, {counted(saved['states'], 'state')}, "
+            f"{counted(saved['transitions'], 'transition')}"
         )
     return {
         "regex": report["regex"],
-        "byte DFA": f"{report['dfa_states']} states x {report['byte_classes']} classes of bytes, "
+        "byte DFA": f"{counted(report['dfa_states'], 'state')} x "
+        f"{counted(report['byte_classes'], 'class', 'classes')} of bytes, "
         f"{report['dfa_seconds'] * 1000:.2f} ms",
         **masks,
     }

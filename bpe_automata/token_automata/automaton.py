@@ -225,7 +225,7 @@ class TokenAutomaton(Table):
         path: ids, or a text, for which all accepted sequences that spell it are highlighted (ids
         that spell nothing are not looked for); that needs spellings. Raises ArgumentError.
         Transitions with the same source and target are one arrow that shows `labels` of its
-        symbols (None: all). Over 40 states or 200 arrows, what is drawn is the first 40 states of
+        symbols (None: all). Over 40 states or 120 arrows, what is drawn is the first 40 states of
         the path and those 12 to which the start leads by most symbols, with the arrows of the path
         and those from the start to the 12; each state says how many transitions leave it.
         """

@@ -14,7 +14,7 @@ from bpe_automata.token_automata.table import Table
 from bpe_automata.viz import Drawing, Edge, Node, Picture, edge_label
 
 _MOST_STATES = 40
-_MOST_ARROWS = 200
+_MOST_ARROWS = 120
 _MOST_SUCCESSORS = 12
 
 

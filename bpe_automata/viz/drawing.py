@@ -79,8 +79,9 @@ class Drawing:
 
     def size(self) -> str:
         """For instance "2 states, 3 arrows"."""
-        return f"{_count(len(self.nodes), 'state')}, {_count(len(self.edges), 'arrow')}"
+        return f"{counted(len(self.nodes), 'state')}, {counted(len(self.edges), 'arrow')}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def counted(number: int, what: str, many: str = "") -> str:
+    """For instance "1 state", "2 states"; `many` where the plural does not just add an s."""
+    return f"{number:,} {what if number == 1 else many or f'{what}s'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from bpe_automata.errors import BpeAutomataError
+from bpe_automata.errors import BpeAutomataError, MissingFileError
 from bpe_automata.viz.drawing import Drawing
 from bpe_automata.viz.optional import require
 from bpe_automata.viz.plot import figure
@@ -13,6 +13,26 @@ from bpe_automata.viz.plot import figure
 
 class UnknownFormatError(BpeAutomataError):
     """A picture cannot be saved under this suffix; the message lists those that it can."""
+
+
+SUFFIXES = (".dot", ".txt", ".html", ".svg", ".png", ".pdf")
+
+
+def check_target(path: str | Path, others: tuple[str, ...] = ()) -> Path:
+    """The path, if a picture can be saved there. others: suffixes that the caller writes itself.
+
+    Raises UnknownFormatError for other suffixes, MissingFileError where the folder is missing or
+    something that is no file stands in its place.
+    """
+    path = Path(path)
+    if path.suffix not in (*others, *SUFFIXES):
+        also = f"; here also {', '.join(others)}" if others else ""
+        raise UnknownFormatError(f"{path.name}: a picture is saved as {', '.join(SUFFIXES)}{also}")
+    if not path.parent.is_dir():
+        raise MissingFileError(f"{path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise MissingFileError(f"{path} is a folder: give the name of a file")
+    return path
 
 
 def page(title: str, body: str) -> str:

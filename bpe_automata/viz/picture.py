@@ -8,10 +8,8 @@ from pathlib import Path
 
 from bpe_automata.viz.dot import GraphvizError, to_dot, to_svg
 from bpe_automata.viz.drawing import Drawing
-from bpe_automata.viz.files import UnknownFormatError, page, save_figure, with_remark
+from bpe_automata.viz.files import check_target, page, save_figure, with_remark
 from bpe_automata.viz.table import to_html, to_text
-
-_SUFFIXES = (".dot", ".txt", ".html", ".svg", ".png", ".pdf")
 
 
 @dataclass(frozen=True)
@@ -48,11 +46,10 @@ class Picture:
         """Write .dot, .txt, .html, .svg, .png or .pdf, by the suffix; returns the path.
 
         .png and .pdf are drawn by matplotlib, .svg by Graphviz or, without it, by matplotlib.
-        Raises UnknownFormatError for other suffixes, GraphvizError, MissingDependencyError.
+        Raises what `check_target` raises (before anything is drawn), GraphvizError,
+        MissingDependencyError.
         """
-        path = Path(path)
-        if path.suffix not in _SUFFIXES:
-            raise UnknownFormatError(f"{path.name}: a picture is saved as {', '.join(_SUFFIXES)}")
+        path = check_target(path)
         text = self._file(path.suffix)
         if text is None:
             save_figure(self.drawing, path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import accumulate
@@ -88,11 +87,6 @@ class Pieces:
         return self.text()
 
     __repr__ = __str__
-
-
-def tokens_html(pieces: Sequence[tuple[str, str]], caption: str = "") -> str:
-    """The boxes of `Pieces` as HTML."""
-    return Pieces(tuple(pieces), caption).html()
 
 
 def _box(text: str, colour: str, note: str) -> str:

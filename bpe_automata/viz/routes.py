@@ -1,7 +1,8 @@
 """How the edges of a placed drawing run: one cubic curve each, and where its label stands.
 
 For each edge a few bows are tried, flat ones first; the cheapest is taken, where it costs to run
-through a node, to put the label on something, and to run along another edge.
+through a node, to put the label on something, and to run along another edge. Where there are many
+edges, fewer bows are tried, so that the time stays about the same.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _NODE, _ACROSS, _ALONG, _UP, _LABEL, _LINE = 300.0, 50.0, 10.0, 3.0, 500.0, 25.0
 _CLEAR, _NEAR, _FREE = 5.0, np.array([7.0, 7.0]), 16.0
 _HEAD = np.array([18.0, 6.0])  # a label keeps off the heads of arrows
 _POINT = np.zeros(2)
+_MANY = 70  # edges: with more, only plain bows are tried
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def points(curve: np.ndarray) -> np.ndarray:
 def route(drawing: Drawing, places: Places) -> Routes:
     """Self-loops first, which have no choice, then the edges forward, then those that go back."""
     m = len(drawing.edges)
-    router = _Router(places, np.zeros((m, 4, 2)), np.zeros((m, 2)))
+    router = _Router(places, m)
     span = [int(places.rank[e.target] - places.rank[e.source]) for e in drawing.edges]
     order = sorted(range(m), key=lambda i: (span[i] != 1, abs(span[i]), i))
     for i in sorted(order, key=lambda i: drawing.edges[i].source != drawing.edges[i].target):
@@ -54,8 +56,9 @@ def route(drawing: Drawing, places: Places) -> Routes:
 class _Router:
     """The edges that already lie, and the choice of the next one."""
 
-    def __init__(self, places: Places, curves: np.ndarray, labels: np.ndarray) -> None:
-        self.places, self.curves, self.labels = places, curves, labels
+    def __init__(self, places: Places, n_edges: int) -> None:
+        self.places, self.bows = places, _BOWS if n_edges <= _MANY else _PLAIN
+        self.curves, self.labels = np.zeros((n_edges, 4, 2)), np.zeros((n_edges, 2))
         self.lying = np.zeros((0, 2))  # points of the curves so far
         self.boxes = np.zeros((0, 2, 2))  # centre and size of the labels so far
         self.over = np.zeros(len(places.rank))  # what stands above each node: its loops
@@ -64,6 +67,7 @@ class _Router:
             self.lying = np.concatenate([self.lying, np.linspace((x - 24, y), (x, y), 9)])
 
     def add(self, edge: int, source: int, target: int) -> None:
+        """Lay the curve and the label of an edge between two nodes; later ones keep off them."""
         size = self.places.label_size[edge]
         if source == target:
             curve, label = self._loop(source, size)
@@ -87,7 +91,7 @@ class _Router:
         """The cheapest curve, and the cheapest place for the label on it."""
         start, end = self.places.centre[[source, target]]
         cost, best, at = np.inf, np.zeros((4, 2)), np.zeros(2)
-        for bows in _BOWS:
+        for bows in self.bows:
             if _bent(bows) >= cost:
                 break
             curve = bowed(start, end, bows)
@@ -146,6 +150,7 @@ def _bent(bows: tuple[float, float]) -> float:
 
 
 _BOWS = sorted(((a, b) for a in (0, *_SIDES) for b in (0, *_SIDES)), key=_bent)
+_PLAIN = [(a, b) for a, b in _BOWS if a == b]
 
 
 def _overlaps(

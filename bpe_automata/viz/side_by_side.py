@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from bpe_automata.viz.drawing import BrokenDrawingError
 from bpe_automata.viz.style import INK
 from bpe_automata.viz.visible import columns, printable
 
 
+@runtime_checkable
 class Shown(Protocol):
     """What can stand in a row: a Picture, Pieces, a row itself."""
 
@@ -20,6 +21,14 @@ class Shown(Protocol):
 
     def text(self) -> str:
         """The form for a terminal."""
+
+
+@runtime_checkable
+class Drawable(Protocol):
+    """What has a picture, for instance an automaton."""
+
+    def picture(self) -> Shown:
+        """The picture."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +71,21 @@ class SideBySide:
     __repr__ = __str__
 
 
-def side_by_side(pictures: Sequence[Shown], titles: Sequence[str]) -> SideBySide:
-    """Show pictures in one row. Raises BrokenDrawingError unless each has a title."""
+def side_by_side(pictures: Sequence[Shown | Drawable], titles: Sequence[str]) -> SideBySide:
+    """Show pictures, or things that have one, in one row. Raises BrokenDrawingError unless they are
+    that and each has a title."""
     if len(pictures) != len(titles):
         raise BrokenDrawingError(f"{len(pictures)} pictures, but {len(titles)} titles")
-    return SideBySide(tuple(pictures), tuple(titles))
+    shown = tuple(_shown(thing, place) for place, thing in enumerate(pictures))
+    return SideBySide(shown, tuple(map(str, titles)))
+
+
+def _shown(thing: object, place: int) -> Shown:
+    if isinstance(thing, Drawable):
+        thing = thing.picture()
+    if isinstance(thing, Shown):
+        return thing
+    raise BrokenDrawingError(
+        f"picture {place} is {type(thing).__name__!r}: give a Picture, Pieces, a row of them, or "
+        "something with a method picture(), such as an automaton"
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from bpe_automata.viz.optional import require
 
 
@@ -19,7 +21,19 @@ def text_path(text: str, size: float) -> tuple[Any, float]:
         return require("matplotlib.path").Path([(0, 0)]), 0.0
     escaped = shown.replace("$", r"\$")  # or two of them would begin a formula
     path = require("matplotlib.textpath").TextPath((0, 0), escaped, size=size, prop=font)
-    return path, float(path.get_extents().x1)
+    return path, float(extent(path)[1, 0])
+
+
+def extent(path: Any) -> np.ndarray:
+    """float64 [2, 2]: the lower left and the upper right corner of a path's points.
+
+    matplotlib's own `get_extents` finds the extremes of each curve, which takes far longer; in the
+    outlines of a font they are points of the path.
+    """
+    points = path.vertices
+    if path.codes is not None:  # what stands beside CLOSEPOLY is no point
+        points = points[path.codes != path.CLOSEPOLY]
+    return np.array([points.min(axis=0), points.max(axis=0)])
 
 
 @cache

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from unicodedata import combining, east_asian_width
 
+from bpe_automata.errors import ArgumentError
+
 _SHOWN = {" ": "␣", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 
 
@@ -31,9 +33,13 @@ def printable(text: str) -> str:
 
 def edge_label(labels: Sequence[str], most: int = 6) -> str:
     """One label for several: "a, b, c … +12 more". The empty word is written ε, and a label that
-    holds a comma stands in quotes, because commas also separate."""
+    holds a comma stands in quotes, because commas also separate. Raises ArgumentError if `most` is
+    negative."""
+    if most < 0:
+        raise ArgumentError(f"most is {most}: give how many labels to show, from 0 on")
     if len(labels) > most + 1:  # "+1 more" would take the room of the one
-        return f"{edge_label(labels[:most], most)} … +{len(labels) - most:,} more"
+        shown = f"{edge_label(labels[:most], most)} " if most else ""
+        return f"{shown}… +{len(labels) - most:,} more"
     if len(labels) == 1:
         return labels[0] or "ε"
     return ", ".join(f"‘{label}’" if "," in label else label or "ε" for label in labels)

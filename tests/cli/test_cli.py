@@ -94,7 +94,8 @@ def test_a_gguf_is_a_tokenizer(run, smollm2_gguf) -> None:
 def test_compile(run, path) -> None:
     code, out, _ = run("compile", path, "--regex", "( order)+")
     assert code == 0
-    assert "1 ids in the first mask" in out
+    assert "1 id in the first mask" in out
+    assert "4 ids in the first mask" in out
     found = read(run, "compile", path, "--regex", "( order)+")
     assert set(found["methods"]) == {"canonical", "lift"}
     assert found["methods"]["canonical"]["first_mask_ids"] == 1
@@ -113,14 +114,38 @@ def test_compile_saves_the_whole_automaton(run, path, tmp_path) -> None:
     )
     code, out, _ = run("compile", path, "--regex", " order", "--save", str(tmp_path / "o.txt"))
     assert code == 0
-    assert "canonical, 2 states, 1 transitions" in out
+    assert "canonical, 2 states, 1 transition\n" in out
     assert "␣order" in (tmp_path / "o.txt").read_text(encoding="utf-8")
 
 
-def test_compile_refuses_an_unknown_kind_of_file(run, path, tmp_path) -> None:
-    code, _, err = run("compile", path, "--regex", " order", "--save", str(tmp_path / "o.doc"))
-    assert code == 2
-    assert ".doc" in err
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("o.doc", "o.doc: a picture is saved as"),
+        ("none/o.svg", "there is no folder"),
+        ("none/o.npz", "there is no folder"),
+        ("o.json", "is a folder"),
+    ],
+)
+def test_compile_refuses_what_cannot_be_saved_at_once(
+    run, path, tmp_path, monkeypatch, name, message
+) -> None:
+    """Before the tokenizer is loaded and the regex compiled."""
+    monkeypatch.setattr("bpe_automata.cli.compile.load_tokenizer", None)
+    (tmp_path / "o.json").mkdir()
+    code, _, err = run("compile", path, "--regex", " order", "--save", str(tmp_path / name))
+    assert (code, err.count("\n")) == (2, 1)
+    assert message in err
+    assert name.startswith("none") == (str(tmp_path / "none") in err)
+
+
+def test_compile_says_how_to_save_a_large_automaton(run, path, tmp_path) -> None:
+    arguments = ("compile", path, "--regex", "[a-z]{9}", "--save", str(tmp_path / "o.npz"))
+    code, out, err = run(*arguments, "--max-edges", "100")
+    assert (code, out) == (2, "")
+    assert "budget of 100 edges exceeded" in err
+    assert "--max-edges" in err
+    assert run(*arguments, "--max-edges", "10000")[0] == 0
 
 
 def test_compile_one_method(run, path) -> None:

@@ -76,12 +76,12 @@ MACHINE_PATH = re.compile(r"/(home|root|tmp|work|Users|opt|var|mnt|private)/|[A-
 def executed(tmp_path):
     """A function that runs a notebook in a kernel of its own and returns what it shows."""
 
-    def run(name: str, **environment: str) -> str:
+    def run(source: Path, **environment: str) -> str:
         folders = ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "MPLCONFIGDIR")
         own = dict.fromkeys(folders, str(tmp_path))
         result = tmp_path / "result.ipynb"
         done = subprocess.run(
-            [sys.executable, EXECUTE, FOLDER / f"{name}.ipynb", result],
+            [sys.executable, EXECUTE, source, result],
             env={**os.environ, **own, **environment},
             capture_output=True,
             text=True,
@@ -108,7 +108,7 @@ def test_each_notebook_has_results():
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_it_runs_and_shows_its_results(name, executed):
-    found = executed(name)
+    found = executed(FOLDER / f"{name}.ipynb")
     for result in RESULTS[name]:
         assert result in found
     if name.startswith("5") and importlib.util.find_spec("outlines_core"):
@@ -120,12 +120,23 @@ def test_it_runs_without_anything_optional(name, executed, tmp_path):
     """No tokenizer of a published model, no other engine, no Graphviz."""
     hidden = f"import sys\nsys.modules.update(dict.fromkeys({OPTIONAL}))\n"
     (tmp_path / "sitecustomize.py").write_text(hidden, encoding="utf-8")
-    found = executed(name, PYTHONPATH=str(tmp_path), PATH=str(tmp_path))
+    found = executed(FOLDER / f"{name}.ipynb", PYTHONPATH=str(tmp_path), PATH=str(tmp_path))
     for result in RESULTS[name]:
         assert result in found
     assert name.startswith("1") or "a small one is trained here" in found
     assert not name.startswith("5") or "outlines_core is not installed" in found
     assert "<svg" not in found
+
+
+def test_an_empty_text_is_replaced_and_said(executed, tmp_path):
+    """Notebook 4 invites its readers to change TEXT."""
+    notebook = nbformat.read(FOLDER / "4_where_a_tokenizer_cuts.ipynb", as_version=4)
+    (cell,) = (cell for cell in notebook.cells if cell.source.startswith("TEXT = "))
+    cell.source = re.sub("^TEXT = .*", 'TEXT = ""', cell.source)
+    nbformat.write(notebook, tmp_path / "changed.ipynb")
+    found = executed(tmp_path / "changed.ipynb")
+    assert "The empty text has no tokens" in found
+    assert "exactly one reading is left at the end: True" in found
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -42,5 +42,13 @@ def a_star_b_star() -> Drawing:
     )
 
 
+def many_arrows(n: int, m: int, cycles: bool) -> Drawing:
+    """n nodes and m arrows between any of them; without cycles to later ones only."""
+    rng = random.Random(n + m)
+    pairs = [(p, q) for p in range(n) for q in range(n) if p < q or cycles]
+    nodes = tuple(Node(str(i), start=i == 0) for i in range(n))
+    return Drawing(nodes, tuple(Edge(p, q, _label(rng)) for p, q in rng.sample(pairs, m)))
+
+
 def _label(rng: random.Random) -> str:
     return edge_label(rng.sample(WORDS, rng.randint(1, 9)))

@@ -14,7 +14,8 @@ from hypothesis import given
 from strategies import TEXTS, a_star_b_star, drawings
 
 from bpe_automata import viz
-from bpe_automata.errors import MissingDependencyError
+from bpe_automata.automata import compile_regex
+from bpe_automata.errors import MissingDependencyError, MissingFileError
 from bpe_automata.viz import dot as dot_module
 from bpe_automata.viz.visible import printable
 
@@ -156,6 +157,16 @@ def test_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
         PICTURE.save(tmp_path / "x.gif")
 
 
+@pytest.mark.parametrize("suffix", [".txt", ".svg", ".png"])
+def test_a_missing_folder_is_named(suffix: str, tmp_path: Path) -> None:
+    folder = tmp_path / "none"
+    with pytest.raises(MissingFileError, match=f"there is no folder {re.escape(str(folder))};"):
+        PICTURE.save(folder / f"x{suffix}")
+    (tmp_path / f"x{suffix}").mkdir()
+    with pytest.raises(MissingFileError, match="is a folder"):
+        PICTURE.save(tmp_path / f"x{suffix}")
+
+
 def test_without_matplotlib_the_error_says_what_to_install(tmp_path, monkeypatch) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, name, None)
@@ -182,6 +193,14 @@ def test_side_by_side(no_graphviz: None) -> None:
         viz.side_by_side([PICTURE], [])
 
 
+def test_side_by_side_takes_what_has_a_picture_and_nothing_else(no_graphviz: None) -> None:
+    dfa = compile_regex("a*b*")
+    row = viz.side_by_side([dfa, dfa.picture()], ["one", "other"])
+    assert row.pictures[0].text() == row.pictures[1].text() == dfa.picture().text()
+    with pytest.raises(viz.BrokenDrawingError, match="picture 1 is 'int': give a Picture"):
+        viz.side_by_side([PICTURE, 7], ["a", "b"])
+
+
 def test_pieces() -> None:
     pieces = viz.Pieces((("␣the", "word"), ("<b>", ""), ("日", "other"), ("x", "word")), "Text")
     assert pieces.text().splitlines() == [
@@ -203,7 +222,6 @@ def test_pieces() -> None:
     colours = [colour for colour, _, _ in boxes[:4]]
     assert colours[0] == colours[3]
     assert len(set(colours)) == 3
-    assert viz.tokens_html(pieces.pieces, "Text") == html
 
 
 def test_long_rows_of_pieces_are_broken_and_notes_are_shown() -> None:

@@ -7,6 +7,7 @@ from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bpe_automata.errors import ArgumentError
 from bpe_automata.viz import edge_label, visible
 from bpe_automata.viz.visible import columns, printable, wrapped
 
@@ -75,6 +76,13 @@ def test_printable_text_can_be_written_and_keeps_what_was_readable(text: str) ->
 )
 def test_edge_label(labels: list[str], most: int, expected: str) -> None:
     assert edge_label(labels, most) == expected
+
+
+def test_a_negative_number_of_labels_is_refused() -> None:
+    for labels in ([], ["a"], ["a", "b", "c"]):
+        with pytest.raises(ArgumentError, match="most is -1: give"):
+            edge_label(labels, -1)
+    assert edge_label(["a", "b", "c"], 0) == "… +3 more"
 
 
 @given(st.text("ab 日", max_size=60), st.integers(1, 20))
