@@ -115,7 +115,14 @@ def test_it_runs_and_shows_its_results(name, executed):
         assert [result for result in OUTLINES if result not in found] == []
 
 
-@pytest.mark.parametrize("name", RESULTS)
+FIRST_AND_LAST = ("1_the_idea", "5_what_other_engines_admit")
+BARE = [
+    name if name in FIRST_AND_LAST else pytest.param(name, marks=pytest.mark.long)
+    for name in RESULTS
+]
+
+
+@pytest.mark.parametrize("name", BARE)
 def test_it_runs_without_anything_optional(name, executed, tmp_path):
     """No tokenizer of a published model, no other engine, no Graphviz."""
     hidden = f"import sys\nsys.modules.update(dict.fromkeys({OPTIONAL}))\n"
