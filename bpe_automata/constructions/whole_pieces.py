@@ -17,6 +17,7 @@ import numpy as np
 from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.tokenizer.derivation import Derivation, bpe
 from bpe_automata.tokenizer.description import Description
+from bpe_automata.tokenizer.spelled_text import is_text
 
 OFF, MUST_END = -1, -2
 
@@ -84,16 +85,7 @@ def _unreachable(description: Description, derivation: Derivation) -> list[int]:
     added = {token.id for token in description.added}
     numbers = np.flatnonzero(~derivation.reachable).tolist()
     tokens = [(number, description.tokens[number]) for number in numbers if number not in added]
-    return [number for number, token in tokens if token and _is_text(token)]
-
-
-def _is_text(token: bytes) -> bool:
-    """Pretokens are whole characters."""
-    try:
-        token.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    return [number for number, token in tokens if token and is_text(token)]
 
 
 def _spelling(description: Description, derivation: Derivation, token: int) -> list[int]:

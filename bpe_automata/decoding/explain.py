@@ -15,6 +15,7 @@ from bpe_automata.constructions.canonical import CanonicalAutomaton, canonical_a
 from bpe_automata.decoding.faults import Fault, find_fault
 from bpe_automata.decoding.visible import visible, visible_tokens
 from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer.spelled_text import is_text
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def explain(tokenizer: Tokenizer, ids: Iterable[int]) -> Explanation:
     sequence = tuple(ids)
     tokens = tuple(tokenizer.token_bytes(token) for token in sequence)
     expected = tuple(tokenizer.encode(tokenizer.decode(sequence)))
-    if sequence == expected and _is_text(b"".join(tokens)):
+    if sequence == expected and is_text(b"".join(tokens)):
         reason = f"canonical: encode makes these {len(sequence)} token(s) of their text"
         return Explanation(True, sequence, tokens, expected, None, reason)
     automaton = canonical_automaton(tokenizer)
@@ -61,15 +62,6 @@ def explain(tokenizer: Tokenizer, ids: Iterable[int]) -> Explanation:
     elif fault.position < position:
         reason = f"{reason} (token {fault.position}, settled by {visible(tokens[position])})"
     return Explanation(False, sequence, tokens, expected, position, reason)
-
-
-def _is_text(data: bytes) -> bool:
-    """Else U+FFFD stands for it, of whose bytes `encode` may drop all but one."""
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _dead_end(automaton: CanonicalAutomaton, ids: tuple[int, ...]) -> int | None:

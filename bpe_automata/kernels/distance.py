@@ -10,6 +10,26 @@ NEVER = -1
 
 
 @kernel
+def distances_by_head(ptr: np.ndarray, tail: np.ndarray, accepting: np.ndarray) -> np.ndarray:
+    """int32 [n]: edges to the nearest accepting state, NEVER if there is none. ptr: int64 [n + 1],
+    tail: int32, the tails of the edges into each state."""
+    n = len(accepting)
+    found, queue, count, done = np.full(n, NEVER, np.int32), np.empty(n, np.int32), 0, 0
+    for s in range(n):
+        if accepting[s]:
+            found[s], queue[count] = 0, s
+            count += 1
+    while done < count:
+        head = queue[done]
+        done += 1
+        for edge in range(ptr[head], ptr[head + 1]):
+            if found[tail[edge]] == NEVER:
+                found[tail[edge]], queue[count] = found[head] + 1, tail[edge]
+                count += 1
+    return found
+
+
+@kernel
 def distances(trans: np.ndarray, accepting: np.ndarray) -> np.ndarray:
     """int32 [n]: steps from each state to the nearest accepting one, NEVER if there is none.
 
@@ -26,16 +46,4 @@ def distances(trans: np.ndarray, accepting: np.ndarray) -> np.ndarray:
         for a in range(k):
             tail[ptr[trans[s, a] + 1]] = s
             ptr[trans[s, a] + 1] += 1
-    found, queue, count, done = np.full(n, NEVER, np.int32), np.empty(n, np.int32), 0, 0
-    for s in range(n):
-        if accepting[s]:
-            found[s], queue[count] = 0, s
-            count += 1
-    while done < count:
-        head = queue[done]
-        done += 1
-        for edge in range(ptr[head], ptr[head + 1]):
-            if found[tail[edge]] == NEVER:
-                found[tail[edge]], queue[count] = found[head] + 1, tail[edge]
-                count += 1
-    return found
+    return distances_by_head(ptr[: n + 1].copy(), tail, accepting)

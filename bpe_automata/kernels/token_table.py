@@ -13,8 +13,6 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown
 from bpe_automata.kernels.hashing import EMPTY, slot_of
 
-NEVER = -1
-
 
 class Rows(NamedTuple):
     """accepting: bool [n]; offsets: int64 [n + 1]; symbols, targets: int32 [m]; start: a state."""
@@ -58,25 +56,6 @@ def by_head(offsets: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.nd
             tail[at], number[at] = state, edge
             ptr[targets[edge] + 1] += 1
     return ptr[: n + 1].copy(), tail, number
-
-
-@kernel
-def distances(ptr: np.ndarray, tail: np.ndarray, accepting: np.ndarray) -> np.ndarray:
-    """int32 [n]: steps to the nearest accepting state, NEVER if there is none. Edges by head."""
-    n = len(accepting)
-    found, queue, count, done = np.full(n, NEVER, np.int32), np.empty(n, np.int32), 0, 0
-    for state in range(n):
-        if accepting[state]:
-            found[state], queue[count] = 0, state
-            count += 1
-    while done < count:
-        head = queue[done]
-        done += 1
-        for edge in range(ptr[head], ptr[head + 1]):
-            if found[tail[edge]] == NEVER:
-                found[tail[edge]], queue[count] = found[head] + 1, tail[edge]
-                count += 1
-    return found
 
 
 @kernel

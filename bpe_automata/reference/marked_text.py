@@ -23,6 +23,7 @@ from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.tokenizer import Tokenizer
 from bpe_automata.tokenizer.derivation import derive
 from bpe_automata.tokenizer.pipeline import Pipeline, compile_pipeline
+from bpe_automata.tokenizer.spelled_text import is_text
 
 OFF, WHOLE, ROOT = -1, -2, 0
 BEGINNING = 0
@@ -54,7 +55,7 @@ class Pieces:
             return
         for token in np.flatnonzero(~derive(description).reachable).tolist():
             data = description.tokens[token] or b""
-            if data and token not in tokenizer.added_ids and _is_text(data):
+            if data and token not in tokenizer.added_ids and is_text(data):
                 self.tokens[token] = data
                 self._insert(base_symbols(description, data) or [])
 
@@ -189,12 +190,3 @@ class MarkedText:
                 q = int(where.after_added[q])
                 symbol = self.boundary + 1 + number
                 yield symbol, Place(q, after, 0, BEGINNING, False, OFF)
-
-
-def _is_text(data: bytes) -> bool:
-    """Pretokens are whole characters."""
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True

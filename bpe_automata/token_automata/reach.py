@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import token_table as kernels
+from bpe_automata.kernels.distance import NEVER, distances_by_head
 from bpe_automata.token_automata.table import Table, nothing, with_only
 
 
 def distances(table: Table) -> np.ndarray:
     """int32 [n_states]: symbols to the nearest accepting state, -1 where there is none."""
     ptr, tail, _ = kernels.by_head(table.offsets, table.targets)
-    return kernels.distances(ptr, tail, table.accepting)
+    return distances_by_head(ptr, tail, table.accepting)
 
 
 def relevant(table: Table) -> np.ndarray:
     """bool [n_states]: reachable from the start, and an accepting state is reachable from it."""
     found = np.zeros(table.n_states, dtype=np.bool_)
     found[kernels.breadth_first(table.offsets, table.targets, table.start)] = True
-    return found & (distances(table) != kernels.NEVER)
+    return found & (distances(table) != NEVER)
 
 
 def trimmed(table: Table) -> Table:

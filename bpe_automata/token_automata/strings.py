@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bpe_automata.errors import BudgetExceededError, InfiniteLanguageError
-from bpe_automata.kernels.token_table import NEVER
+from bpe_automata.kernels.distance import NEVER
 from bpe_automata.token_automata.checks import whole
 from bpe_automata.token_automata.groups import Groups, grouped
 from bpe_automata.token_automata.reach import distances, topological, trimmed
