@@ -12,7 +12,7 @@ from bpe_automata.errors import MissingFileError
 from experiments import article_table, growth
 from experiments.figures import finish
 from experiments.growth_families import FAMILIES
-from experiments.growth_figure import QUANTITIES, give_up, legend, lines
+from experiments.growth_figure import QUANTITIES, give_up, legend, limits, lines
 from experiments.optional import require
 from experiments.runner import Options, read_run
 
@@ -65,10 +65,9 @@ def headline(cells: Sequence[Row]) -> str:
 
 def note(manifest: Row) -> str:
     """What was measured."""
-    config = manifest["config"]
     return (
-        f"{manifest['tokenizer']}; x: given up, over {config['limit_seconds']:g} s or "
-        f"{config['limit_mb'] / 1e3:g} GB. The article plots i = 1 .. 6. Integers: 1 a state, 2 a "
+        f"{manifest['tokenizer']}; x: given up, over {' or '.join(limits(manifest))}. "
+        "The article plots i = 1 .. 6. Integers: 1 a state, 2 a "
         "transition; CartesianMerge (reference) keeps the lift and its relevant pairs.\n"
         "Of Figures 2 to 6 of the article neither number nor caption was at hand: the numbers are "
         "ours."

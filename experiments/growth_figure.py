@@ -90,20 +90,25 @@ def headline(cells: Sequence[Row], manifest: Row) -> str:
     if not ends:
         return "DirectMerge finished every regex"
     first = [r["seconds"] for r in cells if r["method"] == LAZY and r["status"] == "done"]
-    config = manifest["config"]
-    limits = f"{config['limit_seconds']:g} s and {config['limit_mb'] / 1e3:g} GB"
+    seconds, memory = limits(manifest)
     return (
-        f"DirectMerge stops being practical: within {limits} it ends {' and '.join(ends)};\n"
+        f"DirectMerge stops being practical: within {seconds} and {memory} it ends "
+        f"{' and '.join(ends)};\n"
         f"the package makes the first mask of each regex in at most {max(first, default=0):.2g} s"
     )
 
 
+def limits(manifest: Row) -> tuple[str, str]:
+    """What a cell may take: time, memory."""
+    config = manifest["config"]
+    return f"{config['limit_seconds']:g} s", f"{config['limit_mb'] / 1e3:g} GB"
+
+
 def note(manifest: Row) -> str:
     """What the crosses and the numbers are."""
-    config = manifest["config"]
     return (
-        f"{manifest['tokenizer']}. x: given up, over {config['limit_seconds']:g} s or "
-        f"{config['limit_mb'] / 1e3:g} GB. Integers: 1 a state, 2 a transition; CartesianMerge "
+        f"{manifest['tokenizer']}. x: given up, over {' or '.join(limits(manifest))}. "
+        "Integers: 1 a state, 2 a transition; CartesianMerge "
         "(reference) keeps the lift and its relevant pairs,\nbesides the forbidden sets of all "
         "texts, which regexes share. The reference is the published algorithms in plain Python."
     )
