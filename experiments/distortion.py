@@ -23,7 +23,6 @@ import numpy as np
 
 from bpe_automata import Constraint, constrain
 from bpe_automata.automata.sources import from_strings
-from bpe_automata.constructions.explicit import explore
 from bpe_automata.decoding.constraint import Method
 from experiments import distortion_report, models
 from experiments.intervals import clopper_pearson
@@ -119,7 +118,7 @@ def boolean_sizes(loaded: models.LoadedModel) -> dict[str, dict[str, int]]:
     sizes: dict[str, dict[str, int]] = {}
     for method in METHODS:
         constraint = constrain(loaded.tokenizer, BOOLEAN, method=method, eos_ids=loaded.eos_ids)
-        automaton = explore(constraint.engine, constraint.engine.initial())
+        automaton = constraint.automaton()
         sizes[method] = {"states": automaton.n_states, "transitions": automaton.n_transitions}
     return sizes
 
@@ -132,17 +131,14 @@ def span(loaded: models.LoadedModel, case: Case) -> Spanned:
         method: constrain(tokenizer, dfa, method=method, eos_ids=loaded.eos_ids)
         for method in METHODS
     }
-    automata = {method: _explored(constraints[method], prompt_ids) for method in METHODS}
+    explicit = {method: constraints[method].automaton(prompt_ids) for method in METHODS}
+    automata = {method: automaton_of(explicit[method]) for method in METHODS}
     trie = unroll(list(automata.values()))
     leaves = trie.leaves()
     number = {answer.encode(): i for i, answer in enumerate(case.answers)}
     spelled = [b"".join(map(tokenizer.token_bytes, trie.ids(leaf))) for leaf in leaves]
     answer_of = np.array([number[text] for text in spelled])
     return Spanned(prompt_ids, constraints, automata, trie, leaves, answer_of)
-
-
-def _explored(constraint: Constraint, prompt_ids: list[int]) -> Automaton:
-    return automaton_of(explore(constraint.engine, constraint.engine.initial(prompt_ids)))
 
 
 def exact_row(case: Case, item: Spanned, scores: np.ndarray) -> dict[str, Any]:
