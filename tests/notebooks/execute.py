@@ -1,35 +1,62 @@
 """Run one notebook and write what comes out: `python execute.py notebook.ipynb result.ipynb`.
 
-A program of its own, because nbclient leaves sockets open, which pytest would report in some later
-test. The kernel is that of this interpreter, whatever else is installed as python3. The first cell
-that fails ends the program with its traceback.
+A program of its own, because a notebook leaves modules and figures behind. The cells run in
+IPython's shell in this process and not in a kernel: a kernel sends outputs over a socket and says
+by another that a cell is done, and on a loaded machine an output that came late was lost. The first
+cell that fails ends the program with its traceback.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import nbformat
-from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
-from jupyter_client.manager import AsyncKernelManager
-from nbclient import NotebookClient
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import CapturedIO, capture_output
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+from traitlets.config import Config
 
-SECONDS = 600  # for one cell, on a machine where the kernels of numba are not compiled yet
 
+class Shell(InteractiveShell):
+    """With matplotlib's figures as outputs and no window system."""
 
-class ThisInterpreter(KernelSpecManager):
-    def get_kernel_spec(self, kernel_name):
-        command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-        return KernelSpec(argv=command, display_name=kernel_name, language="python")
+    def enable_gui(self, gui=None):
+        pass
 
 
 def main(source: Path, target: Path) -> None:
     notebook = nbformat.read(source, as_version=4)
-    kernel = AsyncKernelManager(kernel_spec_manager=ThisInterpreter())
-    folder = {"metadata": {"path": str(source.parent)}}
-    NotebookClient(notebook, km=kernel, timeout=SECONDS, resources=folder).execute()
+    target = target.absolute()
+    os.chdir(source.parent)
+    sys.path.insert(0, "")  # as in a kernel: the notebook's folder
+    shell = Shell.instance(config=Config(HistoryManager={"enabled": False}))
+    shell.enable_matplotlib("inline")
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            run(shell, cell)
     nbformat.write(notebook, target)
+
+
+def run(shell: InteractiveShell, cell: NotebookNode) -> None:
+    with capture_output() as captured:
+        result = shell.run_cell(cell.source, store_history=True)
+    if not result.success:
+        sys.stderr.write(captured.stdout + captured.stderr)
+        result.raise_error()
+    cell.execution_count = result.execution_count
+    cell.outputs = list(outputs(captured))
+
+
+def outputs(captured: CapturedIO):
+    """What a cell printed, then what it showed, in the order shown."""
+    for name, text in (("stdout", captured.stdout), ("stderr", captured.stderr)):
+        if text:
+            yield new_output("stream", name=name, text=text)
+    for shown in captured.outputs:
+        yield new_output("display_data", data=shown.data, metadata=shown.metadata or {})
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-for _package in ("nbformat", "nbclient", "ipykernel", "matplotlib"):
+for _package in ("nbformat", "IPython", "matplotlib"):
     pytest.importorskip(
         _package, reason=f"{_package} is missing: pip install 'bpe-automata[notebooks]'"
     )
@@ -74,10 +74,10 @@ MACHINE_PATH = re.compile(r"/(home|root|tmp|work|Users|opt|var|mnt|private)/|[A-
 
 @pytest.fixture
 def executed(tmp_path):
-    """A function that runs a notebook in a kernel of its own and returns what it shows."""
+    """A function that runs a notebook in a process of its own and returns what it shows."""
 
     def run(source: Path, **environment: str) -> str:
-        folders = ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "MPLCONFIGDIR")
+        folders = ("IPYTHONDIR", "MPLCONFIGDIR")
         own = dict.fromkeys(folders, str(tmp_path))
         result = tmp_path / "result.ipynb"
         done = subprocess.run(
