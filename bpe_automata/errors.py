@@ -140,3 +140,32 @@ class PromptError(DecodingError):
 
 class BufferShapeError(DecodingError):
     """A caller-owned mask buffer has the wrong shape, dtype or row."""
+
+
+class LogitsError(DecodingError):
+    """Logits that no id can be drawn from: NaN, all -inf, too narrow; the message says which."""
+
+
+class ModelError(DecodingError):
+    """The model itself raised; see `__cause__`. Attributes: `ids`, what had been generated."""
+
+    def __init__(self, ids: tuple[int, ...], reason: str) -> None:
+        self.ids = ids
+        super().__init__(f"the model failed after {len(ids)} generated ids: {reason}")
+
+
+class BudgetTooSmallError(DecodingError):
+    """No text can be complete within the ids allowed. Attributes: `needed`, `given`, in ids."""
+
+    def __init__(self, needed: int, given: int) -> None:
+        self.needed, self.given = needed, given
+        super().__init__(f"the shortest answer takes {needed} ids, only {given} are allowed")
+
+
+class UnsupportedFeatureError(DecodingError):
+    """A feature of the host library under which a constraint would not hold. Attributes:
+    `feature`, `why`."""
+
+    def __init__(self, feature: str, why: str) -> None:
+        self.feature, self.why = feature, why
+        super().__init__(f"{feature} is not supported: {why}")

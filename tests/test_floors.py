@@ -17,13 +17,16 @@ FLOORS = {
     "automata": 1,
     "tokenizer": 1,
     "constructions": 2,
+    "models": 2,
     "decoding": 3,
-    "integrations": 4,
+    "sampling": 4,
+    "banning": 4,
     "reference": 4,
-    "testing": 5,
-    "cli": 5,
-    "__init__": 5,
-    "__main__": 6,
+    "integrations": 5,
+    "testing": 6,
+    "cli": 6,
+    "__init__": 6,
+    "__main__": 7,
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -48,7 +51,7 @@ def test_imports_go_down(path: Path) -> None:
     for name in imports(path):
         top, *rest = name.split(".")
         if top in ("torch", "transformers"):
-            assert FLOORS[own] >= 4, f"{name} is for integrations and above"
+            assert FLOORS[own] >= 5, f"{name} is for integrations and above"
         if top != "bpe_automata":
             assert top != "experiments"
             continue

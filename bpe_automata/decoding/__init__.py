@@ -3,6 +3,7 @@
 
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.decoding.explain import Explanation, explain
+from bpe_automata.decoding.generation import Generation
 from bpe_automata.decoding.healing import Healed, Healing, heal
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.decoding.removed import Removed
@@ -11,6 +12,7 @@ from bpe_automata.decoding.verify import Verification, verify
 __all__ = [
     "Constraint",
     "Explanation",
+    "Generation",
     "Healed",
     "Healing",
     "Matcher",

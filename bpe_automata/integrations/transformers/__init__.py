@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, overload
+from dataclasses import replace
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions.engine import Engine
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
-from bpe_automata.decoding.healing import Healed, Healing
+from bpe_automata.decoding.generation import Generation, Reason
+from bpe_automata.decoding.healing import Healed
 from bpe_automata.decoding.healing import heal as give_back
 from bpe_automata.errors import (
     BufferShapeError,
@@ -117,7 +118,7 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
             kept.append(token_id)
         complete = engine.accepting(state)
         ended = ended or not goes_on(engine, state)
-        reason: Literal["complete", "truncated"] = "complete" if ended else "truncated"
+        reason: Reason = "complete" if ended else "truncated"
         return Generation(tokenizer.decode(kept, prompt), tuple(kept), complete, reason)
 
     def _masks(self, generated: np.ndarray) -> np.ndarray:
@@ -153,25 +154,6 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         if token_id >= engine.n_ids or not has(engine.mask(state), token_id):
             return ENDED
         return engine.step(state, token_id)
-
-
-@dataclass(frozen=True)
-class Generation:
-    """What a model wrote under a constraint.
-
-    `text`: the completion, without the prompt; `ids`: its ids, without end of sequence.
-    `complete`: the text matches the whole regex (and `ids` are canonical, with that method).
-    `finish_reason`: "complete" if the model ended the text or nothing could follow, "truncated" if
-    it ran out of new tokens. A truncated text may happen to be complete.
-    `healing`: the prompt's last ids that were given back, and why; `ids` then begin with what was
-    written in their place, `text` does not.
-    """
-
-    text: str
-    ids: tuple[int, ...]
-    complete: bool
-    finish_reason: Literal["complete", "truncated"]
-    healing: Healing | None = None
 
 
 @overload

@@ -1,0 +1,1 @@
+"""Floor 4: decoding loops for any model that gives logits, and faithful sampling."""
