@@ -1,0 +1,73 @@
+"""From logits to one id.
+
+draw(log p, allowed, u) = min { i allowed : p(allowed up to i) > u p(allowed) },  u in [0, 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from bpe_automata.errors import ArgumentError, LogitsError
+
+Model: TypeAlias = Callable[[Sequence[int]], np.ndarray]
+"""ids so far, prompt and generated -> the logits of the next id: floating [V], V >= n_ids."""
+
+
+def log_probabilities(logits: np.ndarray, n_ids: int, temperature: float = 1.0) -> np.ndarray:
+    """Natural logs of the law of the next id, float64 [n_ids].
+
+    logits: floating [V]; where V > n_ids, the ids beyond keep their mass and are cut off, so that
+    the exponentials may add up to less than 1. temperature: over 0 (or 0, for a greedy choice: the
+    law is then that of temperature 1). Raises LogitsError, ArgumentError.
+    """
+    if not temperature >= 0:
+        raise ArgumentError(f"temperature {temperature} is not 0 or more")
+    found = np.asarray(logits)
+    if found.ndim != 1 or len(found) < n_ids:
+        raise LogitsError(
+            f"the model gave logits of shape {found.shape} for a tokenizer of {n_ids} ids: "
+            "one vector is needed, at least as long"
+        )
+    wide = found.astype(np.float64)
+    _check(wide)
+    scaled = (wide - wide.max()) / (temperature or 1.0)
+    result: np.ndarray = scaled[:n_ids] - np.log(np.exp(scaled).sum())
+    return result
+
+
+def _check(logits: np.ndarray) -> None:
+    high = logits.max()  # NaN if one of them is
+    if np.isfinite(high):
+        return
+    if high == -np.inf:
+        raise LogitsError("all logits are -inf: no id has any mass")
+    first = int(np.flatnonzero(~(logits < np.inf))[0])
+    raise LogitsError(f"the logit of id {first} is {logits[first]}")
+
+
+def draw(
+    log_p: np.ndarray, allowed: np.ndarray, u: float, greedy: bool = False
+) -> tuple[int, float]:
+    """One id of the allowed ones, and the natural log of their mass.
+
+    log_p: float64 [n]; allowed: bool [n]; u: uniform in [0, 1). greedy: the likeliest, the first of
+    equals. Raises LogitsError if the model gives none of them any mass.
+    """
+    left = np.where(allowed, log_p, -np.inf)
+    best = int(np.argmax(left))
+    highest = left[best]
+    if highest == -np.inf:
+        raise LogitsError(
+            f"the model gives no mass to any of the {int(np.count_nonzero(allowed))} ids allowed"
+        )
+    cumulative = np.cumsum(np.exp(left - highest))
+    log_mass = float(highest + np.log(cumulative[-1]))
+    if greedy:
+        return best, log_mass
+    # u times the total may round up to the total: then the last id with any mass is meant.
+    found = int(np.searchsorted(cumulative, u * cumulative[-1], side="right"))
+    last = int(np.searchsorted(cumulative, cumulative[-1], side="left"))
+    return min(found, last), log_mass

@@ -1,0 +1,172 @@
+"""The decoding loop: what it draws, what it counts, what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_automata import constrain
+from bpe_automata.errors import ArgumentError, LogitsError, ModelError
+from bpe_automata.sampling import decode, draw, log_probabilities
+from bpe_automata.testing import small_tokenizer
+
+TOKENIZER = small_tokenizer(["a", "b", "c", "ab", "bc"], [("a", "b"), ("b", "c")], None, ["<end>"])
+END = 5
+FINITE = constrain(TOKENIZER, r"a(b|bc){0,3}|cab?", eos_ids=[END])
+ENDLESS = constrain(TOKENIZER, r"(abc)*", eos_ids=[END])
+NEVER_ENDED = constrain(TOKENIZER, r"abc|abcc", eos_ids=[])
+
+
+def noise(ids):
+    """A law of its own after each sequence; wider than the tokenizer."""
+    return np.random.default_rng([7, *ids]).normal(size=TOKENIZER.n_ids + 3)
+
+
+def logits_of(weights):
+    with np.errstate(divide="ignore"):
+        return np.log(np.array(weights, dtype=float))
+
+
+# ---------------------------------------------------------------- one draw
+
+masses = st.lists(st.integers(0, 4), min_size=1, max_size=8).filter(any)
+
+
+@given(masses, st.data())
+@examples(200)
+def test_a_draw_inverts_the_distribution(weights, data):
+    """Over a fine grid of u, each id comes as often as it weighs."""
+    allowed = np.array(data.draw(st.lists(st.booleans(), min_size=len(weights)))[: len(weights)])
+    left = np.where(allowed, weights, 0)
+    log_p = log_probabilities(logits_of(weights), len(weights))
+    if not left.sum():
+        with pytest.raises(LogitsError, match="no mass"):
+            draw(log_p, allowed, 0.5)
+        return
+    grid = (np.arange(left.sum()) + 0.5) / left.sum()
+    drawn = [draw(log_p, allowed, u) for u in grid]
+    assert np.bincount([token for token, _ in drawn], minlength=len(left)).tolist() == left.tolist()
+    share = np.log(left.sum() / sum(weights))
+    assert [mass for _, mass in drawn] == pytest.approx([share] * len(drawn))
+    assert left[draw(log_p, allowed, 0.3, greedy=True)[0]] == left.max()
+
+
+@given(masses)
+@examples(100)
+def test_the_ends_of_the_interval(weights):
+    log_p, everything = log_probabilities(logits_of(weights), len(weights)), np.ones(len(weights))
+    possible = np.flatnonzero(weights)
+    assert draw(log_p, everything.astype(bool), 0.0)[0] == possible[0]
+    assert draw(log_p, everything.astype(bool), np.nextafter(1.0, 0.0))[0] == possible[-1]
+
+
+def test_padding_keeps_its_mass():
+    log_p = log_probabilities(np.zeros(8), 6)
+    assert np.exp(log_p) == pytest.approx([1 / 8] * 6)
+
+
+def test_temperature():
+    weights = np.array([1.0, 4.0])
+    assert np.exp(log_probabilities(np.log(weights), 2, 0.5)) == pytest.approx([1 / 17, 16 / 17])
+    assert np.exp(log_probabilities(np.log(weights), 2, 0)) == pytest.approx([0.2, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("logits", "message"),
+    [
+        ([0.0, np.nan, 1.0], "logit of id 1 is nan"),
+        ([0.0, 1.0, np.inf], "logit of id 2 is inf"),
+        ([-np.inf] * 3, "all logits are -inf"),
+        ([0.0, 1.0], "shape \\(2,\\) for a tokenizer of 3 ids"),
+        ([[0.0, 1.0, 2.0]], "one vector"),
+        ([], "shape \\(0,\\)"),
+    ],
+)
+def test_logits_that_are_refused(logits, message):
+    with pytest.raises(LogitsError, match=message):
+        log_probabilities(np.array(logits), 3)
+
+
+@pytest.mark.parametrize("temperature", [-1.0, float("nan")])
+def test_a_temperature_below_zero(temperature):
+    with pytest.raises(ArgumentError, match="temperature"):
+        log_probabilities(np.zeros(3), 3, temperature)
+
+
+# ---------------------------------------------------------------- the loop
+
+
+@pytest.mark.parametrize(
+    "constraint", [FINITE, ENDLESS, NEVER_ENDED], ids=["finite", "*", "no end"]
+)
+@pytest.mark.parametrize("temperature", [0, 0.7])
+def test_forced_ids_change_nothing_but_the_passes(constraint, temperature):
+    saved = 0
+    for seed in range(25):
+        options = {"seed": seed, "temperature": temperature, "max_new_tokens": 9}
+        asked = decode(noise, constraint, **options)
+        skipped = decode(noise, constraint, forced=True, **options)
+        assert skipped.ids == asked.ids
+        assert skipped.finish_reason == asked.finish_reason
+        assert skipped.passes + skipped.forced == asked.passes
+        saved += skipped.forced
+        assert (skipped.log_weight is None) == bool(skipped.forced or not temperature)
+    assert saved
+
+
+def test_the_weight_is_the_mass_that_the_masks_left():
+    for seed in range(10):
+        found = decode(noise, FINITE, (0,), seed=seed)
+        matcher, expected = FINITE.matcher((0,)), 0.0
+        for token in (*found.ids, END):
+            p = np.exp(noise((0, *matcher.ids)))
+            expected += np.log(p[matcher.allowed_ids()].sum() / p.sum())
+            matcher.advance(token)
+        assert found.log_weight == pytest.approx(expected)
+
+
+def test_how_it_ends():
+    short = decode(noise, ENDLESS, seed=1, max_new_tokens=1)
+    assert not short.complete
+    assert short.finish_reason == "truncated"
+    assert decode(noise, FINITE, seed=1).finish_reason == "complete"
+    nothing = decode(noise, FINITE, seed=1, max_new_tokens=0)
+    assert (nothing.ids, nothing.passes, nothing.finish_reason) == ((), 0, "truncated")
+    assert {decode(noise, NEVER_ENDED, seed=s).text for s in range(9)} == {"abcc"}
+
+
+def test_the_end_comes_where_the_model_wants_it():
+    """Endless and finite: end-of-sequence is drawn like any id."""
+    texts = {decode(noise, ENDLESS, seed=seed, max_new_tokens=40).text for seed in range(30)}
+    assert {"", "abc", "abcabc"} <= texts
+
+
+def test_a_model_that_fails():
+    def failing(ids):
+        if len(ids) == 2:
+            raise RuntimeError("out of memory")
+        return noise(ids)
+
+    with pytest.raises(ModelError, match="after 2 generated ids: RuntimeError: out of memory") as e:
+        decode(failing, FINITE, seed=0)
+    assert len(e.value.ids) == 2
+    assert isinstance(e.value.__cause__, RuntimeError)
+
+
+def test_an_interruption_passes():
+    def interrupted(ids):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        decode(interrupted, FINITE, seed=0)
+    assert decode(noise, FINITE, seed=0).complete
+
+
+def test_bad_arguments():
+    with pytest.raises(ArgumentError, match="-1 is negative"):
+        decode(noise, FINITE, max_new_tokens=-1)
+    with pytest.raises(LogitsError, match="tokenizer of 6 ids"):
+        decode(lambda ids: np.zeros(5), FINITE)
