@@ -1,0 +1,68 @@
+"""A matcher that goes where the ids of a row say.
+
+Servers reorder rows, restart preempted requests, propose ids and take them back. So nothing is
+counted: the state of a row is always derived from the ids that the row has now. The matcher keeps
+the ids of the last call; what both have in common is not read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.errors import DecodingError, TokenNotAllowedError, TokenOutOfRangeError
+from bpe_automata.kernels.bits import set_bits
+
+
+class Follower:
+    """The masks of one row. `prompt`: the ids before the constrained text.
+
+    `refused`: the error for an id of the last call that the constraint did not allow, or None.
+    Raises PromptError if the prompt makes the constraint impossible, DecodingError without an
+    end-of-sequence id.
+    """
+
+    def __init__(self, constraint: Constraint, prompt: Sequence[int] = ()) -> None:
+        if not constraint.eos_ids:
+            raise DecodingError("no end-of-sequence id is known: pass eos_ids")
+        self._ended_row = packed_ids(constraint.n_ids, constraint.eos_ids)
+        self._matcher = constraint.matcher(prompt)
+        self._ids: list[int] = []
+        self.refused: DecodingError | None = None
+
+    def mask(self, ids: Sequence[int]) -> np.ndarray:
+        """int32 [words]: what may follow the generated `ids`. After an end of sequence, or after an
+        id that was not allowed, only end-of-sequence ids: a row of -inf would make softmax NaN."""
+        self._go_to(list(ids))
+        if self.refused or self._matcher.is_finished:
+            return self._ended_row
+        bits = np.empty((1, len(self._ended_row)), dtype=np.int32)
+        self._matcher.mask(bits)
+        return bits[0]
+
+    def _go_to(self, ids: list[int]) -> None:
+        """The matcher reads `ids` up to an end of sequence, or to what it refuses."""
+        kept = len(self._ids)
+        if ids[:kept] != self._ids:
+            kept = next(k for k, token in enumerate(self._ids) if ids[k : k + 1] != [token])
+        self._matcher.rollback(len(self._ids) - kept)
+        del self._ids[kept:]
+        self.refused = None
+        for token in ids[kept:]:
+            if self._matcher.is_finished:
+                break
+            try:
+                self._matcher.advance(token)
+            except (TokenNotAllowedError, TokenOutOfRangeError) as error:
+                self.refused = error
+                break
+            self._ids.append(token)
+
+
+def packed_ids(n_ids: int, ids: Sequence[int]) -> np.ndarray:
+    """int32 [ceil(n_ids / 32)]: the ids as a packed mask."""
+    bits = np.zeros((n_ids + 31) // 32, dtype=np.int32)
+    set_bits(bits, np.array(ids, dtype=np.int64))
+    return bits

@@ -1,0 +1,177 @@
+"""Outlines: its generators, with this package's masks.
+
+    model = outlines.from_transformers(hf_model, hf_tokenizer)
+    generator = Generator(model, Literal["yes", "no"])       # or a regex: Regex("[0-9]+")
+    generator("Is it?", max_new_tokens=20)
+
+Written against outlines 1.3.3. What it calls steerable models are supported with torch
+(transformers) and numpy (llama-cpp-python); its generators hand both the ids of the prompt to the
+processor, which derives the state of each row from the ids of that row.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bpe_automata.decoding.constraint import Constraint, Method, constrain
+from bpe_automata.errors import (
+    BufferShapeError,
+    DecodingError,
+    UnsupportedFeatureError,
+)
+from bpe_automata.integrations.bitmask import apply_bitmask
+from bpe_automata.integrations.follow import Follower, packed_ids
+from bpe_automata.integrations.optional import require
+from bpe_automata.tokenizer import Tokenizer
+
+INSTALL = "pip install outlines"
+LIBRARIES = ("torch", "numpy")
+logger = logging.getLogger(__name__)
+_host: Any = require("outlines.processors.base_logits_processor", INSTALL)
+
+
+class ConstraintLogitsProcessor(_host.OutlinesLogitsProcessor):  # type: ignore[misc]
+    """Masks each row by the constraint, which begins after the row's own prompt.
+
+    tensor_library_name: "torch" or "numpy", the model's. prefix: False, as if the texts stood
+    alone. pad_id: what prompts of a batch are padded with on the left; it is no part of them.
+    `error`: with numpy, where llama.cpp's C code swallows exceptions, what went wrong; the text may
+    then only end. With torch it is raised.
+
+    Raises UnsupportedFeatureError for other libraries, DecodingError without an end of sequence.
+    """
+
+    def __init__(
+        self,
+        constraint: Constraint,
+        tensor_library_name: str = "torch",
+        *,
+        prefix: bool = True,
+        pad_id: int | None = None,
+    ) -> None:
+        if tensor_library_name not in LIBRARIES:
+            raise UnsupportedFeatureError(
+                f"the tensor library {tensor_library_name!r}", f"only {LIBRARIES} are tested"
+            )
+        if not constraint.eos_ids:
+            raise DecodingError("no end-of-sequence id is known: pass eos_ids to constrain(...)")
+        super().__init__(tensor_library_name)
+        self._constraint, self._prefix, self._pad_id = constraint, prefix, pad_id
+        self._swallowed = tensor_library_name == "numpy"
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the last generation; outlines calls this before each."""
+        self.error: Exception | None = None
+        self._width: int | None = None
+        self._rows: dict[int, tuple[list[int], Follower]] = {}
+
+    def process_logits(self, input_ids: Any, logits: Any) -> Any:
+        """input_ids: [rows, n], prompts included; logits: [rows, V]. New logits.
+
+        Raises PromptError, BufferShapeError, with torch."""
+        if self._width is None:
+            self._width = int(input_ids.shape[1])
+        try:
+            if logits.shape[1] < self._constraint.n_ids:
+                raise BufferShapeError(
+                    f"{logits.shape[1]} logits for a tokenizer of {self._constraint.n_ids} ids"
+                )
+            rows = enumerate(input_ids.tolist())
+            masks = np.stack([self._mask(row, ids, self._width) for row, ids in rows])
+        except Exception as error:
+            if not self._swallowed:
+                raise
+            logger.error("bpe_automata: %s; the text may only end", error)
+            self.error = error
+            ended = packed_ids(self._constraint.n_ids, self._constraint.eos_ids)
+            masks = np.stack([ended] * len(logits))
+        return _masked(logits, masks)
+
+    def _mask(self, row: int, ids: list[int], width: int) -> np.ndarray:
+        """After an id that was not allowed (beam search has such rows, at -inf) a row may only
+        end."""
+        prompt = self._without_padding(ids[:width])
+        known = self._rows.get(row)
+        if known is None or known[0] != prompt:
+            follower = Follower(self._constraint, prompt if self._prefix else ())
+            known = self._rows[row] = (prompt, follower)
+        return known[1].mask(ids[width:])
+
+    def _without_padding(self, ids: list[int]) -> list[int]:
+        first = next((k for k, token in enumerate(ids) if token != self._pad_id), len(ids))
+        return ids[first:]
+
+
+def Generator(  # noqa: N802 - the name that outlines gives it
+    model: Any,
+    output_type: Any,
+    *,
+    method: Method = "canonical",
+    tokenizer: Any = None,
+    eos_ids: Sequence[int] | None = None,
+    prefix: bool = True,
+) -> Any:
+    """`outlines.Generator(model, output_type)` with canonical masks.
+
+    model: a steerable model of outlines. output_type: whatever outlines turns into a regex (a
+    Python type, a Literal, an enum, a Regex, a JSON schema). tokenizer: anything `Tokenizer.load`
+    reads; by default the model's. eos_ids: by default those of the model's generation config, else
+    the tokenizer's. method, prefix: as elsewhere.
+
+    Raises UnsupportedFeatureError for context-free grammars and other models, and the errors of
+    `constrain`.
+    """
+    outlines = require("outlines", INSTALL)
+    constraint = constrain(
+        Tokenizer.load(_tokenizer_of(model) if tokenizer is None else tokenizer),
+        _regex_of(output_type),
+        method=method,
+        eos_ids=_eos_ids_of(model) if eos_ids is None else eos_ids,
+    )
+    pad_id = getattr(getattr(model, "tokenizer", None), "pad_token_id", None)
+    library = getattr(model, "tensor_library_name", "none")
+    processor = ConstraintLogitsProcessor(constraint, library, prefix=prefix, pad_id=pad_id)
+    return outlines.Generator(model, processor=processor)
+
+
+def _regex_of(output_type: Any) -> str:
+    types = require("outlines.types.dsl", INSTALL)
+    term = types.python_types_to_terms(output_type)
+    if isinstance(term, types.CFG):
+        raise UnsupportedFeatureError("a context-free grammar", "only regular languages are exact")
+    regex: str = types.to_regex(term)
+    return regex
+
+
+def _tokenizer_of(model: Any) -> Any:
+    """The tokenizer of a Transformers model, or the file of a LlamaCpp model."""
+    found = getattr(model, "hf_tokenizer", None)
+    if found is None:
+        found = getattr(getattr(model, "model", None), "model_path", None)
+    if found is None:
+        raise UnsupportedFeatureError(
+            type(model).__name__, "its tokenizer is not known: pass `tokenizer`"
+        )
+    return found
+
+
+def _eos_ids_of(model: Any) -> list[int] | None:
+    config = getattr(getattr(model, "model", None), "generation_config", None)
+    found = getattr(config, "eos_token_id", None)
+    return [found] if isinstance(found, int) else found
+
+
+def _masked(logits: Any, masks: np.ndarray) -> Any:
+    if isinstance(logits, np.ndarray):
+        found = np.array(logits)
+        apply_bitmask(found, masks)
+        return found
+    torch = require("torch", "pip install torch")
+    found = logits.clone()
+    apply_bitmask(found, torch.from_numpy(masks).to(logits.device))
+    return found

@@ -1,0 +1,105 @@
+"""What a request of a server asks for, and the constraints that are kept between requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bpe_automata.automata.compile import Budget, compile_regex
+from bpe_automata.decoding.constraint import Constraint, Method, constrain
+from bpe_automata.errors import ArgumentError, BpeAutomataError
+from bpe_automata.tokenizer import Tokenizer
+
+KEY = "bpe_automata"
+"""The key of a request's extra arguments under which its constraint is."""
+
+METHODS: tuple[Method, ...] = ("canonical", "lift")
+MOST = 64
+"""How many constraints are kept. One may hold a few times 64 MB of rows that were visited."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The constraint of one request.
+
+    regex: Python syntax, `re.fullmatch` semantics. method: "canonical" or "lift". prefix: begin
+    after the prompt's own ids; False: as if the text stood alone. added_tokens: as `constrain`.
+    eos_ids: None for those of the model.
+    """
+
+    regex: str
+    method: Method = "canonical"
+    prefix: bool = True
+    added_tokens: bool = True
+    eos_ids: tuple[int, ...] | None = None
+
+
+def read_options(extra_args: Mapping[str, Any] | None) -> Options | None:
+    """The options under `KEY`; None if the request has no constraint. Raises ArgumentError."""
+    given = (extra_args or {}).get(KEY)
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or not isinstance(given.get("regex"), str):
+        raise ArgumentError(f'{KEY} is {given!r}; give {{"regex": "...", "method": "canonical"}}')
+    known = set(Options.__dataclass_fields__)
+    if unknown := set(given) - known:
+        raise ArgumentError(f"{KEY} has no option {min(map(str, unknown))!r}, only {sorted(known)}")
+    options = Options(**{**given, "eos_ids": _read_eos_ids(given.get("eos_ids"))})
+    if options.method not in METHODS:
+        raise ArgumentError(f"method {options.method!r} of {KEY} is none of {METHODS}")
+    for name in ("prefix", "added_tokens"):
+        if not isinstance(getattr(options, name), bool):
+            raise ArgumentError(f"{name} of {KEY} is {given[name]!r}, neither True nor False")
+    return options
+
+
+def _read_eos_ids(given: object) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    whole = isinstance(given, Sequence) and all(type(token) is int for token in given)
+    if not whole or not given:
+        raise ArgumentError(f"eos_ids of {KEY} is {given!r}; give a list of ids")
+    return tuple(given)  # type: ignore[arg-type]
+
+
+def check_regex(options: Options) -> None:
+    """Refuse, before a request is queued, a regex that does not compile. Raises ArgumentError."""
+    try:
+        compile_regex(options.regex, Budget())
+    except BpeAutomataError as error:
+        raise ArgumentError(f"{KEY}: {error}") from error
+
+
+class Constraints:
+    """The constraints of one tokenizer, made when first asked for; the `MOST` last used are kept.
+    eos_ids: where a request names none; by default the tokenizer's. Raises ArgumentError."""
+
+    def __init__(self, tokenizer: Tokenizer, eos_ids: Sequence[int] = ()) -> None:
+        self.tokenizer = tokenizer
+        self.eos_ids = tuple(dict.fromkeys(eos_ids)) or tokenizer.eos_ids
+        known = all(0 <= token < tokenizer.n_ids for token in self.eos_ids)
+        if not self.eos_ids or not known:
+            raise ArgumentError(
+                f"end-of-sequence ids {self.eos_ids} of {tokenizer!r}: at least one is needed, and "
+                "each in its range"
+            )
+        self._kept: dict[tuple[object, ...], Constraint] = {}
+
+    def of(self, options: Options) -> Constraint:
+        """Raises what `constrain` raises."""
+        eos_ids = self.eos_ids if options.eos_ids is None else options.eos_ids
+        key = (options.regex, options.method, options.added_tokens, eos_ids)
+        found = self._kept.pop(key, None)
+        if found is None:
+            found = constrain(
+                self.tokenizer,
+                options.regex,
+                method=options.method,
+                eos_ids=eos_ids,
+                added_tokens=options.added_tokens,
+            )
+        self._kept[key] = found
+        if len(self._kept) > MOST:
+            del self._kept[next(iter(self._kept))]
+        return found

@@ -1,0 +1,240 @@
+"""SGLang: a grammar backend for regexes.
+
+    from bpe_automata.integrations.sglang import register
+    register()
+    if __name__ == "__main__":
+        engine = sglang.Engine(model_path=..., grammar_backend="bpe_automata")
+        engine.generate("Is it?", {"regex": " (yes|no)"})
+
+Written against SGLang 0.5.23. Importing this module registers nothing. SGLang's scheduler is a new
+process that reads the script again: so `register` stands above the guard. A grammar begins after
+the prompt of its request: its cache key holds the ids of the text that is under way (those from
+the last added token on, a few with chat templates). JSON schemas, EBNF and structural tags are
+answered as unsupported, by SGLang's own default.
+
+SGLang compiles grammars in threads of their own while the scheduler asks others for masks, and all
+constraints of a tokenizer share tables that grow; so one lock is held in both.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bpe_automata.decoding.matcher import Matcher
+from bpe_automata.errors import ArgumentError, BpeAutomataError
+from bpe_automata.integrations.bitmask import apply_bitmask
+from bpe_automata.integrations.optional import require
+from bpe_automata.integrations.requests import METHODS, Constraints, Options
+from bpe_automata.tokenizer import Tokenizer
+
+_host: Any = require("sglang.srt.constrained.base_grammar_backend", "pip install sglang")
+_torch: Any = require("torch", "pip install torch")
+
+NAME = "bpe_automata"
+AFTER_PROMPT = "regex after prompt"
+"""The kind of key whose text is JSON: the regex, and the prompt's ids that matter."""
+
+MOST_KEYS = 1024
+"""How many grammars are kept ready; each is a matcher at its beginning."""
+
+
+def register(name: str = NAME, **options: Any) -> None:
+    """Let `--grammar-backend NAME` mean this backend. options: for `RegexBackend` (method, prefix,
+    added_tokens)."""
+    _offer(name)
+    _host.register_grammar_backend(
+        name,
+        lambda server_args, tokenizer, vocab_size, eos_token_ids=None: RegexBackend(
+            tokenizer, vocab_size, eos_token_ids, **options
+        ),
+    )
+
+
+def _offer(name: str) -> None:
+    """The command line knows a fixed list of names, which SGLang lets one extend."""
+    arguments = require("sglang.srt.server_args", "pip install sglang")
+    if name not in arguments.GRAMMAR_BACKEND_CHOICES:
+        arguments.add_grammar_backend_choices([name])
+
+
+class RegexGrammar(_host.BaseGrammarObject):  # type: ignore[misc]
+    """One request: a matcher under SGLang's names."""
+
+    def __init__(self, matcher: Matcher, lock: threading.RLock) -> None:
+        super().__init__()
+        self._matcher, self._lock = matcher, lock
+
+    def accept_token(self, token: int) -> None:
+        """Raises ArgumentError, a ValueError, upon which SGLang aborts the request."""
+        self.current_token = token
+        if self.is_terminated():
+            return
+        try:
+            with self._lock:
+                self._matcher.advance(token)
+        except BpeAutomataError as error:
+            raise ArgumentError(str(error)) from error
+
+    def rollback(self, k: int) -> None:
+        """Take back the last k ids. Raises DecodingError if there are fewer."""
+        self._matcher.rollback(k)
+
+    def is_terminated(self) -> bool:
+        """Was an end of sequence read?"""
+        with self._lock:
+            return self._matcher.is_finished
+
+    def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> Any:
+        """int32 [batch_size, ceil(vocab_size / 32)] on the CPU, everything allowed."""
+        return _torch.full((batch_size, (vocab_size + 31) // 32), -1, dtype=_torch.int32)
+
+    def fill_vocab_mask(self, vocab_mask: Any, idx: int) -> None:
+        """Row `idx` of int32 [batch, words]: what may follow. Raises BufferShapeError."""
+        rows = vocab_mask if vocab_mask.device.type == "cpu" else vocab_mask[idx : idx + 1].cpu()
+        with self._lock:
+            self._matcher.mask(rows.numpy(), idx if rows is vocab_mask else 0)
+        if rows is not vocab_mask:
+            vocab_mask[idx] = rows[0].to(vocab_mask.device)
+
+    @staticmethod
+    def reset_vocab_mask(vocab_mask: Any) -> None:
+        """Everything allowed."""
+        vocab_mask.fill_(-1)
+
+    @staticmethod
+    def move_vocab_mask(vocab_mask: Any, device: Any) -> Any:
+        """The mask on the device of the logits."""
+        return vocab_mask.to(device, non_blocking=True)
+
+    @staticmethod
+    def apply_vocab_mask(logits: Any, vocab_mask: Any) -> None:
+        """Mask the logits [batch, V] in place."""
+        apply_bitmask(logits, vocab_mask)
+
+    def copy(self) -> RegexGrammar:
+        """An independent grammar at the same place."""
+        return RegexGrammar(self._matcher.copy(), self._lock)
+
+    def try_jump_forward(self, tokenizer: Any) -> tuple[list[int], str] | None:
+        """The ids that the constraint leaves no choice about, and no text; None if there are none.
+        They are ids, so nothing has to be tokenized again."""
+        with self._lock:
+            forced = self._matcher.forced_tokens()
+        return (list(forced), "") if forced else None
+
+    def jump_forward_str_state(self, helper: tuple[list[int], str]) -> tuple[str, int]:
+        """No text: see `try_jump_forward`."""
+        return helper[1], -1
+
+    def jump_and_retokenize(
+        self, old_output_ids: Sequence[int], new_output_ids: Sequence[int], next_state: int
+    ) -> None:
+        """Be where `new_output_ids` lead to, whatever of `old_output_ids` was kept. Raises
+        ArgumentError, a ValueError, for ids that are not allowed; then nothing changed."""
+        pairs = zip(old_output_ids, new_output_ids, strict=False)
+        same = next((k for k, (old, new) in enumerate(pairs) if old != new), None)
+        kept = min(len(old_output_ids), len(new_output_ids)) if same is None else same
+        try:
+            with self._lock:
+                moved = self._matcher.copy()
+                moved.rollback(len(old_output_ids) - kept)
+                for token in new_output_ids[kept:]:
+                    moved.advance(token)
+        except BpeAutomataError as error:
+            raise ArgumentError(str(error)) from error
+        self._matcher = moved
+
+
+class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
+    """Makes the grammars of one server.
+
+    tokenizer: the server's, or anything that `Tokenizer.load` reads. vocab_size: how many logits
+    the model gives. eos_token_ids: by default the tokenizer's. method, prefix, added_tokens: as in
+    `Options`, for all requests. Raises ArgumentError and what `Tokenizer.load` raises.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        vocab_size: int,
+        eos_token_ids: Iterable[int] | int | None = None,
+        *,
+        method: Any = "canonical",
+        prefix: bool = True,
+        added_tokens: bool = True,
+    ) -> None:
+        super().__init__()
+        if method not in METHODS:
+            raise ArgumentError(f"method {method!r} is none of {METHODS}")
+        loaded = Tokenizer.load(tokenizer)
+        if vocab_size < loaded.n_ids:
+            raise ArgumentError(f"{vocab_size} logits for a tokenizer of {loaded.n_ids} ids")
+        self._constraints = Constraints(loaded, _listed(eos_token_ids))
+        self._options = Options("", method, prefix, added_tokens)
+        self._lock = threading.RLock()
+
+    def get_request_grammar_key(
+        self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None
+    ) -> tuple[str, str]:
+        """For a regex the regex and the end of the prompt; other keys are left as they are."""
+        kind, text = key
+        if kind != "regex" or not self._options.prefix:
+            return key
+        ids = np.asarray(input_ids, dtype=np.int64).tolist()
+        return AFTER_PROMPT, json.dumps([text, under_way(self._constraints.tokenizer, ids)])
+
+    def get_cached_or_future_value(self, key: tuple[str, str], require_reasoning: bool) -> Any:
+        """As the base class; a request that thinks first is refused, for its answer does not begin
+        after the prompt."""
+        if require_reasoning:
+            why = "bpe_automata constrains from the first token: reasoning is not supported"
+            return _host.InvalidGrammarObject(why), True
+        return super().get_cached_or_future_value(key, require_reasoning)
+
+    def set_cache(self, key: tuple[str, str], value: Any) -> None:
+        """As the base class, but the oldest of more than `MOST_KEYS` goes: prompts are many."""
+        super().set_cache(key, value)
+        if len(self.cache) > MOST_KEYS:
+            del self.cache[next(iter(self.cache))]
+
+    def dispatch_regex(self, key_string: str) -> Any:
+        """The grammar of a regex that stands alone, as if there were no prompt."""
+        return self._grammar(key_string, ())
+
+    def dispatch_fallback(self, key_type: str, key_string: str) -> Any:
+        """The grammar of a regex after the end of a prompt."""
+        if key_type != AFTER_PROMPT:
+            return super().dispatch_fallback(key_type, key_string)
+        regex, prompt = json.loads(key_string)
+        return self._grammar(regex, prompt)
+
+    def _grammar(self, regex: str, prompt: Sequence[int]) -> Any:
+        """A RegexGrammar, or, as SGLang expects it, an object that holds what is wrong."""
+        options = self._options
+        asked = Options(regex, options.method, options.prefix, options.added_tokens)
+        try:
+            with self._lock:
+                matcher = self._constraints.of(asked).matcher(prompt)
+        except BpeAutomataError as error:
+            return _host.InvalidGrammarObject(str(error))
+        return RegexGrammar(matcher, self._lock)
+
+
+def under_way(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
+    """The last ids of a prompt, which alone lead to the state that all of it leads to: those from
+    the last added token or control id on. Both are cut out of a text before anything else is done,
+    so what comes before and after them is encoded apart."""
+    apart = tokenizer.added_ids | tokenizer.description.controls
+    last = max((k for k, token in enumerate(ids) if token in apart), default=0)
+    return list(ids[last:])
+
+
+def _listed(ids: Iterable[int] | int | None) -> list[int]:
+    if ids is None:
+        return []
+    return [ids] if isinstance(ids, int) else sorted(ids)

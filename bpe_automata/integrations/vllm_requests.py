@@ -1,0 +1,131 @@
+"""What both runners of vLLM share: options, checks, the tokenizer, the mask of a request.
+
+Written against vLLM 0.33.0. A worker serves many requests, so a request that cannot be served is
+never an exception there: it is logged, and may only end. What can be checked before, is (see
+`validate`), and the server then answers with an error.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bpe_automata.errors import ArgumentError, BpeAutomataError, TokenizerError
+from bpe_automata.integrations.bitmask import apply_bitmask
+from bpe_automata.integrations.follow import Follower, packed_ids
+from bpe_automata.integrations.optional import require
+from bpe_automata.integrations.requests import (
+    KEY,
+    Constraints,
+    Options,
+    check_regex,
+    read_options,
+)
+from bpe_automata.tokenizer import Tokenizer
+
+INSTALL = "pip install vllm"
+logger = logging.getLogger(__name__)
+
+CLASHING = ("structured_outputs", "allowed_token_ids", "bad_words", "thinking_token_budget")
+"""Parameters that also forbid or force ids: together with a constraint nothing may be left."""
+
+
+def validate(params: Any) -> Options | None:
+    """The options of a request, checked. params: SamplingParams. Raises ArgumentError, a ValueError
+    (for a regex that does not compile too)."""
+    options = read_options(params.extra_args)
+    if options is None:
+        return None
+    for name in CLASHING:
+        if getattr(params, name, None):
+            raise ArgumentError(f"{name} and {KEY} cannot be used together: drop one of them")
+    if getattr(params, "min_tokens", 0):
+        raise ArgumentError(
+            f"min_tokens forbids the end that {KEY} may require: write the length in the regex"
+        )
+    check_regex(options)
+    return options
+
+
+class RequestRow:
+    """The masks of one request, from its ids.
+
+    prompt: None where the ids are not known (prompts given as embeddings). `options` None would be
+    a request without constraint; there is no row for it.
+    """
+
+    def __init__(
+        self, constraints: Constraints, options: Options, prompt: Sequence[int] | None
+    ) -> None:
+        self._follower: Follower | None = None
+        self._ended_row = packed_ids(constraints.tokenizer.n_ids, constraints.eos_ids)
+        self._logged = False
+        try:
+            if prompt is None and options.prefix:
+                raise ArgumentError('the prompt\'s ids are not known: give {"prefix": False}')
+            after = prompt if options.prefix and prompt is not None else ()
+            self._follower = Follower(constraints.of(options), after)
+        except BpeAutomataError as error:
+            self._log(error)
+
+    def mask(self, ids: Sequence[int], committed: bool = True) -> np.ndarray:
+        """int32 [words]: what may follow the generated `ids`. committed: False for drafts, which
+        may hold what is not allowed: then no matter what follows, the draft is not taken."""
+        if self._follower is None:
+            return self._ended_row
+        found = self._follower.mask(ids)
+        if self._follower.refused and committed:
+            self._log(self._follower.refused)
+        return found
+
+    def _log(self, error: BpeAutomataError) -> None:
+        if not self._logged:
+            logger.error("%s: %s; from here the request may only end", KEY, error)
+            self._logged = True
+
+
+def mask_rows(logits: Any, masks: Sequence[np.ndarray], rows: Iterable[int]) -> None:
+    """Mask in place the rows of `logits`, torch [batch, V], each by one of `masks`."""
+    torch = require("torch", "pip install torch")
+    packed = torch.from_numpy(np.stack(masks)).to(logits.device)
+    apply_bitmask(logits, packed, rows=list(rows))
+
+
+def constraints_of(vllm_config: Any) -> Constraints:
+    """For the tokenizer of the served model; its end-of-sequence ids are those of vLLM, of the
+    tokenizer and of the generation config together.
+
+    Raises TokenizerError, ArgumentError, and what `Tokenizer.load` raises: at the start, not at the
+    first request.
+    """
+    model = vllm_config.model_config
+    hosted = require("vllm.tokenizers", INSTALL).cached_tokenizer_from_config(model)
+    if hosted is None:
+        raise TokenizerError("vLLM runs without a tokenizer (skip_tokenizer_init)")
+    tokenizer = _load(hosted, model.tokenizer)
+    named = model.try_get_generation_config().get("eos_token_id")
+    ends = [getattr(hosted, "eos_token_id", None), *_listed(named), *tokenizer.eos_ids]
+    eos_ids = [token for token in ends if token is not None]
+    if model.get_vocab_size() < tokenizer.n_ids:
+        raise ArgumentError(
+            f"the model gives {model.get_vocab_size()} logits, the tokenizer has "
+            f"{tokenizer.n_ids} ids"
+        )
+    return Constraints(tokenizer, eos_ids)
+
+
+def _load(hosted: Any, name: str) -> Tokenizer:
+    """The tokenizer that vLLM itself uses; tokenizers without a fast backend by their folder."""
+    if hasattr(hosted, "backend_tokenizer") or not Path(name).exists():
+        return Tokenizer.load(hosted)
+    return Tokenizer.load(name)
+
+
+def _listed(found: object) -> list[int]:
+    if isinstance(found, int):
+        return [found]
+    return list(found) if isinstance(found, list | tuple) else []

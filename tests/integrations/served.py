@@ -1,0 +1,49 @@
+"""A small tokenizer for the tests of servers: more than 32 ids, controls, texts that merge."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from bpe_automata import Tokenizer, constrain
+from bpe_automata.testing import added_token, byte_level, byte_spelling, small_tokenizer
+
+BYTES = [byte_spelling(bytes([byte])) for byte in b"abcdefghijklmnopqrstuvwxyz 0123456789"]
+MERGES = [("a", "b"), ("ab", "c"), ("n", "o"), ("y", "e"), ("ye", "s"), ("d", "e")]
+WHOLE = [one + other for one, other in MERGES]
+REGEXES = ["(abc){0,3}", "yes|no|node", "[a-c]{2,5}", "abab"]
+V = 48
+"""How many logits the models of the tests give: more than the tokenizer has ids."""
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    added = [added_token("<start>", special=True), added_token("<end>", special=True)]
+    return small_tokenizer([*BYTES, *WHOLE], MERGES, byte_level(), added, decoder=byte_level())
+
+
+START, END = len(BYTES) + len(WHOLE), len(BYTES) + len(WHOLE) + 1
+
+
+@cache
+def constraint(regex: str, method: str = "canonical"):
+    return constrain(tokenizer(), regex, method=method, eos_ids=(END,))
+
+
+def mask_after(regex: str, prompt, ids, method: str = "canonical") -> np.ndarray:
+    """bool [V]: the definition. A fresh matcher reads the ids; only the end is left when they have
+    ended."""
+    matcher = constraint(regex, method).matcher(prompt)
+    for token in ids:
+        matcher.advance(token)
+    found = np.zeros(V, dtype=bool)
+    found[: tokenizer().n_ids] = matcher.mask()
+    if matcher.is_finished:
+        found[END] = True
+    return found
+
+
+def ids_of_mask(words: np.ndarray) -> set[int]:
+    """The ids in a packed mask, int32 [words]."""
+    return {i for i in range(32 * len(words)) if int(words[i // 32]) >> (i % 32) & 1}

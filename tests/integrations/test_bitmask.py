@@ -1,0 +1,187 @@
+"""Packed masks on logits: the definition, and three backends that give the same bits."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_automata.errors import ArgumentError, BufferShapeError
+from bpe_automata.integrations.bitmask import MINUS_INFINITY, apply_bitmask
+
+# Read when the kernel is defined: on a machine without a GPU, Triton then interprets it.
+os.environ.setdefault("TRITON_INTERPRET", "1")
+WIDTHS = [1, 31, 32, 33, 64, 70, 1030]
+NUMPY = ["float16", "float32", "float64"]
+
+
+def unsigned(dtype):
+    return MINUS_INFINITY[dtype].dtype
+
+
+def by_hand(patterns, bits, pairs, minus_infinity):
+    """The definition, id by id, on bit patterns [batch, V]."""
+    found = patterns.copy()
+    for target, source in pairs:
+        for i in range(found.shape[1]):
+            word = int(bits[source, i // 32]) if i // 32 < bits.shape[1] else 0
+            if not word >> (i % 32) & 1:
+                found[target, i] = minus_infinity
+    return found
+
+
+@st.composite
+def cases(draw, dtypes):
+    """(dtype, patterns [batch, V], bits [m, words], keyword arguments, pairs of rows). The patterns
+    are any bits at all: NaN, infinities, subnormal numbers."""
+    dtype = draw(st.sampled_from(dtypes))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    batch, width = draw(st.integers(1, 4)), draw(st.sampled_from(WIDTHS))
+    words = draw(st.sampled_from([1, max(1, width // 32), -(-width // 32), -(-width // 32) + 1]))
+    patterns = np.frombuffer(rng.bytes(batch * width * 8), dtype=unsigned(dtype))
+    patterns = patterns[: batch * width].reshape(batch, width).copy()
+    kind = draw(st.sampled_from(["all", "indices", "rows"]))
+    if kind == "all":
+        chosen, m = {}, batch
+        pairs = [(i, i) for i in range(batch)]
+    elif kind == "indices":
+        m = draw(st.integers(1, batch + 1))
+        listed = draw(st.lists(st.integers(0, min(m, batch) - 1), max_size=4))
+        chosen, pairs = {"indices": listed}, [(i, i) for i in listed]
+    else:
+        listed = draw(st.lists(st.integers(0, batch - 1), max_size=4, unique=True))
+        m = len(listed)
+        chosen, pairs = {"rows": listed}, [(row, k) for k, row in enumerate(listed)]
+    bits = rng.integers(-(2**31), 2**31, (m, words), dtype=np.int32)
+    bits[rng.random(bits.shape) < 0.3] = draw(st.sampled_from([0, -1]))
+    return dtype, patterns, bits, chosen, pairs
+
+
+def strided(array, how):
+    """The same values in memory that is not contiguous."""
+    if how == "plain":
+        return array.copy()
+    if how == "wide":
+        memory = np.zeros((array.shape[0], array.shape[1] + 5), dtype=array.dtype)
+        memory[:, : array.shape[1]] = array
+        return memory[:, : array.shape[1]]
+    return np.asfortranarray(array)
+
+
+LAYOUTS = st.sampled_from(["plain", "wide", "turned"])
+
+
+@given(cases(NUMPY), LAYOUTS)
+@examples(40)
+def test_numpy_logits_by_the_definition(case, layout):
+    dtype, patterns, bits, chosen, pairs = case
+    found = strided(patterns, layout)
+    apply_bitmask(found.view(dtype), bits, **chosen)
+    assert np.array_equal(found, by_hand(patterns, bits, pairs, MINUS_INFINITY[dtype]))
+
+
+def run_torch(torch, case, layout, backend):
+    dtype, patterns, bits, chosen, _ = case
+    signed = {2: np.int16, 4: np.int32, 8: np.int64}[patterns.dtype.itemsize]
+    memory = torch.from_numpy(strided(patterns, layout).view(signed))
+    logits = memory.view(getattr(torch, dtype))
+    apply_bitmask(logits, torch.from_numpy(bits), backend=backend, **chosen)
+    return memory.numpy().view(patterns.dtype)
+
+
+@given(cases([*NUMPY, "bfloat16"]), LAYOUTS)
+@examples(40)
+def test_torch_logits_by_the_definition(case, layout):
+    torch = pytest.importorskip("torch")
+    dtype, patterns, bits, _, pairs = case
+    expected = by_hand(patterns, bits, pairs, MINUS_INFINITY[dtype])
+    for backend in ("auto", "torch"):
+        assert np.array_equal(run_torch(torch, case, layout, backend), expected)
+
+
+@given(cases([*NUMPY, "bfloat16"]), LAYOUTS)
+@examples(30)
+def test_triton_gives_the_same_bits(case, layout):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("triton", reason="triton is missing: pip install triton")
+    dtype, patterns, bits, _, pairs = case
+    expected = by_hand(patterns, bits, pairs, MINUS_INFINITY[dtype])
+    assert np.array_equal(run_torch(torch, case, layout, "triton"), expected)
+
+
+@given(st.integers(1, 100), st.data())
+@examples(20)
+def test_the_packing_is_that_of_llguidance(width, data):
+    """llguidance 1.9: also beyond the words nothing is allowed."""
+    theirs = pytest.importorskip("llguidance.numpy")
+    words = data.draw(st.integers(1, -(-width // 32)))
+    rng = np.random.default_rng(width)
+    bits = rng.integers(-(2**31), 2**31, (2, words), dtype=np.int32)
+    ours, other = (np.zeros((2, width), dtype=np.float32) for _ in range(2))
+    apply_bitmask(ours, bits)
+    theirs.apply_token_bitmask_inplace(other, bits)
+    assert np.array_equal(ours, other)
+
+
+def test_one_row_is_one_dimensional():
+    logits = np.zeros(33, dtype=np.float32)
+    apply_bitmask(logits, np.array([1, 1], dtype=np.int32))
+    assert np.flatnonzero(logits == 0).tolist() == [0, 32]
+
+
+def test_torch_gradients_are_not_in_the_way():
+    torch = pytest.importorskip("torch")
+    logits = torch.zeros(2, 40, requires_grad=True)
+    apply_bitmask(logits, torch.zeros(2, 2, dtype=torch.int32))
+    assert torch.isneginf(logits).all()
+
+
+BITS = np.zeros((2, 1), dtype=np.int32)
+
+
+@pytest.mark.parametrize(
+    ("logits", "bits", "options", "error"),
+    [
+        (np.zeros((3, 9), np.float32), BITS, {}, "2 rows of the mask for 3 rows"),
+        (np.zeros((2, 9), np.int32), BITS, {}, "logits are float16"),
+        (np.zeros((2, 9), np.float32), BITS.astype(np.int64), {}, "a packed mask is int32"),
+        (np.zeros((2, 9, 1), np.float32), BITS, {}, "one or two dimensions"),
+        (np.zeros((2, 9), np.float32), BITS, {"indices": [2]}, "only 2 rows of the logits"),
+        (np.zeros((3, 9), np.float32), BITS, {"indices": [2]}, "only 2 rows of the mask"),
+        (np.zeros((2, 9), np.float32), BITS, {"rows": [0, -1]}, "only 2 rows of the logits"),
+        (np.zeros((2, 9), np.float32), BITS, {"rows": [0]}, "2 rows of the mask for 1"),
+        ([[0.0]], BITS, {}, "numpy arrays or torch tensors"),
+        (np.broadcast_to(np.float32(0), (2, 9)), BITS, {}, "cannot be written"),
+    ],
+)
+def test_bad_shapes_are_typed_errors(logits, bits, options, error):
+    before = np.array(logits)
+    with pytest.raises(BufferShapeError, match=error):
+        apply_bitmask(logits, bits, **options)
+    assert np.array_equal(before, np.array(logits))
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"indices": [0], "rows": [0]}, "give `indices`"),
+        ({"rows": [0.5, 1]}, "sequence of integers"),
+        ({"backend": "cuda"}, "none of auto, numba, triton, torch"),
+        ({"backend": "torch"}, "torch masks tensors of torch"),
+    ],
+)
+def test_bad_arguments_are_typed_errors(options, error):
+    with pytest.raises(ArgumentError, match=error):
+        apply_bitmask(np.zeros((2, 9), np.float32), BITS, **options)
+
+
+def test_numpy_and_torch_are_not_mixed():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ArgumentError, match="numpy logits need a numpy mask"):
+        apply_bitmask(np.zeros((2, 9), np.float32), torch.from_numpy(BITS))
+    with pytest.raises(ArgumentError, match="torch logits need a torch mask"):
+        apply_bitmask(torch.zeros(2, 9), BITS)

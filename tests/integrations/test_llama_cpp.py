@@ -1,0 +1,180 @@
+"""llama-cpp-python's processor: the definition, and errors that its C code cannot swallow.
+
+The first tests need numpy only (the interface is a callable on two arrays); the last ones run
+llama-cpp-python 0.3.36 itself on SmolLM2, where it is installed.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from served import END, REGEXES, START, V, constraint, mask_after, tokenizer
+
+from bpe_automata import Tokenizer, constrain
+from bpe_automata.errors import (
+    BufferShapeError,
+    DecodingError,
+    PromptError,
+    TokenNotAllowedError,
+    UnsupportedFeatureError,
+)
+from bpe_automata.integrations.llama_cpp import ConstraintProcessor, options
+
+PROMPT = [START, *tokenizer().encode("de a")]
+
+
+def call(processor, ids, width=V):
+    """As llama.cpp calls it: C integers, and scores that lie apart in memory."""
+    records = np.zeros(width, dtype=[("id", np.intc), ("logit", np.single), ("p", np.single)])
+    records["logit"] = np.linspace(-3, 3, width)
+    before = records.copy()
+    found = processor(np.array(ids, dtype=np.intc), records["logit"])
+    assert np.array_equal(records, before)
+    kept = np.isfinite(found)
+    assert np.array_equal(found[kept], before["logit"][kept])
+    return kept
+
+
+@given(st.sampled_from(REGEXES), st.booleans(), st.booleans(), st.data())
+@examples(40)
+def test_masks_are_the_definition(regex, named, prefix, data):
+    """The prompt is given, or it is what the first call holds; earlier ids may come again."""
+    prompt = PROMPT if named else None
+    processor = ConstraintProcessor(constraint(regex), prompt, prefix=prefix)
+    ids = []
+    for _ in range(data.draw(st.integers(1, 6))):
+        mask = mask_after(regex, PROMPT if prefix else (), ids)
+        assert np.array_equal(call(processor, [*PROMPT, *ids]), mask)
+        ids.append(data.draw(st.sampled_from(np.flatnonzero(mask).tolist())))
+        if ids[-1] == END:
+            break
+        ids = ids[: data.draw(st.integers(0, len(ids)))] if data.draw(st.booleans()) else ids
+    assert processor.check() is False
+
+
+def only_ends(processor, ids, caplog, error, width=V):
+    """On an error the text may only end; the error is kept, logged once, and raised by `check`."""
+    with caplog.at_level(logging.ERROR):
+        for _ in range(2):
+            assert np.flatnonzero(call(processor, ids, width)).tolist() == [END]
+    assert len(caplog.records) == 1
+    with pytest.raises(error) as caught:
+        processor.check(ids, None)
+    assert caught.value is processor.error
+
+
+def test_an_impossible_prompt(caplog):
+    merging = [*tokenizer().encode("a"), *tokenizer().encode("b")]
+    only_ends(ConstraintProcessor(constraint("abab")), merging, caplog, PromptError)
+
+
+def test_an_id_that_was_not_allowed(caplog):
+    processor = ConstraintProcessor(constraint("abab"), PROMPT)
+    wrong = [*PROMPT, *tokenizer().encode("z")]
+    only_ends(processor, wrong, caplog, TokenNotAllowedError)
+
+
+def test_a_draft_model(caplog):
+    """It hands over all ids of the draft at once, and draws one after the other."""
+    processor = ConstraintProcessor(constraint("[a-c]{2,5}"))
+    call(processor, [START])
+    drafted = [START, *tokenizer().encode("cba")]
+    only_ends(processor, drafted, caplog, UnsupportedFeatureError)
+
+
+def test_another_prompt(caplog):
+    processor = ConstraintProcessor(constraint("abab"))
+    call(processor, PROMPT)
+    only_ends(processor, [START], caplog, DecodingError)
+
+
+def test_too_few_scores(caplog):
+    processor = ConstraintProcessor(constraint("abab"))
+    width = tokenizer().n_ids - 1
+    with caplog.at_level(logging.ERROR):
+        processor(np.array([START], dtype=np.intc), np.zeros(width, np.single))
+    assert "44 logits" in caplog.text
+    with pytest.raises(BufferShapeError):
+        processor.check()
+
+
+def test_whatever_is_raised_is_kept(caplog):
+    processor = ConstraintProcessor(constraint("abab"))
+    only_ends(processor, [10**9], caplog, DecodingError)
+    with caplog.at_level(logging.ERROR):
+        other = ConstraintProcessor(constraint("abab"))
+        found = other(SimpleNamespace(), np.zeros(V, np.single))
+    assert np.flatnonzero(np.isfinite(found)).tolist() == [END]
+    assert isinstance(other.error, Exception)
+
+
+def test_without_an_end_there_is_no_processor():
+    with pytest.raises(DecodingError, match="eos_ids"):
+        ConstraintProcessor(constrain(tokenizer(), "ab", eos_ids=()))
+
+
+# ---------------------------------------------------------------- the real one
+
+
+@pytest.fixture(scope="module")
+def llama():
+    return pytest.importorskip(
+        "llama_cpp", reason="llama-cpp-python is missing: pip install llama-cpp-python"
+    )
+
+
+@pytest.fixture(scope="module")
+def llm(llama, smollm2_gguf):
+    return llama.Llama(str(smollm2_gguf), n_ctx=128, n_threads=1, verbose=False, seed=3)
+
+
+@pytest.fixture(scope="module")
+def smollm2(llm):
+    pytest.importorskip("gguf")
+    return Tokenizer.load(llm.model_path)
+
+
+LANGUAGES = [r" (yes|no|maybe) (sir|madam)", r" [0-9]{2}:[0-9]{2}", r'\{"a": (true|false)\}']
+
+
+@pytest.mark.parametrize("regex", LANGUAGES)
+def test_the_real_one_writes_canonical_texts_of_the_language(regex, llm, smollm2):
+    language = constrain(smollm2, regex, eos_ids=(llm.token_eos(),))
+    prompt = smollm2.encode("Answer, please:")
+    for seed in range(3):
+        given = options(llm, language)
+        found = llm.create_completion(list(prompt), max_tokens=30, seed=seed, **given)
+        (choice,) = found["choices"]
+        assert re.fullmatch(regex, choice["text"])
+        assert choice["finish_reason"] == "stop"
+        ids = llm.input_ids[: llm.n_tokens].tolist()
+        assert smollm2.encode(smollm2.decode(ids)) == ids
+
+
+def test_the_real_one_raises_what_its_c_code_would_swallow(llm, smollm2):
+    language = constrain(smollm2, "orld", eos_ids=(llm.token_eos(),))
+    merging = smollm2.encode(" w")
+    with pytest.raises(PromptError):
+        llm.create_completion(merging, max_tokens=5, **options(llm, language))
+    given = options(llm, language)
+    del given["stopping_criteria"]
+    found = llm.create_completion(merging, max_tokens=5, **given)
+    assert found["choices"][0]["text"] == ""
+    assert isinstance(given["logits_processor"][0].error, PromptError)
+
+
+def test_a_real_draft_model_is_refused(llama, llm, smollm2):
+    language = constrain(smollm2, "[0-9]+", eos_ids=(llm.token_eos(),))
+    drafting = SimpleNamespace(draft_model=object(), n_vocab=llm.n_vocab)
+    with pytest.raises(UnsupportedFeatureError, match="draft_model"):
+        options(drafting, language)
+    small = SimpleNamespace(draft_model=None, n_vocab=lambda: 9)
+    with pytest.raises(BufferShapeError, match="9 ids"):
+        options(small, language)

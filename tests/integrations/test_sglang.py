@@ -1,0 +1,224 @@
+"""SGLang's grammar backend: requests as its scheduler runs them, drafts included.
+
+SGLang needs a GPU build, so a stand-in with the interface of 0.5.23 is in its place
+(standin_sglang).
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+import numpy as np
+import pytest
+import standin_sglang as host
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from served import END, REGEXES, START, V, ids_of_mask, mask_after, tokenizer
+from standins import imported_with
+
+from bpe_automata import Matcher, constrain
+from bpe_automata.errors import ArgumentError, BpeAutomataError, BufferShapeError, DecodingError
+from bpe_automata.testing import texts, trained_tokenizers
+
+torch = pytest.importorskip("torch")
+PROMPTS = [[START], [START, *tokenizer().encode("de a")], tokenizer().encode("a")]
+
+
+@pytest.fixture(scope="module")
+def ours():
+    names = ["bpe_automata.integrations.sglang"]
+    yield from (found[0] for found in imported_with(host.modules(), names))
+
+
+@pytest.fixture(scope="module")
+def backend(ours):
+    return ours.RegexBackend(tokenizer(), V, {END})
+
+
+def asked(backend, regex, prompt, kind="regex"):
+    """A request's grammar, by the steps of SGLang's grammar manager."""
+    key = backend.get_request_grammar_key((kind, regex), input_ids=prompt, thinking_budget=None)
+    value, hit = backend.get_cached_or_future_value(key, False)
+    assert hit != isinstance(value, Future)
+    if not hit:
+        value = value.result()
+        backend.set_cache(key, value.copy())
+    return value
+
+
+def mask_of(grammar):
+    """The row of a mask of two that the grammar fills; the other row is left alone."""
+    mask = grammar.allocate_vocab_mask(V, 2, "cpu")
+    assert mask.shape == (2, (V + 31) // 32)
+    grammar.fill_vocab_mask(mask, 1)
+    assert (mask[0] == -1).all()
+    return ids_of_mask(mask[1].numpy())
+
+
+@given(st.sampled_from(REGEXES), st.sampled_from(PROMPTS[:2]), st.data())
+@examples(40)
+def test_a_request_is_the_definition(backend, regex, prompt, data):
+    grammar = asked(backend, regex, prompt)
+    ids = []
+    for _ in range(data.draw(st.integers(0, 6))):
+        expected = np.flatnonzero(mask_after(regex, prompt, ids)).tolist()
+        assert mask_of(grammar) == set(expected)
+        other = sorted(set(range(V)) - set(expected))
+        with pytest.raises(ValueError, match="id") as caught:
+            grammar.accept_token(data.draw(st.sampled_from(other)))
+        assert isinstance(caught.value, ArgumentError)
+        ids.append(data.draw(st.sampled_from(expected)))
+        twin = grammar.copy()
+        grammar.accept_token(ids[-1])
+        assert grammar.is_terminated() == (ids[-1] == END)
+        assert not twin.is_terminated()
+        assert mask_of(twin) == set(expected)
+        back = data.draw(st.integers(0, len(ids)))
+        grammar.rollback(back)
+        del ids[len(ids) - back :]
+        if END in ids:
+            break
+
+
+def test_an_ended_request_takes_whatever_comes(backend):
+    """SGLang may hand over more ids after the end; as its own backends do, they are dropped."""
+    grammar = asked(backend, "yes|no|node", PROMPTS[0])
+    for token in [*tokenizer().encode("yes"), END, END, 3]:
+        grammar.accept_token(token)
+    assert grammar.is_terminated()
+    grammar.rollback(1)
+    assert mask_of(grammar) == {END}
+    with pytest.raises(DecodingError):
+        grammar.rollback(9)
+
+
+def test_equal_requests_share_what_is_compiled_and_nothing_else(backend):
+    one, other = (asked(backend, "[a-c]{2,5}", PROMPTS[1]) for _ in range(2))
+    before = mask_of(other)
+    one.accept_token(tokenizer().encode("c")[0])
+    assert mask_of(other) == before != mask_of(one)
+    third = asked(backend, "[a-c]{2,5}", PROMPTS[1])
+    assert mask_of(third) == before
+
+
+def test_the_key_of_a_request_holds_the_text_under_way_only(backend):
+    tail = tokenizer().encode("de a")
+    keys = {
+        backend.get_request_grammar_key(
+            ("regex", "abab"), input_ids=[START, *before, START, *tail], thinking_budget=None
+        )
+        for before in ([], tokenizer().encode("x"), tokenizer().encode("y z"))
+    }
+    assert len(keys) == 1
+    other = backend.get_request_grammar_key(
+        ("regex", "abab"), input_ids=[START], thinking_budget=None
+    )
+    assert other not in keys
+    key = ("json", "{}")
+    assert backend.get_request_grammar_key(key, input_ids=[START], thinking_budget=3) == key
+
+
+@given(trained_tokenizers(), st.data())
+@examples(4)
+def test_the_text_under_way_leads_to_the_state_of_the_whole_prompt(ours, trained, data):
+    apart = sorted(trained.added_ids)
+    pieces = [texts(trained)] + [st.sampled_from(apart).map(lambda i: i)] * bool(apart)
+    parts = data.draw(st.lists(st.one_of(pieces), max_size=4))
+    ids = [i for part in parts for i in ([part] if type(part) is int else trained.encode(part))]
+    try:
+        engine = constrain(trained, "[ -~]{1,9}", eos_ids=()).engine
+        whole = engine.initial(ids)
+    except BpeAutomataError:
+        return
+    assert engine.initial(ours.under_way(trained, ids)) == whole
+
+
+def test_what_cannot_be_compiled_is_told_to_the_request(backend):
+    for regex, prompt, reason in (
+        ("a(", PROMPTS[0], "position"),
+        ("a\u00e9", PROMPTS[0], "no answer is canonical"),
+        ("bab", PROMPTS[2], "would merge with the answer"),
+    ):
+        found = asked(backend, regex, prompt)
+        assert isinstance(found, host.InvalidGrammarObject)
+        assert reason in found.error_message
+    for kind in ("json", "ebnf"):
+        assert isinstance(asked(backend, "{}", PROMPTS[0], kind), host.InvalidGrammarObject)
+    with pytest.raises(ValueError, match="unknown"):
+        backend.dispatch_fallback("unknown", "x")
+
+
+def test_a_request_that_thinks_first_is_refused(backend):
+    found, hit = backend.get_cached_or_future_value(("regex", "a"), True)
+    assert hit
+    assert "reasoning is not supported" in found.error_message
+
+
+def test_without_prefix_the_text_stands_alone(ours):
+    backend = ours.RegexBackend(tokenizer(), V, END, prefix=False, method="lift")
+    grammar = asked(backend, "bab", PROMPTS[2])
+    assert mask_of(grammar) == set(np.flatnonzero(mask_after("bab", (), (), "lift")).tolist())
+
+
+def test_masks_are_applied_moved_and_reset(backend):
+    grammar = asked(backend, "yes|no|node", PROMPTS[0])
+    mask = grammar.move_vocab_mask(grammar.allocate_vocab_mask(V, 2, "cpu"), "cpu")
+    rows = [host.GrammarRow(1, grammar)]
+    grammar.fill_vocab_mask_batched(rows, mask)
+    logits = torch.zeros(2, V)
+    grammar.apply_vocab_mask(logits, mask)
+    assert (logits[0] == 0).all()
+    expected = mask_after("yes|no|node", PROMPTS[0], ())
+    assert np.array_equal((logits[1] == 0).numpy(), expected)
+    grammar.reset_vocab_mask(mask)
+    assert (mask == -1).all()
+    with pytest.raises(BufferShapeError):
+        grammar.fill_vocab_mask(mask[:, :1].contiguous(), 1)
+
+
+@pytest.mark.skipif(not hasattr(Matcher, "forced_tokens"), reason="forced tokens are not built")
+def test_jumping_forward_gives_ids(backend):
+    grammar = asked(backend, "abab|abac", PROMPTS[0])
+    helper = grammar.try_jump_forward(None)
+    assert helper == (tokenizer().encode("ab"), "")
+    assert grammar.jump_forward_str_state(helper) == ("", -1)
+    old = tokenizer().encode("ab")
+    grammar.accept_token(old[0])
+    grammar.jump_and_retokenize(old, tokenizer().encode("abab"), -1)
+    assert mask_of(grammar) == {END}
+    with pytest.raises(ArgumentError):
+        grammar.jump_and_retokenize(tokenizer().encode("abab"), tokenizer().encode("abz"), -1)
+    assert mask_of(grammar) == {END}
+    grammar.jump_and_retokenize(tokenizer().encode("abab"), old, -1)
+    assert asked(backend, "yes|no", PROMPTS[0]).try_jump_forward(None) is None
+
+
+def test_registration_is_a_call_and_names_what_it_makes(ours):
+    assert not host.GRAMMAR_BACKEND_REGISTRY
+    ours.register(method="lift")
+    ours.register(method="lift")
+    assert host.GRAMMAR_BACKEND_CHOICES.count("bpe_automata") == 1
+    made = host.GRAMMAR_BACKEND_REGISTRY.pop("bpe_automata")(None, tokenizer(), V, [END])
+    assert isinstance(made, host.BaseGrammarBackend)
+    grammar = asked(made, "abab", PROMPTS[0])
+    assert mask_of(grammar) == set(np.flatnonzero(mask_after("abab", (), (), "lift")).tolist())
+
+
+def test_the_cache_is_bounded(ours, monkeypatch):
+    monkeypatch.setattr(ours, "MOST_KEYS", 2)
+    backend = ours.RegexBackend(tokenizer(), V, END)
+    for regex in REGEXES:
+        asked(backend, regex, PROMPTS[0])
+    assert len(backend.cache) == 2
+
+
+def test_what_cannot_work_is_refused_at_the_start(ours):
+    with pytest.raises(ArgumentError, match="9 logits"):
+        ours.RegexBackend(tokenizer(), 9, END)
+    with pytest.raises(ArgumentError, match="end-of-sequence ids"):
+        ours.RegexBackend(tokenizer(), V, None)
+    with pytest.raises(ArgumentError, match="end-of-sequence ids"):
+        ours.RegexBackend(tokenizer(), V, [V + 1])
+    with pytest.raises(ArgumentError, match="method 'both'"):
+        ours.RegexBackend(tokenizer(), V, END, method="both")

@@ -1,0 +1,300 @@
+"""vLLM's V1 runner on a simulated batch: rows come, go, move and grow; masks are the definition's.
+
+vLLM needs a GPU build, so a stand-in with the interface of 0.33.0 is in its place (standin_vllm).
+"""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import standin_vllm as host
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from served import END, REGEXES, START, V, constraint, mask_after, tokenizer
+from standins import imported_with
+
+from bpe_automata.errors import (
+    ArgumentError,
+    PromptError,
+    TokenizerError,
+    TokenNotAllowedError,
+    UnsupportedFeatureError,
+)
+
+torch = pytest.importorskip("torch")
+OURS = ["bpe_automata.integrations.vllm"]
+BOTH = ["ConstraintLogitsProcessor", "PerRequestLogitsProcessor"]
+
+
+@pytest.fixture(scope="module")
+def ours():
+    yield from (found[0] for found in imported_with(host.modules(), OURS))
+
+
+def config(**model):
+    given = {"hosted": tokenizer(), "vocab_size": V, "generation": {"eos_token_id": [END]}}
+    return host.VllmConfig(host.ModelConfig(**{**given, **model}))
+
+
+def asking(regex, **options):
+    return host.SamplingParams({"bpe_automata": {"regex": regex, **options}})
+
+
+class Request:
+    """One request of the simulated engine; regex None: without a constraint."""
+
+    def __init__(self, regex, method="canonical", prefix=True):
+        self.regex, self.method, self.prefix = regex, method, prefix
+        self.prompt = [START, *tokenizer().encode("de a")]
+        self.output: list[int] = []
+
+    def params(self):
+        if self.regex is None:
+            return host.SamplingParams({"other": 1})
+        return asking(self.regex, method=self.method, prefix=self.prefix)
+
+    def mask(self):
+        prompt = self.prompt if self.prefix else ()
+        return mask_after(self.regex, prompt, self.output, self.method)
+
+
+class Engine:
+    """A persistent batch as vLLM keeps it: `rows` without holes, updates in the order removed,
+    added, moved, ids that are placeholders until just before the logits are processed."""
+
+    def __init__(self, processor, rng):
+        self.processor, self.rng = processor, rng
+        self.rows: list[Request] = []
+
+    def update(self, finished, arriving, swaps):
+        """Rows in `finished` go, `arriving` fill the holes, the last rows fill what is left."""
+        removed = sorted(finished, reverse=True)
+        holes, added, moved = sorted(finished), [], []
+        rows: list[Request | None] = list(self.rows)
+        for index in removed:
+            rows[index] = None
+        for request in arriving:
+            index = holes.pop(0) if holes else len(rows)
+            if index == len(rows):
+                rows.append(None)
+            rows[index] = request
+            added.append((index, request.params(), request.prompt, request.output))
+        for hole in holes:
+            while rows and rows[-1] is None:
+                rows.pop()
+            if hole < len(rows):
+                rows[hole] = rows.pop()
+                moved.append((len(rows), hole, host.MoveDirectionality.UNIDIRECTIONAL))
+        for one, other in swaps:
+            if max(one, other) < len(rows):
+                rows[one], rows[other] = rows[other], rows[one]
+                moved.append((one, other, host.MoveDirectionality.SWAP))
+        self.rows = rows
+        left = [index for index in removed if index not in {index for index, *_ in added}]
+        update = host.BatchUpdate(len(rows), left, added, moved)
+        self.processor.update_state(update if left or added or moved else None)
+
+    def step(self):
+        """Check all rows against the definition, and draw an id for each."""
+        noise = self.rng.standard_normal((len(self.rows), V)).astype(np.float32)
+        logits = torch.from_numpy(noise.copy())
+        found = self.processor.apply(logits)
+        assert found is logits
+        for index, request in enumerate(self.rows):
+            row = found[index].numpy()
+            if request.regex is None:
+                assert np.array_equal(row, noise[index])
+                continue
+            mask = request.mask()
+            assert np.array_equal(row, np.where(mask, noise[index], -np.inf))
+            request.output.append(int(row.argmax()))
+
+
+@pytest.mark.parametrize("name", BOTH)
+@given(data=st.data())
+@examples(15)
+def test_masks_of_a_changing_batch_are_the_definition(name, ours, data):
+    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+    engine = Engine(processor, np.random.default_rng(data.draw(st.integers(0, 2**31))))
+    requests = st.builds(
+        Request,
+        st.sampled_from([None, *REGEXES]),
+        st.sampled_from(["canonical", "lift"]),
+        st.booleans(),
+    )
+    waiting: list[Request] = []
+    for _ in range(data.draw(st.integers(1, 8))):
+        count = len(engine.rows)
+        ended = {k for k, request in enumerate(engine.rows) if END in request.output}
+        preempted = data.draw(st.sets(st.integers(0, count - 1))) if count else set()
+        coming = data.draw(st.lists(requests, max_size=2)) + waiting
+        # A preempted request comes back later, with another list that holds the same ids.
+        waiting = [engine.rows[k] for k in preempted - ended]
+        for request in waiting:
+            request.output = list(request.output)
+        pairs = st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda p: p[0] != p[1])
+        engine.update(ended | preempted, coming, data.draw(st.lists(pairs, max_size=2)))
+        engine.step()
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_ids_are_read_when_the_logits_come_not_before(name, ours):
+    """With asynchronous scheduling the last id is -1 at `update_state`, and real at `apply`."""
+    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+    request = Request("abab")
+    request.output.append(-1)
+    update = host.BatchUpdate(1, [], [(0, request.params(), request.prompt, request.output)], [])
+    processor.update_state(update)
+    request.output[-1:] = tokenizer().encode("ab")
+    found = processor.apply(torch.zeros(1, V))
+    assert np.array_equal((found == 0).numpy()[0], request.mask())
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_what_cannot_be_followed_may_only_end_and_is_logged(name, ours, caplog):
+    """An impossible prompt, an id that was not allowed, an id that never came: the other rows of
+    the batch are served."""
+    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+    merging, wrong, missing, good = (Request("abab") for _ in range(4))
+    merging.prompt = [START, *tokenizer().encode("a"), *tokenizer().encode("b")]
+    wrong.output += tokenizer().encode("z")
+    missing.output.append(-1)
+    rows = [merging, wrong, missing, good]
+    added = [(k, one.params(), one.prompt, one.output) for k, one in enumerate(rows)]
+    with caplog.at_level(logging.ERROR):
+        processor.update_state(host.BatchUpdate(4, [], added, []))
+        found = processor.apply(torch.zeros(4, V)) == 0
+        processor.apply(torch.zeros(4, V))
+    for row in found[:3]:
+        assert row.nonzero().flatten().tolist() == [END]
+    assert np.array_equal(found[3].numpy(), good.mask())
+    reasons = [record.getMessage() for record in caplog.records]
+    assert len(reasons) == 3
+    assert all("may only end" in reason for reason in reasons)
+    assert any("the prompt is not canonical" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_move_replaces_and_a_swap_keeps_what_was_there(name, ours):
+    regexes = ["abab", "yes", "[a-c]{2,5}"]
+    for direction, expected in (
+        (host.MoveDirectionality.UNIDIRECTIONAL, [None, "abab", "[a-c]{2,5}"]),
+        (host.MoveDirectionality.SWAP, ["yes", "abab", "[a-c]{2,5}"]),
+    ):
+        processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+        added = [(row, asking(regex), [START], []) for row, regex in enumerate(regexes)]
+        processor.update_state(host.BatchUpdate(3, [], added, []))
+        processor.update_state(host.BatchUpdate(3, [], [], [(0, 1, direction)]))
+        found = (processor.apply(torch.zeros(3, V)) == 0).numpy()
+        for row, regex in zip(found, expected, strict=True):
+            mask = np.ones(V, bool) if regex is None else mask_after(regex, [START], ())
+            assert np.array_equal(row, mask)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_text_that_stands_alone_needs_no_ids_of_the_prompt(name, ours):
+    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+    added = [(0, asking("abab", prefix=False), None, [])]
+    processor.update_state(host.BatchUpdate(1, [], added, []))
+    found = (processor.apply(torch.zeros(1, V)) == 0).numpy()
+    assert np.array_equal(found[0], mask_after("abab", (), ()))
+
+
+def test_prompts_without_ids(ours, caplog):
+    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
+    added = [(0, asking("abab"), None, []), (1, asking("abab", prefix=False), None, [])]
+    processor.update_state(host.BatchUpdate(2, [], added, []))
+    found = processor.apply(torch.zeros(2, V)) == 0
+    assert found[0].nonzero().flatten().tolist() == [END]
+    assert np.array_equal(found[1].numpy(), mask_after("abab", (), ()))
+    assert "the prompt's ids are not known" in caplog.text
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_an_ended_request_that_goes_on_may_only_end(name, ours):
+    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+    output = [*tokenizer().encode("yes"), END, END]
+    processor.update_state(host.BatchUpdate(1, [], [(0, asking("yes"), [START], output)], []))
+    found = processor.apply(torch.zeros(1, V)) == 0
+    assert found[0].nonzero().flatten().tolist() == [END]
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        (host.SamplingParams({"bpe_automata": "yes"}), "give"),
+        (host.SamplingParams({"bpe_automata": {"method": "lift"}}), "give"),
+        (asking("a", regexes="b"), "has no option 'regexes'"),
+        (asking("a", method="both"), "method 'both'"),
+        (asking("a", prefix=1), "prefix of bpe_automata is 1"),
+        (asking("a", eos_ids=[]), "give a list of ids"),
+        (asking("a", eos_ids=["</s>"]), "give a list of ids"),
+        (asking("a("), "position"),
+        (asking(r"a\1"), "position"),
+        (host.SamplingParams({"bpe_automata": {"regex": "a"}}, min_tokens=2), "min_tokens"),
+        (host.SamplingParams({"bpe_automata": {"regex": "a"}}, bad_words=["b"]), "bad_words"),
+        (
+            host.SamplingParams(
+                {"bpe_automata": {"regex": "a"}}, structured_outputs={"json": "{}"}
+            ),
+            "structured_outputs",
+        ),
+    ],
+)
+def test_bad_requests_are_refused_before_they_are_queued(name, params, reason, ours):
+    with pytest.raises(ValueError, match=reason) as caught:
+        getattr(ours, name).validate_params(params)
+    assert isinstance(caught.value, ArgumentError)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_requests_without_a_constraint_are_no_concern_of_ours(name, ours):
+    found = getattr(ours, name)
+    for extra in (None, {}, {"other": 1}, {"bpe_automata": None}):
+        found.validate_params(host.SamplingParams(extra, min_tokens=3, bad_words=["x"]))
+    assert found(config(), torch.device("cpu"), False).is_argmax_invariant() is False
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_what_cannot_work_is_refused_at_the_start(name, ours):
+    make = getattr(ours, name)
+    drafting = host.VllmConfig(config().model_config, speculative_config=object())
+    with pytest.raises(UnsupportedFeatureError, match="vllm_runner"):
+        make(drafting, torch.device("cpu"), False)
+    with pytest.raises(ArgumentError, match="the model gives 9 logits"):
+        make(config(vocab_size=9), torch.device("cpu"), False)
+    with pytest.raises(ArgumentError, match="end-of-sequence ids"):
+        make(config(generation={}), torch.device("cpu"), False)
+    with pytest.raises(TokenizerError, match="skip_tokenizer_init"):
+        make(config(hosted=None), torch.device("cpu"), False)
+
+
+def test_the_older_callable_follows_whatever_ids_it_is_given(ours):
+    processor = ours.RequestLogitsProcessor(constraint("[a-c]{2,5}"))
+    prompts = [[START], [START, *tokenizer().encode("de")]]
+    texts = ["", "abc", "ab", "abca", "b"]
+    for prompt, text in [(p, t) for t in texts for p in prompts]:
+        ids = tokenizer().encode(text)
+        row = torch.zeros(V)
+        assert processor(prompt, ids, row) is row
+        mask = mask_after("[a-c]{2,5}", prompt, ids)
+        assert np.array_equal((row == 0).numpy(), mask)
+
+
+def test_the_older_callable_raises_what_it_cannot_follow(ours):
+    row, (a, b) = torch.zeros(V), tokenizer().encode("a") + tokenizer().encode("b")
+    processor = ours.RequestLogitsProcessor(constraint("abab"))
+    with pytest.raises(PromptError):
+        processor([a, b], [], row)
+    with pytest.raises(TokenNotAllowedError):
+        processor([START], [b], row)
+    assert not row.any()
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_the_classes_derive_from_the_one_that_vllm_asks_for(name, ours):
+    assert issubclass(getattr(ours, name), host.LogitsProcessor)
