@@ -1,13 +1,14 @@
 """Floor 2: token automata. `lift` admits every tokenization of a matching text, `cartesian_merge`
-the tokenizer's own; `canonical` is the automaton of all canonical sequences, `geometry` its part
-that is BPE alone."""
+the tokenizer's own, `listed` what an explicit automaton does; `canonical` is the automaton of all
+canonical sequences, `geometry` its part that is BPE alone."""
 
 from bpe_automata.constructions.canonical import CanonicalAutomaton, canonical_automaton
 from bpe_automata.constructions.cartesian_merge import CartesianMerge
-from bpe_automata.constructions.engine import Engine
+from bpe_automata.constructions.engine import Engine, TextEngine
 from bpe_automata.constructions.explicit import Explored, explore, explored
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.lift import Lift
+from bpe_automata.constructions.listed import Listed
 
 __all__ = [
     "CanonicalAutomaton",
@@ -16,6 +17,8 @@ __all__ = [
     "Explored",
     "Geometry",
     "Lift",
+    "Listed",
+    "TextEngine",
     "canonical_automaton",
     "explore",
     "explored",

@@ -1,9 +1,9 @@
-"""The one interface that every construction gives to the decoding floor."""
+"""The interfaces that constructions give to the decoding floor."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -15,11 +15,7 @@ State = TypeVar("State", bound=Hashable)
 
 class Engine(Protocol[State]):
     """A token automaton whose states are visited lazily. Only relevant states exist: from each,
-    an accepting one can be reached."""
-
-    tokenizer: Tokenizer
-    dfa: ByteDFA
-    """The bytes that ids may spell, with the prefix that the tokenizer puts before a text."""
+    an accepting one can be reached. What ids spell is no part of it: see `TextEngine`."""
 
     @property
     def n_ids(self) -> int:
@@ -45,6 +41,15 @@ class Engine(Protocol[State]):
 
     def accepting(self, state: State) -> bool:
         """Is the text complete here?"""
+
+
+@runtime_checkable
+class TextEngine(Engine[State], Protocol[State]):
+    """An engine that knows what its ids spell: one of a tokenizer and a byte DFA."""
+
+    tokenizer: Tokenizer
+    dfa: ByteDFA
+    """The bytes that ids may spell, with the prefix that the tokenizer puts before a text."""
 
     def dfa_state(self, state: State) -> int:
         """Where in `dfa` the state is."""

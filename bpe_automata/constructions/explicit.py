@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from bpe_automata.constructions.engine import Engine
+from bpe_automata.constructions.engine import TextEngine
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.bits import members
 from bpe_automata.token_automata import TokenAutomaton
@@ -25,7 +25,7 @@ class Explored(Generic[State]):
     states: tuple[State, ...]
 
 
-def explore(engine: Engine[Any], state: Hashable, max_edges: int = 1_000_000) -> TokenAutomaton:
+def explore(engine: TextEngine[Any], state: Hashable, max_edges: int = 1_000_000) -> TokenAutomaton:
     """{ ids : the engine accepts after them, from `state` }, end-of-sequence left out.
 
     States are numbered in the order of their discovery, breadth-first by id; each of them is
@@ -35,7 +35,9 @@ def explore(engine: Engine[Any], state: Hashable, max_edges: int = 1_000_000) ->
     return explored(engine, state, max_edges).automaton
 
 
-def explored(engine: Engine[State], state: State, max_edges: int = 1_000_000) -> Explored[State]:
+def explored(
+    engine: TextEngine[State], state: State, max_edges: int = 1_000_000
+) -> Explored[State]:
     """`explore`, with the engine's own states. Raises BudgetExceededError over `max_edges`."""
     numbers = _Numbers[State]()
     eos = np.array(engine.eos_ids, dtype=np.int64)
@@ -66,7 +68,7 @@ class _Numbers(dict[State, int]):
 
 
 def _automaton(
-    engine: Engine[Any],
+    engine: TextEngine[Any],
     rows: list[tuple[np.ndarray, np.ndarray]],
     accepting: np.ndarray,
     eos: np.ndarray,

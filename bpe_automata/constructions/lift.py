@@ -10,15 +10,18 @@ begins with, that space may be there or not (see `prefixed`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.constructions.horizon import Horizon
+from bpe_automata.constructions.horizon_plain import LiftReader
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
-from bpe_automata.kernels.bits import clear_bits, members, set_bits
+from bpe_automata.kernels.bits import clear_bits, has, members, set_bits
 from bpe_automata.kernels.token_walks import states_after
 from bpe_automata.kernels.trie import Trie, lift_row, walk
 from bpe_automata.tokenizer import Tokenizer
@@ -39,9 +42,9 @@ class Lift:
         self.tokenizer, self.eos_ids = tokenizer, eos_ids
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
         self.dfa = self.prefixed.dfa
-        self._trie = tokenizer.derived("lift trie", _ordinary_trie)
+        self.trie = tokenizer.derived("lift trie", _ordinary_trie)
         added = [token.id for token in tokenizer.description.added]
-        self._added = [i for i in added if added_tokens and i not in eos_ids]
+        self.added = [i for i in added if added_tokens and i not in eos_ids]
         self._banned = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
         self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
         self._alive = self._alive_states()
@@ -51,6 +54,11 @@ class Lift:
     @property
     def n_ids(self) -> int:
         return self.tokenizer.n_ids
+
+    @cached_property
+    def horizon(self) -> Horizon[int]:
+        """How many ids it takes to acceptance, lazily."""
+        return Horizon(LiftReader(self, self._alive))
 
     def initial(self, prefix: Sequence[int] = ()) -> int:
         for token in prefix:
@@ -72,9 +80,9 @@ class Lift:
         return int(self.prefixed.after_added[after])
 
     def steps(self, state: int, tokens: np.ndarray) -> list[int]:
-        trans, byte_class, trie = self.dfa.trans, self.dfa.byte_class, self._trie
+        trans, byte_class, trie = self.dfa.trans, self.dfa.byte_class, self.trie
         after = states_after(trans, byte_class, state, trie.start, trie.data, tokens)
-        for k in np.flatnonzero(np.isin(tokens, self._added)).tolist():
+        for k in np.flatnonzero(np.isin(tokens, self.added)).tolist():
             after[k] = self.step(state, int(tokens[k]))
         return after.tolist()
 
@@ -88,13 +96,26 @@ class Lift:
             self._masks.put(state, bits)
         return bits
 
+    def allows(self, state: int, token: int) -> bool:
+        """Is the id in the mask of the state? Walks over its bytes alone."""
+        bits = self._masks.get(state)
+        if bits is not None:
+            return has(bits, token)
+        if token in self.eos_ids:
+            return self.accepting(state)
+        if not self.tokenizer.spellings[token]:
+            return False
+        if token in self.tokenizer.added_ids and token not in self.added:
+            return False
+        return bool(self._alive[self.step(state, token)])
+
     def _walk(self, state: int, data: bytes) -> int:
         spelled = np.frombuffer(data, dtype=np.uint8)
         return int(walk(self.dfa.trans, self.dfa.byte_class, state, spelled))
 
     def _row(self, state: int, alive: np.ndarray) -> np.ndarray:
-        bits = lift_row(self._trie, self.dfa.trans, self.dfa.byte_class, alive, state)
-        spelled = [i for i in self._added if alive[self.step(state, i)]]
+        bits = lift_row(self.trie, self.dfa.trans, self.dfa.byte_class, alive, state)
+        spelled = [i for i in self.added if alive[self.step(state, i)]]
         set_bits(bits, np.array(spelled, dtype=np.int64))
         clear_bits(bits, self._banned)
         return bits
@@ -103,7 +124,7 @@ class Lift:
         """bool [n_states]: some ids lead to acceptance. Single bytes settle nearly all states; a
         state that they leave open is settled by all tokens."""
         added = {token.id for token in self.tokenizer.description.added}
-        unread = {*added.difference(self._added), *self.eos_ids}
+        unread = {*added.difference(self.added), *self.eos_ids}
         single = np.zeros(256, dtype=bool)
         for token, byte in self.tokenizer.derived("single bytes", _single_bytes):
             single[byte] |= token not in unread

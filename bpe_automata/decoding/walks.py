@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata.constructions import Engine
+from bpe_automata.constructions import TextEngine
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.bits import members
@@ -36,7 +36,7 @@ class Place:
 class Walker:
     """Walks one engine."""
 
-    def __init__(self, tokenizer: Tokenizer, engine: Engine[Any]) -> None:
+    def __init__(self, tokenizer: Tokenizer, engine: TextEngine[Any]) -> None:
         self.tokenizer, self.engine, self.dfa = tokenizer, engine, engine.dfa
         self._lengths = np.array([len(symbol) for symbol in tokenizer.spellings], dtype=np.int32)
         self._begins = np.cumsum(self._lengths) - self._lengths

@@ -13,7 +13,8 @@ The published constructions (Tran-Thien 2024, technical appendix), one file each
 complete tokenizer, on `marked_text`. Besides: `lift`, all
 tokenizations; `bpe`, the min-rank loop; `pairs`, which pairs of
 tokens are canonical; `readings`, the boundary hypotheses of one text; `masks`, by trying
-everything; `encode`, a tokenizer run from its description alone. Tests, notebooks and experiments
+everything; `encode`, a tokenizer run from its description alone; `naive`, an engine that tries
+every token with a partial regex match. Tests, notebooks and experiments
 compare the package with them; the package itself never imports them.
 """
 
@@ -26,6 +27,7 @@ from bpe_automata.reference.direct_merge_twin import merge_twin
 from bpe_automata.reference.encode import Encoder
 from bpe_automata.reference.lift import lift
 from bpe_automata.reference.masks import Mismatch, Trie, canonical_trie, compare, lift_mask
+from bpe_automata.reference.naive import Naive, naive_constraint
 from bpe_automata.reference.pairs import breaks_by_spines, is_canonical
 from bpe_automata.reference.product import CartesianProduct
 from bpe_automata.reference.product_mask import product_mask
@@ -45,6 +47,7 @@ __all__ = [
     "Encoder",
     "Merge",
     "Mismatch",
+    "Naive",
     "TokenDFA",
     "Trie",
     "all_pairs",
@@ -63,6 +66,7 @@ __all__ = [
     "merge_ranks",
     "merge_twin",
     "merges_in_order",
+    "naive_constraint",
     "product_mask",
     "ranks_of",
     "readings",

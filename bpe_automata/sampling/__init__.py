@@ -1,6 +1,45 @@
-"""Floor 4: decoding loops for any model that gives logits, and faithful sampling."""
+"""Floor 5: decoding loops for any model that gives logits, and faithful sampling.
 
+`decode` draws one text under the mask. What it and `weighted` draw is not the model's law given the
+language, but comes with the weights that correct for it (`weights`: `estimate`, `law`,
+`log_normaliser`). `smc` spends its sequences better; `adaptive` needs no masks; `rejection` is
+exact where it is fast enough.
+"""
+
+from bpe_automata.sampling.adaptive import Adaptive, adaptive
 from bpe_automata.sampling.logits import Model, draw, log_probabilities
 from bpe_automata.sampling.loop import decode
+from bpe_automata.sampling.rejection import Rejections, rejection
+from bpe_automata.sampling.smc import Population, smc, weighted
+from bpe_automata.sampling.weights import (
+    Estimate,
+    LogNormaliser,
+    effective_sample_size,
+    estimate,
+    law,
+    log_normaliser,
+    log_weights,
+    normalised,
+)
 
-__all__ = ["Model", "decode", "draw", "log_probabilities"]
+__all__ = [
+    "Adaptive",
+    "Estimate",
+    "LogNormaliser",
+    "Model",
+    "Population",
+    "Rejections",
+    "adaptive",
+    "decode",
+    "draw",
+    "effective_sample_size",
+    "estimate",
+    "law",
+    "log_normaliser",
+    "log_probabilities",
+    "log_weights",
+    "normalised",
+    "rejection",
+    "smc",
+    "weighted",
+]

@@ -35,9 +35,12 @@ def decode(
     forced: where only one id is possible, do not ask the model; the ids are the same. close: keep
     to what can be complete within `max_new_tokens` (see `Constraint.within`).
 
-    `log_weight` of the result is None where the law of some id was not seen (forced ids) or not
-    followed (temperature 0). Raises PromptError, LogitsError, ArgumentError, BudgetTooSmallError
-    and, if the model raises, ModelError from that.
+    `log_weight` of the result is None where the law of some id was not seen (forced ids), or not
+    followed (temperature 0), or where the ids ran out before end-of-sequence was read: the model
+    was not asked whether it would have ended there.
+
+    Raises PromptError, LogitsError, ArgumentError, BudgetTooSmallError and, if the model raises,
+    ModelError from that.
     """
     if max_new_tokens < 0:
         raise ArgumentError(f"max_new_tokens {max_new_tokens} is negative")
@@ -85,11 +88,13 @@ class Run:
 
     def result(self, constraint: Constraint) -> Generation:
         """How it ended."""
+        ids, ends = self.matcher.ids, constraint.eos_ids
+        seen = ids[-1:] and ids[-1] in ends if ends else self.matcher.is_finished
         return generation(
             constraint,
             self.matcher,
             self.prompt,
-            log_weight=self.log_weight,
+            log_weight=self.log_weight if seen else None,
             passes=self.passes,
             forced=self.forced,
         )

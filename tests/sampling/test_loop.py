@@ -113,7 +113,11 @@ def test_forced_ids_change_nothing_but_the_passes(constraint, temperature):
         assert skipped.finish_reason == asked.finish_reason
         assert skipped.passes + skipped.forced == asked.passes
         saved += skipped.forced
-        assert (skipped.log_weight is None) == bool(skipped.forced or not temperature)
+        ended = len(asked.ids) < asked.passes or not constraint.eos_ids
+        assert (asked.log_weight is not None) == bool(temperature and ended)
+        assert (skipped.log_weight is not None) == bool(
+            temperature and ended and not skipped.forced
+        )
     assert saved
 
 
@@ -132,6 +136,7 @@ def test_how_it_ends():
     short = decode(noise, ENDLESS, seed=1, max_new_tokens=1)
     assert not short.complete
     assert short.finish_reason == "truncated"
+    assert short.log_weight is None
     assert decode(noise, FINITE, seed=1).finish_reason == "complete"
     nothing = decode(noise, FINITE, seed=1, max_new_tokens=0)
     assert (nothing.ids, nothing.passes, nothing.finish_reason) == ((), 0, "truncated")

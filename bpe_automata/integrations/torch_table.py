@@ -1,0 +1,210 @@
+"""A token table on any device of torch: pure functions of states, ids and logits.
+
+    states = table.begin(batch)
+    ids = choose(table.mask(states, logits))
+    states = table.advance(states, ids)
+
+All rows go at once, nothing is kept between calls, and nothing waits for the device except the
+check of the logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bpe_automata.constructions.integers import integer
+from bpe_automata.decoding.token_table import TokenTable
+from bpe_automata.errors import (
+    BufferShapeError,
+    LogitsError,
+    MissingDependencyError,
+    TokenOutOfRangeError,
+)
+
+try:
+    import torch
+except ImportError as error:
+    message = f"{error.name} is missing; install it with: pip install 'bpe-automata[torch]'"
+    raise MissingDependencyError(message) from error
+
+
+@dataclass(frozen=True)
+class Dense:
+    """next: int32 [n_states + 1, n_ids + 1]."""
+
+    next: torch.Tensor
+
+    def allowed(self, states: torch.Tensor, width: int) -> torch.Tensor:
+        """bool [B, width], of states int64 [B]."""
+        read = self.next.index_select(0, states)[:, :-1] > 0
+        return torch.nn.functional.pad(read, (0, width - read.shape[1]))
+
+    def step(self, states: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        """int32 [B], of states and ids int64 [B], ids at most n_ids."""
+        return self.next[states, ids]
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """offsets: int64 [n_states + 2]; symbols: int64 [m + 1], the last unused; keys, targets: see
+    `decoding.token_table.Keys`; longest: transitions of the longest row; n_ids."""
+
+    offsets: torch.Tensor
+    symbols: torch.Tensor
+    keys: torch.Tensor
+    targets: torch.Tensor
+    longest: int
+    n_ids: int
+
+    def allowed(self, states: torch.Tensor, width: int) -> torch.Tensor:
+        """bool [B, width], of states int64 [B]. Every row takes the room of the longest: only then
+        is the size known without asking the device."""
+        begin, end = self.offsets[states, None], self.offsets[states + 1, None]
+        edge = begin + torch.arange(self.longest, device=states.device)
+        column = self.symbols[edge.clamp(max=len(self.symbols) - 1)]
+        column = torch.where(edge < end, column, width)
+        read = torch.zeros(len(states), width + 1, dtype=torch.bool, device=states.device)
+        return read.scatter_(1, column, True)[:, :width]
+
+    def step(self, states: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        """int32 [B], of states and ids int64 [B], ids at most n_ids."""
+        wanted = states * (self.n_ids + 1) + ids
+        found = torch.searchsorted(self.keys, wanted)
+        return torch.where(self.keys[found] == wanted, self.targets[found], 0)
+
+
+@dataclass(frozen=True)
+class TorchTable:
+    """A `TokenTable` on a device. Make one with `of`.
+
+    States are integers [B], 0 (dead) to n_states; any other number counts as 0. A row that has
+    nothing to read, because it has ended or is dead, is *finished*: `mask` leaves it the ids
+    `ends`, and while `advance` reads those it stays where it is.
+
+    accepting, finished: bool [n_states + 1]; is_end: bool [n_ids + 1].
+    """
+
+    table: TokenTable
+    rows: Dense | Sparse
+    accepting: torch.Tensor
+    finished: torch.Tensor
+    is_end: torch.Tensor
+
+    @classmethod
+    def of(
+        cls,
+        table: TokenTable,
+        device: torch.device | str = "cpu",
+        ends: Iterable[int] | None = None,
+    ) -> TorchTable:
+        """The table on `device`. ends: what finished rows may go on with; by default the table's
+        end-of-sequence ids. Raises TokenOutOfRangeError, ArgumentError."""
+
+        def there(array: np.ndarray) -> torch.Tensor:
+            return torch.tensor(array, device=device)
+
+        is_end = np.zeros(table.n_ids + 1, dtype=np.bool_)
+        is_end[_checked(table.eos_ids if ends is None else ends, table.n_ids)] = True
+        rows = Dense(there(table.dense)) if table.dense is not None else _sparse(table, there)
+        return cls(table, rows, there(table.accepting), there(table.finished), there(is_end))
+
+    @property
+    def device(self) -> torch.device:
+        """Where its tensors are."""
+        return self.is_end.device
+
+    def begin(self, batch: int) -> torch.Tensor:
+        """int64 [batch]: the start, for each row."""
+        return torch.full((batch,), self.table.start, device=self.device)
+
+    def advance(self, states: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        """int64 [B]: the state of each row after its id, 0 where that was not allowed. ids:
+        integers [B], any; one that is not in the vocabulary is never allowed."""
+        at, tokens = self._known(states), ids.long()
+        tokens = torch.where((tokens >= 0) & (tokens < self.table.n_ids), tokens, self.table.n_ids)
+        after = self.rows.step(at, tokens).long()
+        return torch.where(self.finished[at] & self.is_end[tokens], at, after)
+
+    def allowed(self, states: torch.Tensor, width: int | None = None) -> torch.Tensor:
+        """bool [B, width]: what each row may read, and `ends` for finished rows. width: by default
+        n_ids; what is beyond those is not allowed. Raises BufferShapeError for a smaller one."""
+        n_ids = self.table.n_ids
+        at, wide = self._known(states), n_ids if width is None else width
+        if wide < n_ids:
+            raise BufferShapeError(f"{wide} columns for a table of {n_ids} ids")
+        is_end = torch.nn.functional.pad(self.is_end[:-1], (0, wide - n_ids))
+        return self.rows.allowed(at, wide) | (self.finished[at, None] & is_end)
+
+    def mask(
+        self,
+        states: torch.Tensor,
+        logits: torch.Tensor,
+        *,
+        check: bool = True,
+        beams: bool = False,
+    ) -> torch.Tensor:
+        """logits: floating [B, V], V at least n_ids, on this device; a new tensor with -inf where
+        an id is not allowed.
+
+        check: raise LogitsError for NaN or +inf and, but for beams (some may die while others go
+        on), where no allowed id is over -inf. That waits for the device, nothing else does. Raises
+        LogitsError for what is no such tensor, BufferShapeError for another number of rows.
+        """
+        self._fits(states, logits)
+        allowed = self.allowed(states, logits.shape[1])
+        masked = logits.masked_fill(~allowed, -torch.inf)
+        if check:
+            _check(logits, masked, allowed, beams)
+        return masked
+
+    def _known(self, states: torch.Tensor) -> torch.Tensor:
+        """int64 [B], each the number of a state."""
+        at = states.long()
+        return torch.where((at >= 0) & (at <= self.table.n_states), at, 0)
+
+    def _fits(self, states: torch.Tensor, logits: torch.Tensor) -> None:
+        shape, n_ids = tuple(logits.shape), self.table.n_ids
+        if logits.ndim != 2 or shape[1] < n_ids or not logits.is_floating_point():
+            raise LogitsError(
+                f"logits are {logits.dtype} of shape {shape}: the table of {n_ids} ids needs "
+                f"floating [rows, {n_ids} or more]"
+            )
+        if states.shape != shape[:1]:
+            raise BufferShapeError(f"states of shape {tuple(states.shape)} for {shape[0]} rows")
+
+
+def _sparse(table: TokenTable, there: Callable[[np.ndarray], torch.Tensor]) -> Sparse:
+    key, target = table.keys
+    offsets, symbols = table.rows.offsets, np.append(table.rows.symbols, 0).astype(np.int64)
+    longest = int(np.diff(offsets).max())
+    return Sparse(there(offsets), there(symbols), there(key), there(target), longest, table.n_ids)
+
+
+def _checked(ends: Iterable[int], n_ids: int) -> list[int]:
+    found = [integer(token, "an id for finished rows") for token in ends]
+    for token in found:
+        if not 0 <= token < n_ids:
+            raise TokenOutOfRangeError(f"id {token} for finished rows is not in 0 .. {n_ids - 1}")
+    return found
+
+
+def _check(logits: torch.Tensor, masked: torch.Tensor, allowed: torch.Tensor, beams: bool) -> None:
+    """Raises LogitsError."""
+    highest = logits.amax(1)  # NaN if one of them is
+    wrong = ~(highest < torch.inf)
+    if not beams:
+        wrong = wrong | (masked.amax(1) == -torch.inf)
+    if not wrong.any():
+        return
+    row = int(wrong.nonzero()[0])
+    if not highest[row] < torch.inf:
+        first = int((~(logits[row] < torch.inf)).nonzero()[0])
+        raise LogitsError(f"row {row}: the logit of id {first} is {float(logits[row, first])}")
+    if highest[row] == -torch.inf:
+        raise LogitsError(f"row {row}: all logits are -inf: no id has any mass")
+    if not allowed[row].any():
+        raise LogitsError(f"row {row} has ended: name the ids that may fill it as `ends`")
+    raise LogitsError(f"row {row}: every id that is allowed has the logit -inf")

@@ -1,0 +1,174 @@
+"""Sequential Monte Carlo: many sequences at once, the hopeless ones replaced by copies of others.
+
+    w <- w m_t                       m_t: the mass that the mask leaves, before anything is drawn
+    resample if ESS(w) < threshold n
+    x_t ~ p( . | x_<t) under the mask
+
+m_t does not depend on the id that is drawn after it, so it is weighed first, and copies part ways
+at once. The mean weight at the end is an unbiased estimate of Z, with and without resampling, and
+the weighted samples converge to the target (see `weights`) as their number grows. Sequences that
+have ended keep their weight, and take part in resampling.
+
+Source: Del Moral, Doucet, Jasra, *Sequential Monte Carlo samplers*, 2006; for language models Lew
+et al., *Sequential Monte Carlo Steering of Large Language Models using Probabilistic Programs*,
+2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.decoding.generation import Generation
+from bpe_automata.errors import ArgumentError
+from bpe_automata.sampling.ends import check_arguments, has_ended, weighted_generation
+from bpe_automata.sampling.logits import Model, draw, log_probabilities
+from bpe_automata.sampling.loop import asked
+from bpe_automata.sampling.resampling import SCHEMES, Resampling, resample
+from bpe_automata.sampling.weights import effective_sample_size, log_normaliser, normalised
+
+
+@dataclass(frozen=True)
+class Population:
+    """generations: weighted samples; log_normaliser: natural log of the estimate of Z, -inf if no
+    sequence ended; sizes: the effective sample size at each step, once weighed; resampled: the
+    steps at which there was resampling; passes: calls of the model in all."""
+
+    generations: tuple[Generation, ...]
+    log_normaliser: float
+    sizes: tuple[float, ...]
+    resampled: tuple[int, ...]
+    passes: int
+
+
+def smc(
+    model: Model,
+    constraint: Constraint,
+    prompt: Sequence[int] = (),
+    *,
+    particles: int = 32,
+    max_new_tokens: int = 128,
+    temperature: float = 1.0,
+    seed: int | np.random.Generator | None = None,
+    threshold: float = 0.5,
+    resampling: Resampling = "systematic",
+) -> Population:
+    """A weighted population of `particles` sequences.
+
+    threshold: resample where the effective sample size falls below that share of the particles; 0
+    for never, 1 for nearly always. resampling: "systematic", "stratified" or "multinomial".
+    Sequences with the same ids share one call of the model; up to `particles` laws, float64
+    [n_ids], are held at a time. For the other arguments see `decode`. Raises PromptError,
+    LogitsError, ArgumentError, and ModelError if the model raises.
+    """
+    check_arguments(particles, max_new_tokens, temperature)
+    if not 0 <= threshold <= 1 or resampling not in SCHEMES:
+        raise ArgumentError(
+            f"threshold {threshold} must be in 0 .. 1, resampling {resampling!r} one of "
+            f"{', '.join(SCHEMES)}"
+        )
+    rng = np.random.default_rng(seed)
+    run = _Run(model, constraint, tuple(prompt), particles, temperature)
+    sizes, resampled = [], []
+    for step in range(max_new_tokens):
+        if not run.on_their_way():
+            break
+        run.weigh()
+        sizes.append(effective_sample_size(run.log_weights))
+        if 0 < sizes[-1] < threshold * particles:
+            run.resample(resampling, rng)
+            resampled.append(step)
+        run.draw(rng)
+    generations = run.results()
+    logs = np.array([generation.log_weight for generation in generations])
+    found = log_normaliser(logs).value
+    return Population(generations, found, tuple(sizes), tuple(resampled), run.passes)
+
+
+def weighted(
+    model: Model,
+    constraint: Constraint,
+    prompt: Sequence[int] = (),
+    *,
+    n: int = 1,
+    max_new_tokens: int = 128,
+    temperature: float = 1.0,
+    seed: int | np.random.Generator | None = None,
+) -> Population:
+    """`n` independent samples under the mask with their weights: `smc` that never resamples."""
+    return smc(
+        model,
+        constraint,
+        prompt,
+        particles=n,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        seed=seed,
+        threshold=0.0,
+    )
+
+
+class _Run:
+    """Particles on their way: a matcher and a log weight each."""
+
+    def __init__(
+        self,
+        model: Model,
+        constraint: Constraint,
+        prompt: tuple[int, ...],
+        particles: int,
+        temperature: float,
+    ) -> None:
+        self.model, self.constraint, self.prompt = model, constraint, prompt
+        self.temperature, self.passes = temperature, 0
+        start = constraint.matcher(prompt)
+        self.matchers = [start.copy() for _ in range(particles)]
+        self.log_weights = np.zeros(particles)
+        self._laws: dict[tuple[int, ...], np.ndarray] = {}
+
+    def on_their_way(self) -> list[int]:
+        """The particles that have neither ended nor lost all weight."""
+        eos = self.constraint.eos_ids
+        alive = np.flatnonzero(self.log_weights > -np.inf).tolist()
+        return [k for k in alive if not has_ended(self.matchers[k], eos)]
+
+    def weigh(self) -> None:
+        """Multiply each weight by the mass that the mask leaves; sequences that the model gives
+        nothing to go on with lose theirs."""
+        self._laws = {}
+        for k in self.on_their_way():
+            matcher = self.matchers[k]
+            left = self._law(matcher.ids)[matcher.mask()]
+            self.log_weights[k] += np.logaddexp.reduce(left)
+
+    def _law(self, ids: tuple[int, ...]) -> np.ndarray:
+        """The log law of the next id, asked for once at each step."""
+        if ids not in self._laws:
+            self.passes += 1
+            logits = asked(self.model, self.prompt, ids)
+            n_ids = self.constraint.n_ids
+            self._laws[ids] = log_probabilities(logits, n_ids, self.temperature)
+        return self._laws[ids]
+
+    def resample(self, scheme: Resampling, rng: np.random.Generator) -> None:
+        """All weights become their mean."""
+        chosen = resample(normalised(self.log_weights), scheme, rng)
+        self.matchers = [self.matchers[k].copy() for k in chosen.tolist()]
+        self.log_weights[:] = log_normaliser(self.log_weights).value
+
+    def draw(self, rng: np.random.Generator) -> None:
+        """Each particle reads one more id."""
+        for k in self.on_their_way():
+            matcher = self.matchers[k]
+            token, _ = draw(self._law(matcher.ids), matcher.mask(), rng.random())
+            matcher.advance(token)
+
+    def results(self) -> tuple[Generation, ...]:
+        pairs = zip(self.matchers, self.log_weights.tolist(), strict=True)
+        return tuple(
+            weighted_generation(self.constraint, matcher, self.prompt, weight)
+            for matcher, weight in pairs
+        )

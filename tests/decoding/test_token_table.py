@@ -1,0 +1,243 @@
+"""Automata given by hand: the dense table, CSR, the matcher and a plain dict say the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from listed_automata import Listing, listings
+
+from bpe_automata import TokenAutomaton
+from bpe_automata.constructions import Listed
+from bpe_automata.decoding import Matcher, TokenTable, matcher_of
+from bpe_automata.errors import (
+    ArgumentError,
+    EmptyLanguageError,
+    MalformedAutomatonError,
+    NondeterministicError,
+    TokenNotAllowedError,
+    TokenOutOfRangeError,
+)
+
+FORMS = pytest.mark.parametrize("dense", [True, False], ids=["dense", "csr"])
+PATH = [("a", 3, "b"), ("b", 4, "a"), ("b", 5, "c")]
+
+
+def table_of(listing: Listing, dense: bool) -> TokenTable:
+    return TokenTable.of(listing.automaton, listing.eos_ids, listing.n_ids, dense=dense)
+
+
+def members(packed: np.ndarray) -> list[int]:
+    return np.flatnonzero(np.unpackbits(packed.view(np.uint8), bitorder="little")).tolist()
+
+
+@given(listings(), st.lists(st.integers(0, 80), max_size=8))
+@examples(150)
+def test_dense_csr_matcher_and_dict_agree(listing, choices):
+    """Along a path of allowed ids every id is tried, allowed or not."""
+    tables = [table_of(listing, dense) for dense in (True, False)]
+    matcher = matcher_of(listing.automaton, listing.eos_ids, listing.n_ids)
+    states, ids = [table.begin(1) for table in tables], []
+    for choice in [*choices, None]:
+        wanted = sorted(listing.allowed(ids))
+        assert matcher.allowed_ids().tolist() == wanted
+        assert matcher.is_accepting == listing.complete(ids)
+        assert matcher.is_finished == (not wanted)
+        every = np.arange(-2, listing.n_ids + 2)
+        for table, state in zip(tables, states, strict=True):
+            assert np.flatnonzero(table.allowed(state)[0]).tolist() == wanted
+            assert members(table.packed(state)[0]) == wanted
+            after = table.step(np.repeat(state, len(every)), every)
+            assert (after.dtype, every[after > 0].tolist()) == (np.int32, wanted)
+            assert table.accepting[state[0]] == listing.complete(ids)
+            assert table.finished[state[0]] == (not wanted)
+        if not wanted or choice is None:
+            break
+        token = wanted[choice % len(wanted)]
+        ids.append(token)
+        matcher.advance(token)
+        states = [t.step(s, [token]) for t, s in zip(tables, states, strict=True)]
+
+
+@given(listings(), st.randoms(use_true_random=False))
+@examples(80)
+def test_a_batch_equals_its_rows_in_any_order(listing, rng):
+    tables = [table_of(listing, dense) for dense in (True, False)]
+    states = np.array([rng.randrange(tables[0].n_states + 1) for _ in range(7)])
+    ids = np.array([rng.randrange(listing.n_ids + 3) - 1 for _ in states])
+    order = np.array(rng.sample(range(len(states)), len(states)))
+    results = []
+    for table in tables:
+        after, allowed = table.step(states, ids), table.allowed(states)
+        assert np.array_equal(table.step(states[order], ids[order]), after[order])
+        assert np.array_equal(table.packed(states[order]), table.packed(states)[order])
+        for row in range(len(states)):
+            one = slice(row, row + 1)
+            assert table.step(states[one], ids[one]) == after[one]
+            assert np.array_equal(table.allowed(states[one]), allowed[one])
+        results.append((after.tolist(), allowed.tolist()))
+    assert results[0] == results[1]
+
+
+@FORMS
+def test_a_table_says_what_its_states_are_called_and_which_were_left_out(dense):
+    listed = [*PATH, ("x", 1, "c"), ("a", 9, "trap"), ("trap", 9, "trap")]
+    table = TokenTable.from_transitions(listed, "a", ["c"], n_ids=10, eos_ids=[7], dense=dense)
+    assert table.names == (None, "a", "b", "c", None)
+    assert (table.start, table.end, table.n_states) == (1, 4, 4)
+    assert {(cut.state, cut.why) for cut in table.cut} == {
+        ("x", "not reachable from the start"),
+        ("trap", "no accepting state is reachable from it"),
+    }
+    assert np.flatnonzero(table.allowed(table.begin(1))[0]).tolist() == [3]
+    assert table.accepting.tolist() == [False, False, False, True, True]
+    assert table.finished.tolist() == [True, False, False, False, True]
+
+
+def test_the_dense_table_is_what_it_says():
+    """int32 [states + 1, vocabulary + 1]: a row for 0 and the last column lead nowhere."""
+    table = TokenTable.from_transitions(PATH, "a", n_ids=10)
+    assert table.dense.dtype == np.int32
+    assert table.dense.shape == (4, 11)
+    assert np.argwhere(table.dense).tolist() == [[1, 3], [2, 4], [2, 5]]
+    assert table.dense[[1, 2, 2], [3, 4, 5]].tolist() == [2, 1, 3]
+    with pytest.raises(ValueError, match="read-only"):
+        table.dense[0, 0] = 1
+
+
+def test_the_limit_decides_the_form():
+    size = 4 * 4 * 11 / 1e6
+    forms = [(size, None), (size / 2, None), (size / 2, True), (size, False)]
+    made = [
+        TokenTable.from_transitions(PATH, "a", n_ids=10, limit_mb=limit, dense=dense)
+        for limit, dense in forms
+    ]
+    assert [table.dense is not None for table in made] == [True, False, True, False]
+    assert "dense" in repr(made[0])
+    assert "CSR" in repr(made[1])
+
+
+@FORMS
+def test_by_default_states_that_nothing_leaves_accept(dense):
+    """So the end of sequence may be a transition like any other."""
+    listed = [(0, 11, 1), (1, 2, "end"), (0, 2, "end")]
+    table = TokenTable.from_transitions(listed, 0, n_ids=12, dense=dense)
+    said = TokenTable.from_transitions(listed, 0, ["end"], n_ids=12, dense=dense)
+    assert table.rows.identical(said.rows)
+    assert table.names == (None, 0, 1, "end")
+    after = table.step(table.step(table.begin(2), [11, 2]), [2, 2])
+    assert after.tolist() == [3, 0]
+    assert table.end is None
+    assert not table.allowed([3]).any()
+
+
+@FORMS
+def test_the_empty_sequence_alone(dense):
+    table = TokenTable.from_transitions([], "s", ["s"], n_ids=3, eos_ids=[1], dense=dense)
+    assert table.allowed([0, 1, 2]).tolist() == [[False] * 3, [False, True, False], [False] * 3]
+    bare = TokenTable.from_transitions([], "s", ["s"], n_ids=3, dense=dense)
+    assert not bare.allowed([1]).any()
+    assert bare.step([1, 0], [1, 1]).tolist() == [0, 0]
+    assert bare.allowed(np.empty(0, np.int32)).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "change"),
+    [
+        (TokenOutOfRangeError, r"transition 0, \(0, 10, 1\).* 0 .. 9", {"listed": [(0, 10, 1)]}),
+        (MalformedAutomatonError, r"is -1", {"listed": [(0, -1, 1)]}),
+        (MalformedAutomatonError, r"'x'", {"listed": [(0, "x", 1)]}),
+        (MalformedAutomatonError, r"True, no id", {"listed": [(0, True, 1)]}),
+        (NondeterministicError, r"None", {"listed": [(0, None, 1)]}),
+        (NondeterministicError, r"TokenTable.of", {"listed": [(0, 1, 1), (0, 1, 2)]}),
+        (MalformedAutomatonError, r"transition 1 is", {"listed": [(0, 1, 1), (0, 1)]}),
+        (MalformedAutomatonError, r"give a list", {"listed": 5}),
+        (MalformedAutomatonError, r"start 'x' is in no", {"start": "x"}),
+        (MalformedAutomatonError, r"start 0 is no state", {"listed": []}),
+        (MalformedAutomatonError, r"start is \[\]", {"start": []}),
+        (MalformedAutomatonError, r"accepting state 'y'", {"accepting": [1, "y"]}),
+        (MalformedAutomatonError, r"accepting", {"accepting": 1}),
+        (EmptyLanguageError, r"from the start 0", {"accepting": []}),
+        (EmptyLanguageError, r"from the start 0", {"listed": [(0, 1, 0)]}),
+        (EmptyLanguageError, r"start 0", {"listed": [(0, 1, 0), (2, 1, 3)], "accepting": [3]}),
+        (MalformedAutomatonError, r"\(0, 7, 1\).*end-of-seq", {"listed": [(0, 7, 1)]}),
+        (TokenOutOfRangeError, r"end-of-sequence id 10", {"eos_ids": [10]}),
+        (TokenOutOfRangeError, r"end-of-sequence id -1", {"eos_ids": [-1]}),
+        (ArgumentError, r"end-of-sequence id", {"eos_ids": ["7"]}),
+        (ArgumentError, r"True", {"eos_ids": [True]}),
+        (ArgumentError, r"eos_ids is 7", {"eos_ids": 7}),
+        (ArgumentError, r"n_ids is 0", {"n_ids": 0}),
+        (ArgumentError, r"n_ids is 'ten'", {"n_ids": "ten"}),
+    ],
+)
+def test_what_is_no_automaton_is_refused(error, match, change):
+    given = {"listed": [(0, 1, 1)], "start": 0, "n_ids": 10, "eos_ids": [7], **change}
+    with pytest.raises(error, match=match):
+        TokenTable.from_transitions(given.pop("listed"), given.pop("start"), **given)
+
+
+@FORMS
+@pytest.mark.parametrize(
+    ("states", "ids", "match"),
+    [
+        ([1, 4], [1, 1], r"states\[1\] is 4"),
+        ([-1], [1], r"states\[0\] is -1"),
+        ([1, 1], [1], "2 states, but 1 ids"),
+        ([[1]], [1], "states is"),
+        (1, [1], "states is"),
+        ([1], ["3"], "ids is"),
+        ([1], [3.0], "ids is"),
+        ([1], [True], "ids is"),
+        ([True], [1], "states is"),
+    ],
+)
+def test_a_step_of_what_is_no_batch_is_refused(dense, states, ids, match):
+    table = TokenTable.from_transitions(PATH, "a", n_ids=10, dense=dense)
+    with pytest.raises(ArgumentError, match=match):
+        table.step(states, ids)
+
+
+# ---------------------------------------------------------------- the matcher of an automaton
+
+
+def test_loaded_and_combined_automata_can_be_followed(tmp_path):
+    """{12, 112, ...} and {12, 3}: what both have, what either has, and the difference."""
+    ones = TokenAutomaton.from_transitions([(0, 1, 0), (0, 2, 1)], 0, [1])
+    few = TokenAutomaton.from_transitions([(0, 1, 1), (1, 2, 2), (0, 3, 2)], 0, [2])
+    loaded = TokenAutomaton.load(ones.save(tmp_path / "ones.npz"))
+
+    def starts(automaton: TokenAutomaton) -> list[int]:
+        return matcher_of(automaton, [0], 4).allowed_ids().tolist()
+
+    assert starts(loaded) == [1, 2]
+    assert starts(loaded.intersection(few)) == [1]
+    assert starts(loaded.union(few)) == [1, 2, 3]
+    assert starts(few.difference(loaded)) == [3]
+    matcher = matcher_of(few.difference(loaded), [0], 4)
+    matcher.advance(3)
+    assert matcher.allowed_ids().tolist() == [0]
+    with pytest.raises(TokenNotAllowedError):
+        matcher.advance(1)
+
+
+def test_matchers_of_one_automaton_share_its_masks():
+    automaton = TokenAutomaton.from_transitions([(0, 1, 1)], 0, [1])
+    engine = Listed(automaton, [0], 40)
+    first, second = Matcher(engine), Matcher(engine, prefix=(7, 7))
+    assert engine.mask(engine.initial()) is engine.mask(engine.initial())
+    assert first.allowed_ids().tolist() == second.allowed_ids().tolist() == [1]
+    with pytest.raises(ValueError, match="read-only"):
+        engine.mask(0)[0] = 1
+
+
+def test_a_listed_automaton_must_fit_its_vocabulary():
+    automaton = TokenAutomaton.from_transitions([(0, 1, 1), (1, 9, 2)], 0, [2])
+    with pytest.raises(TokenOutOfRangeError, match=r"state 1 reads id 9.* 0 .. 8"):
+        Listed(automaton, [], 9)
+    with pytest.raises(MalformedAutomatonError, match="state 1 reads the end-of-sequence id 9"):
+        Listed(automaton, [9], 10)
+    nothing = TokenAutomaton.from_transitions([(0, 1, 1)], 0, [])
+    with pytest.raises(EmptyLanguageError, match="accepts no sequence"):
+        Listed(nothing, [0], 10)

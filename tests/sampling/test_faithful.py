@@ -1,0 +1,215 @@
+"""Each sampler converges to the model's own law given the language, which is computed by trying all
+sequences; masked samples without weights do not, by the same check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+
+import numpy as np
+import pytest
+from exact_law import LONGEST, TableModel, constraint_of, exact
+
+from bpe_automata.sampling import (
+    adaptive,
+    decode,
+    effective_sample_size,
+    estimate,
+    law,
+    log_normaliser,
+    log_weights,
+    rejection,
+    smc,
+    weighted,
+)
+from bpe_automata.sampling.resampling import SCHEMES
+from experiments.intervals import clopper_pearson
+
+SIGMAS = 4.5  # about 7 in a million; a seed is fixed, so a test that passes passes always
+CASES = [
+    ("lift", (4,), (), 1.0),
+    ("canonical", (4, 5), (2, 1), 1.0),
+    ("lift", (), (), 0.7),
+    ("canonical", (4,), (), 2.0),
+]
+case = pytest.mark.parametrize(("method", "eos", "prompt", "temperature"), CASES)
+
+
+@cache
+def problem(method, eos, prompt, temperature):
+    """(model, constraint, exact law given the language, Z)."""
+    model = TableModel(7, padding=1, prompt=prompt)
+    truth = exact(model, method, eos, prompt=prompt, temperature=temperature)
+    z = sum(truth.values())
+    return model, constraint_of(method, eos), {ids: p / z for ids, p in truth.items()}, z
+
+
+def far_off(generations, logs, truth):
+    """The sequences whose estimated probability is too far from the exact one, in its own standard
+    error; and any that should not be there."""
+    found = {generation.ids for generation in generations}
+    values = np.array([[g.ids == ids for ids in truth] for g in generations], dtype=float)
+    value, error = estimate(values, logs)
+    expected = np.array(list(truth.values()))
+    # What is too rare to be seen has no standard error; then that of a count of zero.
+    floor = np.sqrt(expected * (1 - expected) / effective_sample_size(logs))
+    wrong = np.abs(value - expected) > SIGMAS * np.maximum(error, floor)
+    return [ids for ids, bad in zip(truth, wrong, strict=True) if bad] + sorted(found - set(truth))
+
+
+def distance(found, truth):
+    """Total variation."""
+    return sum(abs(found.get(ids, 0) - truth.get(ids, 0)) for ids in {*found, *truth}) / 2
+
+
+@case
+def test_weighted(method, eos, prompt, temperature):
+    model, constraint, truth, z = problem(method, eos, prompt, temperature)
+    options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": 4}
+    found = weighted(model, constraint, prompt, n=1500, **options)
+    logs = log_weights(found.generations)
+    assert not far_off(found.generations, logs, truth)
+    assert distance(law(found.generations), truth) < 0.06
+    normaliser = log_normaliser(logs)
+    assert abs(normaliser.value - np.log(z)) < SIGMAS * normaliser.standard_error
+    assert found.log_normaliser == normaliser.value
+    assert not found.resampled
+
+
+@case
+def test_decode_with_its_weights(method, eos, prompt, temperature):
+    model, constraint, truth, z = problem(method, eos, prompt, temperature)
+    rng = np.random.default_rng(5)
+    options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": rng}
+    found = [decode(model, constraint, prompt, **options) for _ in range(500)]
+    logs = log_weights(found)
+    assert not far_off(found, logs, truth)
+    normaliser = log_normaliser(logs)
+    assert abs(normaliser.value - np.log(z)) < SIGMAS * normaliser.standard_error
+
+
+@case
+@pytest.mark.parametrize("accepts", [1, 3])
+def test_adaptive(method, eos, prompt, temperature, accepts):
+    model, constraint, truth, z = problem(method, eos, prompt, temperature)
+    options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": 6}
+    found = adaptive(model, constraint, prompt, n=600, accepts=accepts, **options)
+    logs = log_weights(found.generations)
+    assert not far_off(found.generations, logs, truth)
+    normaliser = log_normaliser(logs)
+    assert abs(normaliser.value - np.log(z)) < SIGMAS * normaliser.standard_error
+
+
+@case
+def test_rejection(method, eos, prompt, temperature):
+    model, constraint, truth, z = problem(method, eos, prompt, temperature)
+    options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": 7}
+    found = rejection(model, constraint, prompt, n=300, max_tries=10**6, **options)
+    counts = Counter(generation.ids for generation in found.generations)
+    assert len(found.generations) == 300
+    assert set(counts) <= set(truth)
+    for ids, p in truth.items():
+        low, high = clopper_pearson(counts[ids], 300, 1e-4 / len(truth))
+        assert low <= p <= high
+    low, high = clopper_pearson(300, found.tries, 1e-5)
+    assert low <= z <= high
+    assert found.probability == 299 / (found.tries - 1)
+
+
+@case
+@pytest.mark.parametrize("resampling", SCHEMES)
+def test_many_small_populations_are_unbiased(method, eos, prompt, temperature, resampling):
+    """E[mean of w 1{x = a}] = p(a) for each a, and so E[mean weight] = Z, with 6 particles and
+    resampling at nearly every step."""
+    model, constraint, truth, z = problem(method, eos, prompt, temperature)
+    rng = np.random.default_rng(9)
+    options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": rng}
+    rows, often = [], 0
+    for _ in range(100):
+        found = smc(
+            model, constraint, prompt, particles=6, threshold=1.0, resampling=resampling, **options
+        )
+        often += len(found.resampled)
+        row = dict.fromkeys(truth, 0.0)
+        for generation in found.generations:
+            row[generation.ids] = row.get(generation.ids, 0.0) + np.exp(generation.log_weight) / 6
+        assert sum(row.values()) == pytest.approx(np.exp(found.log_normaliser))
+        rows.append([*(row[ids] for ids in truth), sum(row.values())])
+    rows = np.array(rows)
+    expected = np.array([*truth.values(), 1.0]) * z
+    # What is rare may not have been seen; E[row^2] <= E[row] max(row) bounds its deviation.
+    rare = expected < 0.05 * z
+    bound = np.where(rare, np.sqrt(expected * rows[:, -1].max()), 0)
+    error = np.maximum(rows.std(axis=0, ddof=1), bound) / np.sqrt(len(rows))
+    assert (np.abs(rows.mean(axis=0) - expected) <= SIGMAS * error).all()
+    assert often > 100
+
+
+@case
+def test_a_large_population_is_close(method, eos, prompt, temperature):
+    model, constraint, truth, z = problem(method, eos, prompt, temperature)
+    options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": 10}
+    distances = []
+    for particles in (20, 1500):
+        found = smc(model, constraint, prompt, particles=particles, threshold=0.9, **options)
+        distances.append(distance(law(found.generations), truth))
+    assert distances[-1] < 0.05
+    assert distances[-1] < distances[0]
+    assert abs(found.log_normaliser - np.log(z)) < 0.1
+
+
+def test_masks_alone_are_not_faithful():
+    """What would be drawn without weights fails the check that the weights pass."""
+    model, constraint, truth, _ = problem(*CASES[0])
+    found = weighted(model, constraint, n=1500, max_new_tokens=LONGEST, seed=4)
+    logs = log_weights(found.generations)
+    assert not far_off(found.generations, logs, truth)
+    assert far_off(found.generations, np.zeros(1500), truth)
+    frequencies = Counter(generation.ids for generation in found.generations)
+    plain = {ids: count / 1500 for ids, count in frequencies.items()}
+    assert distance(plain, truth) > 3 * distance(law(found.generations), truth)
+
+
+def test_a_myopic_mask():
+    """`ab` or `cc`: the model begins with `a` nine times out of ten, but then hardly ever writes
+    `b`. Under the mask `ab` comes up nine times out of ten, given the language one in ten."""
+    likely = {(): [0.88, 0.01, 0.1, 0.005], (0,): [0.97, 0.01, 0.01, 0.005]}
+
+    def model(ids):
+        law = [*likely.get(tuple(ids), [0.0, 0.0, 0.98, 0.0]), 0.005, 0.0]
+        return np.log(np.array(law) + 1e-12) if len(ids) < 2 else np.log([1e-12] * 4 + [1, 1e-12])
+
+    constraint = constraint_of("lift", (4,), "(a)(b)|cc")
+    runs = weighted(model, constraint, n=1500, seed=0)
+    exactly = 0.88 * 0.01 + 0.005 * 0.005  # `a` `b`, and the id `ab`, which hardly ever ends
+    exactly /= exactly + 0.1 * 0.98
+    begins = [generation.text == "ab" for generation in runs.generations]
+    value, error = estimate(begins, log_weights(runs.generations))
+    assert abs(value - exactly) < SIGMAS * error < 0.15
+    assert np.mean(begins) > 0.85
+    population = smc(model, constraint, particles=1500, seed=0)
+    assert population.resampled
+    begins = [generation.text == "ab" for generation in population.generations]
+    assert abs(np.mean(begins) - exactly) < 0.04  # resampled, so they weigh nearly the same
+
+
+@pytest.mark.parametrize("sampler", [smc, weighted, adaptive, rejection])
+@pytest.mark.parametrize("close", [False, True])
+def test_a_small_budget(sampler, close):
+    """What ends within 4 ids, end-of-sequence included. By the budget alone the others lose their
+    weight; `within` wastes nothing, and the target is the same."""
+    model, constraint, _, _ = problem(*CASES[0])
+    truth = exact(model, "lift", (4,), longest=4)
+    size = {"particles": 600} if sampler is smc else {"n": 600}
+    limited = constraint.within(3) if close else constraint
+    found = sampler(model, limited, max_new_tokens=4, seed=1, **size).generations
+    if sampler is not rejection:
+        logs = log_weights(found)
+        assert (logs > -np.inf).all() or not close
+        found = [g for g, w in zip(found, logs, strict=True) if w > -np.inf]
+        assert law(found).keys() <= truth.keys()
+        assert len(found) < 600 or close or sampler is smc
+    weights = law(found) if sampler is not rejection else Counter(g.ids for g in found)
+    z, total = sum(truth.values()), sum(weights.values())
+    share = {ids: weight / total for ids, weight in weights.items()}
+    assert distance(share, {ids: p / z for ids, p in truth.items()}) < 0.09

@@ -1,0 +1,210 @@
+"""Bad input to every sampler: typed errors, nothing changed; and what each of them gives where
+there is nothing to give."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from exact_law import TOKENIZER, TableModel, constraint_of
+
+from bpe_automata.errors import (
+    ArgumentError,
+    LogitsError,
+    ModelError,
+    PromptError,
+    TokenNotAllowedError,
+)
+from bpe_automata.sampling import adaptive, rejection, smc, weighted
+
+SAMPLERS = [weighted, smc, adaptive, rejection]
+every = pytest.mark.parametrize("sampler", SAMPLERS)
+EOS = (4, 5)
+
+
+def sized(sampler, n, **options):
+    return {("particles" if sampler is smc else "n"): n, **options}
+
+
+class Breaks:
+    """A model that gives `last` (or raises it) at its k-th call."""
+
+    def __init__(self, last, k=3):
+        self.last, self.left, self.good = last, k, TableModel(2)
+
+    def __call__(self, ids):
+        self.left -= 1
+        if self.left > 0:
+            return self.good(ids)
+        if isinstance(self.last, BaseException):
+            raise self.last
+        return self.last
+
+
+@every
+@pytest.mark.parametrize(
+    ("logits", "said"),
+    [
+        (np.array([0.0, np.nan, 0, 0, 0, 0]), "id 1 is nan"),
+        (np.array([0.0, 0, np.inf, 0, 0, 0]), "id 2 is inf"),
+        (np.full(6, -np.inf), "all logits are -inf"),
+        (np.zeros(5), "6 ids"),
+        (np.zeros((1, 6)), "shape"),
+    ],
+)
+def test_bad_logits(sampler, logits, said):
+    with pytest.raises(LogitsError, match=said):
+        sampler(Breaks(logits), constraint_of("lift", EOS), **sized(sampler, 5, seed=0))
+
+
+@every
+@pytest.mark.parametrize("raised", [KeyboardInterrupt(), ValueError("out of memory")])
+def test_an_interruption_changes_nothing(sampler, raised):
+    """Matchers of the same constraint stay where they are; the next run is as if none had been."""
+    constraint = constraint_of("canonical", EOS)
+    matcher = constraint.matcher()
+    matcher.advance(1)
+    before = (matcher.ids, matcher.allowed_ids().tolist(), matcher.is_accepting)
+    options = sized(sampler, 5, seed=0)
+    expected = KeyboardInterrupt if isinstance(raised, KeyboardInterrupt) else ModelError
+    with pytest.raises(expected) as caught:
+        sampler(Breaks(raised), constraint, **options)
+    if expected is ModelError:
+        assert caught.value.__cause__ is raised
+        assert "out of memory" in str(caught.value)
+    assert (matcher.ids, matcher.allowed_ids().tolist(), matcher.is_accepting) == before
+    again = sampler(TableModel(2), constraint, **options)
+    assert again == sampler(TableModel(2), constraint_of("canonical", EOS), **options)
+
+
+@every
+def test_bad_arguments(sampler):
+    constraint, model = constraint_of("lift", EOS), TableModel()
+    for wrong in (
+        sized(sampler, 0),
+        sized(sampler, 2, max_new_tokens=-1),
+        sized(sampler, 2, temperature=0),
+        sized(sampler, 2, temperature=float("nan")),
+    ):
+        with pytest.raises(ArgumentError):
+            sampler(model, constraint, **wrong)
+    with pytest.raises(PromptError):
+        sampler(model, constraint_of("canonical", EOS), [0, 1])  # `a`, `b` would be `ab`
+    assert not model.calls
+
+
+def test_bad_arguments_of_smc():
+    for wrong in ({"threshold": 1.5}, {"threshold": -0.1}, {"resampling": "residual"}):
+        with pytest.raises(ArgumentError, match="threshold"):
+            smc(TableModel(), constraint_of("lift", EOS), **wrong)
+
+
+@every
+def test_no_room_for_the_end(sampler):
+    """The text is complete, but the model was not asked whether it ends there."""
+    constraint = constraint_of("lift", EOS, "abc")
+    options = sized(sampler, 4, max_new_tokens=2, seed=0)
+    if sampler is rejection:
+        found = rejection(TableModel(), constraint, max_tries=500, **options)
+        assert (found.generations, found.tries, found.probability) == ((), 500, 0.0)
+        assert 0 < found.truncated < 500
+        return
+    found = sampler(TableModel(), constraint, **options)
+    assert [generation.log_weight for generation in found.generations] == [-np.inf] * 4
+    whole = {generation.text for generation in found.generations if generation.complete}
+    assert whole <= {"abc"}
+
+
+@every
+def test_no_ids_at_all(sampler):
+    found = sampler(TableModel(), constraint_of("lift", EOS), **sized(sampler, 1, max_new_tokens=0))
+    assert found.passes == 0
+    assert all(generation.ids == () for generation in found.generations)
+
+
+@every
+def test_nothing_but_the_empty_text(sampler):
+    """Without end-of-sequence ids it is complete before anything is drawn."""
+    found = sampler(TableModel(), constraint_of("lift", (), "(a{0}|b{0})"), **sized(sampler, 2))
+    assert [generation.finish_reason for generation in found.generations] == ["complete"] * 2
+    assert found.passes == 0
+
+
+def no_mass(ids):
+    """`c` or the end, never `a` or `b`."""
+    logits = TableModel(1)(ids)
+    logits[[0, 1, 3]] = -np.inf
+    return logits
+
+
+@pytest.mark.parametrize("sampler", [weighted, smc, adaptive])
+def test_a_language_that_the_model_never_writes(sampler):
+    found = sampler(no_mass, constraint_of("lift", EOS, "c?[ab]"), **sized(sampler, 6, seed=0))
+    assert {generation.log_weight for generation in found.generations} == {-np.inf}
+    assert not any(generation.complete for generation in found.generations)
+
+
+def test_smc_leaves_dead_ends():
+    """`c` leads nowhere; its particles are replaced by those that are still alive."""
+
+    def model(ids):
+        if tuple(ids) == (2,):
+            return np.array([0.0, *[-np.inf] * 5])  # only `a`, which the regex does not have there
+        return np.array([0.0, 0.0, 1.0, -np.inf, 0.0, 0.0])
+
+    constraint = constraint_of("lift", EOS, "ab|cb")
+    found = smc(model, constraint, particles=50, threshold=1.0, seed=0)
+    assert {generation.text for generation in found.generations} == {"ab"}
+    alone = weighted(model, constraint, n=50, seed=0)
+    assert {generation.text for generation in alone.generations} > {"ab"}
+    assert alone.log_normaliser == pytest.approx(found.log_normaliser, abs=0.7)
+
+
+def test_one_particle_is_plain_masked_sampling():
+    model, constraint = TableModel(4), constraint_of("canonical", EOS)
+    for seed in range(10):
+        found = smc(model, constraint, particles=1, threshold=1.0, seed=seed)
+        assert not found.resampled
+        assert found == weighted(model, constraint, n=1, seed=seed)
+        assert found.log_normaliser == pytest.approx(found.generations[0].log_weight)
+
+
+@every
+def test_a_seed_says_everything(sampler):
+    model, constraint = TableModel(4), constraint_of("canonical", EOS)
+    first = sampler(model, constraint, **sized(sampler, 8, seed=5))
+    assert first == sampler(model, constraint, **sized(sampler, 8, seed=5))
+    assert first == sampler(model, constraint, **sized(sampler, 8, seed=np.random.default_rng(5)))
+    assert first != sampler(model, constraint, **sized(sampler, 8, seed=6))
+
+
+def test_equal_sequences_share_one_call():
+    model = TableModel(4)
+    found = smc(model, constraint_of("lift", EOS), particles=200, seed=1, threshold=0.9)
+    assert found.resampled
+    assert max(Counter(model.calls).values()) == 1
+    assert found.passes == len(model.calls) < 60
+
+
+def test_matcher_allows_is_its_mask():
+    for method in ("lift", "canonical"):
+        for regex in ("(ab){1,2}c?|b[ac]|", "[abc]{2}"):
+            constraint = constraint_of(method, EOS, regex)
+            fresh = constraint_of(method, EOS, regex)  # no mask computed yet
+            stack = [constraint.matcher()]
+            while stack:
+                matcher = stack.pop()
+                cold = fresh.matcher()
+                for token in matcher.ids:
+                    cold.advance(token)
+                asked = [i for i in range(-1, TOKENIZER.n_ids + 2) if cold.allows(i)]
+                assert asked == matcher.allowed_ids().tolist()
+                for token in asked:
+                    after = matcher.copy()
+                    after.advance(token)
+                    stack.append(after)
+                refused = set(range(TOKENIZER.n_ids)) - set(asked)
+                for token in refused:
+                    with pytest.raises(TokenNotAllowedError):
+                        cold.advance(token)

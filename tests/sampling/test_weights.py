@@ -1,0 +1,156 @@
+"""Importance weights: the formulas, and that the mean weight is the mass of the language."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from budget import examples
+from exact_law import LONGEST, TableModel, constraint_of, exact, probabilities
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_automata.decoding import Generation
+from bpe_automata.errors import ArgumentError
+from bpe_automata.sampling import (
+    decode,
+    effective_sample_size,
+    estimate,
+    law,
+    log_normaliser,
+    log_weights,
+    normalised,
+)
+
+EOS = [(4,), (4, 5), ()]
+WHOLE = st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any)
+
+
+def logs(weights):
+    with np.errstate(divide="ignore"):
+        return np.log(np.array(weights, dtype=float))
+
+
+# ---------------------------------------------------------------- E[w] = Z
+
+
+def masked_paths(constraint, model, longest):
+    """(ids, q(ids), product of the masses) of every path under the masks that ends."""
+    stack = [(constraint.matcher(), 1.0, 1.0)]
+    while stack:
+        matcher, q, w = stack.pop()
+        if matcher.is_finished:
+            yield matcher.ids, q, w
+        elif len(matcher.ids) < longest:
+            p = probabilities(model(matcher.ids))[: constraint.n_ids]
+            mass = p[matcher.mask()].sum()
+            for token in matcher.allowed_ids().tolist():
+                after = matcher.copy()
+                after.advance(token)
+                stack.append((after, q * p[token] / mass, w * mass))
+
+
+@pytest.mark.parametrize("eos", EOS)
+@pytest.mark.parametrize("method", ["lift", "canonical"])
+def test_the_mean_weight_is_the_mass_of_the_language(method, eos):
+    model = TableModel(3, padding=2)
+    constraint = constraint_of(method, eos)
+    truth = exact(model, method, eos)
+    paths = list(masked_paths(constraint, model, LONGEST))
+    assert sum(q * w for _, q, w in paths) == pytest.approx(sum(truth.values()), rel=1e-12)
+    assert sum(q for _, q, _ in paths) == pytest.approx(1)
+    assert {tuple(i for i in ids if i not in eos) for ids, _, _ in paths} == set(truth)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("prompt", [(), (2, 2)])
+def test_the_weight_of_a_generation_is_what_its_masks_left(prompt, temperature):
+    model = TableModel(5, padding=1, prompt=prompt)
+    constraint = constraint_of("canonical", (4,))
+    for seed in range(20):
+        found = decode(model, constraint, prompt, temperature=temperature, seed=seed)
+        matcher, expected = constraint.matcher(prompt), 0.0
+        for token in (*found.ids, 4):
+            p = probabilities(model((*prompt, *matcher.ids)), temperature)
+            expected += math.log(p[: constraint.n_ids][matcher.mask()].sum())
+            matcher.advance(token)
+        assert found.log_weight == pytest.approx(expected, abs=1e-12)
+
+
+# ---------------------------------------------------------------- formulas
+
+
+@examples(60)
+@given(WHOLE, st.data())
+def test_estimates_are_their_formulas(weights, data):
+    values = data.draw(st.lists(st.integers(-5, 5), min_size=len(weights), max_size=len(weights)))
+    total = sum(weights)
+    share = [Fraction(w, total) for w in weights]
+    mean = sum(s * v for s, v in zip(share, values, strict=True))
+    spread = sum(s**2 * (v - mean) ** 2 for s, v in zip(share, values, strict=True))
+    size = Fraction(total**2, sum(w**2 for w in weights))
+    shift = data.draw(st.sampled_from((0.0, -9000.0, 700.0)))
+    given_logs = logs(weights) + shift
+    np.testing.assert_allclose(normalised(given_logs), np.array(share, dtype=float), rtol=1e-9)
+    found = estimate(values, given_logs)
+    assert found.value == pytest.approx(float(mean), abs=1e-9)
+    assert found.standard_error == pytest.approx(math.sqrt(spread), abs=1e-9)
+    assert effective_sample_size(given_logs) == pytest.approx(float(size))
+    normaliser = log_normaliser(given_logs)
+    assert normaliser.value == pytest.approx(math.log(total / len(weights)) + shift)
+    if len(weights) > 1:
+        deviation = np.std(weights, ddof=1) / math.sqrt(len(weights))
+        expected = deviation / np.mean(weights)
+        assert normaliser.standard_error == pytest.approx(expected, abs=1e-9)
+
+
+def test_values_may_be_vectors():
+    found = estimate([[1, 0], [0, 1], [0, 1]], logs([2, 1, 1]))
+    np.testing.assert_allclose(found.value, [0.5, 0.5])
+    np.testing.assert_allclose(found.standard_error, [math.sqrt(0.375) / 2] * 2)
+
+
+def test_a_sample_without_weight_does_not_count():
+    found = estimate([1.0, math.nan], logs([1, 0]))
+    assert (found.value, found.standard_error) == (1.0, 0.0)
+
+
+def test_equal_weights_and_one_that_has_it_all():
+    assert effective_sample_size(np.full(7, -3.0)) == pytest.approx(7)
+    assert effective_sample_size([-1e9, 0.0, -np.inf]) == 1.0
+    assert log_normaliser([-2.0]) == (-2.0, math.inf)
+
+
+def test_no_weight_at_all():
+    none = [-np.inf, -np.inf]
+    assert effective_sample_size(none) == 0.0
+    assert log_normaliser(none) == (-math.inf, math.inf)
+    with pytest.raises(ArgumentError, match="all 2 weights are zero"):
+        normalised(none)
+    with pytest.raises(ArgumentError, match="zero"):
+        estimate([1, 2], none)
+
+
+@pytest.mark.parametrize("wrong", [[], [np.nan], [np.inf, 0.0], [[0.0]], 0.0])
+def test_weights_that_are_none(wrong):
+    for function in (normalised, effective_sample_size, log_normaliser):
+        with pytest.raises(ArgumentError, match="log weights"):
+            function(wrong)
+
+
+def test_values_and_weights_must_correspond():
+    with pytest.raises(ArgumentError, match="2 weights"):
+        estimate([1.0, 2.0, 3.0], [0.0, 0.0])
+
+
+def test_what_was_cut_off_has_no_weight():
+    whole = Generation("a", (0,), True, "complete", log_weight=-1.0)
+    again = Generation("a", (0,), True, "complete", log_weight=-1.0)
+    other = Generation("b", (1,), True, "complete", log_weight=-1.0 + math.log(2))
+    cut = Generation("c", (2,), True, "truncated", log_weight=-1.0)
+    assert log_weights([whole, cut]).tolist() == [-1.0, -math.inf]
+    assert law([whole, again, other, cut]) == pytest.approx({(0,): 0.5, (1,): 0.5})
+    with pytest.raises(ArgumentError, match="generation 1 has no weight"):
+        log_weights([whole, Generation("d", (3,), True, "complete")])
