@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bpe_automata.errors import BpeAutomataError
-from experiments import exact_options
+from experiments import exact_options, forced_options
 from experiments.runner import Options
 
 EXPERIMENTS = {
+    "banned": "banned words by the mask and by going back: none gets through, and what it costs",
     "distortion": "what constraining by the lift or the canonical automaton does to a model's law",
     "exactness": "laws of the canonical automaton against encode itself, with their exceptions",
     "figures": "the article's Figures 1 to 6, redrawn from what the library computes",
+    "forced": "ids that are certain beforehand: canonical, lift, published heuristic; model passes",
     "geometry": "the automaton of all texts: the published algorithm against the rectangles",
     "growth": "DirectMerge against CartesianMerge as the regex grows: sizes, seconds, memory",
     "speed": "what automata, regexes and masks cost, beside other engines",
@@ -38,9 +40,10 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--n", type=int, help="how many samples or cases (default: by experiment)")
     result.add_argument("--render", action="store_true", help="redraw from the rows on disk")
     exact_options.add_arguments(result)
+    forced_options.add_arguments(result)
     result.add_argument("--check", action="store_true", help="support: compare, run nothing")
     result.add_argument(
-        "--regexes", type=Path, metavar="FILE", help='figures: JSON lines with a "regex" each'
+        "--regexes", type=Path, metavar="FILE", help='figures, forced: JSON lines with a "regex"'
     )
     return result
 

@@ -32,6 +32,7 @@ QUANTIZATION_NOTE = (
     "Weights: Q4_1 (4 bits), dequantized to float32. Quantization costs this model visible "
     "quality; the numbers are those of the quantized model."
 )
+_LAYOUT = 2  # of the folder that weights are kept in: 1 had no tokenizer
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,10 @@ def default_gguf() -> Path:
 
 
 def default_folder(gguf: Path) -> Path:
-    """The plain folder of a GGUF file, made on first use; its name holds the file's hash."""
-    folder = cache_folder("models") / f"{gguf.stem.lower()}-{file_sha256(gguf)[:12]}"
+    """The plain folder of a GGUF file, made on first use; its name holds the file's hash, and a
+    number that goes up with what is written into it."""
+    name = f"{gguf.stem.lower()}-{file_sha256(gguf)[:12]}-{_LAYOUT}"
+    folder = cache_folder("models") / name
     if not folder.exists():
         print("dequantizing the weights, once (about 10 seconds)")
         _write_atomically(folder, lambda scratch: _convert(gguf, scratch))

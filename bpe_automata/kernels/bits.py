@@ -50,6 +50,23 @@ def without(ids: np.ndarray, bits: np.ndarray) -> np.ndarray:
     return kept[:count]
 
 
+@kernel
+def only(bits: np.ndarray) -> int:
+    """The id of a packed set that holds exactly one; -1 for any other set."""
+    found = -1
+    for w in range(len(bits)):
+        if bits[w] == 0:
+            continue
+        word = np.int64(bits[w]) & 0xFFFFFFFF  # bit 31 is the sign
+        if found >= 0 or word & (word - 1):
+            return -1
+        found = 32 * w
+        while word > 1:
+            word >>= 1
+            found += 1
+    return found
+
+
 def has(bits: np.ndarray, token_id: int) -> bool:
     """Is the id in the packed set?"""
     return bool(int(bits[token_id >> 5]) >> (token_id & 31) & 1)

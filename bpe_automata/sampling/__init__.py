@@ -3,13 +3,16 @@
 `decode` draws one text under the mask. What it and `weighted` draw is not the model's law given the
 language, but comes with the weights that correct for it (`weights`: `estimate`, `law`,
 `log_normaliser`). `smc` spends its sequences better; `adaptive` needs no masks; `rejection` is
-exact where it is fast enough.
+exact where it is fast enough. `decode_allowed` and `decode_without` keep to a `banning.Ban`: by the
+mask, or by going back from what is banned.
 """
 
 from bpe_automata.sampling.adaptive import Adaptive, adaptive
+from bpe_automata.sampling.banned import BannedGeneration, Rollback, decode_allowed
 from bpe_automata.sampling.logits import Model, draw, log_probabilities
 from bpe_automata.sampling.loop import decode
 from bpe_automata.sampling.rejection import Rejections, rejection
+from bpe_automata.sampling.rollback import decode_without
 from bpe_automata.sampling.smc import Population, smc, weighted
 from bpe_automata.sampling.weights import (
     Estimate,
@@ -24,13 +27,17 @@ from bpe_automata.sampling.weights import (
 
 __all__ = [
     "Adaptive",
+    "BannedGeneration",
     "Estimate",
     "LogNormaliser",
     "Model",
     "Population",
     "Rejections",
+    "Rollback",
     "adaptive",
     "decode",
+    "decode_allowed",
+    "decode_without",
     "draw",
     "effective_sample_size",
     "estimate",

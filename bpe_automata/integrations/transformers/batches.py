@@ -1,0 +1,42 @@
+"""Batches as tensors: prompts padded on the left, masks as packed bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+
+from bpe_automata.errors import PromptError
+
+
+def padded(prompts: list[list[int]], pad_id: int) -> dict[str, torch.Tensor]:
+    """`input_ids` and `attention_mask`, int64[prompts, width], padded on the left."""
+    if not all(prompts):
+        raise PromptError(f"prompt {prompts.index([])} is empty: the model needs at least one id")
+    width = max(map(len, prompts))
+    ids = [[pad_id] * (width - len(prompt)) + prompt for prompt in prompts]
+    mask = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
+    return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
+
+
+def unpadded(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> list[list[int]]:
+    """The ids of each prompt without its padding."""
+    if attention_mask is None:
+        return [row.tolist() for row in input_ids]
+    rows = zip(input_ids, attention_mask, strict=True)
+    return [ids[mask.bool()].tolist() for ids, mask in rows]
+
+
+def packed(ids: Iterable[int], n_ids: int) -> np.ndarray:
+    """int32[ceil(n_ids / 32)]: a packed little-endian mask of `ids`; others are left out."""
+    bits = np.zeros((n_ids + 31) // 32 * 32, dtype=np.uint8)
+    bits[[i for i in ids if i < n_ids]] = 1
+    return np.packbits(bits, bitorder="little").view(np.int32)
+
+
+def unpacked(rows: torch.Tensor, width: int) -> torch.Tensor:
+    """bool[r, width] of int32[r, words]; False beyond the packed bits. Any device."""
+    shifts = torch.arange(32, dtype=torch.int32, device=rows.device)
+    bits = (rows[:, :, None] >> shifts & 1).bool().flatten(1)[:, :width]
+    return torch.nn.functional.pad(bits, (0, width - bits.shape[1]))

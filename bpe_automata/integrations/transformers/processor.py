@@ -1,0 +1,146 @@
+"""The logits processor: the mask of each row, from the ids of that row.
+
+The processor keeps no counter of steps. `generate` reorders rows (beam search), pads prompts on the
+left, and goes on calling after a row has ended, so the state of a row is always derived from the
+ids of that row; a memo of the last step makes that one transition instead of many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import LogitsProcessor
+
+from bpe_automata.constructions.engine import Engine
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.decoding.generation import Generation, Reason
+from bpe_automata.errors import (
+    BufferShapeError,
+    LogitsError,
+    TokenNotAllowedError,
+    UnsupportedFeatureError,
+)
+from bpe_automata.integrations.transformers.batches import packed, unpacked
+from bpe_automata.integrations.transformers.rows import (
+    ENDED,
+    Rows,
+    State,
+    continuous_batching,
+)
+from bpe_automata.kernels.bits import has, only
+from bpe_automata.tokenizer.tokenizer import Tokenizer
+
+
+class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
+    """Masks the logits of each row by the constraint of its prompt.
+
+    `constraints`: one for all prompts, or one per prompt, all over the same tokenizer.
+    `input_ids`: int[prompts, width] as given to `model.generate`, padded on the left;
+    `attention_mask`: int[prompts, width], 0 on padding (None: no padding).
+    `prefix`: start from the state after the prompt, so that prompt and completion together are
+    canonical; False: as if the completion stood alone.
+    `pad_id`: allowed, beside the end-of-sequence ids, once a row has ended.
+
+    `model.generate` may hold several rows per prompt (beams, return sequences), next to each other.
+    A row with an id that was not allowed comes up in beam search only, with score -inf, when fewer
+    continuations exist than beams. It counts as ended: masking all of it would make softmax NaN.
+
+    Raises `PromptError` if a prompt makes its constraint impossible or is not one that the
+    processor was made for, `BufferShapeError` if the number of constraints, rows or logits does not
+    fit, and `UnsupportedFeatureError` under continuous batching (see `only_plain_batching`).
+    """
+
+    def __init__(
+        self,
+        constraints: Constraint | Sequence[Constraint],
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        *,
+        prefix: bool = True,
+        pad_id: int | None = None,
+    ) -> None:
+        self._rows = Rows(constraints, input_ids, attention_mask, prefix, pad_id)
+        self._asked = False
+
+    @property
+    def n_ids(self) -> int:
+        """Ids of the tokenizer; logits may be wider (padding), never narrower."""
+        return self._rows.engines[0].n_ids
+
+    @property
+    def supports_continuous_batching(self) -> bool:
+        """What a continuous batching manager asks first. Raises UnsupportedFeatureError."""
+        raise continuous_batching()
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """`scores`: float[rows, V]; a new tensor with -inf where an id is not allowed.
+
+        Raises LogitsError, naming the row, where an allowed id has NaN or +inf, or all of them have
+        -inf. Not for -inf where a prompt has several rows: beam search goes on with the others.
+        """
+        self._asked = True
+        completions, each = self._rows.completions(input_ids)
+        if scores.shape[1] < self.n_ids:
+            raise BufferShapeError(f"{scores.shape[1]} logits for a tokenizer of {self.n_ids} ids")
+        states = [self._rows.state(row // each, ids) for row, ids in enumerate(completions)]
+        masks = np.stack([self._rows.mask(row // each, state) for row, state in enumerate(states)])
+        allowed = unpacked(torch.from_numpy(masks).to(scores.device), scores.shape[1])
+        masked = scores.masked_fill(~allowed, -torch.inf)
+        _check(masked, [state is ENDED for state in states], beams=each > 1)
+        return masked
+
+    def forced(self, input_ids: torch.Tensor) -> np.ndarray:
+        """int64[rows]: the one id that each row of `input_ids` allows next; -1 if not one."""
+        self._asked = True
+        completions, each = self._rows.completions(input_ids)
+        found = np.empty(len(completions), dtype=np.int64)
+        for row, ids in enumerate(completions):
+            found[row] = only(self._rows.mask(row // each, self._rows.state(row // each, ids)))
+        return found
+
+    def result(
+        self, tokenizer: Tokenizer, row: int, ids: Sequence[int], prompt: Sequence[int] = ()
+    ) -> Generation:
+        """How the completion `ids` of prompt number `row` ended; `ids` may end with padding.
+        `prompt`: the ids that the text comes after (where it would begin a space may be dropped).
+
+        Raises `TokenNotAllowedError` for ids that the processor would not have allowed, and
+        `UnsupportedFeatureError` if nothing ever asked it: then the host dropped it.
+        """
+        if len(ids) and not self._asked:
+            raise UnsupportedFeatureError(
+                "a host that drops logits processors",
+                "these ids were written without the constraint; did cache_implementation="
+                '"paged" or generate_batch turn to continuous batching?',
+            )
+        engine = self._rows.engines[row]
+        state, kept, ended = self._rows.starts[row], list[int](), False
+        for token_id in ids:
+            if ended := token_id in engine.eos_ids:
+                break
+            if not (0 <= token_id < engine.n_ids and has(engine.mask(state), token_id)):
+                raise TokenNotAllowedError(token_id, len(kept), "it is not in the mask")
+            state = engine.step(state, token_id)
+            kept.append(token_id)
+        complete = engine.accepting(state)
+        ended = complete and (ended or not goes_on(engine, state))
+        reason: Reason = "complete" if ended else "truncated"
+        return Generation(tokenizer.decode(kept, prompt), tuple(kept), complete, reason)
+
+
+def _check(masked: torch.Tensor, ended: list[bool], beams: bool) -> None:
+    """One reduction and one transfer of float[rows], on the scores that are left."""
+    for row, best in enumerate(masked.amax(dim=1).tolist()):
+        if best != best or best == np.inf:
+            raise LogitsError(f"row {row}: an id that is allowed has the logit {best}")
+        if best == -np.inf and not (beams or ended[row]):
+            raise LogitsError(f"row {row}: every id that is allowed has the logit -inf")
+
+
+def goes_on(engine: Engine[Any], state: State) -> bool:
+    """Can any id follow, besides the end of sequence?"""
+    ends = packed(engine.eos_ids, engine.n_ids)
+    return bool(np.any(engine.mask(state) & ~ends))

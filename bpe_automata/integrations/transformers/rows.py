@@ -1,0 +1,117 @@
+"""Where each row of a batch is in its constraint, from the ids of that row alone."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from bpe_automata.constructions.engine import Engine
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.errors import (
+    BufferShapeError,
+    DecodingError,
+    PromptError,
+    TokenOutOfRangeError,
+    UnsupportedFeatureError,
+)
+from bpe_automata.integrations.transformers.batches import packed, unpadded
+from bpe_automata.kernels.bits import has
+
+State: TypeAlias = Hashable
+ENDED: State = ("ended",)
+"""A row that has read an end-of-sequence id, or an id that no constraint allowed."""
+
+
+def continuous_batching() -> UnsupportedFeatureError:
+    """What to raise where a host gives ids as continuous batching does."""
+    return UnsupportedFeatureError(
+        "continuous batching",
+        "it gives logits processors one id per sequence, or drops them; use model.generate without "
+        'cache_implementation="paged"',
+    )
+
+
+class Rows:
+    """The prompts of a batch, and the state that follows each of their completions.
+
+    `constraints`: one for all prompts, or one per prompt; `input_ids`: int[prompts, width];
+    `attention_mask`: the same shape, 0 on padding. A memo of the last two lengths makes one
+    transition of each new id; a row that it does not know is read from its beginning.
+    """
+
+    def __init__(
+        self,
+        constraints: Constraint | Sequence[Constraint],
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None,
+        prefix: bool,
+        pad_id: int | None,
+    ) -> None:
+        prompts = unpadded(input_ids, attention_mask)
+        if isinstance(constraints, Constraint):
+            constraints = [constraints] * len(prompts)
+        if len(constraints) != len(prompts):
+            raise BufferShapeError(f"{len(constraints)} constraints for {len(prompts)} prompts")
+        self.engines: list[Engine[Any]] = [constraint.engine for constraint in constraints]
+        self.given = input_ids.cpu().numpy().astype(np.int64)
+        self.starts: list[State] = [
+            engine.initial(prompt if prefix else ())
+            for engine, prompt in zip(self.engines, prompts, strict=True)
+        ]
+        ends = [*self.engines[0].eos_ids, *([] if pad_id is None else [pad_id])]
+        if not ends:
+            raise DecodingError("no end-of-sequence id: pass eos_ids to constrain(...)")
+        self.ended_mask = packed(ends, self.engines[0].n_ids)
+        self._length = -1
+        self._memo: dict[tuple[int, bytes], State] = {}
+        self._older: dict[tuple[int, bytes], State] = {}
+
+    def completions(self, input_ids: torch.Tensor) -> tuple[np.ndarray, int]:
+        """int64[rows, length], the ids after the prompts, and how many rows each prompt has."""
+        if input_ids.ndim != 2:
+            raise continuous_batching()
+        ids = np.ascontiguousarray(input_ids.cpu().numpy()).astype(np.int64, copy=False)
+        prompts, width = self.given.shape
+        each, rest = divmod(len(ids), prompts)
+        if rest or not each:
+            raise BufferShapeError(f"{len(ids)} rows are no multiple of {prompts} prompts")
+        if ids.shape[1] < width:
+            raise BufferShapeError(f"rows of {ids.shape[1]} ids for prompts of {width}")
+        if ids.shape[1] == width and not np.array_equal(ids, np.repeat(self.given, each, axis=0)):
+            raise PromptError("these are not the prompts that the processor was made for")
+        return ids[:, width:], each
+
+    def state(self, prompt: int, ids: np.ndarray) -> State:
+        """After the completion `ids`, int64[length], of prompt number `prompt`."""
+        if len(ids) != self._length:
+            self._length, self._older, self._memo = len(ids), self._memo, {}
+        key = (prompt, ids.tobytes())
+        if key not in self._memo:
+            self._memo[key] = self._found(prompt, ids)
+        return self._memo[key]
+
+    def mask(self, prompt: int, state: State) -> np.ndarray:
+        """int32[words], packed; in a row that has ended, the end-of-sequence ids and padding."""
+        return self.ended_mask if state is ENDED else self.engines[prompt].mask(state)
+
+    def _found(self, prompt: int, ids: np.ndarray) -> State:
+        before = (prompt, ids[:-1].tobytes())
+        if len(ids) and before in self._older:
+            return self._step(prompt, self._older[before], int(ids[-1]))
+        state = self.starts[prompt]
+        for token_id in ids:
+            state = self._step(prompt, state, int(token_id))
+        return state
+
+    def _step(self, prompt: int, state: State, token_id: int) -> State:
+        engine = self.engines[prompt]
+        if token_id < 0:
+            raise TokenOutOfRangeError(f"id {token_id} is not in 0 .. {engine.n_ids - 1}")
+        if state is ENDED or token_id in engine.eos_ids:
+            return ENDED
+        if token_id >= engine.n_ids or not has(engine.mask(state), token_id):
+            return ENDED
+        return engine.step(state, token_id)

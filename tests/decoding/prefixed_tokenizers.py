@@ -1,0 +1,22 @@
+"""Small tokenizers that put a space before a text."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from bpe_automata.testing import small_tokenizer
+
+VOCABULARY = ["▁", *"abc\x02", "▁a", "ab", "▁ab", "▁▁"]
+MERGES = [("▁", "a"), ("a", "b"), ("▁a", "b"), ("▁", "▁")]
+
+
+def metaspace(scheme, added=()):
+    """With the pretokenizer Metaspace; scheme: "always" or "first"."""
+    step = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": False}
+    return small_tokenizer(VOCABULARY, MERGES, step, added, decoder=step)
+
+
+def with_prefix():
+    """One of them, with an added token or without."""
+    added = st.sampled_from([(), ("c",), ("<|",)])
+    return st.builds(metaspace, st.sampled_from(["always", "first"]), added)

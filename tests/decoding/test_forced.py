@@ -1,0 +1,240 @@
+"""Forced ids are the longest common beginning of all continuations; forced bytes that of all texts.
+
+The continuations come from the explicit automaton, from `encode` of every text, and from the byte
+DFA's strings, never from the code under test."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from budget import examples
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from prefixed_tokenizers import metaspace, with_prefix
+
+from bpe_automata import Tokenizer, compile_regex, constrain
+from bpe_automata.constructions import Listed
+from bpe_automata.decoding import Matcher
+from bpe_automata.decoding.forced import forced_bytes, forced_tokens
+from bpe_automata.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    EmptyLanguageError,
+    MissingDependencyError,
+    UnsupportedFeatureError,
+)
+from bpe_automata.kernels.bits import only, set_bits
+from bpe_automata.reference import canonical_trie
+from bpe_automata.testing import (
+    bpe_tokenizers,
+    cyclic_regexes,
+    finite_regexes,
+    small_tokenizer,
+)
+from bpe_automata.testing.texts import own_pieces
+
+METHODS = ("canonical", "lift")
+PERSON = r'\{"name_of_the_person"[ ]?:[ ]?"[a-z]+",("orderId":[0-9]+|"orderName":"[a-z]+")\}'
+TEXT = '{"name_of_the_person": "joe","orderId":12}'
+
+
+def finite(data, method):
+    """A constraint over a random tokenizer and a finite regex."""
+    tokenizer = data.draw(st.one_of(bpe_tokenizers(max_merges=8), with_prefix()))
+    regex = data.draw(finite_regexes(own_pieces(tokenizer)))
+    try:
+        constraint = constrain(tokenizer, regex, method)
+        constraint.matcher()
+        return constraint
+    except (BudgetExceededError, EmptyLanguageError):
+        assume(False)
+
+
+def shared(sequences):
+    """The longest common beginning; of all lengths, the first that is not shared ends it."""
+    first = min(sequences, key=len)
+    agree = (k for k in range(len(first), -1, -1) if all(s[:k] == first[:k] for s in sequences))
+    return first[: next(agree)]
+
+
+def after(constraint, ids):
+    """A matcher that has read these."""
+    matcher = constraint.matcher()
+    for token in ids:
+        matcher.advance(token)
+    return matcher
+
+
+@examples(10)
+@given(st.data(), st.sampled_from(METHODS))
+def test_forced_ids_are_what_all_sequences_of_the_automaton_share(data, method):
+    constraint = finite(data, method)
+    try:
+        sequences = list(constraint.automaton().enumerate(limit=3000))
+    except BudgetExceededError:
+        return
+    ids = data.draw(st.sampled_from(sequences))
+    k = data.draw(st.integers(0, len(ids)))
+    matcher = after(constraint, ids[:k])
+    wanted = shared([s[k:] for s in sequences if s[:k] == ids[:k]])
+    assert matcher.forced_tokens() == wanted
+    limit = data.draw(st.integers(0, 4))
+    assert matcher.forced_tokens(limit) == wanted[:limit]
+    assert matcher.ids == ids[:k]
+
+
+@examples(10)
+@given(st.data())
+def test_canonical_runs_are_what_encode_of_all_texts_shares(data):
+    constraint = finite(data, "canonical")
+    try:
+        texts = [string.decode() for string in constraint.dfa.strings(3000)]
+    except BudgetExceededError:
+        return
+    trie = canonical_trie(constraint.tokenizer, texts, (), set(constraint.eos_ids))
+    ids = data.draw(st.sampled_from(sorted(trie)))
+    wanted = list(ids)
+    while len(trie[tuple(wanted)]) == 1 and None not in trie[tuple(wanted)]:
+        wanted += trie[tuple(wanted)]
+    assert after(constraint, ids).forced_tokens() == tuple(wanted[len(ids) :])
+
+
+@examples(10)
+@given(st.data(), st.sampled_from(METHODS))
+def test_forced_bytes_are_what_all_texts_share(data, method):
+    """Of the language itself, without the space that a tokenizer puts before a text."""
+    tokenizer = data.draw(st.one_of(bpe_tokenizers(max_merges=8), with_prefix()))
+    dfa = compile_regex(data.draw(finite_regexes(own_pieces(tokenizer))))
+    try:
+        strings = list(dfa.strings(3000))
+        constraint = constrain(tokenizer, dfa, method)
+        ids = data.draw(st.sampled_from(list(constraint.automaton().enumerate(limit=3000))))
+    except (BudgetExceededError, EmptyLanguageError):
+        return
+    k = data.draw(st.integers(0, len(ids)))
+    begun = tokenizer.text_bytes(ids[:k])
+    rests = [text[len(begun) :] for text in strings if text.startswith(begun)]
+    assert after(constraint, ids[:k]).forced_bytes() == shared(rests)
+
+
+@examples(10)
+@given(st.data())
+def test_every_text_goes_on_with_the_forced_ids(data):
+    constraint = finite(data, "canonical")
+    try:
+        sequences = list(constraint.automaton().enumerate(limit=3000))
+    except BudgetExceededError:
+        return
+    ids = data.draw(st.sampled_from(sequences))
+    k = data.draw(st.integers(0, len(ids)))
+    run = (*ids[:k], *after(constraint, ids[:k]).forced_tokens())
+    spelled = constraint.tokenizer.text_bytes(run)
+    for whole in sequences:
+        if whole[:k] == ids[:k]:
+            assert constraint.tokenizer.text_bytes(whole).startswith(spelled)
+
+
+@examples(10)
+@given(st.data())
+def test_canonical_runs_are_at_least_as_long_as_the_lifts(data):
+    """After the same ids; of any language, cyclic ones too."""
+    tokenizer = data.draw(bpe_tokenizers(max_merges=8))
+    dfa = compile_regex(data.draw(cyclic_regexes(own_pieces(tokenizer))))
+    try:
+        canonical, lift = constrain(tokenizer, dfa), constrain(tokenizer, dfa, "lift")
+        ours, theirs = canonical.matcher(), lift.matcher()
+    except (BudgetExceededError, EmptyLanguageError):
+        assume(False)
+    for _ in range(6):
+        run, short = ours.forced_tokens(limit=20), theirs.forced_tokens(limit=20)
+        assert run[: len(short)] == short
+        allowed = [i for i in ours.allowed_ids().tolist() if i not in canonical.eos_ids]
+        if not allowed:
+            return
+        token = data.draw(st.sampled_from(allowed))
+        ours.advance(token)
+        theirs.advance(token)
+
+
+def test_a_run_stops_where_the_text_may_end():
+    """After ab only c can follow, but the text may end; after a only b can, and it may not."""
+    tokenizer = small_tokenizer(["a", "b", "c"], added=["<end>"])
+    constraint = constrain(tokenizer, "ab(cab)*", eos_ids=(3,))
+    matcher = constraint.matcher()
+    assert matcher.forced_tokens() == (0, 1)
+    assert matcher.forced_bytes() == b"ab"
+    assert matcher.forced_tokens(1) == (0,)
+    assert after(constraint, (0, 1)).forced_tokens() == ()
+    assert after(constraint, (0, 1)).forced_bytes() == b""
+    assert after(constraint, (0, 1, 2)).forced_tokens() == (0, 1)
+    ended = after(constraint, (0, 1, 3))
+    assert ended.is_finished
+    assert ended.forced_tokens() == ()
+    assert ended.forced_bytes() == b""
+    run = forced_tokens(constraint.engine, constraint.engine.initial())
+    assert constraint.engine.accepting(run.state)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_space_before_a_text_is_no_part_of_it(method):
+    """The ids spell it, in the lift they need not; the text has none."""
+    matcher = constrain(metaspace("always"), "ab(c|a)", method).matcher()
+    assert matcher.forced_bytes() == b"ab"
+    assert matcher.forced_tokens() == ((7,) if method == "canonical" else ())  # ▁ab
+
+
+def test_a_budget_of_ids_forces_more():
+    constraint = constrain(small_tokenizer(["a", "b", "c", "ab"], [("a", "b")]), "(ab|ccb){2}")
+    assert constraint.matcher().forced_tokens() == ()
+    limited = constraint.within(2).matcher()
+    assert limited.forced_tokens() == (3, 3)
+    assert limited.forced_bytes() == b""
+
+
+def test_wrong_limits_and_automata_without_text():
+    constraint = constrain(small_tokenizer(["a", "b"]), "ab")
+    matcher = constraint.matcher()
+    for limit in (-1, True, "1", 1.5):
+        with pytest.raises(ArgumentError):
+            matcher.forced_tokens(limit)
+    with pytest.raises(ArgumentError):
+        forced_bytes(constraint.engine, constraint.engine.initial(), -1)
+    assert forced_bytes(constraint.engine, constraint.engine.initial(), 1) == b"a"
+    listed = Matcher(Listed(constraint.automaton(), (), 2))
+    assert listed.forced_tokens() == (0, 1)
+    with pytest.raises(UnsupportedFeatureError, match="forced_tokens"):
+        listed.forced_bytes()
+
+
+@given(st.sets(st.integers(0, 99), max_size=3))
+def test_the_only_id_of_a_packed_set(ids):
+    """Bit 31 of a word is its sign."""
+    for chosen in (ids, {31}, {31, 63}, {95}):
+        bits = np.zeros(4, np.int32)
+        set_bits(bits, np.array(sorted(chosen), np.int64))
+        assert only(bits) == (next(iter(chosen)) if len(chosen) == 1 else -1)
+
+
+@pytest.mark.parametrize("name", ["smollm2", "llama-3", "mistral-v1"])
+def test_named_tokenizers_on_the_published_example(name):
+    """llguidance's docs/fast_forward.md: the key is certain, what the quote after it becomes part
+    of is not. Here every beginning of a text is compared with all masks."""
+    try:
+        tokenizer = Tokenizer.load(name)
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+    ours, theirs = (constrain(tokenizer, PERSON, method) for method in METHODS)
+    matcher, lifted = ours.matcher(), theirs.matcher()
+    run = matcher.forced_tokens()
+    assert tokenizer.decode(run) == '{"name_of_the_person'
+    assert matcher.forced_bytes() == lifted.forced_bytes() == b'{"name_of_the_person"'
+    for token in tokenizer.encode(TEXT):
+        forced, lift = matcher.forced_tokens(), lifted.forced_tokens()
+        assert forced[: len(lift)] == lift
+        walk = matcher.copy()
+        for expected in forced:
+            assert walk.allowed_ids().tolist() == [expected]
+            walk.advance(expected)
+        assert walk.is_accepting or len(walk.allowed_ids()) > 1
+        matcher.advance(token)
+        lifted.advance(token)

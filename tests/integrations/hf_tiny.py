@@ -1,0 +1,98 @@
+"""A small tokenizer, tiny random models over it, and batches, for the tests of transformers."""
+
+from __future__ import annotations
+
+import torch
+import transformers
+
+from bpe_automata import constrain
+from bpe_automata.integrations.transformers import ConstraintLogitsProcessor, padded
+from bpe_automata.testing import byte_level, small_tokenizer
+
+LETTERS = list('abcdemntrufl{}":,Ġ0123456789')
+"""As a ByteLevel tokenizer spells them: `Ġ` is the space."""
+MERGES = ["a b", "ab c", "t r", "tr u", "tru e", "f a", "l e", "n a", '" :', '": ,', "n n", "1 2"]
+TOKENS = [*LETTERS, *(merge.replace(" ", "") for merge in MERGES)]
+TOKENIZER = small_tokenizer(
+    TOKENS,
+    [tuple(merge.split()) for merge in MERGES],
+    byte_level(),
+    added=["<end>", "<stop>", "<pad>"],
+)
+END, STOP, PAD = len(TOKENS), len(TOKENS) + 1, len(TOKENS) + 2
+N = TOKENIZER.n_ids
+PADDING = 5
+"""Logits beyond the tokenizer's ids, as padded vocabularies have them."""
+
+PROMPTS = ["ab ", "a,b,", "0", "trf a0", "ab c,ab}"]
+REGEXES = [
+    r'\{"name":(abc|true){1,3},"a":[0-9]{2}\}',
+    r"(true|false|null), [0-9]{1,3}(abc)?",
+    r"\{(ab|, )*\}",
+    r"[a-d]{2}, true",
+    r'"l":(12|00)*"',
+]
+
+
+def constraint(regex, ends=(END,), method="canonical"):
+    return constrain(TOKENIZER, regex, method=method, eos_ids=ends)
+
+
+CONSTRAINTS = [constraint(regex) for regex in REGEXES]
+
+_COMMON = {"vocab_size": N + PADDING, "bos_token_id": None, "eos_token_id": END}
+_LLAMA = {
+    **_COMMON,
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "initializer_range": 0.5,
+    "pad_token_id": PAD,
+    "max_position_embeddings": 128,
+}
+
+
+def _llama(seed, **options):
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**_LLAMA | options))
+
+
+def _gpt2(seed):
+    config = transformers.GPT2Config(
+        **_COMMON, n_embd=16, n_layer=2, n_head=2, n_positions=128, initializer_range=0.5
+    )
+    return transformers.GPT2LMHeadModel(config)
+
+
+def _mistral(seed):
+    """A window that every test outgrows."""
+    return transformers.MistralForCausalLM(transformers.MistralConfig(**_LLAMA, sliding_window=4))
+
+
+def _mamba(seed):
+    config = transformers.MambaConfig(
+        **_COMMON, hidden_size=16, state_size=4, num_hidden_layers=2, pad_token_id=PAD
+    )
+    return transformers.MambaForCausalLM(config)
+
+
+KINDS = {"llama": _llama, "gpt2": _gpt2, "mistral": _mistral, "mamba": _mamba}
+
+
+def tiny(kind="llama", seed=0, **options):
+    """In float64, so that one pass over several ids and several passes round alike enough."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return KINDS[kind](seed, **options).double().eval()
+
+
+def batch(numbers):
+    """Prompts and constraints by number, padded on the left."""
+    ids = [TOKENIZER.encode(PROMPTS[number % len(PROMPTS)]) for number in numbers]
+    return padded(ids, PAD), [CONSTRAINTS[number % len(CONSTRAINTS)] for number in numbers]
+
+
+def processor(numbers, **options):
+    inputs, constraints = batch(numbers)
+    return inputs, ConstraintLogitsProcessor(constraints, **inputs, **options)

@@ -1,0 +1,341 @@
+"""Batches are rows: permutations, beams, the function of allowed ids, bad logits and bad ids."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from budget import examples  # noqa: E402
+from hf_tiny import (  # noqa: E402
+    CONSTRAINTS,
+    END,
+    PAD,
+    PADDING,
+    PROMPTS,
+    TOKENIZER,
+    N,
+    batch,
+    constraint,
+    processor,
+    tiny,
+)
+from hypothesis import given  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+from bpe_automata.errors import (  # noqa: E402
+    BufferShapeError,
+    LogitsError,
+    PromptError,
+    TokenNotAllowedError,
+    TokenOutOfRangeError,
+    UnsupportedFeatureError,
+)
+from bpe_automata.integrations.transformers import (  # noqa: E402
+    ConstraintLogitsProcessor,
+    padded,
+    prefix_allowed_tokens_fn,
+)
+
+MODEL = tiny()
+OPTIONS = {"max_new_tokens": 12, "eos_token_id": [END], "pad_token_id": PAD}
+
+
+@st.composite
+def walked(draw):
+    """Numbers of prompts, and one completion of each, all of one length: allowed ids mostly, then
+    whatever comes after the end."""
+    numbers = draw(st.lists(st.integers(0, 24), min_size=1, max_size=5))
+    length = draw(st.integers(0, 7))
+    rows = []
+    for number in numbers:
+        matcher = CONSTRAINTS[number % len(CONSTRAINTS)].matcher(prompt(number))
+        ids: list[int] = []
+        while len(ids) < length:
+            allowed = matcher.allowed_ids().tolist()
+            if not allowed or draw(st.integers(0, 15)) == 0:
+                ids += draw(
+                    st.lists(
+                        st.integers(0, N + PADDING - 1),
+                        min_size=length - len(ids),
+                        max_size=length - len(ids),
+                    )
+                )
+                break
+            ids.append(draw(st.sampled_from(allowed)))
+            matcher.advance(ids[-1])
+        rows.append(ids)
+    return numbers, rows
+
+
+def prompt(number):
+    return TOKENIZER.encode(PROMPTS[number % len(PROMPTS)])
+
+
+def whole(inputs, rows):
+    return torch.cat([inputs["input_ids"], torch.tensor(rows, dtype=torch.long)], 1)
+
+
+def expected(number, ids):
+    """The mask by a matcher: bool [N]. Ends alone after an end or an id that is not allowed."""
+    matcher = CONSTRAINTS[number % len(CONSTRAINTS)].matcher(prompt(number))
+    ends = np.zeros(N, dtype=bool)
+    ends[END] = True
+    for token in ids:
+        if token >= N or token == END or not matcher.mask()[token]:
+            return ends
+        matcher.advance(token)
+    return matcher.mask()
+
+
+@examples(40)
+@given(case=walked(), data=st.data())
+def test_a_batch_equals_its_rows_in_any_order(case, data):
+    numbers, rows = case
+    inputs, masks = processor(numbers)
+    scores = torch.from_numpy(np.random.default_rng(len(rows)).normal(size=(len(rows), N + 3)))
+    found = masks(whole(inputs, rows), scores)
+    for row, (number, ids) in enumerate(zip(numbers, rows, strict=True)):
+        allowed = np.pad(expected(number, ids), (0, 3))
+        assert np.array_equal(torch.isfinite(found[row]).numpy(), allowed)
+        assert torch.equal(found[row][allowed], scores[row][allowed])
+    order = data.draw(st.permutations(range(len(numbers))))
+    moved, other = processor([numbers[row] for row in order])
+    again = other(whole(moved, [rows[row] for row in order]), scores[list(order)])
+    assert torch.equal(again, found[list(order)])
+
+
+@examples(40)
+@given(case=walked())
+def test_the_memo_never_shows(case):
+    """Step by step, in jumps, or in one call: the ids decide."""
+    numbers, rows = case
+    inputs, stepping = processor(numbers)
+    length = len(rows[0])
+    zeros = torch.zeros(len(rows), N)
+    for upto in [*range(length + 1), length, max(0, length - 2), length]:
+        ids = whole(inputs, [row[:upto] for row in rows])
+        _, once = processor(numbers)
+        assert torch.equal(stepping(ids, zeros), once(ids, zeros))
+
+
+def test_the_memo_goes_by_all_ids_but_the_last():
+    """After `a` was asked: `da` is not what follows it by `a`."""
+    inputs = padded([prompt(1)] * 2, PAD)
+    masks = ConstraintLogitsProcessor(constraint("da1|ad2"), **inputs)
+    a, d, one, two = (TOKENIZER.encode(text)[0] for text in "ad12")
+    zeros = torch.zeros(2, N)
+    masks(whole(inputs, [[a], [a]]), zeros)
+    found = torch.isfinite(masks(whole(inputs, [[d, a], [a, d]]), zeros))
+    assert [np.flatnonzero(row).tolist() for row in found] == [[one], [two]]
+
+
+@examples(30)
+@given(case=walked())
+def test_the_function_allows_what_the_processor_allows(case):
+    numbers, rows = case
+    inputs, masks = processor(numbers)
+    _, constraints = batch(numbers)
+    allowed = prefix_allowed_tokens_fn(constraints, **inputs)
+    ids = whole(inputs, rows)
+    found = torch.isfinite(masks(ids, torch.zeros(len(rows), N)))
+    for row, mask in enumerate(found):
+        assert allowed(row, ids[row]) == np.flatnonzero(mask).tolist()
+
+
+@examples(30)
+@given(case=walked())
+def test_forced_ids_are_those_of_masks_with_one(case):
+    numbers, rows = case
+    inputs, masks = processor(numbers)
+    ids = whole(inputs, rows)
+    for row, found in enumerate(masks.forced(ids)):
+        allowed = np.flatnonzero(expected(numbers[row], rows[row]))
+        assert found == (allowed[0] if len(allowed) == 1 else -1)
+
+
+BEAMS = [
+    {"num_beams": 1},
+    {"num_beams": 2},
+    {"num_beams": 5},
+    {"num_beams": 7, "early_stopping": True},
+    {"num_beams": 3, "do_sample": True, "top_k": 6},
+    {"num_beams": 6, "num_return_sequences": 2},
+]
+
+
+@pytest.mark.parametrize("options", BEAMS, ids=str)
+def test_generation_by_the_function_equals_generation_by_the_processor(options):
+    inputs, constraints = batch([0, 6, 12, 18])
+    found = []
+    for how in ("processor", "function"):
+        if how == "processor":
+            extra = {"logits_processor": [ConstraintLogitsProcessor(constraints, **inputs)]}
+        else:
+            fn = prefix_allowed_tokens_fn(constraints, **inputs)
+            extra = {"prefix_allowed_tokens_fn": fn}
+        torch.manual_seed(4)
+        found.append(MODEL.generate(**inputs, **extra, **OPTIONS, **options).tolist())
+    assert found[0] == found[1]
+
+
+def log_probability(ids, completion):
+    """Of the completion and its end, by the model alone."""
+    row = torch.tensor([[*ids, *completion, END]])
+    with torch.no_grad():
+        logits = MODEL(row).logits[0].to(torch.float32)
+    steps = logits.log_softmax(-1)[len(ids) - 1 : -1].gather(1, row[0, len(ids) :, None])
+    return float(steps.sum())
+
+
+FINITE = [r"[a-d]{2}", r"(true|tr|abc), ?", "ab|b[ac]|12", "d"]
+
+
+@pytest.mark.parametrize("beams", [2, 12, 30])
+def test_beams_enough_for_all_texts_find_the_likeliest(beams):
+    """A reference: all texts and their probabilities. With 12 or 30 beams there are fewer
+    continuations than beams at some steps; rows are reordered at all of them."""
+    constraints = [constraint(regex) for regex in FINITE]
+    prompts = [prompt(number) for number in range(len(FINITE))]
+    inputs = padded(prompts, PAD)
+    masks = ConstraintLogitsProcessor(constraints, **inputs)
+    options = {"early_stopping": "never", "length_penalty": 0.0, "num_beams": beams}
+    found = MODEL.generate(**inputs, logits_processor=[masks], **OPTIONS, **options)
+    for row, (one, ids) in enumerate(zip(constraints, prompts, strict=True)):
+        texts = list(one.automaton(ids).enumerate())
+        result = masks.result(TOKENIZER, row, found[row, inputs["input_ids"].shape[1] :].tolist())
+        assert result.complete
+        assert result.ids in texts
+        if beams >= len(texts):
+            best = max(log_probability(ids, text) for text in texts)
+            assert log_probability(ids, result.ids) == pytest.approx(best, abs=1e-4)
+
+
+class Spoiled(transformers.LogitsProcessor):
+    """Writes one logit, before the constraint is asked, from a number of generated ids on."""
+
+    def __init__(self, row, ids, value, after):
+        self.row, self.ids, self.value, self.after = row, ids, value, after
+
+    def __call__(self, input_ids, scores):
+        if input_ids.shape[1] >= self.after:
+            scores = scores.clone()
+            scores[self.row, self.ids] = self.value
+        return scores
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_an_allowed_id_with_nan_or_inf_is_an_error_that_names_the_row(value):
+    inputs, masks = processor([0, 5])
+    brace = TOKENIZER.encode("{")[0]
+    scores = torch.zeros(2, N)
+    scores[1, brace] = value
+    with pytest.raises(LogitsError, match="row 1"):
+        masks(inputs["input_ids"], scores)
+    scores[1, brace] = 0.0
+    scores[0, brace + 1] = value  # not allowed there, so it does not matter
+    assert torch.isfinite(masks(inputs["input_ids"], scores)).sum() == 2
+    with pytest.raises(LogitsError, match="row 0"):
+        MODEL.generate(
+            **inputs,
+            logits_processor=[Spoiled(0, slice(None), value, 0), masks],
+            num_beams=2,
+            **OPTIONS,
+        )
+
+
+def test_no_mass_on_what_is_allowed_is_an_error_that_names_the_row():
+    inputs, masks = processor([1, 0])
+    scores = torch.full((2, N), 0.0)
+    scores[1, TOKENIZER.encode("{")[0]] = -torch.inf
+    with pytest.raises(LogitsError, match="row 1: every id"):
+        masks(inputs["input_ids"], scores)
+    with pytest.raises(LogitsError, match="row 0: every id"):
+        masks(inputs["input_ids"], torch.full((2, N), -torch.inf))
+    width = inputs["input_ids"].shape[1]
+    with pytest.raises(LogitsError, match="row 1"):
+        MODEL.generate(
+            **inputs,
+            logits_processor=[Spoiled(1, slice(None), -math.inf, width + 2), masks],
+            do_sample=True,
+            **OPTIONS,
+        )
+
+
+def test_a_dead_beam_and_a_row_that_has_ended_may_have_no_mass():
+    inputs, masks = processor([0])
+    beams = inputs["input_ids"].repeat(2, 1)
+    scores = torch.zeros(2, N)
+    scores[1] = -torch.inf
+    assert torch.isneginf(masks(beams, scores)[1]).all()
+    ended = torch.cat([inputs["input_ids"], torch.tensor([[END]])], 1)
+    assert torch.isneginf(masks(ended, scores[1:])).all()
+
+
+def test_beam_search_goes_on_where_other_processors_leave_dead_beams():
+    inputs, masks = processor([2, 12])
+    banned = [[TOKENIZER.encode("ab")[0]]]
+    found = MODEL.generate(
+        **inputs, logits_processor=[masks], bad_words_ids=banned, num_beams=4, **OPTIONS
+    )
+    for row in range(2):
+        ids = found[row, inputs["input_ids"].shape[1] :].tolist()
+        assert masks.result(TOKENIZER, row, ids).complete
+        assert banned[0][0] not in ids
+
+
+def test_ids_that_no_tokenizer_has():
+    inputs, masks = processor([0, 5])
+    zeros = torch.zeros(2, N)
+    beyond = whole(inputs, [[N + 2], [N + 2]])
+    assert torch.isfinite(masks(beyond, zeros)).sum(1).tolist() == [1, 1]  # the end, see the class
+    with pytest.raises(TokenOutOfRangeError, match="-4"):
+        masks(whole(inputs, [[3], [-4]]), zeros)
+    with pytest.raises((PromptError, TokenOutOfRangeError)):
+        ConstraintLogitsProcessor(CONSTRAINTS[0], torch.tensor([[N + 7]]))
+
+
+def test_rows_that_are_not_of_the_prompts_are_refused():
+    inputs, masks = processor([0, 5])
+    zeros = torch.zeros(2, N)
+    with pytest.raises(PromptError, match="not the prompts"):
+        masks(inputs["input_ids"].flip(0) + 1, zeros)
+    with pytest.raises(BufferShapeError, match="for prompts of"):
+        masks(inputs["input_ids"][:, 1:], zeros)
+    with pytest.raises(BufferShapeError, match="0 rows"):
+        masks(inputs["input_ids"][:0], zeros[:0])
+    with pytest.raises(BufferShapeError, match="1 constraints for 2 prompts"):
+        ConstraintLogitsProcessor([CONSTRAINTS[0]], **inputs)
+
+
+def test_rows_that_are_not_of_the_prompts_are_refused_by_the_function():
+    inputs, constraints = batch([0, 6])
+    allowed = prefix_allowed_tokens_fn(constraints, **inputs)
+    with pytest.raises(PromptError, match="prompt 1"):
+        allowed(1, inputs["input_ids"][0])
+    with pytest.raises(UnsupportedFeatureError, match="num_return_sequences"):
+        allowed(2, inputs["input_ids"][0])
+    with pytest.raises((UnsupportedFeatureError, PromptError)):
+        MODEL.generate(
+            **inputs,
+            prefix_allowed_tokens_fn=allowed,
+            do_sample=True,
+            num_return_sequences=2,
+            **OPTIONS,
+        )
+
+
+def test_results_of_other_hands_are_checked():
+    inputs, masks = processor([0])
+    with pytest.raises(UnsupportedFeatureError, match="without the constraint"):
+        masks.result(TOKENIZER, 0, [3])
+    masks(inputs["input_ids"], torch.zeros(1, N))
+    for wrong in (3, N + 1, -2):
+        with pytest.raises(TokenNotAllowedError):
+            masks.result(TOKENIZER, 0, [wrong])
+    cut = masks.result(TOKENIZER, 0, [*TOKENIZER.encode("{"), END])
+    assert (cut.complete, cut.finish_reason) == (False, "truncated")
