@@ -8,10 +8,14 @@ from __future__ import annotations
 import random
 import sys
 
+import numpy as np
+
 from bpe_automata import Constraint, Tokenizer, compile_regex, constrain, explain, verify
 from bpe_automata.automata.sources import from_strings
+from bpe_automata.banning import Ban, Spellings
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.decoding.constraint import Method
+from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.testing import small_tokenizer
 from bpe_automata.tokenizer.sources.splits import all_splits
 from experiments.runner import Options
@@ -43,6 +47,19 @@ def warm_kernels(tokenizer: Tokenizer) -> None:
     for method in METHODS:
         verify(tokenizer, constrain(tokenizer, SMALL[0], method, eos_ids=eos_ids), n=2)
     explain(tokenizer, [*tokenizer.encode("Hi 1"), *tokenizer.encode(" there")])
+    _steered(tokenizer, eos_ids)
+
+
+def _steered(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
+    """Budgets, forced ids, bans and masks of batches."""
+    for method in METHODS:
+        _walk(constrain(tokenizer, r'"(\w| ){0,40}"|[a-z]+é', method, eos_ids=eos_ids).within(4))
+    ban = Ban(["a b"], whole_word=True, ignore_case=True)
+    _walk(ban.constrain(tokenizer, r"[a-z ]{1,20}", eos_ids=eos_ids))
+    Spellings(tokenizer, ban, eos_ids).automaton()
+    logits = np.zeros((1, tokenizer.n_ids), dtype=np.float32)
+    words = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)
+    apply_bitmask(logits, words)
 
 
 def _small_ones() -> None:
@@ -61,4 +78,6 @@ def _walk(constraint: Constraint, steps: int = 12) -> None:
         if matcher.is_finished:
             return
         matcher.mask()
+        matcher.forced_tokens()
+        matcher.min_tokens_to_accept()
         matcher.advance(rng.choice(matcher.allowed_ids().tolist()))

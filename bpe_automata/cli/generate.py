@@ -36,6 +36,10 @@ def register(commands: Commands) -> None:
     parser.add_argument("--max-new-tokens", type=natural, default=128, metavar="N")
     heal = "how many of the prompt's last tokens may be given back, so that the answer can merge"
     parser.add_argument("--heal", type=natural, default=0, metavar="N", help=heal)
+    close = "complete within --max-new-tokens, or an error before the first token"
+    parser.add_argument("--close", action="store_true", help=close)
+    forced = "do not ask the model where only one token is possible; the text is the same"
+    parser.add_argument("--forced", action="store_true", help=forced)
     parser.add_argument("--sample", action="store_true", help="sample instead of the likeliest id")
     parser.add_argument("--seed", type=int, help="for --sample")
 
@@ -57,11 +61,14 @@ def run(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         do_sample=arguments.sample,
         heal=arguments.heal,
+        close=arguments.close,
+        forced=arguments.forced,
     )
     if generation.healing is not None:
         print(generation.healing, file=sys.stderr)
     if arguments.json:
-        shown = {**asdict(generation), "healing": generation.healing and str(generation.healing)}
+        counted = {key: found for key, found in asdict(generation).items() if found is not None}
+        shown = {**counted, "healing": generation.healing and str(generation.healing)}
         show({"prompt": arguments.prompt, **shown}, as_json=True)
     else:
         print(generation.text)

@@ -253,6 +253,23 @@ def test_generate(run, path, model) -> None:
     assert set(found["ids"]) == {32}
 
 
+def test_generate_with_a_budget(run, path, model) -> None:
+    arguments = ("generate", "--model", model, "--tokenizer", path, "--prompt", "an", "--close")
+    regex = ("--regex", " order( order)*ed")
+    code, out, _ = run(*arguments, *regex, "--max-new-tokens", "3")
+    assert (code, out) == (0, " ordered\n")
+    code, out, err = run(*arguments, *regex, "--max-new-tokens", "2")
+    assert (code, out) == (2, "")
+    assert "takes 3 ids, only 2" in err
+
+
+def test_generate_with_forced_ids(run, path, model) -> None:
+    arguments = ("generate", "--model", model, "--tokenizer", path, "--prompt", "an")
+    found = read(run, *arguments, "--regex", " order(s|ed)", "--forced")
+    assert found["passes"] + found["forced"] == len(found["ids"]) + 1
+    assert found["forced"] > 0
+
+
 def test_generate_needs_a_model_and_its_tokenizer(run, model) -> None:
     code, _, err = run("generate", "--regex", "a", "--prompt", "b")
     assert (code, err.startswith("error: no model: give --model")) == (2, True)

@@ -1,0 +1,190 @@
+"""The token automaton of all spellings of the banned texts over a vocabulary.
+
+    { t1 ... tk : a banned text begins in t1, and tk is the first id with which one that begins
+      there is complete }
+
+The first id may begin before the banned text, the last one may go on after it. For whole words the
+last one is the one that shows that the word has ended: by a character of no word, or, as an
+end-of-sequence id, by the end of the text. Every tokenization is in it, not the tokenizer's own
+alone. It is lazy: a state is a set of threads (see `kernels.occurrences`), and for a finite list of
+words the threads only ever get nearer to their ends, so that it has no cycle. `automaton` writes it
+down. Banned texts that begin elsewhere are not seen: `Watch` begins anew at each id.
+
+This is the token FSM of the rollback scheme that Clay published ("Using Finite State Machine (FSM)
+and Rollback Mechanism to Restrict LLM from Generating Banned Words", 2024), which lists the paths
+of tokens that spell a word from the beginning of a token to the end of one. Ours is made from the
+DFA of the words, and words may begin and end inside tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.banning.patterns import not_of_word, word_may_begin
+from bpe_automata.banning.words import Ban
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.kernels import occurrences as kernels
+from bpe_automata.token_automata import TokenAutomaton
+from bpe_automata.tokenizer import Tokenizer
+
+Threads = tuple[int, ...]
+"""The threads of one state, ascending: COMPLETE for a match, none if all have failed."""
+MATCH: Threads = (kernels.COMPLETE,)
+_ADVICE = "the spellings are too many to list; raise max_edges, or follow them with Watch"
+_Row = tuple[np.ndarray, list[Threads]]
+
+
+class Spellings:
+    """The spellings of what a ban forbids, over the ids of a tokenizer. Lazy and immutable."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        ban: Ban,
+        eos_ids: Iterable[int] | None = None,
+        added_tokens: bool = False,
+    ) -> None:
+        """eos_ids: by default the tokenizer's. added_tokens: are added tokens read as the text they
+        spell? Raises BudgetExceededError."""
+        self.tokenizer, self.ban = tokenizer, ban
+        self.eos_ids = tokenizer.eos_ids if eos_ids is None else tuple(eos_ids)
+        silent = {*self.eos_ids, *(() if added_tokens else tokenizer.added_ids)}
+        ids = [i for i, s in enumerate(tokenizer.spellings) if s and i not in silent]
+        self._ids = np.array(ids, dtype=np.int64)
+        self._bytes = tokenizer.derived("bytes of ids", _bytes_of_ids)
+        anywhere = kernels.Dfa(
+            np.zeros((1, 1), np.int32), np.zeros(256, np.uint8), np.ones(1, np.bool_), 0
+        )
+        nothing = anywhere._replace(accepting=np.zeros(1, np.bool_))
+        self._search = kernels.Search(
+            _arrays(ban.occurrence),
+            _arrays(not_of_word()) if ban.whole_word else nothing,
+            _arrays(word_may_begin()) if ban.whole_word else anywhere,
+            ban.whole_word,
+        )
+
+    # ------------------------------------------------------------ step by step
+
+    def context(self, text: bytes, context: int | None = None) -> int:
+        """What of the text before matters for whether a word may begin: a number. `context`: that
+        of the text before `text`, None for nothing."""
+        before = self._search.before
+        state = before.start if context is None else context
+        for byte in text:
+            state = int(before.trans[state, before.byte_class[byte]])
+        return state
+
+    def begun(self, context: int, data: bytes) -> Threads:
+        """The state after a first id that spells `data`."""
+        return _state(kernels.begun(self._search, context, np.frombuffer(data, np.uint8)).tolist())
+
+    def step(self, threads: Threads, data: bytes) -> Threads:
+        """The state after one more id that spells `data`."""
+        array = np.frombuffer(data, np.uint8)
+        return _state(kernels.thread_after(self._search, thread, array) for thread in threads)
+
+    def ends(self, threads: Threads) -> bool:
+        """Is a banned whole word complete if the text ends here?"""
+        follows = self._search.follows
+        wide = len(follows.trans)
+        return self.ban.whole_word and any(thread % wide == follows.start for thread in threads)
+
+    def pending(self, before: str) -> Threads:
+        """The threads of what has begun in `before` and has not ended there."""
+        data, dfa = before.encode(), self.ban.occurrence
+        context, found = self._search.before.start, list[int]()
+        for k in range(len(data)):
+            if self._search.before.accepting[context] and (state := dfa.walk(data[k:])):
+                found.append(state * len(self._search.follows.trans))
+            context = self.context(data[k : k + 1], context)
+        return _state(found)
+
+    # ------------------------------------------------------------ written down
+
+    def automaton(self, before: str = "", max_edges: int = 1_000_000) -> TokenAutomaton:
+        """All of it, minimal: what follows a text `before`, which matters for whole words only.
+
+        Raises BudgetExceededError over `max_edges` transitions before minimising.
+        """
+        states: list[Threads] = []  # state k + 1 of the automaton; 0 is its start
+        number: dict[Threads, int] = {}
+        columns: list[tuple[np.ndarray, np.ndarray, int]] = []
+        rows, size = iter([self._first_row(self.context(before.encode()))]), 0
+        for source, (symbols, after) in enumerate(self._rows(rows, states)):
+            for threads in after:
+                if threads not in number:
+                    states.append(threads)
+                    number[threads] = len(states)
+            targets = np.array([number[threads] for threads in after], dtype=np.int64)
+            columns.append((symbols, targets, source))
+            size += len(symbols)
+            if size > max_edges:
+                raise BudgetExceededError("edges", max_edges, _ADVICE)
+        return self._listed(columns, [False, *(threads == MATCH for threads in states)])
+
+    def _rows(self, first: Iterator[_Row], states: list[Threads]) -> Iterator[_Row]:
+        """The rows of the start and of the states, which grow while we go."""
+        yield from first
+        for threads in states:
+            yield self._row(threads)
+
+    def _first_row(self, context: int) -> _Row:
+        return _by_token(kernels.all_begun(self._search, context, *self._bytes, self._ids))
+
+    def _row(self, threads: Threads) -> _Row:
+        if threads == MATCH:
+            return np.empty(0, np.int64), []
+        found = [
+            kernels.all_after(self._search, thread, *self._bytes, self._ids) for thread in threads
+        ]
+        symbols, after = _by_token(np.concatenate(found))
+        if not self.ends(threads) or not self.eos_ids:
+            return symbols, after
+        eos = np.array(self.eos_ids, dtype=np.int64)
+        return np.concatenate([symbols, eos]), after + [MATCH] * len(eos)
+
+    def _listed(
+        self, columns: list[tuple[np.ndarray, np.ndarray, int]], accepting: list[bool]
+    ) -> TokenAutomaton:
+        sizes = [len(symbols) for symbols, _, _ in columns]
+        sources = np.repeat(np.arange(len(columns)), sizes)
+        symbols = np.concatenate([symbols for symbols, _, _ in columns])
+        targets = np.concatenate([targets for _, targets, _ in columns])
+        order = np.lexsort((symbols, sources))
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        alphabet = np.union1d(self._ids, np.array(self.eos_ids, dtype=np.int64))
+        parts = np.array(accepting), offsets, symbols[order], targets[order], alphabet
+        return TokenAutomaton(0, *parts, self.tokenizer.spellings).minimised()
+
+
+def _state(threads: Iterable[int]) -> Threads:
+    """The state of these threads: a match if one of them is complete."""
+    found = set(threads)
+    if kernels.COMPLETE in found:
+        return MATCH
+    return tuple(sorted(found - {kernels.DEAD}))
+
+
+def _by_token(rows: np.ndarray) -> _Row:
+    """(tokens, ascending; the state of the threads of each) of rows (token, thread)."""
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    tokens, first = np.unique(rows[:, 0], return_index=True)
+    ends = np.append(first, len(rows))[1:]
+    threads = rows[:, 1].tolist()
+    pairs = zip(first.tolist(), ends.tolist(), strict=True)
+    return tokens.astype(np.int64), [_state(threads[low:high]) for low, high in pairs]
+
+
+def _arrays(dfa: ByteDFA) -> kernels.Dfa:
+    return kernels.Dfa(dfa.trans, dfa.byte_class, dfa.accepting, dfa.start)
+
+
+def _bytes_of_ids(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
+    """(start int32 [n_ids + 1], data uint8): what each id spells."""
+    spellings = tokenizer.spellings
+    start = np.zeros(len(spellings) + 1, dtype=np.int32)
+    np.cumsum(np.fromiter(map(len, spellings), np.int64, len(spellings)), out=start[1:])
+    return start, np.frombuffer(b"".join(spellings), dtype=np.uint8)

@@ -1,0 +1,119 @@
+"""The product of two byte DFAs, pair by pair, as far as the start leads.
+
+state after w  =  (state of a after w, state of b after w),      (0, 0) is dead
+
+Rows come breadth-first by column. With `restart`, b begins anew whenever a accepts and b is dead:
+that reads L(a) followed by L(b), for a b that lives no longer than until a may accept again, or
+for good.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.hashing import EMPTY, slot_of
+
+DONE, MORE, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2, 3
+
+
+class Factors(NamedTuple):
+    """a, b: int32 [n, k], row 0 all 0, over the same columns; a_accepting: bool [n_a]; sure: bool
+    [n_b], states of b beside which it does not matter where a is; need_a, need_b: is a pair dead
+    once this part of it is?; restart: state of b, 0 for none."""
+
+    a: np.ndarray
+    b: np.ndarray
+    a_accepting: np.ndarray
+    sure: np.ndarray
+    need_a: bool
+    need_b: bool
+    restart: int
+
+
+class Rows(NamedTuple):
+    """What is known so far. pairs: int32 [room, 2], of each state; trans: int32 [room, k]; keys,
+    values: the hash table from pairs to states; counts: int64 [2], states made, rows done."""
+
+    pairs: np.ndarray
+    trans: np.ndarray
+    keys: np.ndarray
+    values: np.ndarray
+    counts: np.ndarray
+
+
+@kernel
+def begun(factors: Factors, p: int, q: int) -> Rows:
+    """The dead pair is state 0, the start (p, q) state 1 (or 0, if it is dead)."""
+    rows = Rows(
+        np.zeros((64, 2), np.int32),
+        np.zeros((64, factors.a.shape[1]), np.int32),
+        np.full(256, EMPTY, np.int64),
+        np.zeros(256, np.int32),
+        np.array([1, 1]),
+    )
+    _state(factors, rows, p, q)
+    return rows
+
+
+@kernel
+def product(
+    factors: Factors, rows: Rows, max_states: int, max_bytes: int, steps: int
+) -> tuple[int, Rows]:
+    """Up to `steps` more cells: (DONE, MORE or what ran out, rows)."""
+    n_columns = factors.a.shape[1]
+    while rows.counts[1] < rows.counts[0]:
+        if steps <= 0:
+            return MORE, rows
+        if rows.counts[0] > max_states:
+            return OUT_OF_STATES, rows
+        if rows.counts[0] + n_columns >= len(rows.pairs):
+            if 12 * (n_columns + 4) * len(rows.pairs) > max_bytes:
+                return OUT_OF_MEMORY, rows
+            rows = _roomier(rows, 2 * len(rows.pairs) + n_columns)
+        here = rows.counts[1]
+        p, q = rows.pairs[here, 0], rows.pairs[here, 1]
+        for c in range(n_columns):
+            rows.trans[here, c] = _state(factors, rows, factors.a[p, c], factors.b[q, c])
+        rows.counts[1] += 1
+        steps -= n_columns
+    return DONE, rows
+
+
+@kernel
+def _state(factors: Factors, rows: Rows, p: int, q: int) -> int:
+    """The number of a pair, a new one if it has none. There must be room."""
+    if factors.restart != 0 and q == 0 and factors.a_accepting[p]:
+        q = factors.restart
+    if factors.sure[q]:
+        p = 0
+    if (p == 0 and q == 0) or (factors.need_a and p == 0) or (factors.need_b and q == 0):
+        return 0
+    key = p * len(factors.b) + q
+    at = slot_of(rows.keys, key)
+    if rows.keys[at] == EMPTY:
+        state = rows.counts[0]
+        rows.keys[at], rows.values[at] = key, state
+        rows.pairs[state, 0], rows.pairs[state, 1] = p, q
+        rows.counts[0] += 1
+    return rows.values[at]
+
+
+@kernel
+def _roomier(rows: Rows, room: int) -> Rows:
+    """The same with room for more states."""
+    count = rows.counts[0]
+    pairs = np.zeros((room, 2), np.int32)
+    trans = np.zeros((room, rows.trans.shape[1]), np.int32)
+    pairs[:count], trans[:count] = rows.pairs[:count], rows.trans[:count]
+    size = len(rows.keys)
+    while size < 4 * room:
+        size *= 2
+    keys, values = np.full(size, EMPTY, np.int64), np.zeros(size, np.int32)
+    for slot in range(len(rows.keys)):
+        if rows.keys[slot] != EMPTY:
+            at = slot_of(keys, rows.keys[slot])
+            keys[at], values[at] = rows.keys[slot], rows.values[slot]
+    return Rows(pairs, trans, keys, values, rows.counts)

@@ -1,0 +1,225 @@
+"""Decoding under a ban by going back, for models that only give logits.
+
+Ids are drawn as if nothing were banned. As soon as something banned is complete, decoding goes back
+to the first id of it, bans that id there (after just these ids), and goes on. Where every id is
+banned, the id before is. End-of-sequence completes whole words.
+
+What can be written is what can be written in exact mode; how likely it is, is not: an id that was
+banned once stays banned at its place, whatever else it might have led to. Such bans may come to
+forbid every beginning, although there are texts left. Then only those bans stay that are certain:
+of ids that complete something banned, and of ids after which every id is so banned.
+
+The scheme is that of Clay, "Using Finite State Machine (FSM) and Rollback Mechanism to Restrict LLM
+from Generating Banned Words" (2024); going further back, the cap, words that begin or end inside
+tokens, and the penalty are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from bpe_automata.banning import Ban, Spellings, Watch
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.errors import ArgumentError, EmptyLanguageError
+from bpe_automata.sampling.banned import BannedGeneration, Rollback, check, cut, free, tail
+from bpe_automata.sampling.logits import Model, draw, log_probabilities
+from bpe_automata.sampling.loop import asked
+from bpe_automata.tokenizer import Tokenizer
+
+_KEPT = 32  # positions whose law is kept, so that going back asks the model nothing anew
+_End = Literal["complete", "truncated"] | None
+_Bans = dict[tuple[int, ...], set[int]]
+
+
+def decode_without(
+    model: Model,
+    ban: Ban,
+    tokenizer: Tokenizer,
+    prompt: Sequence[int] = (),
+    *,
+    constraint: Constraint | None = None,
+    after: str | None = None,
+    max_new_tokens: int = 128,
+    temperature: float = 1.0,
+    seed: int | np.random.Generator | None = None,
+    max_rollbacks: int = 1000,
+    penalty: float | None = None,
+    spellings: Spellings | None = None,
+) -> BannedGeneration:
+    """A text in which nothing is banned, by going back from what is.
+
+    constraint: what else constrains, its ban left out; by default `banned.free`. after: the text
+    before, in which a banned word may begin; None: that of the prompt. max_new_tokens: of the text
+    and its end-of-sequence, ids that were thrown away not counted. max_rollbacks: a text that would
+    need more is cut before what is banned, and truncated. One uniform number is drawn for each id,
+    those thrown away among them.
+
+    penalty: instead of banning an id for what it began, take this many nats off its logit there;
+    if it begins something banned there again, that passes, and `passed` says so.
+    spellings: those of the ban, to use them for several calls.
+
+    Raises PromptError, LogitsError, ArgumentError, ModelError, and EmptyLanguageError if every text
+    of the constraint that the model gives any mass is banned.
+    """
+    check(max_new_tokens)
+    if max_rollbacks < 0:
+        raise ArgumentError(f"max_rollbacks {max_rollbacks} is negative")
+    if penalty is not None and not 0 <= penalty < np.inf:
+        raise ArgumentError(f"penalty {penalty} is not a finite number of nats, 0 or more")
+    plain = constraint or free(tokenizer)
+    spellings = spellings or Spellings(tokenizer, ban, plain.eos_ids, plain.added_tokens)
+    before = tail(tokenizer, prompt) if after is None else after
+    watch = Watch(spellings, prompt, before)
+    run = _Run(model, plain, prompt, watch, temperature, np.random.default_rng(seed))
+    run.max_rollbacks, run.penalty = max_rollbacks, penalty
+    end: _End = None
+    while end is None:
+        end = run.step() if len(watch.ids) < max_new_tokens else run.out_of_ids()
+    return run.result(end)
+
+
+class _Run:
+    """One sequence on its way. `_taken`: what was banned (or penalised) after which ids; `_dead`:
+    the certain part of that; `_laws`: log-probabilities at the last positions."""
+
+    max_rollbacks = 0
+    penalty: float | None = None
+
+    def __init__(
+        self,
+        model: Model,
+        constraint: Constraint,
+        prompt: Sequence[int],
+        watch: Watch,
+        temperature: float,
+        rng: np.random.Generator,
+    ) -> None:
+        self._model, self._prompt, self._rng = model, tuple(prompt), rng
+        self._eos_ids, self._temperature = set(constraint.eos_ids), temperature
+        self._matcher, self._watch = constraint.matcher(prompt), watch
+        self._taken: _Bans = {}
+        self._dead: _Bans = {}
+        self._laws: dict[int, np.ndarray] = {}
+        self._rollbacks: list[Rollback] = []
+        self._passed: list[str] = []
+        self._passes = self._cut = 0
+
+    def step(self) -> _End:
+        """Read one more id, or go back."""
+        mask = self._matcher.mask()
+        if not mask.any():  # nothing can follow, so the text ends
+            return self._ended()
+        ids = self._watch.ids
+        law, taken = self._law(len(mask)), list(self._taken.get(ids, ()))
+        if self.penalty is not None:
+            law = law.copy()
+            law[taken] -= self.penalty
+        else:
+            possible = mask & (law > -np.inf)
+            mask[taken] = False
+            if taken and not (mask & possible).any():
+                return self._emptied(set(np.flatnonzero(possible).tolist()))
+        token, _ = draw(law, mask, self._rng.random(), greedy=not self._temperature)
+        if token in self._eos_ids:
+            return self._ended()
+        self._matcher.advance(token)
+        return self._matched(self._watch.push(token), ended=False)
+
+    def out_of_ids(self) -> _End:
+        """No more ids may be read: the text ends if only its end could follow."""
+        could_follow = set(self._matcher.allowed_ids().tolist())
+        return "truncated" if could_follow - self._eos_ids else self._ended()
+
+    def _law(self, n_ids: int) -> np.ndarray:
+        """float64 [n_ids], of the next id; asked for once as long as it is kept."""
+        place = len(self._watch.ids)
+        if place not in self._laws:
+            self._passes += 1
+            logits = asked(self._model, self._prompt, self._watch.ids)
+            self._laws[place] = log_probabilities(logits, n_ids, self._temperature)
+            self._laws.pop(place - _KEPT, None)
+        return self._laws[place]
+
+    def _ended(self) -> _End:
+        """The text ends here, if nothing banned is complete by that."""
+        before, ids = len(self._rollbacks), self._watch.ids
+        end = self._matched(self._watch.ended(), ended=True)
+        if len(self._rollbacks) > before:
+            self._ban(self._dead, ids, self._eos_ids)
+            return None
+        return end or "complete"
+
+    def _matched(self, places: Sequence[int], ended: bool) -> _End:
+        """Go back to the first of the places, in order of the text, that is not let through."""
+        ids = self._watch.ids
+        for first in places:
+            word = self._watch.word(first, ended)
+            if self.penalty is None or ids[first] not in self._taken.get(ids[:first], ()):
+                if not ended:
+                    self._ban(self._dead, ids[:-1], ids[-1:])
+                return self._back(first, word)
+            self._passed.append(word)
+        return None
+
+    def _emptied(self, possible: set[int]) -> _End:
+        """All that could follow is banned, so the last id is. possible: what could follow."""
+        ids = self._watch.ids
+        certain = possible <= self._dead.get(ids, set())
+        if ids:
+            if certain:
+                self._ban(self._dead, ids[:-1], ids[-1:])
+            return self._back(len(ids) - 1, None)
+        if certain:
+            raise EmptyLanguageError(
+                f"whatever the text begins with, {self._watch.ban} forbids it, or the model gives "
+                "it no mass"
+            )
+        if len(self._rollbacks) == self.max_rollbacks:
+            return "truncated"
+        self._rollbacks.append(Rollback(0, None, None, ()))
+        self._taken = {where: set(tokens) for where, tokens in self._dead.items()}
+        return None
+
+    def _ban(self, bans: _Bans, ids: tuple[int, ...], tokens: Iterable[int]) -> None:
+        bans.setdefault(ids, set()).update(tokens)
+
+    def _back(self, first: int, word: str | None) -> _End:
+        """Take back the ids from place `first` on, and ban the first of them there."""
+        ids = self._watch.ids
+        discarded = ids[first:]
+        self._take_back(len(discarded))
+        if len(self._rollbacks) == self.max_rollbacks:
+            self._cut += len(discarded)
+            return "truncated"
+        self._rollbacks.append(Rollback(first, discarded[0], word, discarded))
+        self._ban(self._taken, ids[:first], discarded[:1])
+        return None
+
+    def _take_back(self, n: int) -> None:
+        self._matcher.rollback(n)
+        self._watch.back(n)
+        self._laws = {k: law for k, law in self._laws.items() if k <= len(self._watch.ids)}
+
+    def result(self, end: Literal["complete", "truncated"]) -> BannedGeneration:
+        """How it ended."""
+        if end == "truncated" and self.penalty is None:
+            discarded = cut(self._watch)
+            self._matcher.rollback(discarded)
+            self._cut += discarded
+        elif end == "truncated":
+            self._passed += [self._watch.word(first, True) for first in self._watch.ended()]
+        return BannedGeneration(
+            self._watch.text().decode("utf-8", "replace"),
+            self._watch.ids,
+            self._matcher.is_accepting,
+            end,
+            passes=self._passes,
+            forced=0,
+            acted=len(self._rollbacks),
+            rollbacks=tuple(self._rollbacks),
+            discarded=self._cut + sum(len(r.discarded) for r in self._rollbacks),
+            passed=tuple(self._passed),
+        )

@@ -1,0 +1,220 @@
+"""The rows of banned words as tables (terminal and Markdown)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bpe_automata.errors import MissingFileError
+from experiments.banned_lists import KINDS
+from experiments.distortion_report import shown_path
+from experiments.runner import Options, write_atomically
+from experiments.speed_timing import median
+from experiments.tables import Table
+
+Row = dict[str, Any]
+
+PUBLISHED = (
+    "published, with gemma-2-2b-it, greedy: free `I'm here to listen and offer support.`; banned, "
+    "with one rollback, of ` listen`, `I'm here to help you with whatever you need.` Its FSM has "
+    '77 states, and words begin and end where tokens do. Clay, "Using Finite State Machine (FSM) '
+    'and Rollback Mechanism to Restrict LLM from Generating Banned Words" (2024), notebook'
+)
+_SHOWN = 56
+
+
+def render(rows: Sequence[Row], manifest: Row, options: Options) -> None:
+    """Print the tables, and write them beside the rows and the paper's figures."""
+    if not rows:
+        raise MissingFileError(f"nothing was measured in {options.folder}; run without --render")
+    missing = manifest["rows_expected"] - manifest["rows"]
+    notes = [f"INCOMPLETE: {missing} rows of an interrupted run are missing"] if missing else []
+    notes += [manifest["note"]] if manifest.get("note") else []
+    tables = [article(rows, manifest, notes), log(rows), lists(rows), costs(rows), sizes(rows)]
+    for table in tables:
+        table.print()
+    text = "\n".join([f"# Banned words: {manifest['model']}\n", *(t.markdown() for t in tables)])
+    for path in (options.folder / "table.md", options.figures / "banned.md"):
+        write_atomically(path, text)
+    seconds = manifest["wall_seconds"]
+    print(f"rows, manifest and table.md: {shown_path(options.folder)} (measured in {seconds} s)")
+
+
+def passed(rows: Sequence[Row]) -> int:
+    """Texts of either mode that hold a banned word."""
+    return sum(bool(row[mode]["banned"]) for row in rows for mode in ("exact", "rollback"))
+
+
+def _of(rows: Sequence[Row], kind: str) -> list[Row]:
+    return [row for row in rows if row["kind"] == kind]
+
+
+def article(rows: Sequence[Row], manifest: Row, notes: Sequence[str]) -> Table:
+    """A line for each text."""
+    lines = []
+    for row in _of(rows, "article"):
+        drawn = f"seed {row['seed']}" if row["temperature"] else "greedy"
+        for mode in ("free", "exact", "rollback"):
+            cell = row[mode]
+            lines.append(
+                [
+                    f"{row['prompt']}, {row['ban']}, {drawn}",
+                    mode,
+                    _text(cell),
+                    ", ".join(cell["banned"]) or "-",
+                    "-" if mode == "free" else str(cell["acted"]),
+                    f"{cell['passes']}",
+                    f"{1000 * _each(cell):.0f}",
+                ]
+            )
+    words = ", ".join(f"`{word}`" for word in manifest["config"]["words"])
+    prompt, ours = manifest["config"]["prompts"]
+    columns = ["prompt, ban", "mode", "text", "banned words in it", "acted", "passes", "ms a token"]
+    return Table(
+        f"The article's words: {words} after `{prompt}`",
+        columns,
+        lines,
+        [
+            *notes,
+            PUBLISHED,
+            "acted: exact, steps at which the ban took ids from the mask; rollback, how often "
+            "decoding went back",
+            "the prompt's own `talk` is no concern of the ban",
+            f"ours: `{ours}`",
+        ],
+    )
+
+
+def _text(cell: Row) -> str:
+    shown = repr(cell.get("text", cell.get("error")))
+    return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
+
+
+def _each(cell: Row) -> float:
+    """Seconds for each id that stayed."""
+    return float(cell["seconds"]) / max(1, cell["ids"])
+
+
+def log(rows: Sequence[Row]) -> Table:
+    """Every rollback of the article's words."""
+    lines = []
+    for row in _of(rows, "article"):
+        drawn = f"seed {row['seed']}" if row["temperature"] else "greedy"
+        for position, token, word, discarded in row["rollback"].get("rollbacks", []):
+            where = f"{row['prompt']}, {row['ban']}, {drawn}"
+            shown = repr(word) if word else "nothing left there"
+            lines.append([where, str(position), str(token), str(len(discarded)), shown])
+    columns = ["prompt, ban", "back to place", "id banned there", "ids thrown away", "because of"]
+    return Table("Log of the rollbacks", columns, lines)
+
+
+def lists(rows: Sequence[Row]) -> Table:
+    """What happened with the random lists, by kind of ban."""
+    lines = []
+    for kind in (*KINDS, "all"):
+        some = [row for row in _of(rows, "list") if kind in (row["ban"], "all")]
+        if not some:
+            continue
+        exact, back = [row["exact"] for row in some], [row["rollback"] for row in some]
+        acted = [cell for cell in back if cell.get("acted")]
+        lines.append(
+            [
+                kind,
+                str(len(some)),
+                *(str(sum(bool(row[mode]["banned"]) for row in some)) for mode in _MODES),
+                f"{_sum(exact, 'acted'):,} / {_sum(exact, 'passes'):,}",
+                f"{_sum(back, 'acted'):,}",
+                f"{len(acted)}",
+                f"{_sum(back, 'discarded'):,} / {_sum(back, 'ids'):,}",
+                str(sum("error" in cell for cell in exact + back)),
+            ]
+        )
+    return Table(
+        "Random lists of banned words, with a model that is drawn to them",
+        [
+            "ban",
+            "lists",
+            "free: texts\nwith banned words",
+            "exact:\nthe same",
+            "rollback:\nthe same",
+            "exact: steps at which\nthe ban acted",
+            "rollbacks",
+            "in texts",
+            "ids thrown away\n/ kept",
+            "nothing\nallowed",
+        ],
+        lines,
+        [
+            "one to eight words each: tokens, parts of tokens, several tokens in a row, characters "
+            "beyond ASCII; every second text comes after the beginning of a banned word",
+            "the model: random numbers, and 9 to 11 nats more for ids that begin or go on with a "
+            "banned word by one of 12 random tokenizations of each",
+            "texts are searched by `str` and `re` alone",
+        ],
+    )
+
+
+_MODES = ("free", "exact", "rollback")
+
+
+def _sum(cells: Sequence[Row], key: str) -> int:
+    return sum(cell.get(key) or 0 for cell in cells)
+
+
+def costs(rows: Sequence[Row]) -> Table:
+    """Seconds for each id kept, as a multiple of the free text's in the same row."""
+    lines = []
+    for kind, name in (("article", "the article's words"), ("list", "random lists")):
+        some = [row for row in _of(rows, kind) if all(row[mode].get("ids") for mode in _MODES)]
+        if not some:
+            continue
+        lines += [_cost(name, mode, some) for mode in _MODES]
+    return Table(
+        "Cost",
+        [
+            "",
+            "mode",
+            "ms a token",
+            "times free",
+            "calls of the model\na token",
+            "to prepare, ms",
+        ],
+        lines,
+        [
+            "medians of texts with at least one id in every mode; a token: one that stayed; the "
+            "times of a row are taken one after the other in one process",
+            "the model of the lists costs next to nothing, so there the loops themselves are seen",
+        ],
+    )
+
+
+def _cost(name: str, mode: str, rows: Sequence[Row]) -> list[str]:
+    """The medians of one mode."""
+    ratios = [_each(row[mode]) / _each(row["free"]) for row in rows]
+    calls = [row[mode]["passes"] / row[mode]["ids"] for row in rows]
+    return [
+        name,
+        mode,
+        f"{median([1000 * _each(row[mode]) for row in rows]):.2f}",
+        f"{median(ratios):.2f}",
+        f"{median(calls):.2f}",
+        f"{median([1000 * row[mode]['prepared'] for row in rows]):.1f}",
+    ]
+
+
+def sizes(rows: Sequence[Row]) -> Table:
+    """The token automata of the spellings."""
+    lines = []
+    for row in rows:
+        name = f"the article's, {row['ban']}" if row["kind"] == "article" else f"list, {row['ban']}"
+        size = row["spellings"]
+        cells = size and [
+            f"{size['states']:,}",
+            f"{size['transitions']:,}",
+            f"{size['sequences']:.3g}",
+        ]
+        if cells and [name, *cells] not in lines:
+            lines.append([name, *cells])
+    columns = ["words", "states", "transitions", "sequences of ids"]
+    note = "minimal; none has a cycle. Of the lists, each tenth"
+    return Table("All spellings as one automaton", columns, lines, [note])

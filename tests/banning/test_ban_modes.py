@@ -1,0 +1,294 @@
+"""Both modes of a ban: never a banned word, the same language, the same errors."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_bans import (
+    END,
+    FREE,
+    SPACE,
+    SPECIAL,
+    TOKENIZER,
+    A,
+    B,
+    N,
+    indifferent,
+    is_text,
+    only,
+    random_model,
+    sequences,
+)
+
+from bpe_automata import constrain
+from bpe_automata.banning import Ban
+from bpe_automata.errors import EmptyLanguageError, LogitsError, ModelError
+from bpe_automata.sampling import banned, decode, rollback
+from bpe_automata.sampling.banned import decode_allowed
+from bpe_automata.sampling.rollback import decode_without
+from bpe_automata.testing import small_tokenizer
+
+MODES = (decode_allowed, decode_without)
+BANS = {
+    "anywhere": Ban(["ab", "é"]),
+    "inside one another": Ban(["b", "aba", "a a"]),
+    "whole": Ban(["a", "b b"], whole_word=True),
+    "regex": Ban([], ["a+b", "[é ]{2}"]),
+}
+
+
+def every_run(monkeypatch, run):
+    """`run()` with every choice of every draw, in turn: each draw takes one of the ids allowed."""
+    script: list[tuple[int, int]] = []
+    place = 0
+
+    def draw(log_p, allowed, u, greedy=False):
+        nonlocal place
+        options = np.flatnonzero(allowed & (log_p > -np.inf))
+        log_mass = float(np.log(np.exp(log_p[options]).sum()))
+        if u == 0.0:  # the exact mode asks for a mass
+            return int(options[0]), log_mass
+        if place == len(script):
+            script.append((0, len(options)))
+        place += 1
+        return int(options[script[place - 1][0]]), log_mass
+
+    monkeypatch.setattr(banned, "draw", draw)
+    monkeypatch.setattr(rollback, "draw", draw)
+    while True:
+        place = 0
+        yield run()
+        while script and script[-1][0] + 1 == script[-1][1]:
+            script.pop()
+        if not script:
+            return
+        script[-1] = (script[-1][0] + 1, script[-1][1])
+
+
+def is_banned(ban, text, before=""):
+    return bool(ban.found_in(text, before))
+
+
+FEW = {
+    "anywhere": (2, 3, END),
+    "inside one another": (2, 3, 7, END),
+    "whole": (2, 3, 5, END),
+    "regex": (0, 1, 4, END),
+}
+"""The ids that the model gives any mass: there are too many runs with all of them."""
+
+
+@pytest.mark.parametrize("before", ["", "a"])
+@pytest.mark.parametrize("name", BANS)
+def test_both_modes_write_the_same_texts(name, before, monkeypatch):
+    """All complete texts of at most 2 ids: those of the constraint without anything banned."""
+    ban, few = BANS[name], list(FEW[name])
+
+    def run_of(mode):
+        options = {"constraint": FREE, "after": before, "max_new_tokens": 3}
+        return lambda: mode(only(few), ban, TOKENIZER, **options)
+
+    written = {}
+    for mode in MODES:
+        runs = list(every_run(monkeypatch, run_of(mode)))
+        assert not any(is_banned(ban, run.text, before) for run in runs)
+        written[mode] = {run.ids for run in runs if run.finish_reason == "complete"}
+    wanted = {
+        ids
+        for ids in sequences(2)
+        if set(ids) <= set(few)
+        and is_text(data := TOKENIZER.text_bytes(ids))
+        and not is_banned(ban, data.decode(), before)
+    }
+    print(len(runs), "runs")
+    assert written[decode_allowed] == written[decode_without] == wanted
+    assert len(wanted) > 1
+
+
+@examples(25)
+@given(st.data())
+def test_no_banned_word_passes_on_any_seed(data):
+    """Random models, longer texts, small caps on rollbacks, words from all over the alphabet."""
+    ignore_case, whole_word = data.draw(st.booleans()), data.draw(st.booleans())
+    parts = st.text("abé ", min_size=1, max_size=3)
+    ban = Ban(
+        data.draw(st.lists(parts, min_size=1, max_size=3, unique=True)), (), whole_word, ignore_case
+    )
+    before, seed = data.draw(st.text("ab ", max_size=2)), data.draw(st.integers(0, 2**30))
+    options = {
+        "constraint": data.draw(st.sampled_from([FREE, None])),
+        "after": before,
+        "max_new_tokens": data.draw(st.integers(0, 12)),
+        "temperature": data.draw(st.sampled_from([0.0, 0.5, 1.0, 3.0])),
+        "seed": seed,
+    }
+    model = random_model(seed)
+    cap = data.draw(st.sampled_from([0, 1, 5, 1000]))
+    for mode, more in ((decode_allowed, {}), (decode_without, {"max_rollbacks": cap})):
+        try:
+            run = mode(model, ban, TOKENIZER, **options, **more)
+        except EmptyLanguageError:
+            assert mode is decode_without or ban.allowed_after(before).is_empty
+            continue
+        assert not is_banned(ban, run.text, before), (run, ban)
+        assert run.text == TOKENIZER.decode(run.ids)
+        assert len(run.ids) <= options["max_new_tokens"]
+        assert run.acted == len(run.rollbacks) <= cap or mode is decode_allowed
+
+
+def likes(*ids, then=END):
+    """A model that writes these ids, each far likelier than the next one of the list."""
+
+    def model(so_far):
+        logits = np.full(N, -20.0)
+        logits[[*ids]] = -np.arange(len(ids), dtype=float)
+        logits[then] = -10
+        return logits
+
+    return model
+
+
+def test_where_everything_is_banned():
+    plain = constrain(TOKENIZER, "b|ab", "lift", [END], added_tokens=False)
+    for mode in MODES:
+        with pytest.raises(EmptyLanguageError, match="ban of 'b'"):
+            mode(indifferent, Ban(["b"]), TOKENIZER, constraint=plain, seed=0)
+
+
+def test_the_exact_mode_says_what_the_ban_took():
+    """Of 4 equally likely ids it takes one at the first step, none at the second."""
+    plain = constrain(TOKENIZER, "a|b|é | ", "lift", [END], added_tokens=False)
+    run = decode_allowed(likes(SPACE), Ban(["b"]), TOKENIZER, constraint=plain, temperature=0)
+    assert run.ids == (SPACE,)
+    assert run.acted == 1
+    assert run.log_mass_removed < 0
+    logits = likes(SPACE)(())
+    first = [i for i in plain.matcher().allowed_ids() if i != B]
+    both = [np.logaddexp.reduce(logits[ids]) for ids in (first, plain.matcher().allowed_ids())]
+    assert run.log_mass_removed == pytest.approx(both[0] - both[1])
+    free = decode_allowed(likes(SPACE), Ban(["xyz"]), TOKENIZER, constraint=plain, temperature=0)
+    assert (free.acted, free.log_mass_removed) == (0, 0.0)
+
+
+def test_without_anything_to_do_it_is_the_free_loop():
+    """The same seed draws what `decode` draws, number by number, and ends alike."""
+    short = constrain(TOKENIZER, "(a|b){0,2}", "lift", [END], added_tokens=False)
+    endless = constrain(TOKENIZER, "(a|b){3}", "lift", [], added_tokens=False)
+    ban, ends = Ban(["é" * 9]), set()
+    for seed, plain in itertools.product(range(12), (FREE, short, endless)):
+        model = random_model(seed)
+        options = {"max_new_tokens": 1 + seed % 4, "seed": seed}
+        free = decode(model, plain, **options)
+        for mode in MODES:
+            run = mode(model, ban, TOKENIZER, constraint=plain, **options)
+            assert (run.ids, run.finish_reason, run.acted) == (free.ids, free.finish_reason, 0)
+            assert (run.passes, run.complete) == (free.passes, free.complete)
+            if mode is decode_allowed:
+                assert run.log_weight == pytest.approx(free.log_weight)
+        ends.add((free.finish_reason, free.log_weight is None))
+    assert ends == {("complete", False), ("complete", True), ("truncated", True)}
+
+
+def test_what_a_model_does_wrong():
+    def interrupted(ids):
+        raise KeyboardInterrupt
+
+    def failing(ids):
+        raise RuntimeError("no")
+
+    def nothing(ids):
+        logits = np.full(N, -np.inf)
+        logits[SPECIAL] = 0
+        return logits
+
+    for mode in MODES:
+        for model, error in (
+            (failing, ModelError),
+            (nothing, LogitsError),
+            (interrupted, KeyboardInterrupt),
+        ):
+            with pytest.raises(error):
+                mode(model, Ban(["ab"]), TOKENIZER, constraint=FREE)
+
+
+def test_ids_that_only_the_ban_leaves_without_mass():
+    """The model gives mass to `b` alone: once that is banned, nothing is left at the beginning."""
+
+    def model(ids):
+        logits = np.full(N, -np.inf)
+        logits[B] = 0
+        return logits
+
+    with pytest.raises(EmptyLanguageError, match="gives it no mass"):
+        decode_without(model, Ban(["b"]), TOKENIZER, constraint=FREE, seed=0)
+    with pytest.raises(LogitsError):
+        decode_allowed(model, Ban(["b"]), TOKENIZER, constraint=FREE, seed=0)
+
+
+def test_with_the_space_before_a_text():
+    """Metaspace: `▁a` spells a at the beginning of a text, and " a" elsewhere."""
+    metaspace = {
+        "type": "Metaspace",
+        "replacement": "▁",
+        "prepend_scheme": "always",
+        "split": False,
+    }
+    tokenizer = small_tokenizer(
+        ["a", "b", "▁", "▁a"], [("▁", "a")], metaspace, ["<end>"], decoder=metaspace
+    )
+    plain = constrain(tokenizer, "[ab ]*", "lift", [4], added_tokens=False)
+    ban = Ban([" a"])
+    texts = set()
+    for seed in range(60):
+        for mode in MODES:
+            run = mode(
+                lambda ids: np.zeros(5),
+                ban,
+                tokenizer,
+                constraint=plain,
+                seed=seed,
+                max_new_tokens=4,
+            )
+            assert run.text == tokenizer.decode(run.ids)
+            assert " a" not in run.text
+            texts.add(run.text)
+    assert any(text.startswith("a") for text in texts)
+
+
+def test_a_tiny_transformers_model_reads_each_id_once():
+    """The cache is cropped, not rebuilt: what is fed are the prompt and the ids that were drawn."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from bpe_automata.integrations.transformers import CausalModel
+
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=16,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        initializer_range=1.0,
+    )
+    model = CausalModel(transformers.LlamaForCausalLM(config).eval())
+    ban, options = Ban(["ab", "é"]), {"max_new_tokens": 10, "max_rollbacks": 30}
+    acted = 0
+    for seed in range(2):
+        fed, passes, prompt = model.fed, model.passes, [B, seed + A]
+        run = decode_without(model, ban, TOKENIZER, prompt, seed=seed, **options)
+        acted += run.acted
+        assert model.passes - passes == run.passes
+        # Each id that was drawn is fed once, and the prompt.
+        assert model.fed - fed <= len(prompt) + len(run.ids) + run.discarded
+        fresh = decode_without(
+            lambda ids: CausalModel(model.model)(ids), ban, TOKENIZER, prompt, seed=seed, **options
+        )
+        assert fresh.ids == run.ids
+    assert acted
+    assert model.cropped

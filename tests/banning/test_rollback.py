@@ -1,0 +1,154 @@
+"""Going back: to which id, what is banned there, and what is reported."""
+
+from __future__ import annotations
+
+import pytest
+from tiny_bans import AB, B_SPACE, BA, END, FREE, SPACE, TOKENIZER, A, B, indifferent, scripted
+
+from bpe_automata import constrain
+from bpe_automata.banning import Ban
+from bpe_automata.errors import ArgumentError
+from bpe_automata.sampling.banned import decode_allowed
+from bpe_automata.sampling.rollback import decode_without
+
+
+def greedy(ban, *texts, **options):
+    options = {"constraint": FREE, "temperature": 0, **options}
+    return decode_without(scripted(*texts), ban, TOKENIZER, **options)
+
+
+def test_back_to_the_first_id_of_the_match():
+    """`a`,`b` spells ab: the a is banned there, and nowhere else."""
+    run = greedy(Ban(["ab"]), (SPACE, A, B), (SPACE, BA, A))
+    assert run.ids == (SPACE, BA, A)
+    assert run.finish_reason == "complete"
+    (one,) = run.rollbacks
+    assert (one.position, one.token, one.word, one.discarded) == (1, A, "ab", (A, B))
+    assert (run.acted, run.discarded) == (1, 2)
+
+
+def test_of_nested_matches_the_one_that_ends_first_counts():
+    """b is complete before abab is."""
+    run = greedy(Ban(["b", "abab"]), (A, B, A, B), (A, SPACE))
+    assert [r.word for r in run.rollbacks] == ["b"]
+    assert run.rollbacks[0].position == 1
+    assert run.ids == (A, SPACE)
+
+
+def test_of_matches_that_end_together_the_one_that_begins_first_counts():
+    run = greedy(Ban(["b ", "a b"]), (SPACE, A, SPACE, B_SPACE), (SPACE, SPACE))
+    assert [(r.position, r.word) for r in run.rollbacks] == [(1, "a b")]
+    assert run.ids == (SPACE, SPACE)
+
+
+def test_overlapping_matches():
+    """aba and ab b share a b: first the one that is complete first, then the other."""
+    ban = Ban(["aba", "ba a"])
+    run = greedy(ban, (A, BA, SPACE), (SPACE, BA, SPACE, A), (SPACE, SPACE))
+    assert [(r.position, r.word) for r in run.rollbacks] == [(0, "aba"), (1, "ba a")]
+    assert run.ids == (SPACE, SPACE)
+
+
+def test_the_end_of_the_text_completes_whole_words():
+    run = greedy(Ban(["a"], whole_word=True), (SPACE, A), (SPACE, BA))
+    assert run.ids == (SPACE, BA)
+    assert [(r.position, r.token, r.word) for r in run.rollbacks] == [(1, A, "a")]
+    assert greedy(Ban(["a"], whole_word=True), (B, A)).ids == (B, A)
+
+
+def test_a_word_that_the_prompt_begins():
+    """The match begins before the first id: that is the one that is banned."""
+    run = greedy(Ban(["aab"]), (B,), (SPACE,), after="xaa")
+    assert (run.ids, run.rollbacks[0].word, run.rollbacks[0].position) == ((SPACE,), "aab", 0)
+    assert greedy(Ban(["aab"]), (B,), (SPACE,), after="").ids == (B,)
+
+
+def test_the_prompts_own_text_is_the_default():
+    ban, prompt = Ban(["aab"]), [A, A]
+    run = decode_without(
+        scripted((A, A, B), (A, A, SPACE)), ban, TOKENIZER, prompt, constraint=FREE, temperature=0
+    )
+    assert run.ids == (SPACE,)
+    run = decode_without(
+        scripted((A, A, B)), ban, TOKENIZER, prompt, constraint=FREE, temperature=0, after=""
+    )
+    assert run.ids == (B,)
+
+
+def test_an_emptied_position_goes_further_back():
+    """After the space only a word with b could come: then the space goes too."""
+    plain = constrain(TOKENIZER, "a| (b|ab)", "lift", [END], added_tokens=False)
+    run = greedy(Ban(["b"]), (SPACE, B), (SPACE, AB), (A,), constraint=plain)
+    assert run.ids == (A,)
+    found = [(r.position, r.token, r.word) for r in run.rollbacks]
+    assert found == [(1, B, "b"), (1, AB, "b"), (2, B, "b"), (1, A, None), (0, SPACE, None)]
+
+
+def test_bans_that_are_not_certain_are_lifted_when_nothing_else_is_left():
+    """After a,b the a is banned, and nothing else could begin the text; but a,a is allowed."""
+    plain = constrain(TOKENIZER, "a[ab]", "lift", [END], added_tokens=False)
+    run = greedy(Ban(["ab"]), (A, B), (AB,), (A, A), constraint=plain)
+    assert run.ids == (A, A)
+    found = [(r.position, r.token, r.word) for r in run.rollbacks]
+    assert found == [(0, A, "ab"), (0, AB, "ab"), (0, None, None)]
+    capped = greedy(Ban(["ab"]), (A, B), (AB,), (A, A), constraint=plain, max_rollbacks=2)
+    assert (capped.ids, capped.finish_reason) == ((), "truncated")
+
+
+def test_a_cap_cuts_the_text_before_the_word():
+    ban = Ban(["ab"])
+    run = greedy(ban, (SPACE, A, B), (SPACE, AB), max_rollbacks=1)
+    assert (run.ids, run.text, run.finish_reason) == ((SPACE,), " ", "truncated")
+    assert len(run.rollbacks) == 1
+    assert run.discarded == 3  # a,b and ab
+    run = greedy(ban, (SPACE, A, B), max_rollbacks=0)
+    assert (run.ids, run.rollbacks, run.discarded) == ((SPACE,), (), 2)
+
+
+def test_a_text_that_runs_out_is_cut_before_a_whole_word():
+    """In both modes, and again if the cut makes a whole word of what was the beginning of one."""
+    ban = Ban(["a", "ab b"], whole_word=True)
+    for decode in (decode_allowed, decode_without):
+        run = decode(
+            scripted((SPACE, A, B_SPACE, B, B)),
+            ban,
+            TOKENIZER,
+            constraint=FREE,
+            temperature=0,
+            max_new_tokens=4,
+        )
+        assert (run.ids, run.finish_reason, run.discarded) == ((SPACE,), "truncated", 3)
+
+
+def test_a_penalty_instead():
+    """20 nats turn the choice; 1 does not, so that the word passes the second time, reported."""
+    texts = (SPACE, A, B), (SPACE, BA)
+    turned = greedy(Ban(["ab"]), *texts, penalty=20.0)
+    assert (turned.ids, turned.passed, turned.acted) == ((SPACE, BA), (), 1)
+    kept = greedy(Ban(["ab"]), *texts, penalty=0.5)
+    assert (kept.ids, kept.passed, kept.acted) == ((SPACE, A, B), ("ab",), 1)
+    whole = greedy(Ban(["ab"], whole_word=True), *texts, penalty=0.5, max_new_tokens=3)
+    assert (whole.ids, whole.passed) == ((SPACE, A, B), ("ab",))
+
+
+def test_the_model_is_asked_once_for_each_place():
+    """Going back asks nothing anew: each call has one id more than what is known there."""
+    calls = []
+
+    def model(ids):
+        calls.append(tuple(ids))
+        return scripted((SPACE, A, SPACE, B), (SPACE, A, BA), (SPACE, SPACE, A))(ids)
+
+    run = decode_without(model, Ban(["a b"]), TOKENIZER, constraint=FREE, temperature=0)
+    assert run.rollbacks
+    assert len(set(calls)) == len(calls) == run.passes
+    assert len(calls) == 1 + len(run.ids) + run.discarded - len(run.rollbacks)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"max_new_tokens": -1}, {"max_rollbacks": -1}, {"penalty": -0.1}, {"penalty": float("nan")}],
+)
+def test_arguments(options):
+    with pytest.raises(ArgumentError, match=next(iter(options))):
+        decode_without(indifferent, Ban(["a"]), TOKENIZER, **options)
