@@ -17,7 +17,7 @@ Source: Tran-Thien 2024 for the product; pretokenizers, added tokens and lazy re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +29,10 @@ from bpe_automata.constructions.canonical import (
     CanonicalState,
     canonical_automaton,
 )
+from bpe_automata.constructions.horizon import Horizon
+from bpe_automata.constructions.horizon_product import ProductReader
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
+from bpe_automata.constructions.lift import Lift
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.product_tables import ProductTables
@@ -68,6 +71,7 @@ class CartesianMerge:
         """added_tokens: may added tokens be read as the text that they spell? If not, texts that
         spell one have no tokenization here. Raises what `canonical_automaton` raises."""
         self.tokenizer, self.eos_ids = tokenizer, eos_ids
+        self._spelled, self._added_tokens = dfa, added_tokens
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
         self.dfa = self.prefixed.dfa
         self.canonical: CanonicalAutomaton = canonical_automaton(tokenizer)
@@ -82,6 +86,12 @@ class CartesianMerge:
     @property
     def n_ids(self) -> int:
         return self.tokenizer.n_ids
+
+    @cached_property
+    def horizon(self) -> Horizon[ProductState]:
+        """How many ids it takes to acceptance, lazily."""
+        lift = Lift(self.tokenizer, self._spelled, self.eos_ids, self._added_tokens)
+        return Horizon(ProductReader(self, self._tables, self._relevance, lift.horizon))
 
     def initial(self, prefix: Sequence[int] = ()) -> ProductState:
         if self.dfa.is_empty:

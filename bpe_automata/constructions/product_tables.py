@@ -9,7 +9,9 @@ from bpe_automata.constructions.prefixed import PrefixedDfa
 from bpe_automata.constructions.seen_text import SeenText, text_for
 from bpe_automata.constructions.set_arrays import SetArrays
 from bpe_automata.constructions.token_actions import INSIDE
+from bpe_automata.kernels.fan import Texts, fan
 from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.node_status import node_statuses
 from bpe_automata.kernels.product_row import product_row
 from bpe_automata.kernels.world import (
     ALIVE,
@@ -21,6 +23,7 @@ from bpe_automata.kernels.world import (
     Pairs,
     Reading,
     World,
+    added_step,
     intern_place,
 )
 
@@ -94,6 +97,51 @@ class ProductTables:
                 )
             except OverflowError:
                 self._grow()
+
+    def statuses(self, places: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """uint8: the status of each node, see `kernels.world`. places, numbers: int64."""
+        self._keep_up()
+        while True:
+            try:
+                return node_statuses(places, numbers, self._world)
+            except OverflowError:
+                self._grow()
+
+    def fan(self, place: int, row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """All tokens that can be read at a place from UTF-8 row `row` if the hypotheses allow it,
+        in groups that lead alike: (places int64, classes int64, start int32 [groups + 1] into, ids
+        int32). Added tokens are left out."""
+        canonical, dfa, trie = self.canonical, self._world.dfa, self.canonical.trie
+        texts = Texts(
+            int(self.memo.added[place]),
+            row,
+            canonical.pipeline.alphabet.utf8,
+            canonical.pipeline.text.next,
+            canonical.nodes.text,
+        )
+        state, kinds = int(self.memo.state[place]), canonical.nodes.kind
+        rows, start, ids = fan(dfa.trans, dfa.byte_class, state, trie, kinds, texts)
+        places = rows[:, 0].astype(np.int64)
+        for k in np.flatnonzero(rows[:, 1]).tolist():
+            places[k] = self.place(int(rows[k, 0]), int(rows[k, 1]))
+        return places, rows[:, 2].astype(np.int64), start, ids
+
+    def ids_ending_in(self, row: int) -> np.ndarray:
+        """int64: the tokens that can end inside a character, in this UTF-8 row."""
+        fragments = self._world.fragments
+        low, high = fragments.open_start[row : row + 2]
+        return fragments.open_ids[low:high].astype(np.int64)
+
+    def added_steps(self, place: int) -> list[tuple[int, int]]:
+        """(id, place) for each added token that can be read at a place between pretokens, and
+        where it leads."""
+        state, text = int(self.memo.state[place]), int(self.memo.added[place])
+        found = []
+        for k, token in enumerate(self._world.added.ids.tolist()):
+            after, q = added_step(state, text, k, self._world)
+            if after >= 0 and q:
+                found.append((token, self.place(q, after)))
+        return found
 
     def fan_out(self, place: int) -> int:
         """How many bytes the DFA can read at a place."""

@@ -5,8 +5,10 @@ from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.decoding.explain import Explanation, explain
 from bpe_automata.decoding.generation import Generation
 from bpe_automata.decoding.healing import Healed, Healing, heal
+from bpe_automata.decoding.listed import matcher_of
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.decoding.removed import Removed
+from bpe_automata.decoding.token_table import TokenTable
 from bpe_automata.decoding.verify import Verification, verify
 
 __all__ = [
@@ -18,9 +20,11 @@ __all__ = [
     "Matcher",
     "Method",
     "Removed",
+    "TokenTable",
     "Verification",
     "constrain",
     "explain",
     "heal",
+    "matcher_of",
     "verify",
 ]

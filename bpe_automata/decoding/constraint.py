@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 from bpe_automata.automata.compile import Budget, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.constructions import CartesianMerge, Engine, Lift, explore
+from bpe_automata.constructions import CartesianMerge, Lift, TextEngine, explore
+from bpe_automata.constructions.within import TextWithin
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.decoding.removed import Removed, removed_by_normalizer
-from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
+from bpe_automata.errors import ArgumentError, EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.tokenizer import Tokenizer
 
 Method = Literal["canonical", "lift"]
-_ENGINES: dict[str, Callable[..., Engine[Any]]] = {"canonical": CartesianMerge, "lift": Lift}
+_ENGINES: dict[str, Callable[..., TextEngine[Any]]] = {"canonical": CartesianMerge, "lift": Lift}
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Constraint:
     tokenizer: Tokenizer
     dfa: ByteDFA
     method: Method
-    engine: Engine[Any]
+    engine: TextEngine[Any]
     added_tokens: bool = True
 
     @property
@@ -59,6 +60,14 @@ class Constraint:
         Raises PromptError if the prompt is not canonical or makes the constraint impossible.
         """
         return Matcher(self.engine, prefix)
+
+    def within(self, max_tokens: int) -> Constraint:
+        """The texts that take at most `max_tokens` ids, end-of-sequence not counted: every mask
+        keeps only ids after which the text can be complete with the ids that are left. Where no
+        text can, after the prompt, `matcher` raises BudgetTooSmallError. Within another budget the
+        smaller one counts. Raises ArgumentError.
+        """
+        return replace(self, engine=TextWithin(self.engine, max_tokens))
 
     def automaton(self, prefix: Sequence[int] = (), max_edges: int = 1_000_000) -> TokenAutomaton:
         """All id sequences that may follow `prefix`, written out: to count, draw, compare, export.
@@ -89,7 +98,7 @@ def constrain(
     method "canonical", UnsupportedTokenizerError and ImproperMergeTableError.
     """
     if method not in _ENGINES:
-        raise ValueError(f"method {method!r} is neither 'canonical' nor 'lift'")
+        raise ArgumentError(f"method {method!r} is neither 'canonical' nor 'lift'")
     eos = tokenizer.eos_ids if eos_ids is None else tuple(dict.fromkeys(eos_ids))
     for token in eos:
         if not 0 <= token < tokenizer.n_ids:
@@ -105,11 +114,13 @@ def constrain(
 
 
 def rebuilt(constraint: Constraint, dfa: ByteDFA) -> Constraint:
-    """The same constraint over another language."""
-    return constrain(
+    """The same constraint, its budget included, over another language."""
+    made = constrain(
         constraint.tokenizer,
         dfa,
         constraint.method,
         constraint.eos_ids,
         added_tokens=constraint.added_tokens,
     )
+    engine = constraint.engine
+    return made.within(engine.max_tokens) if isinstance(engine, TextWithin) else made

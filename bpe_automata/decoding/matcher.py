@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from bpe_automata.constructions import Engine
+from bpe_automata.constructions.integers import integer
+from bpe_automata.constructions.within import min_tokens
 from bpe_automata.decoding.buffers import write_mask
+from bpe_automata.decoding.forced import forced_bytes, forced_tokens
 from bpe_automata.errors import DecodingError, TokenNotAllowedError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import has, members
 
@@ -63,15 +66,42 @@ class Matcher:
             return np.empty(0, dtype=np.int64)
         return members(self._engine.mask(self._states[-1]))
 
+    def allows(self, token: int) -> bool:
+        """Is this id in the mask? Where the engine can say so of one id alone (`Engine.allows`, in
+        the lift and the naive engine), no mask is computed."""
+        if self._finished or not 0 <= token < self._engine.n_ids:
+            return False
+        alone = getattr(self._engine, "allows", None)
+        state = self._states[-1]
+        return alone(state, token) if alone else has(self._engine.mask(state), token)
+
+    def min_tokens_to_accept(self) -> int:
+        """Ids that it takes at least until the text is complete, end-of-sequence not counted; 0
+        where it is complete, and once end-of-sequence was read."""
+        return min_tokens(self._engine, self._states[-1])
+
+    def forced_tokens(self, limit: int | None = None) -> tuple[int, ...]:
+        """The ids that come next whatever the model says, at most `limit`: as long as only one is
+        possible and the text is not complete. The matcher stays where it is. Raises ArgumentError.
+        """
+        return forced_tokens(self._engine, self._states[-1], limit).ids
+
+    def forced_bytes(self) -> bytes:
+        """The bytes that every text of the constraint has next, until it may be complete. This is
+        weaker than `forced_tokens`: it looks at the language alone, not at what may be tokenized
+        so. Raises UnsupportedFeatureError where the automaton does not say what its ids spell."""
+        return forced_bytes(self._engine, self._states[-1])
+
     def advance(self, token: int) -> None:
-        """Read one id. Raises TokenOutOfRangeError, TokenNotAllowedError; then nothing changed."""
-        token = int(token)
+        """Read one id. Raises TokenOutOfRangeError, TokenNotAllowedError, and ArgumentError for
+        what is no integer; then nothing changed."""
+        token = integer(token, "the id")
         state = self._states[-1]
         if not 0 <= token < self._engine.n_ids:
             raise TokenOutOfRangeError(f"id {token} is not in 0 .. {self._engine.n_ids - 1}")
         if self._finished:
             raise TokenNotAllowedError(token, len(self._ids), "the sequence has ended")
-        if not has(self._engine.mask(state), token):
+        if not self.allows(token):
             reason = "it is not in the mask"
             if token in self._engine.eos_ids:
                 reason = "the text is not complete here"
@@ -82,7 +112,8 @@ class Matcher:
         self._finished = ends
 
     def rollback(self, n: int = 1) -> None:
-        """Take back the last n ids. Raises DecodingError if there are fewer."""
+        """Take back the last n ids. Raises DecodingError if there are fewer, ArgumentError."""
+        n = integer(n, "the number of ids")
         if not 0 <= n <= len(self._ids):
             raise DecodingError(f"cannot take back {n} of {len(self._ids)} ids")
         if n:

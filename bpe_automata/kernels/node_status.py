@@ -51,6 +51,15 @@ def node_status(place: int, number: int, w: World) -> int:
 
 
 @kernel
+def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarray:
+    """uint8: `node_status` of each of many nodes."""
+    found = np.empty(len(places), np.uint8)
+    for k in range(len(places)):
+        found[k] = node_status(places[k], numbers[k], w)
+    return found
+
+
+@kernel
 def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> bool:
     """Does some character (or the rest of one, from UTF-8 row `row`) lead on to acceptance, with
     (boundary 1) or without (0) a boundary before it? In a partly read character (boundary -1) each

@@ -1,17 +1,27 @@
-"""The matcher against a plain model: a list of ids beside the engine's own masks."""
+"""The matcher against a plain model: a list of ids, and what may follow it by trying everything.
+
+The engines: the tokenizer's own ids, any ids, and automata that are written down.
+"""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
+from listed_automata import Listing
 
-from bpe_automata import constrain
+from bpe_automata import Matcher, constrain
+from bpe_automata.constructions import Listed
+from bpe_automata.decoding import matcher_of
 from bpe_automata.errors import (
+    ArgumentError,
     BufferShapeError,
     DecodingError,
     TokenNotAllowedError,
@@ -39,16 +49,101 @@ TRIE = canonical_trie(TOKENIZER, STRINGS)
 N = TOKENIZER.n_ids
 
 
-def allowed_by_model(ids):
-    """The trie's answer; nothing after end-of-sequence."""
-    if ids and ids[-1] in EOS:
-        return set()
-    found = TRIE[tuple(ids)]
-    return (found - {None}) | (set(EOS) if None in found else set())
+def spellings_of(text: bytes) -> Iterator[tuple[int, ...]]:
+    """All ids that spell the text."""
+    if not text:
+        yield ()
+    for token, spelled in enumerate(TOKENIZER.spellings):
+        if spelled and token not in EOS and text.startswith(spelled):
+            yield from ((token, *rest) for rest in spellings_of(text[len(spelled) :]))
+
+
+def trie_of(sequences) -> dict[tuple[int, ...], set[int | None]]:
+    trie: dict[tuple[int, ...], set[int | None]] = {}
+    for ids in sequences:
+        for length, token in enumerate((*ids, None)):
+            trie.setdefault(ids[:length], set()).add(token)
+    return trie
+
+
+@dataclass(frozen=True)
+class Case:
+    """An engine beside its model. matcher: makes one; goes_on(text ids) -> what may follow, None:
+    it may end."""
+
+    name: str
+    matcher: Callable[[], Matcher]
+    goes_on: Callable[[tuple[int, ...]], set[int | None]]
+    eos_ids: tuple[int, ...]
+    n_ids: int
+
+    def text(self, ids) -> tuple[int, ...]:
+        return tuple(i for i in ids if i not in self.eos_ids)
+
+    def allowed(self, ids) -> set[int]:
+        """Nothing after end-of-sequence."""
+        if self.text(ids) != tuple(ids):
+            return set()
+        found = self.goes_on(tuple(ids))
+        return (found - {None}) | (set(self.eos_ids) if None in found else set())
+
+    def complete(self, ids) -> bool:
+        return None in self.goes_on(self.text(ids))
+
+    def forced(self, ids) -> tuple[int, ...]:
+        """As long as one id may follow, and the text may not end."""
+        found, here = (), self.text(ids)
+        while len(follow := self.goes_on(here)) == 1 and None not in follow:
+            found, here = (*found, *follow), (*here, *follow)
+        return found
+
+    def least(self, ids) -> int:
+        """Ids to the nearest complete text, by trying all."""
+        level, length = {self.text(ids)}, 0
+        while not any(map(self.complete, level)):
+            level = {(*w, token) for w in level for token in self.goes_on(w)}
+            length += 1
+        return length
+
+
+LIFT = constrain(TOKENIZER, LANGUAGE, method="lift", eos_ids=EOS)
+LIFT_TRIE = trie_of(ids for text in STRINGS for ids in spellings_of(text.encode()))
+# (3 39)* (3 0 | 1), where 0 is an end that the list has itself; 5 leads into a trap.
+HAND = Listing(
+    {(0, 3): 1, (1, 39): 0, (1, 0): 2, (0, 1): 2, (0, 5): 4, (4, 5): 4}, frozenset({2}), (), 40
+)
+# 7, once or more: from the start on there is no choice.
+FORCED = Listing({(0, 7): 1, (1, 7): 1}, frozenset({1}), (2,), 33)
+
+
+def listed(name: str, listing: Listing) -> Case:
+    @cache
+    def goes_on(ids):
+        ends = {None} if listing.complete(ids) else set()
+        return (listing.allowed(ids) - set(listing.eos_ids)) | ends
+
+    engine = Listed(listing.automaton, listing.eos_ids, listing.n_ids)
+    return Case(name, lambda: Matcher(engine), goes_on, listing.eos_ids, listing.n_ids)
+
+
+WRITTEN = CONSTRAINT.automaton()
+CASES = [
+    Case("canonical", CONSTRAINT.matcher, TRIE.__getitem__, EOS, N),
+    Case("lift", LIFT.matcher, LIFT_TRIE.__getitem__, EOS, N),
+    Case(
+        "written out",
+        lambda: matcher_of(WRITTEN, EOS, N),
+        TRIE.__getitem__,
+        EOS,
+        N,
+    ),
+    listed("by hand", HAND),
+    listed("forced", FORCED),
+]
 
 
 class MatcherMachine(RuleBasedStateMachine):
-    """Pairs of (matcher, the ids that it should have read)."""
+    """Triples of (matcher, the ids that it should have read, its case)."""
 
     pairs = Bundle("pairs")
 
@@ -56,40 +151,57 @@ class MatcherMachine(RuleBasedStateMachine):
         super().__init__()
         self.all = []
 
-    @rule(target=pairs)
-    def start(self):
-        self.all.append((CONSTRAINT.matcher(), []))
+    @rule(target=pairs, case=st.sampled_from(CASES))
+    def start(self, case):
+        self.all.append((case.matcher(), [], case))
         return self.all[-1]
 
     @rule(target=pairs, pair=pairs, really=st.booleans())
     def copy(self, pair, really):
         twin = pair[0].copy() if really else copy.copy(pair[0]).copy()
-        self.all.append((twin, list(pair[1])))
+        self.all.append((twin, list(pair[1]), pair[2]))
         return multiple(self.all[-1])
 
-    @rule(pair=pairs, token=st.integers(-2, N + 2))
-    def advance(self, pair, token):
-        matcher, ids = pair
-        if not 0 <= token < N:
+    @rule(pair=pairs, token=st.integers(-2, N + 2), kind=st.sampled_from([int, np.int64, np.int32]))
+    def advance(self, pair, token, kind=int):
+        matcher, ids, case = pair
+        if not 0 <= token < case.n_ids:
             with pytest.raises(TokenOutOfRangeError):
-                matcher.advance(token)
-        elif token not in allowed_by_model(ids):
+                matcher.advance(kind(token))
+        elif token not in case.allowed(ids):
             with pytest.raises(TokenNotAllowedError) as caught:
-                matcher.advance(token)
+                matcher.advance(kind(token))
             assert (caught.value.token_id, caught.value.position) == (token, len(ids))
         else:
-            matcher.advance(token)
+            matcher.advance(kind(token))
             ids.append(token)
 
     @rule(pair=pairs, choice=st.integers(0, 30))
     def advance_as_allowed(self, pair, choice):
-        options = sorted(allowed_by_model(pair[1]))
+        options = sorted(pair[2].allowed(pair[1]))
         if options:
             self.advance(pair, options[choice % len(options)])
 
+    @rule(pair=pairs, far=st.sampled_from([-(10**30), -1, 40, 2**31, 2**63, 10**30]))
+    def advance_by_what_is_no_id(self, pair, far):
+        with pytest.raises(TokenOutOfRangeError):
+            pair[0].advance(far)
+
+    @rule(
+        pair=pairs,
+        wrong=st.sampled_from(
+            [None, True, np.True_, "3", b"3", 3.0, np.float64(3), [3], (), np.array([3, 3])]
+        ),
+    )
+    def give_what_is_no_integer(self, pair, wrong):
+        with pytest.raises(ArgumentError):
+            pair[0].advance(wrong)
+        with pytest.raises(ArgumentError):
+            pair[0].rollback(wrong)
+
     @rule(pair=pairs, n=st.integers(-1, 5))
     def rollback(self, pair, n):
-        matcher, ids = pair
+        matcher, ids, _ = pair
         if 0 <= n <= len(ids):
             matcher.rollback(n)
             del ids[len(ids) - n :]
@@ -97,36 +209,45 @@ class MatcherMachine(RuleBasedStateMachine):
             with pytest.raises(DecodingError):
                 matcher.rollback(n)
 
+    @rule(pair=pairs)
+    def look_for_the_end(self, pair):
+        assert pair[0].min_tokens_to_accept() == pair[2].least(pair[1])
+
+    @rule(pair=pairs, limit=st.none() | st.integers(0, 4))
+    def look_for_what_is_forced(self, pair, limit):
+        assert pair[0].forced_tokens(limit) == pair[2].forced(pair[1])[:limit]
+
     @rule(pair=pairs, extra=st.integers(0, 70), row=st.integers(0, 2))
     def write(self, pair, extra, row):
         """Rows wider than the tokenizer, as padded logits are; other rows are left alone."""
-        matcher, ids = pair
-        wanted = sorted(allowed_by_model(ids))
-        packed = np.full((3, (N + extra + 31) // 32), 7, dtype=np.int32)
-        flags = np.ones((3, N + extra), dtype=bool)
-        added = np.ones((3, N + extra), dtype=np.float32)
+        matcher, ids, case = pair
+        wanted, n_ids = sorted(case.allowed(ids)), case.n_ids
+        packed = np.full((3, (n_ids + extra + 31) // 32), 7, dtype=np.int32)
+        flags = np.ones((3, n_ids + extra), dtype=bool)
+        added = np.ones((3, n_ids + extra), dtype=np.float32)
         for out in (packed, flags, added):
             assert matcher.mask(out, row) is out
         unpacked = np.unpackbits(packed[row].view(np.uint8), bitorder="little")
         assert np.flatnonzero(unpacked).tolist() == wanted
         assert np.flatnonzero(flags[row]).tolist() == wanted
         assert np.flatnonzero(added[row] == 0).tolist() == wanted
-        assert np.isneginf(added[row]).sum() == N + extra - len(wanted)
+        assert np.isneginf(added[row]).sum() == n_ids + extra - len(wanted)
         others = [r for r in range(3) if r != row]
         assert (packed[others] == 7).all()
         assert flags[others].all()
         assert (added[others] == 1).all()
 
-    @rule(pair=pairs, case=st.integers(0, 5))
-    def write_to_a_wrong_buffer(self, pair, case):
+    @rule(pair=pairs, kind=st.integers(0, 5))
+    def write_to_a_wrong_buffer(self, pair, kind):
+        n_ids = pair[2].n_ids
         out, row = [
             (np.ones((2, 0), np.int32), 0),
-            (np.ones((1, N - 1), bool), 0),
-            (np.ones((2, N), np.float64), 2),
-            (np.ones((2, N), np.float64), -1),
-            (np.ones((1, N), np.int64), 0),
+            (np.ones((1, n_ids - 1), bool), 0),
+            (np.ones((2, n_ids), np.float64), 2),
+            (np.ones((2, n_ids), np.float64), -1),
+            (np.ones((1, n_ids), np.int64), 0),
             (np.ones(8, np.int32), 0),
-        ][case]
+        ][kind]
         before = out.copy()
         with pytest.raises(BufferShapeError):
             pair[0].mask(out, row)
@@ -134,18 +255,17 @@ class MatcherMachine(RuleBasedStateMachine):
 
     @invariant()
     def everything_is_as_the_model_says(self):
-        for matcher, ids in self.all:
-            wanted = allowed_by_model(ids)
+        for matcher, ids, case in self.all:
+            wanted = case.allowed(ids)
             assert matcher.ids == tuple(ids)
             assert matcher.allowed_ids().tolist() == sorted(wanted)
             assert np.flatnonzero(matcher.mask()).tolist() == sorted(wanted)
-            text = tuple(i for i in ids if i not in EOS)
-            assert matcher.is_accepting == (None in TRIE[text])
+            assert matcher.is_accepting == case.complete(ids)
             assert matcher.is_finished == (not wanted)
 
 
 MatcherMachine.TestCase.settings = settings(
-    max_examples=40 * settings.default.max_examples // 100, stateful_step_count=30
+    max_examples=60 * settings.default.max_examples // 100, stateful_step_count=30
 )
 TestMatcher = MatcherMachine.TestCase
 

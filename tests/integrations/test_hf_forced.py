@@ -310,7 +310,7 @@ class TheSame(transformers.LogitsProcessor):
         ({"output_hidden_states": True, "return_dict_in_generate": True}, "output_hidden_states"),
         ({"more": [TheSame()]}, "TheSame"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
 def test_what_may_not_be_equal_is_refused(options, feature):
     inputs, masks = processor([0])

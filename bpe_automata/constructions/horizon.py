@@ -1,0 +1,163 @@
+"""How many ids it takes, exactly: the least number to acceptance, and what can be complete in time.
+
+    least(state) = min { |w| : the engine accepts after w, from `state` }
+    mask(state, k) = { n : some w with |w| < k, and the engine accepts after n w }
+
+End-of-sequence is not counted. Lazy: only what the states that are visited depend on is looked at,
+and of that only as much as the number asked for needs. First a greedy way is tried, then bounds by
+least distances over a few more ids at a time, and what they leave open is settled level by level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from bpe_automata.constructions.horizon_bounds import chase, close
+from bpe_automata.constructions.horizon_graph import NEVER, Graph, Source
+from bpe_automata.constructions.horizon_levels import Levels
+from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.kernels.bits import has, set_bits, without
+
+State = TypeVar("State", bound=Hashable)
+Read = TypeVar("Read", bound=Hashable, contravariant=True)
+
+
+class Row(NamedTuple):
+    """free, bound: packed int32 ids, those with and without a boundary at the joint."""
+
+    free: np.ndarray
+    bound: np.ndarray
+
+
+class Reader(Source, Protocol[Read]):
+    """A source that knows its engine's states."""
+
+    def key(self, state: Read) -> int:
+        """The node of a state."""
+
+    def before(self, state: Read) -> tuple[int, int | None]:
+        """(node, last id) of the state: of the node what is dead after the id counts; None: the
+        node is one that nothing is bound to."""
+
+    def plain(self, state: Read) -> np.ndarray:
+        """The engine's own mask."""
+
+    def mask(self, state: Read, free: np.ndarray, bound: np.ndarray) -> np.ndarray:
+        """The packed mask that consists of these rows, end-of-sequence included, new."""
+
+
+class Horizon(Generic[State]):
+    """Of one engine; what has been found out is kept."""
+
+    def __init__(self, reader: Reader[State]) -> None:
+        self._reader = reader
+        self._graph = Graph(reader)
+        self._levels = Levels(self._graph)
+        self._plain_from: dict[int, int] = {}
+        nothing = np.zeros(reader.n_words, dtype=np.int32)
+        self._nothing = Row(nothing, nothing)
+        self._rows: BoundedMemo[tuple[int, int], Row] = BoundedMemo(2 * nothing.nbytes)
+
+    def least(self, state: State) -> int:
+        """Ids from the state to the nearest accepting one. The state must be a relevant one."""
+        key, last = self._reader.before(state)
+        node = self._number(key)
+        low, high = int(self._graph.lower[node]), None
+        while high is None or low < high:
+            k = (low if high is None else low + high) // (1 if high is None else 2)
+            if self._reached(node, last, k):
+                high = k
+            else:
+                low = max(k + 1, int(self._graph.lower[node]))
+                if high is None and self._graph.final[node] < NEVER:
+                    high = int(self._graph.final[node])
+        return high
+
+    def reaches(self, state: State, k: int) -> bool:
+        """Is `least(state)` at most k? Much cheaper where k is large."""
+        key, last = self._reader.before(state)
+        return self._reached(self._number(key), last, k)
+
+    def lower(self, states: list[State], k: int) -> np.ndarray:
+        """int32: ids that it takes at least from nodes of which only the state counts, and
+        more than k wherever it takes more."""
+        keys = np.array([self._reader.key(state) for state in states], dtype=np.int64)
+        nodes = self._graph.numbers(keys)
+        self._settle(nodes, k)
+        return self._graph.lower[nodes]
+
+    def mask(self, state: State, k: int) -> np.ndarray:
+        """Packed int32 ids after which the text can be complete with k ids in all; and
+        end-of-sequence, where the state accepts. Read-only."""
+        node = self._number(self._reader.key(state))
+        if self._plain_from.get(node, NEVER) <= k:
+            return self._reader.plain(state)
+        row = self._row(node, k)
+        if row is None:
+            return self._reader.plain(state)
+        bits = self._reader.mask(state, *row)
+        bits.flags.writeable = False
+        return bits
+
+    def _number(self, key: int) -> int:
+        return int(self._graph.numbers(np.array([key]))[0])
+
+    def _reached(self, node: int, last: int | None, k: int) -> bool:
+        self._settle(np.array([node], dtype=np.int32), k)
+        if k < self._graph.lower[node]:
+            return False
+        dead = self._levels.dead(node, k)
+        return dead is None or (last is not None and not has(dead, last))
+
+    def _row(self, node: int, k: int) -> Row | None:
+        """The ids of a node by which acceptance can be reached with k ids; None: all of them."""
+        if k <= 0:
+            return self._nothing
+        targets = self._graph.edges(node).any
+        self._settle(targets, k - 1)
+        final = 1 + int(self._graph.final[targets].max(initial=0))
+        if final <= k:
+            self._plain_from[node] = final
+            return None
+        row = self._rows.get((node, k))
+        if row is None:
+            spread = self._graph.spread(node)
+            row = Row(*(self._side(node, side, k - 1) for side in (spread.free, spread.bound)))
+            self._rows.put((node, k), row)
+        return row
+
+    def _side(self, node: int, side: np.ndarray, k: int) -> np.ndarray:
+        """Packed: the ids of the node's groups that are not dead at level k where they lead."""
+        graph = self._graph
+        bits = self._nothing.free.copy()
+        known = side >= 0
+        whole = known & (graph.final[side] <= k) & graph.whole[side]
+        set_bits(bits, graph.ids(node, np.flatnonzero(whole)))
+        partly = known & ~whole & (graph.lower[side] <= k)
+        for target in np.unique(side[partly]).tolist():
+            ids, dead = (
+                graph.ids(node, np.flatnonzero(side == target)),
+                self._levels.dead(target, k),
+            )
+            set_bits(bits, ids if dead is None else without(ids, dead))
+        return bits
+
+    # ------------------------------------------------------------ settling
+
+    def _settle(self, nodes: np.ndarray, k: int) -> None:
+        """Make dead_k of the nodes known."""
+        graph = self._graph
+        for node in graph.open(nodes, k).tolist():
+            if graph.final[node] == NEVER:
+                chase(graph, node)
+        step, level = 1, 0
+        while len(left := graph.open(nodes, k)):
+            level = min(k, max(level, int(graph.lower[left].min())) + step)
+            step *= 2
+            close(graph, left, level)
+            self._levels.settle(left, level)
+            if level == k:
+                return

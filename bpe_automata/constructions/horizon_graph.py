@@ -1,0 +1,204 @@
+"""The nodes of an engine, and what is known so far of how far each is from acceptance.
+
+A node is what the future depends on, apart from the last id r. With D(node, r) the least number of
+ids to acceptance, there is for each node
+
+    dead_k(node) = { r : D(node, r) > k },    which only shrinks as k grows
+
+    lower: dead_k is everything for all k < lower        final: dead_k stays the same for k >= final
+
+`whole` nodes end with nothing dead. For most nodes of most languages nothing lies in between.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.kernels.fan import distinct
+
+NEVER = 2**30
+_BYTES_OF_SPREAD = 8_000
+_FEW = 32
+_TYPES = (np.int32, np.int32, bool, np.int32, bool)
+
+
+class Facts(NamedTuple):
+    """Of nodes, at first sight. lower, final: int32, in ids (NEVER: unknown, or not at all); whole:
+    bool; hint: int32, where to look first for a short way: smaller is nearer; seen: bool, need they
+    not be looked at any closer?"""
+
+    lower: np.ndarray
+    final: np.ndarray
+    whole: np.ndarray
+    hint: np.ndarray
+    seen: np.ndarray
+
+
+class Spread(NamedTuple):
+    """Where the ids of a node lead, in groups that lead alike. free, bound: for each group the node
+    that it leads to with and without a boundary at the joint, -1: none. As int64 keys when a source
+    gives it, as int32 numbers from a graph."""
+
+    free: np.ndarray
+    bound: np.ndarray
+
+
+class Edges(NamedTuple):
+    """The distinct nodes that one leads to, int32: in any way, and whatever the last id was."""
+
+    any: np.ndarray
+    free: np.ndarray
+
+
+class Source(Protocol):
+    """Where the nodes come from. A node is known by its key, a non-negative int64."""
+
+    @property
+    def n_words(self) -> int:
+        """Length of a packed set of ids."""
+
+    def facts(self, keys: np.ndarray) -> Facts:
+        """What is known of nodes at once."""
+
+    def look(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(never, whole), bool: at second sight, does the node never accept, is it `whole`?"""
+
+    def spread(self, key: int) -> Spread:
+        """Where the groups of a node lead."""
+
+    def members(self, key: int, groups: np.ndarray) -> np.ndarray:
+        """The ids of some groups of the node's spread, int64."""
+
+    def lower(self, keys: np.ndarray, k: int) -> np.ndarray:
+        """int32: bounds from below that are worth more time, as far as they concern k."""
+
+    def goal(self, key: int) -> np.ndarray | None:
+        """The packed ids after which the node never accepts; None: none. Nodes that are `whole` at
+        first sight are not asked for."""
+
+    def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
+        """See `Geometry.narrow`."""
+
+    def universe(self, key: int) -> np.ndarray:
+        """The packed ids by which the node can be reached, or more; new."""
+
+
+class Graph:
+    """Nodes by number, in the order in which they were met, with bounds that get better."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.keys: list[int] = []
+        self._numbers: dict[int, int] = {}
+        self._edges: dict[int, Edges] = {}
+        self._spreads: BoundedMemo[int, Spread] = BoundedMemo(_BYTES_OF_SPREAD)
+        self._goals: dict[int, np.ndarray | None] = {}
+        self._room = Facts(*(np.zeros(1024, dtype=t) for t in _TYPES))
+
+    @property
+    def lower(self) -> np.ndarray:
+        """int32 [nodes], writable."""
+        return self._room.lower[: len(self.keys)]
+
+    @property
+    def final(self) -> np.ndarray:
+        """int32 [nodes], writable."""
+        return self._room.final[: len(self.keys)]
+
+    @property
+    def whole(self) -> np.ndarray:
+        """bool [nodes], writable."""
+        return self._room.whole[: len(self.keys)]
+
+    @property
+    def hint(self) -> np.ndarray:
+        """int32 [nodes]."""
+        return self._room.hint[: len(self.keys)]
+
+    def numbers(self, keys: np.ndarray) -> np.ndarray:
+        """int32: the numbers of nodes; new ones are met."""
+        known = self._numbers
+        if len(keys) <= _FEW:
+            listed, which = keys.tolist(), None
+        else:
+            distinct, which = np.unique(keys, return_inverse=True)
+            listed = distinct.tolist()
+        fresh = [key for key in listed if key not in known]
+        if fresh:
+            self._meet(list(dict.fromkeys(fresh)))
+        found = np.array([known[key] for key in listed], dtype=np.int32)
+        return found if which is None else found[which.reshape(-1)]
+
+    def spread(self, node: int) -> Spread:
+        """By number."""
+        found = self._spreads.get(node)
+        if found is None:
+            keyed = self.source.spread(self.keys[node])
+            both = np.concatenate([keyed.free, keyed.bound])
+            numbers = np.full(len(both), -1, dtype=np.int32)
+            numbers[both >= 0] = self.numbers(both[both >= 0])
+            found = Spread(numbers[: len(keyed.free)], numbers[len(keyed.free) :])
+            self._spreads.put(node, found)
+        return found
+
+    def edges(self, node: int) -> Edges:
+        """The same, as sets."""
+        found = self._edges.get(node)
+        if found is None:
+            spread = self.spread(node)
+            found = Edges(*distinct(spread.free, spread.bound))
+            self._edges[node] = found
+        return found
+
+    def ids(self, node: int, groups: np.ndarray) -> np.ndarray:
+        """int64: the ids of some groups of the node's spread."""
+        return self.source.members(self.keys[node], groups)
+
+    def goal(self, node: int) -> np.ndarray | None:
+        """dead_k of the node for large k; None: nothing is dead."""
+        self.look(np.array([node]))
+        if self.whole[node]:
+            return None
+        if node not in self._goals:
+            goal = self.source.goal(self.keys[node])
+            goal = None if goal is None else goal & self.universe(node)
+            self._goals[node] = goal if goal is not None and goal.any() else None
+            self.whole[node] = self._goals[node] is None
+        return self._goals[node]
+
+    def universe(self, node: int) -> np.ndarray:
+        """The packed ids among which dead ones are told apart at the node, new."""
+        return self.source.universe(self.keys[node])
+
+    def open(self, nodes: np.ndarray, k: int) -> np.ndarray:
+        """Those of the nodes of which dead_k is not settled by the bounds."""
+        nodes = nodes[(self.lower[nodes] <= k) & (self.final[nodes] > k)]
+        self.look(nodes)
+        return nodes[(self.lower[nodes] <= k) & (self.final[nodes] > k)]
+
+    def tighten(self, nodes: np.ndarray, k: int) -> None:
+        """Raise `lower` of nodes, where that helps to say that they are farther than k."""
+        keys = np.array([self.keys[node] for node in nodes.tolist()], dtype=np.int64)
+        self.lower[nodes] = np.maximum(self.lower[nodes], self.source.lower(keys, k))
+
+    def look(self, nodes: np.ndarray) -> None:
+        """Look closer at nodes, once."""
+        nodes = nodes[~self._room.seen[nodes]]
+        if len(nodes):
+            self._room.seen[nodes] = True
+            keys = self.keys
+            never, whole = self.source.look(np.array([keys[node] for node in nodes.tolist()]))
+            self.lower[nodes[never]] = NEVER
+            self.whole[nodes[whole]] = True
+
+    def _meet(self, keys: list[int]) -> None:
+        n = len(self.keys)
+        while n + len(keys) > len(self._room.lower):
+            self._room = Facts(*(np.concatenate([a, np.zeros_like(a)]) for a in self._room))
+        for have, new in zip(self._room, self.source.facts(np.array(keys)), strict=True):
+            have[n : n + len(keys)] = new
+        self._numbers.update(zip(keys, range(n, n + len(keys)), strict=True))
+        self.keys.extend(keys)

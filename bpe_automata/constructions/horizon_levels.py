@@ -1,0 +1,102 @@
+"""What the bounds leave open: the exact sets of dead ids, level by level.
+
+An id n is live at level k, behind a boundary or without one, if it leads to a node where it is not
+in dead_{k-1}. Then
+
+    dead_k(node) = nothing                                  if the node accepts, or some id is live
+                                                            behind a boundary
+                 = { r : r forbids every n that is live }   otherwise, over n without a boundary
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata.constructions.horizon_graph import Graph
+from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.kernels.bits import without
+
+
+class Levels:
+    """Dead sets of a graph, memoised."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._dead: BoundedMemo[tuple[int, int], np.ndarray] = BoundedMemo(4 * graph.source.n_words)
+
+    def dead(self, node: int, k: int) -> np.ndarray | None:
+        """dead_k(node), packed; None: nothing."""
+        graph = self._graph
+        if k < graph.lower[node]:
+            return graph.universe(node)
+        if k >= graph.final[node]:
+            return graph.goal(node)
+        found = self._dead.get((node, k))
+        if found is not None:
+            return found
+        self.settle(np.array([node], dtype=np.int32), k)
+        return self.dead(node, k)
+
+    def settle(self, roots: np.ndarray, k: int) -> None:
+        """Find dead_k of the roots, from those of lower levels that it depends on."""
+        for level, nodes in self._needed(roots, k):
+            for node in nodes:
+                self._settle(node, level)
+
+    def _needed(self, roots: np.ndarray, k: int) -> list[tuple[int, list[int]]]:
+        """(level, nodes), lowest level first."""
+        needed = []
+        nodes = self._unknown(roots, k)
+        while nodes:
+            needed.append((k, nodes))
+            k -= 1
+            targets = np.concatenate([self._graph.edges(node).any for node in nodes])
+            nodes = self._unknown(np.unique(targets), k)
+        return needed[::-1]
+
+    def _unknown(self, nodes: np.ndarray, k: int) -> list[int]:
+        found = self._graph.open(nodes, k).tolist() if len(nodes) else []
+        return [node for node in found if self._dead.get((node, k)) is None]
+
+    def _settle(self, node: int, k: int) -> None:
+        graph = self._graph
+        if not graph.lower[node] <= k < graph.final[node]:
+            return  # settled by what the levels below have shown
+        found = self._found(node, k)
+        if isinstance(found, bool):
+            if found:
+                graph.final[node], graph.whole[node] = k, True
+            else:
+                graph.lower[node] = k + 1
+            return
+        goal = graph.goal(node)
+        if goal is not None and np.array_equal(goal, found):
+            graph.final[node] = k
+        self._dead.put((node, k), found)
+
+    def _found(self, node: int, k: int) -> np.ndarray | bool:
+        """dead_k(node); False: everything, True: nothing."""
+        graph = self._graph
+        spread, edges = graph.spread(node), graph.edges(node)
+        for target in edges.free.tolist():
+            if len(self._live(node, spread.free, target, k - 1)):
+                return True
+        bound = np.unique(spread.bound)
+        parts = [self._live(node, spread.bound, t, k - 1) for t in bound[bound >= 0].tolist()]
+        ids = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+        if not len(ids):
+            return False
+        everything = graph.universe(node)
+        suspects = everything.copy()
+        if graph.source.narrow(ids, suspects) == 0:
+            return True
+        return suspects if (suspects != everything).any() else False
+
+    def _live(self, node: int, sides: np.ndarray, target: int, k: int) -> np.ndarray:
+        """The ids on one side that lead to the target and are not dead there at level k."""
+        graph = self._graph
+        if k < graph.lower[target]:
+            return np.empty(0, dtype=np.int64)
+        ids = graph.ids(node, np.flatnonzero(sides == target))
+        dead = self.dead(target, k)
+        return ids if dead is None else without(ids, dead)

@@ -1,0 +1,180 @@
+"""Horizons of engines in which nothing depends on the last id: the lift, and any other engine.
+
+A node is a state, and all ids lead where they lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.constructions.engine import Engine
+from bpe_automata.constructions.horizon_graph import NEVER, Facts, Spread
+from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.kernels.bits import members, set_bits
+from bpe_automata.kernels.fan import Texts, by_group, fan, members_of
+
+if TYPE_CHECKING:
+    from bpe_automata.constructions.lift import Lift
+
+State = TypeVar("State", bound=Hashable)
+_MOST_EDGES = 50_000_000
+
+
+class Groups(NamedTuple):
+    """keys: int64, where each group leads; start int32 [groups + 1] into ids: its ids."""
+
+    keys: np.ndarray
+    start: np.ndarray
+    ids: np.ndarray
+
+
+def nearest_first(dfa: ByteDFA, states: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray]:
+    """(lower, hint) of states of a byte DFA: ids that it takes at least, of `longest` bytes at
+    most, and bytes to acceptance. int32."""
+    hint = dfa.distance()[states].astype(np.int32)
+    lower = -(-hint // longest)
+    return np.where(hint < 0, NEVER, lower).astype(np.int32), np.where(hint < 0, NEVER, hint)
+
+
+class PlainReader(Generic[State]):
+    """What the readers of this module have in common."""
+
+    def __init__(self, engine: Engine[State]) -> None:
+        self._engine = engine
+        self._eos = np.array(engine.eos_ids, dtype=np.int64)
+        self._groups: BoundedMemo[int, Groups] = BoundedMemo(4 * engine.n_ids)
+
+    def groups(self, key: int) -> Groups:
+        """Where the ids of a node lead."""
+        raise NotImplementedError
+
+    def key(self, state: State) -> int:
+        raise NotImplementedError
+
+    def spread(self, key: int) -> Spread:
+        keys = self._kept(key).keys
+        return Spread(keys, np.full(len(keys), -1))
+
+    def members(self, key: int, groups: np.ndarray) -> np.ndarray:
+        found = self._kept(key)
+        return members_of(groups, found.start, found.ids)
+
+    def look(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.full(len(keys), False), np.full(len(keys), True)
+
+    def lower(self, keys: np.ndarray, k: int) -> np.ndarray:
+        return np.zeros(len(keys), dtype=np.int32)
+
+    def goal(self, key: int) -> np.ndarray | None:
+        return None
+
+    def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
+        suspects[:] = 0
+        return 0
+
+    @property
+    def n_words(self) -> int:
+        return (self._engine.n_ids + 31) // 32
+
+    def universe(self, key: int) -> np.ndarray:
+        return np.full(self.n_words, -1, dtype=np.int32)
+
+    def before(self, state: State) -> tuple[int, int | None]:
+        return self.key(state), None
+
+    def plain(self, state: State) -> np.ndarray:
+        return self._engine.mask(state)
+
+    def mask(self, state: State, free: np.ndarray, bound: np.ndarray) -> np.ndarray:
+        bits = free.copy()
+        if self._engine.accepting(state):
+            set_bits(bits, self._eos)
+        return bits
+
+    def _kept(self, key: int) -> Groups:
+        found = self._groups.get(key)
+        if found is None:
+            found = self.groups(key)
+            self._groups.put(key, found)
+        return found
+
+
+class EngineReader(PlainReader[State]):
+    """Any engine, asked step by step. Raises BudgetExceededError over many transitions."""
+
+    def __init__(self, engine: Engine[State], max_edges: int = _MOST_EDGES) -> None:
+        super().__init__(engine)
+        self._states: list[State] = []
+        self._numbers: dict[State, int] = {}
+        self._edges, self._most = 0, max_edges
+
+    def key(self, state: State) -> int:
+        number = self._numbers.setdefault(state, len(self._states))
+        if number == len(self._states):
+            self._states.append(state)
+        return number
+
+    def facts(self, keys: np.ndarray) -> Facts:
+        accepting = np.array([self._engine.accepting(self._states[key]) for key in keys.tolist()])
+        lower = np.where(accepting, 0, 1)
+        final = np.where(accepting, 0, NEVER)
+        true = np.full(len(keys), True)
+        return Facts(lower, final, true, lower, true)
+
+    def groups(self, key: int) -> Groups:
+        state = self._states[key]
+        ids = members(self._engine.mask(state))
+        if self._engine.accepting(state):
+            ids = ids[~np.isin(ids, self._eos)]
+        self._edges += len(ids)
+        if self._edges > self._most:
+            raise BudgetExceededError(
+                "transitions", self._most, "the engine is too large to be searched for its ends"
+            )
+        keys = np.array([self.key(after) for after in self._engine.steps(state, ids)], dtype=int)
+        distinct, which = np.unique(keys, return_inverse=True)
+        return Groups(distinct, *by_group(which.reshape(-1), ids, len(distinct)))
+
+
+class LiftReader(PlainReader[int]):
+    """The lift: a node is a state of the byte DFA."""
+
+    def __init__(self, lift: Lift, alive: np.ndarray) -> None:
+        """alive: bool [n_states]: acceptance can be reached."""
+        super().__init__(lift)
+        self._lift, self._alive = lift, alive
+        read = (lift.trie.token >= 0) & ~np.isin(lift.trie.token, self._eos)
+        self._kinds = read.astype(np.int32)
+        nothing = np.zeros((1, 256), dtype=np.int32)
+        self._any_text = Texts(0, 0, nothing, nothing, np.zeros_like(self._kinds))
+        longest = max((len(lift.tokenizer.spellings[i]) for i in lift.added), default=0)
+        # Decoding may take a space away before the text of an added token.
+        self._longest = max(lift.trie.deepest, 1 + longest)
+
+    def key(self, state: int) -> int:
+        return state
+
+    def facts(self, keys: np.ndarray) -> Facts:
+        lower, hint = nearest_first(self._lift.dfa, keys, self._longest)
+        lower[~self._alive[keys]] = NEVER
+        final = np.where(lower == 0, 0, NEVER)
+        true = np.full(len(keys), True)
+        return Facts(lower, final, true, hint, true)
+
+    def groups(self, key: int) -> Groups:
+        lift, dfa = self._lift, self._lift.dfa
+        rows, start, ids = fan(
+            dfa.trans, dfa.byte_class, key, lift.trie, self._kinds, self._any_text
+        )
+        more = np.array([(i, lift.step(key, i)) for i in lift.added], dtype=np.int64).reshape(-1, 2)
+        more = more[more[:, 1] > 0]
+        return Groups(
+            np.append(rows[:, 0].astype(np.int64), more[:, 1]),
+            np.append(start, len(ids) + 1 + np.arange(len(more), dtype=np.int32)),
+            np.append(ids, more[:, 0].astype(np.int32)),
+        )

@@ -1,0 +1,193 @@
+"""The horizon of CartesianMerge.
+
+A node is (place, hypothesis set), and whether anything can be bound to what was read last: after an
+added token nothing can, nor at the beginning of a text. What ids lead to alike is a group: those of
+one token class that lead to one place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bpe_automata.constructions.canonical import NO_TOKEN
+from bpe_automata.constructions.horizon import Horizon
+from bpe_automata.constructions.horizon_graph import NEVER, Facts, Spread
+from bpe_automata.constructions.horizon_plain import nearest_first
+from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
+from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.constructions.product_tables import ProductTables
+from bpe_automata.constructions.relevance import Relevance
+from bpe_automata.kernels.bits import set_bits
+from bpe_automata.kernels.fan import members_of
+from bpe_automata.kernels.world import ALIVE, DEAD
+
+if TYPE_CHECKING:
+    from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
+
+_UNBOUND = 1
+_ADDED = 0  # the class of added tokens, which have none
+
+
+class _Fan(NamedTuple):
+    """Groups of one place: class and place after, int64; added tokens come last."""
+
+    kinds: np.ndarray
+    places: np.ndarray
+    n_added: int = 0
+
+
+class _Ids(NamedTuple):
+    """start: int32 [groups + 1] into ids, int32."""
+
+    start: np.ndarray
+    ids: np.ndarray
+
+
+class ProductReader:
+    """A `Reader` of canonical states. A key is place << 32 | set << 1 | can nothing be bound?"""
+
+    def __init__(
+        self,
+        engine: CartesianMerge,
+        tables: ProductTables,
+        relevance: Relevance,
+        lift: Horizon[int],
+    ) -> None:
+        """lift: of all tokenizations, which take no more ids than the tokenizer's own."""
+        self._lift = lift
+        self._engine, self._tables, self._relevance = engine, tables, relevance
+        self._canonical = engine.canonical
+        self._eos = np.array([i for i in engine.eos_ids if 0 <= i < engine.n_ids], dtype=np.int64)
+        added = self._canonical.pipeline.text.ids.tolist()
+        longest = max((len(engine.tokenizer.spellings[i]) for i in added), default=0)
+        # A space that the tokenizer puts before a text may be missing after an added token.
+        self._longest = max(self._canonical.trie.deepest, 1 + longest)
+        self._fans: dict[tuple[int, int], _Fan] = {}
+        self._ids: BoundedMemo[tuple[int, int], _Ids] = BoundedMemo(4 * engine.n_ids)
+
+    # ------------------------------------------------------------ states
+
+    def key(self, state: ProductState) -> int:
+        return _key(state.place, state.hypotheses)
+
+    def before(self, state: ProductState) -> tuple[int, int | None]:
+        last = state.last
+        if last == NO_TOKEN or not self._canonical.derivation.reachable[last]:
+            return self.key(state) | _UNBOUND, None
+        return self.key(state), last
+
+    def plain(self, state: ProductState) -> np.ndarray:
+        return self._engine.mask(state)
+
+    def mask(self, state: ProductState, free: np.ndarray, bound: np.ndarray) -> np.ndarray:
+        bits = np.zeros_like(free)
+        _, last = self.before(state)
+        if last is not None:
+            bits = bound.copy()
+            self._canonical.geometry.clear_followers(last, bits)
+        bits |= free
+        if self._engine.accepting(state):
+            set_bits(bits, self._eos)
+        return bits
+
+    # ------------------------------------------------------------ nodes
+
+    def facts(self, keys: np.ndarray) -> Facts:
+        places, numbers = keys >> 32, (keys & 0xFFFFFFFF) >> 1
+        memo, text = self._tables.memo, self._canonical.pipeline.text
+        states = memo.state[places]
+        lower, hint = nearest_first(self._engine.dfa, states, self._longest)
+        ends, which = np.unique(numbers, return_inverse=True)
+        ending = np.array([self._canonical.sets.ends(int(number)) for number in ends])
+        accepts = (lower == 0) & text.ends[memo.added[places]] & ending[which.reshape(-1)]
+        lower[(lower == 0) & ~accepts] = 1
+        return Facts(lower, np.where(accepts, 0, NEVER), accepts, hint, accepts)
+
+    def look(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        unbound = keys & _UNBOUND == 1
+        status = self._tables.statuses(keys >> 32, (keys & 0xFFFFFFFF) >> 1)
+        return (status == DEAD) | (unbound & (status != ALIVE)), status == ALIVE
+
+    def lower(self, keys: np.ndarray, k: int) -> np.ndarray:
+        states, which = np.unique(self._tables.memo.state[keys >> 32], return_inverse=True)
+        return self._lift.lower(states.tolist(), k)[which.reshape(-1)]
+
+    def goal(self, key: int) -> np.ndarray | None:
+        return self._relevance.dead((key >> 32, (key & 0xFFFFFFFF) >> 1))
+
+    def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
+        return self._canonical.geometry.narrow(ids, suspects)
+
+    @property
+    def n_words(self) -> int:
+        return self._canonical.geometry.n_words
+
+    def universe(self, key: int) -> np.ndarray:
+        row = self._canonical.sets.sets[(key & 0xFFFFFFFF) >> 1].row
+        if row == 0:
+            return np.full(self.n_words, -1, dtype=np.int32)
+        bits = np.zeros(self.n_words, dtype=np.int32)
+        set_bits(bits, self._tables.ids_ending_in(row))
+        return bits
+
+    def spread(self, key: int) -> Spread:
+        place, number = key >> 32, (key & 0xFFFFFFFF) >> 1
+        sets = self._canonical.sets
+        fan = self._fan(place, sets.sets[number].row)
+        base = fan.places << 32
+        free, bound = (
+            np.where(after[fan.kinds] == NONE, -1, base | (after[fan.kinds].astype(np.int64) << 1))
+            for after in sets.rows(number)
+        )
+        added = fan.n_added
+        if added:
+            after_added = base[-added:] | BEGINNING << 1 | _UNBOUND
+            free[-added:] = after_added if sets.ends(number) else -1
+            bound[-added:] = -1
+        if key & _UNBOUND:
+            bound[:] = -1
+        return Spread(free, bound)
+
+    def members(self, key: int, groups: np.ndarray) -> np.ndarray:
+        place = key >> 32
+        at = place, self._canonical.sets.sets[(key & 0xFFFFFFFF) >> 1].row
+        found = self._ids.get(at)
+        if found is None:
+            found = self._opened(*at)[1]
+        return members_of(groups, found.start, found.ids)
+
+    def _fan(self, place: int, row: int) -> _Fan:
+        found = self._fans.get((place, row))
+        return self._opened(place, row)[0] if found is None else found
+
+    def _opened(self, place: int, row: int) -> tuple[_Fan, _Ids]:
+        places, kinds, start, ids = self._tables.fan(place, row)
+        added = self._tables.added_steps(place) if row == 0 else []
+        if not added:
+            return self._keep(place, row, _Fan(kinds, places), _Ids(start, ids))
+        more = np.array(added, dtype=np.int64).reshape(-1, 2)
+        # Each added token is a group of its own.
+        return self._keep(
+            place,
+            row,
+            _Fan(
+                np.append(kinds, np.full(len(more), _ADDED)),
+                np.append(places, more[:, 1]),
+                len(more),
+            ),
+            _Ids(
+                np.append(start, len(ids) + 1 + np.arange(len(more), dtype=np.int32)),
+                np.append(ids, more[:, 0].astype(np.int32)),
+            ),
+        )
+
+    def _keep(self, place: int, row: int, fan: _Fan, ids: _Ids) -> tuple[_Fan, _Ids]:
+        self._fans[place, row] = fan
+        self._ids.put((place, row), ids)
+        return fan, ids
+
+
+def _key(place: int, number: int) -> int:
+    return place << 32 | number << 1

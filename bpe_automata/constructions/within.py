@@ -1,0 +1,102 @@
+"""A budget of ids: what can be complete in time.
+
+    { w : the inner engine accepts w, |w| <= max_tokens },      end-of-sequence not counted
+
+A state is (inner state, ids left). Every id of a mask can be followed by a complete text within the
+ids that are left after it, and no other id is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+
+from bpe_automata.constructions.engine import Engine, TextEngine
+from bpe_automata.constructions.horizon import Horizon
+from bpe_automata.constructions.horizon_plain import EngineReader
+from bpe_automata.errors import ArgumentError, BudgetTooSmallError
+
+State = TypeVar("State", bound=Hashable)
+_HORIZON = "horizon"
+
+
+class Within(Generic[State]):
+    """An `Engine` around another one."""
+
+    def __init__(self, engine: Engine[State], max_tokens: int) -> None:
+        """Of an engine that has a budget already the smaller one counts. Raises ArgumentError."""
+        budget = _counted(max_tokens)
+        if isinstance(engine, Within):
+            engine, budget = engine.inner, min(budget, engine.max_tokens)
+        self.inner, self.max_tokens = engine, budget
+        self.inner_horizon: Horizon[State] = horizon_of(engine)
+
+    @property
+    def n_ids(self) -> int:
+        return self.inner.n_ids
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        return self.inner.eos_ids
+
+    def initial(self, prefix: Sequence[int] = ()) -> tuple[State, int]:
+        """Raises what the inner engine raises, and BudgetTooSmallError."""
+        state = self.inner.initial(prefix)
+        if not self.inner_horizon.reaches(state, self.max_tokens):
+            raise BudgetTooSmallError(self.inner_horizon.least(state), self.max_tokens)
+        return state, self.max_tokens
+
+    def mask(self, state: tuple[State, int]) -> np.ndarray:
+        return self.inner_horizon.mask(*state)
+
+    def step(self, state: tuple[State, int], token: int) -> tuple[State, int]:
+        return self.inner.step(state[0], token), state[1] - 1
+
+    def steps(self, state: tuple[State, int], tokens: np.ndarray) -> list[tuple[State, int]]:
+        left = state[1] - 1
+        return [(after, left) for after in self.inner.steps(state[0], tokens)]
+
+    def accepting(self, state: tuple[State, int]) -> bool:
+        return self.inner.accepting(state[0])
+
+
+class TextWithin(Within[State]):
+    """The same around an engine that knows what its ids spell; a `TextEngine`."""
+
+    inner: TextEngine[State]
+
+    def __init__(self, engine: TextEngine[State], max_tokens: int) -> None:
+        super().__init__(engine, max_tokens)
+        self.tokenizer, self.dfa = engine.tokenizer, engine.dfa
+
+    def dfa_state(self, state: tuple[State, int]) -> int:
+        return self.inner.dfa_state(state[0])
+
+
+def min_tokens(engine: Engine[Any], state: Hashable) -> int:
+    """Ids from a relevant state to the nearest accepting one, end-of-sequence not counted. A budget
+    plays no part: what is within it is no farther for it.
+
+    Raises BudgetExceededError for an engine that is not of this package and is too large."""
+    if isinstance(engine, Within):
+        return min_tokens(engine.inner, cast("tuple[Hashable, int]", state)[0])
+    return horizon_of(engine).least(state)
+
+
+def horizon_of(engine: Engine[Any]) -> Horizon[Any]:
+    """What is known of how far an engine's states are from acceptance, kept beside the engine."""
+    found: Horizon[Any] | None = getattr(engine, _HORIZON, None)
+    if found is None:
+        found = Horizon(EngineReader(engine))
+        vars(engine)[_HORIZON] = found
+    return found
+
+
+def _counted(max_tokens: Any) -> int:
+    """A number of ids. Raises ArgumentError."""
+    good = isinstance(max_tokens, int | np.integer) and not isinstance(max_tokens, bool)
+    if not good or max_tokens < 0:
+        raise ArgumentError(f"max_tokens is {max_tokens!r}: give a number of ids, 0 or more")
+    return int(max_tokens)

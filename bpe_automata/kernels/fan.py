@@ -1,0 +1,164 @@
+"""The fan of a place: where every token leads from it, grouped by what the token does.
+
+The same for all hypothesis sets at the place that read from the same UTF-8 row: what a set makes of
+a token depends on the token's class alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.growing import grown
+from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.trie import Trie
+
+
+class Texts(NamedTuple):
+    """text: a state of the text automaton; row: UTF-8 row of the character being read; utf8, next:
+    tables of both; from_start: int32 [nodes of the trie], state after each token from text 0 and
+    row 0, -1 where no text goes on so."""
+
+    text: int
+    row: int
+    utf8: np.ndarray
+    next: np.ndarray
+    from_start: np.ndarray
+
+
+@kernel
+def fan(
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    state: int,
+    trie: Trie,
+    kinds: np.ndarray,
+    texts: Texts,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The tokens that the DFA and the text automaton read from `state`, in groups that lead alike:
+    (rows (state, text, kind) int32 [groups, 3]; start int32 [groups + 1] into; ids int32).
+
+    kinds: int32 [nodes of the trie], the kind of each token, 0: left out. Raises OverflowError over
+    2**20 states of the text automaton or kinds.
+    """
+    label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
+    most = len(trie.start)
+    ids, group_of = np.empty(most, np.int32), np.empty(most, np.int32)
+    slots, values = np.full(1024, -1, np.int64), np.empty(1024, np.int32)
+    keys = np.empty(64, np.int64)
+    path = np.empty(trie.deepest + 1, np.int32)
+    path[0] = state
+    count, n, node, n_nodes = 0, 0, 0, len(label)
+    clean, from_start = texts.text == 0 and texts.row == 0, texts.from_start
+    while node < n_nodes:
+        depth = depths[node]
+        q = trans[path[depth - 1], byte_class[label[node]]]
+        if q == 0 or (depth == 1 and texts.utf8[texts.row, label[node]] == -1):
+            node = skip[node]
+            continue
+        path[depth] = q
+        token, kind, text = tokens[node], kinds[node], from_start[node]
+        node += 1
+        if kind == 0:
+            continue
+        if not clean:
+            text = _text_after(token, trie, texts)
+        if text < 0:
+            continue
+        key = int((np.int64(q) << 40) | (np.int64(text) << 20) | np.int64(kind))
+        at = slot_of(slots, key)
+        if slots[at] != key:
+            if text >= 1 << 20 or kind >= 1 << 20:
+                raise OverflowError("more than 2**20 text states or kinds")
+            keys = grown(keys, n)
+            keys[n], slots[at], values[at] = key, key, n
+            n += 1
+            ids[count], group_of[count] = token, n - 1
+            if 2 * n > len(slots):
+                slots, values = _rehashed(keys, n)
+        else:
+            ids[count], group_of[count] = token, values[at]
+        count += 1
+    rows = np.empty((n, 3), np.int32)
+    for g in range(n):
+        rows[g, 0], rows[g, 1] = keys[g] >> 40, (keys[g] >> 20) & 0xFFFFF
+        rows[g, 2] = keys[g] & 0xFFFFF
+    start, listed = by_group(group_of[:count], ids, n)
+    return rows, start, listed
+
+
+@kernel
+def _text_after(token: int, trie: Trie, texts: Texts) -> int:
+    """State of the text automaton after a token, -1 where no text goes on so."""
+    here, entry = texts.text, texts.row
+    for at in range(trie.start[token], trie.start[token + 1]):
+        entry = texts.utf8[max(entry, 0), trie.data[at]]
+        if entry == -1:
+            return -1
+        if entry < -1:
+            here = texts.next[here, -2 - entry]
+            if here < 0:
+                return -1
+    return here
+
+
+@kernel
+def _rehashed(keys: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    slots, values = np.full(8 * n, -1, np.int64), np.empty(8 * n, np.int32)
+    for g in range(n):
+        at = slot_of(slots, keys[g])
+        slots[at], values[at] = keys[g], g
+    return slots, values
+
+
+@kernel
+def by_group(group_of: np.ndarray, ids: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """(start int32 [n + 1], ids int32): the ids by the number of their group, in their order."""
+    start = np.zeros(n + 1, np.int32)
+    for g in group_of:
+        start[g + 1] += 1
+    for g in range(n):
+        start[g + 1] += start[g]
+    at, listed = start[:-1].copy(), np.empty(len(group_of), np.int32)
+    for i in range(len(group_of)):
+        listed[at[group_of[i]]] = ids[i]
+        at[group_of[i]] += 1
+    return start, listed
+
+
+@kernel
+def members_of(groups: np.ndarray, start: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """int64: the ids of some groups, with start int32 [all groups + 1] into ids int32."""
+    count = 0
+    for g in groups:
+        count += start[g + 1] - start[g]
+    found = np.empty(count, np.int64)
+    count = 0
+    for g in groups:
+        for i in range(start[g], start[g + 1]):
+            found[count] = ids[i]
+            count += 1
+    return found
+
+
+@kernel
+def distinct(free: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(those in either, those in `free`), int32, each once: -1 is left out."""
+    at = np.full(64, -1, np.int64)
+    while len(at) < 4 * (len(free) + len(bound)):
+        at = np.full(2 * len(at), -1, np.int64)
+    found = np.empty(len(free) + len(bound), np.int32)
+    count, n_free = 0, 0
+    for side in range(2):
+        for number in free if side == 0 else bound:
+            if number < 0:
+                continue
+            slot = slot_of(at, number)
+            if at[slot] != number:
+                at[slot], found[count] = number, number
+                count += 1
+        if side == 0:
+            n_free = count
+    return found[:count].copy(), found[:n_free].copy()

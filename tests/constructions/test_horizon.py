@@ -1,0 +1,147 @@
+"""The least number of ids on graphs of nodes, groups and forbidden pairs that no tokenizer has:
+what depends on the last id then matters at every level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from budget import examples
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from bpe_automata.constructions.horizon import Horizon
+from bpe_automata.constructions.horizon_graph import NEVER, Facts, Spread
+from bpe_automata.kernels.bits import members, set_bits
+
+N_IDS = 8
+FAR = 40
+
+
+def packed(ids):
+    bits = np.zeros(1, dtype=np.int32)
+    set_bits(bits, np.array(sorted(ids), dtype=np.int64))
+    return bits
+
+
+@dataclass
+class Made:
+    """A `Reader` of states (node, last id). groups[node]: (ids, free target, bound target), -1 for
+    none; forbidden: pairs that may not stand side by side without a boundary."""
+
+    groups: list[list[tuple[list[int], int, int]]]
+    accepting: set[int]
+    forbidden: set[tuple[int, int]]
+    n_words: int = 1
+
+    def __post_init__(self):
+        self.far = self.distances()
+
+    def distances(self):
+        """D[node, last], level by level."""
+        nodes = range(len(self.groups))
+        far = {(node, r): 0 if node in self.accepting else FAR for node in nodes for r in range(8)}
+        while True:
+            nearer = {at: min(here, self.after(far, *at)) for at, here in far.items()}
+            if nearer == far:
+                return far
+            far = nearer
+
+    def after(self, far, node, last):
+        found = [FAR]
+        for ids, free, bound in self.groups[node]:
+            for n in ids:
+                if free >= 0:
+                    found.append(1 + far[free, n])
+                if bound >= 0 and (last, n) not in self.forbidden:
+                    found.append(1 + far[bound, n])
+        return min(found)
+
+    def dead(self, node, k):
+        return {r for r in range(N_IDS) if self.far[node, r] > k}
+
+    # what a source says
+
+    def facts(self, keys):
+        accepting = np.isin(keys, list(self.accepting))
+        lower, final = np.where(accepting, 0, 1), np.where(accepting, 0, NEVER)
+        return Facts(lower, final, accepting, lower, accepting)
+
+    def look(self, keys):
+        dead = [self.dead(key, FAR - 1) for key in keys.tolist()]
+        return np.array([len(d) == N_IDS for d in dead]), np.array([not d for d in dead])
+
+    def lower(self, keys, k):
+        return np.zeros(len(keys), dtype=np.int32)
+
+    def goal(self, key):
+        dead = self.dead(key, FAR - 1)
+        return packed(dead) if dead else None
+
+    def spread(self, key):
+        sides = np.array([(f, b) for _, f, b in self.groups[key]], dtype=np.int64).reshape(-1, 2)
+        return Spread(sides[:, 0].copy(), sides[:, 1].copy())
+
+    def members(self, key, groups):
+        return np.array([n for g in groups for n in self.groups[key][g][0]], dtype=np.int64)
+
+    def narrow(self, ids, suspects):
+        kept = [r for r in members(suspects) if all((r, n) in self.forbidden for n in ids)]
+        suspects[:] = packed(kept)
+        return len(kept)
+
+    def universe(self, key):
+        return packed(range(N_IDS))
+
+    def key(self, state):
+        return state[0]
+
+    def before(self, state):
+        return state
+
+    def mask(self, state, free, bound):
+        return free | (bound & packed({n for n in range(8) if (state[1], n) not in self.forbidden}))
+
+    def plain(self, state):
+        return self.within(*state, FAR)
+
+    def within(self, node, last, k):
+        return packed(
+            n
+            for ids, free, bound in self.groups[node]
+            for n in ids
+            if (free >= 0 and self.far[free, n] < k)
+            or (bound >= 0 and self.far[bound, n] < k and (last, n) not in self.forbidden)
+        )
+
+
+@st.composite
+def made(draw):
+    n = draw(st.integers(2, 7))
+    targets = st.sampled_from([-1, *range(n)])
+    ids = st.lists(st.integers(0, N_IDS - 1), min_size=1, max_size=4, unique=True)
+    # Boundaries are rare, or everything would be settled by them.
+    rarely = st.one_of(st.just(-1), st.just(-1), st.just(-1), targets)
+    groups = st.lists(st.lists(st.tuples(ids, rarely, targets), max_size=4), min_size=n, max_size=n)
+    pairs = st.sets(st.tuples(*[st.integers(0, N_IDS - 1)] * 2), min_size=8, max_size=56)
+    return Made(
+        draw(groups), {n - 1, *draw(st.sets(st.integers(1, n - 1), max_size=1))}, draw(pairs)
+    )
+
+
+@examples(150)
+@given(made(), st.randoms(use_true_random=False))
+def test_distances_and_masks(source, rng):
+    """D(node, last) and the ids of every mask, asked in any order, are those of the definition."""
+    states = [state for state, far in source.far.items() if far < FAR]
+    assume(states)
+    cases = [(state, k) for state in states for k in (None, 0, 1, 2, 3, 4, 5, 7, 12)]
+    rng.shuffle(cases)
+    horizon = Horizon(source)
+    for state, k in cases[:150]:
+        if k is None:
+            assert horizon.least(state) == source.far[state]
+        else:
+            assert horizon.reaches(state, k) == (source.far[state] <= k)
+            got, wanted = horizon.mask(state, k), source.within(*state, k)
+            assert members(got).tolist() == members(wanted).tolist()
