@@ -77,11 +77,15 @@ def measure(
     with console.status("") as status:
         for number, (name, prompt, ban, temperature, seed) in enumerate(settings, start=1):
             status.update(f"the article's words: {number} of {len(settings)}")
-            row = _article(tokenizer, model, prompt, ban, temperature, seed, new_tokens)
+            drawn = {"temperature": temperature, "seed": seed}
+            drawing = {**drawn, "max_new_tokens": new_tokens, "turn": number}
+            row = {**drawn, **_article(tokenizer, model, prompt, ban, drawing)}
             run_.add({"kind": "article", "prompt": name, "ban": _shown(ban)} | row)
         for number, words in enumerate(word_lists(tokenizer, n, options.seed)):
             status.update(f"lists: {number + 1} of {n}")
-            run_.add(_list(tokenizer, words, options.seed + number, number % LISTED_EACH == 0))
+            row = _list(tokenizer, words, options.seed + number, number)
+            listed = number % LISTED_EACH == 0
+            run_.add(row | {"spellings": _size(tokenizer, words.ban()) if listed else None})
 
 
 def _settings(tokenizer: Tokenizer) -> list[tuple[str, list[int], Ban, float, int]]:
@@ -110,31 +114,27 @@ def _article(
     model: Callable[[Sequence[int]], np.ndarray],
     prompt: list[int],
     ban: Ban,
-    temperature: float,
-    seed: int,
-    new_tokens: int,
+    drawing: dict[str, Any],
 ) -> Row:
+    """Every mode after one prompt."""
     before = tail(tokenizer, prompt)
-    options = {"temperature": temperature, "seed": seed, "max_new_tokens": new_tokens}
-    found = runs(model, tokenizer, ban, free(tokenizer), prompt, before, **options)
-    spellings = _size(Spellings(tokenizer, ban))
-    return {"temperature": temperature, "seed": seed, "spellings": spellings, **found}
+    found = runs(model, tokenizer, ban, free(tokenizer), prompt, before, **drawing)
+    return {"spellings": _size(tokenizer, ban), **found}
 
 
-def _list(tokenizer: Tokenizer, words: WordList, seed: int, listed: bool) -> Row:
+def _list(tokenizer: Tokenizer, words: WordList, seed: int, turn: int) -> Row:
     """Every mode with one list."""
     plain = free(tokenizer)
     model = wanting_model(tokenizer, words, seed, plain.eos_ids)
     prompt = tokenizer.encode(words.before)
-    options = {"seed": seed, "max_new_tokens": _LIST_TOKENS}
-    found = runs(model, tokenizer, words.ban(), plain, prompt, words.before, **options)
+    drawing = {"seed": seed, "max_new_tokens": _LIST_TOKENS, "turn": turn}
+    found = runs(model, tokenizer, words.ban(), plain, prompt, words.before, **drawing)
     row = {"kind": "list", "words": words.words, "ban": words.kind, "before": words.before}
-    size = _size(Spellings(tokenizer, words.ban())) if listed else None
-    return {**row, "spellings": size, **found}
+    return {**row, **found}
 
 
-def _size(spellings: Spellings) -> Row:
-    automaton = spellings.automaton()
+def _size(tokenizer: Tokenizer, ban: Ban) -> Row:
+    automaton = Spellings(tokenizer, ban).automaton()
     return {
         "states": automaton.n_states,
         "transitions": automaton.n_transitions,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bpe_automata.errors import MissingFileError
@@ -62,9 +62,7 @@ def article(rows: Sequence[Row], manifest: Row, notes: Sequence[str]) -> Table:
                     mode,
                     _text(cell),
                     ", ".join(cell["banned"]) or "-",
-                    "-" if mode == "free" else str(cell["acted"]),
-                    f"{cell['passes']}",
-                    f"{1000 * _each(cell):.0f}",
+                    *_counts(cell),
                 ]
             )
     words = ", ".join(f"`{word}`" for word in manifest["config"]["words"])
@@ -85,8 +83,15 @@ def article(rows: Sequence[Row], manifest: Row, notes: Sequence[str]) -> Table:
     )
 
 
+def _counts(cell: Row) -> tuple[str, str, str]:
+    """(how often the ban acted, passes, ms for each id), dashes where there is no such thing."""
+    if "error" in cell:
+        return "-", "-", "-"
+    return str(cell.get("acted", "-")), str(cell["passes"]), f"{1000 * _each(cell):.0f}"
+
+
 def _text(cell: Row) -> str:
-    shown = repr(cell.get("text", cell.get("error")))
+    shown = f"{cell['raised']}: {cell['error']}" if "error" in cell else repr(cell["text"])
     return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
 
 
@@ -126,7 +131,7 @@ def lists(rows: Sequence[Row]) -> Table:
                 f"{_sum(back, 'acted'):,}",
                 f"{len(acted)}",
                 f"{_sum(back, 'discarded'):,} / {_sum(back, 'ids'):,}",
-                str(sum("error" in cell for cell in exact + back)),
+                *_raised(cell for row in some for cell in (row[mode] for mode in _MODES)),
             ]
         )
     return Table(
@@ -142,6 +147,7 @@ def lists(rows: Sequence[Row]) -> Table:
             "in texts",
             "ids thrown away\n/ kept",
             "nothing\nallowed",
+            "other\nerrors",
         ],
         lines,
         [
@@ -155,6 +161,13 @@ def lists(rows: Sequence[Row]) -> Table:
 
 
 _MODES = ("free", "exact", "rollback")
+
+
+def _raised(cells: Iterable[Row]) -> tuple[str, str]:
+    """How many texts there are not, because nothing was allowed and for other reasons."""
+    raised = [cell["raised"] for cell in cells if "error" in cell]
+    empty = raised.count("EmptyLanguageError")
+    return str(empty), str(len(raised) - empty)
 
 
 def _sum(cells: Sequence[Row], key: str) -> int:
@@ -182,7 +195,10 @@ def costs(rows: Sequence[Row]) -> Table:
         lines,
         [
             "medians of texts with at least one id in every mode; a token: one that stayed; the "
-            "times of a row are taken one after the other in one process",
+            "modes of a row are timed one after the other in one process, in an order that rotates "
+            "from row to row, the prompt read before the clock starts, nothing shared",
+            "to prepare: what several texts can share, the constraint or the spellings, before the "
+            "clock starts",
             "the model of the lists costs next to nothing, so there the loops themselves are seen",
         ],
     )

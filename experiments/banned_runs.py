@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bpe_automata import Constraint, Tokenizer
-from bpe_automata.banning import Ban, Spellings
+from bpe_automata.banning import AppliedBan, Ban, Spellings
+from bpe_automata.decoding.constraint import rebuilt
 from bpe_automata.decoding.generation import Generation
-from bpe_automata.errors import EmptyLanguageError
-from bpe_automata.sampling import decode
-from bpe_automata.sampling.banned import BannedGeneration, decode_allowed
-from bpe_automata.sampling.rollback import decode_without
+from bpe_automata.errors import EmptyLanguageError, LogitsError, ModelError
+from bpe_automata.sampling import BannedGeneration, decode, decode_allowed, decode_without
+from bpe_automata.sampling.loop import asked
 
 Row = dict[str, Any]
+Model = Callable[[Sequence[int]], np.ndarray]
 MODES = ("free", "exact", "rollback")
 
 
@@ -52,46 +54,88 @@ def _alone(text: str, start: int, end: int) -> bool:
 
 
 def runs(
-    model: Callable[[Sequence[int]], np.ndarray],
+    model: Model,
     tokenizer: Tokenizer,
     ban: Ban,
     plain: Constraint,
     prompt: Sequence[int],
     before: str,
+    turn: int = 0,
     **options: Any,
 ) -> dict[str, Row]:
-    """A row for each mode. before: the text that the prompt ends in."""
-    banned_in, banned = _timed(
-        lambda: ban.constrain(
-            tokenizer, plain.dfa, plain.method, plain.eos_ids, after=before, added_tokens=False
-        )
-    )
-    spellings_in, spellings = _timed(lambda: Spellings(tokenizer, ban, plain.eos_ids))
-    given = {"constraint": plain, "after": before, **options}
-    calls: dict[str, Callable[[], Generation]] = {
-        "free": lambda: decode(model, plain, prompt, **options),
-        "exact": lambda: decode_allowed(model, ban, tokenizer, prompt, banned=banned, **given),
-        "rollback": lambda: decode_without(
-            model, ban, tokenizer, prompt, spellings=spellings, **given
-        ),
-    }
-    prepared = {"free": 0.0, "exact": banned_in, "rollback": spellings_in}
-    return {
-        mode: _row(call, ban, before) | {"prepared": prepared[mode]} for mode, call in calls.items()
-    }
+    """A row for each mode. before: the text that the prompt ends in. turn: how far the order of the
+    modes is rotated.
+
+    No mode finds anything ready that one before it made: each has a constraint and a ban of its
+    own, and the prompt is read before its clock starts (to a model that keeps a cache, what the
+    mode before wrote is taken back by that)."""
+    found = {}
+    for mode in _order(turn):
+        own, its_ban = rebuilt(plain, plain.dfa), replace(ban)
+        given = {"prompt": prompt, **options}
+        if mode != "free":
+            given |= {"constraint": own, "after": before}
+        prepare = _preparing(mode, tokenizer, its_ban, own, before)
+        call = _calling(mode, model, tokenizer, its_ban, own, given)
+        found[mode] = _row(lambda: asked(model, prompt, ()), prepare, call, ban, before)
+    return {mode: found[mode] | {"turn": _order(turn).index(mode)} for mode in MODES}
 
 
-def _row(call: Callable[[], Generation], ban: Ban, before: str) -> Row:
+def _order(turn: int) -> tuple[str, ...]:
+    """The modes in the order in which they are timed."""
+    first = turn % len(MODES)
+    return MODES[first:] + MODES[:first]
+
+
+def _preparing(
+    mode: str, tokenizer: Tokenizer, ban: Ban, plain: Constraint, before: str
+) -> Callable[[], Any]:
+    """Makes what several calls could share: what `_calling` gives to the mode."""
+
+    def applied() -> AppliedBan:
+        made = AppliedBan(ban, plain)
+        made.after(before)
+        return made
+
+    def spellings() -> Spellings:
+        return Spellings(tokenizer, ban, plain.eos_ids, plain.added_tokens)
+
+    return {"free": lambda: None, "exact": applied, "rollback": spellings}[mode]
+
+
+def _calling(
+    mode: str, model: Model, tokenizer: Tokenizer, ban: Ban, plain: Constraint, given: Row
+) -> Callable[[Any], Generation]:
+    """The mode, as a function of what was prepared."""
+    modes: dict[str, Callable[[Any], Generation]] = {
+        "free": lambda _: decode(model, plain, **given),
+        "exact": lambda made: decode_allowed(model, ban, tokenizer, banned=made, **given),
+        "rollback": lambda made: decode_without(model, ban, tokenizer, spellings=made, **given),
+    }
+    return modes[mode]
+
+
+def _row(
+    read: Callable[[], Any],
+    prepare: Callable[[], Any],
+    call: Callable[[Any], Generation],
+    ban: Ban,
+    before: str,
+) -> Row:
+    """What one mode wrote, or why it did not. read: the model reads the prompt."""
     try:
-        seconds, run = _timed(call)
-    except EmptyLanguageError as error:
-        return {"error": str(error), "banned": []}
+        prepared, made = _timed(prepare)
+        read()
+        seconds, run = _timed(lambda: call(made))
+    except (EmptyLanguageError, LogitsError, ModelError) as error:
+        return {"error": str(error), "raised": type(error).__name__, "banned": []}
     row: Row = {
         "text": run.text,
         "ids": len(run.ids),
         "finish_reason": run.finish_reason,
         "passes": run.passes,
         "seconds": seconds,
+        "prepared": prepared,
         "banned": found(ban.words, run.text, before, ban.whole_word, ban.ignore_case),
     }
     if isinstance(run, BannedGeneration):

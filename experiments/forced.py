@@ -101,4 +101,4 @@ def _walked(tokenizer: Tokenizer, item: Item) -> Row:
     try:
         return walked(tokenizer, item.dfa, item.texts)
     except BpeAutomataError as error:
-        return {"failure": f"{type(error).__name__}: {str(error)[:80]}"}
+        return {"failure": f"{type(error).__name__}: {error}"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +16,8 @@ from experiments.tables import Table
 
 Row = dict[str, Any]
 
+_PATH = re.compile(r"(?<!\w)[~.]*/[^\s'\",;]+")
+"""Absolute paths, those that begin with ~ or a dot, and what comes after the scheme of a URL."""
 PUBLISHED = {"canonical": "20.4 %", "lift": "4.0 %", "chop 4": "12.7 %"}
 PUBLISHED_WRONG = {"chop 0": "97 %", "chop 1": "23 runs", "chop 2": "none", "chop 4": "none"}
 """Of about 10,000 tests."""
@@ -132,18 +136,31 @@ def _sources() -> list[str]:
 # ---------------------------------------------------------------- generation
 
 
+LOOPS = {"decode": "decode", "generate": "transformers' generate"}
+
+
 def passes(rows: Sequence[Row], manifest: Row) -> Table:
-    """A line per mode: a model's passes and time with and without forced ids."""
+    """A line per loop and mode: a model's passes and time with and without forced ids."""
     done = [row for row in rows if not row["failure"]]
-    modes = dict.fromkeys(row["mode"] for row in rows)
-    lines = [_passes(mode, [row for row in done if row["mode"] == mode]) for mode in modes]
-    failed = [f"{row['id']}, {row['mode']}: {row['failure']}" for row in rows if row["failure"]]
+    kinds = dict.fromkeys((row["loop"], row["mode"]) for row in rows)
+    lines = [
+        _passes(f"{LOOPS[loop]}, {mode}", [r for r in done if (r["loop"], r["mode"]) == kind])
+        for kind in kinds
+        for loop, mode in (kind,)
+    ]
     config = manifest["config"]["generation"]
     model = done[0]["model"] if done else "no model"
     notes = [
         f"{model}, at most {config['max_new_tokens']} ids a text, seed {manifest['seed']}; each "
-        "text is written both ways in turn, the prompt read beforehand, masks made on the way",
-        *failed,
+        "text is written both ways in turn, masks made on the way",
+        "decode: `sampling.decode` with `CausalModel`, the prompt read beforehand; transformers' "
+        "generate: `model.generate` with `ConstraintLogitsProcessor`, without and with "
+        "`custom_generate=ForcedDecoding(processor)`, the prompt read in the first pass and timed",
+        *(
+            f"{r['id']}, {r['loop']}, {r['mode']}: {shown(r['failure'])}"
+            for r in rows
+            if r["failure"]
+        ),
     ]
     columns = [
         "decoding",
@@ -153,28 +170,36 @@ def passes(rows: Sequence[Row], manifest: Row) -> Table:
         "passes without",
         "passes with",
         "saved",
-        "seconds, with / without",
+        "seconds without",
+        "seconds with",
+        "with / without",
         "same ids",
     ]
     return Table("Generation with and without forced ids", columns, lines, notes)
 
 
-def _passes(mode: str, rows: Sequence[Row]) -> list[str]:
+def _passes(title: str, rows: Sequence[Row]) -> list[str]:
     def summed(way: str, key: str) -> float:
         return float(sum(row[way][key] for row in rows))
 
     without, with_ = summed("without", "passes"), summed("with", "passes")
-    seconds = summed("without", "seconds")
-    ratio = f"{summed('with', 'seconds') / seconds:.2f}" if seconds else "-"
-    same = sum(row["same"] for row in rows)
+    seconds, seconds_with = summed("without", "seconds"), summed("with", "seconds")
     return [
-        mode,
+        title,
         str(len(rows)),
         f"{sum(row['ids'] for row in rows):,}",
         f"{summed('with', 'forced'):.0f}",
         f"{without:.0f}",
         f"{with_:.0f}",
         _share(without - with_, without),
-        ratio,
-        f"{same} of {len(rows)}",
+        f"{seconds:.1f}",
+        f"{seconds_with:.1f}",
+        f"{seconds_with / seconds:.2f}" if seconds else "-",
+        f"{sum(row['same'] for row in rows)} of {len(rows)}",
     ]
+
+
+def shown(failure: str) -> str:
+    """The error's class and its first words; the rows have the whole. Tables are read on other
+    machines, so they show no path of this one."""
+    return textwrap.shorten(_PATH.sub("...", failure), 80, placeholder=" ...")

@@ -17,8 +17,8 @@ from bpe_automata import Tokenizer, constrain
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, Engine
 from bpe_automata.constructions.canonical import CanonicalState
-from bpe_automata.decoding.chop import chopped, in_context
-from bpe_automata.decoding.forced import bytes_from, forced_tokens, text_state
+from bpe_automata.decoding.chop import chopped, encoded
+from bpe_automata.decoding.forced import forced_tokens
 from bpe_automata.kernels.bits import has
 
 Row = dict[str, Any]
@@ -90,13 +90,13 @@ def _walk(tokenizer: Tokenizer, canonical: Any, lift: Any, text: str) -> Walk | 
 
 
 def _methods(walk: Walk, canonical: Any, lift: Any) -> dict[str, Runs]:
-    """Each method's runs."""
-    encoded = _memo(lambda k: _encoded(canonical, walk, k))
+    """Each method's runs. Those of `chop` for several counts share its first half."""
+    forced_text = _memo(lambda k: encoded(canonical, walk.canonical[k], walk.ids[:k]))
 
     def chop(most: int) -> Runs:
         def run(k: int) -> tuple[int, ...]:
-            state, ids = encoded(k)
-            return chopped(canonical.tokenizer, canonical.dfa, state, ids, most) if ids else ()
+            state, ids = forced_text(k)
+            return chopped(canonical.tokenizer, canonical.dfa, state, ids, most)
 
         return run
 
@@ -105,13 +105,6 @@ def _methods(walk: Walk, canonical: Any, lift: Any) -> dict[str, Runs]:
         "lift": lambda k: forced_tokens(lift, walk.lift[k]).ids,
         **{f"chop {most}": chop(most) for most in CHOPS},
     }
-
-
-def _encoded(engine: Any, walk: Walk, k: int) -> tuple[int, tuple[int, ...]]:
-    """What `chop` has before it gives anything back: a state of the byte DFA, and ids."""
-    start = text_state(engine, walk.canonical[k])
-    text, ids = in_context(engine.tokenizer, walk.ids[:k], bytes_from(engine.dfa, start))
-    return engine.dfa.walk(text, start), ids
 
 
 def _memo(function: Callable[[int], Any]) -> Callable[[int], Any]:

@@ -1,13 +1,14 @@
 """Banned words: texts that must not be written, as automata.
 
-`Ban` says what is banned; `Ban.constrain` makes a constraint of it that no tokenization gets round.
-`Spellings` is the token automaton of all spellings of the banned words over a vocabulary, and
-`Watch` follows a sequence along it: what `sampling.decode_without` rolls back by, for models that
-only give logits.
+`Ban` says what is banned; `Ban.constrain` makes a constraint of it that no tokenization gets round,
+`AppliedBan` makes one of another constraint. `Spellings` is the token automaton of all spellings of
+the banned words over a vocabulary, and `Watch` follows a sequence along it: what
+`sampling.decode_without` rolls back by, for models that only give logits.
 """
 
+from bpe_automata.banning.applied import AppliedBan
 from bpe_automata.banning.spellings import Spellings
 from bpe_automata.banning.watch import Watch
 from bpe_automata.banning.words import Ban, Found
 
-__all__ = ["Ban", "Found", "Spellings", "Watch"]
+__all__ = ["AppliedBan", "Ban", "Found", "Spellings", "Watch"]

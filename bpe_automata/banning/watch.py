@@ -9,7 +9,7 @@ complete first; of several that one id completes, the one that begins first come
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from bpe_automata.banning.spellings import MATCH, Spellings, Threads
 from bpe_automata.banning.words import Ban
@@ -40,13 +40,18 @@ class Watch:
         """What has been read."""
         return tuple(self._ids)
 
+    @property
+    def pieces(self) -> tuple[bytes, ...]:
+        """What each id spells."""
+        return tuple(self._data)
+
     def text(self, first: int = 0) -> bytes:
         """What the ids from place `first` on spell."""
         return b"".join(self._data[first:])
 
     def push(self, token: int) -> tuple[int, ...]:
-        """Read one id, of ordinary text; for each banned text that it completes the place of the
-        first id of that, ascending."""
+        """Read one id, of ordinary text; the places of the first ids of the banned texts that it
+        completes, ascending, each once."""
         spellings, here = self._spellings, len(self._ids)
         before = (*self._prompt, *self._ids)[-1:]
         data = spellings.tokenizer.text_bytes((token,), before)
@@ -57,12 +62,12 @@ class Watch:
         self._contexts.append(spellings.context(data, self._contexts[-1]))
         alive = [(first, threads) for first, threads in after if threads and threads != MATCH]
         self._threads.append(alive)
-        return tuple(first for first, threads in after if threads == MATCH)
+        return _distinct(first for first, threads in after if threads == MATCH)
 
     def ended(self) -> tuple[int, ...]:
         """The places of the first ids of what is complete if the text ends here, ascending."""
         ends = self._spellings.ends
-        return tuple(first for first, threads in self._threads[-1] if ends(threads))
+        return _distinct(first for first, threads in self._threads[-1] if ends(threads))
 
     def word(self, first: int, ended: bool) -> str:
         """What is banned of the text and begins in the id at place `first`. ended: does the text
@@ -81,3 +86,9 @@ class Watch:
             raise DecodingError(f"cannot take back {n} of {len(self._ids)} ids")
         if n:
             del self._ids[-n:], self._data[-n:], self._contexts[-n:], self._threads[-n:]
+
+
+def _distinct(places: Iterable[int]) -> tuple[int, ...]:
+    """Each place once: what begins before the first id is told apart from what begins in it, and
+    has the same place."""
+    return tuple(dict.fromkeys(places))

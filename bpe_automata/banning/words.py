@@ -102,15 +102,19 @@ class Ban:
     def contains_after(self, before: str) -> ByteDFA:
         """{ t : something in before + t is banned, and not all of it is in `before` }. So a word
         that `before` begins and t completes counts, and one that `before` holds does not."""
-        return self._contains_from(self._ending.walk(_encoded(before)))
+        return self._contains_from(self.context(before))
 
     def allowed_after(self, before: str) -> ByteDFA:
         """The texts that are not in `contains_after(before)`."""
-        state = self._ending.walk(_encoded(before))
+        state = self.context(before)
         if state not in self._allowed_from:
             found = algebra.complement(self._contains_from(state), self.budget)
             self._allowed_from[state] = found
         return self._allowed_from[state]
+
+    def context(self, before: str) -> int:
+        """A number; after texts before with the same one, the same is banned."""
+        return self._ending.walk(_encoded(before))
 
     @cached_property
     def _allowed_from(self) -> dict[int, ByteDFA]:

@@ -1,8 +1,11 @@
 """Floor 3: constraints and the matcher that follows them; `verify` holds them against `encode`,
 `explain` says why ids are not canonical."""
 
+from bpe_automata.decoding.chop import chop
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
+from bpe_automata.decoding.drafts import accept, checked_draft, draft_masks
 from bpe_automata.decoding.explain import Explanation, explain
+from bpe_automata.decoding.forced import Forced, forced_bytes, forced_tokens
 from bpe_automata.decoding.generation import Generation
 from bpe_automata.decoding.healing import Healed, Healing, heal
 from bpe_automata.decoding.listed import matcher_of
@@ -14,6 +17,7 @@ from bpe_automata.decoding.verify import Verification, verify
 __all__ = [
     "Constraint",
     "Explanation",
+    "Forced",
     "Generation",
     "Healed",
     "Healing",
@@ -22,8 +26,14 @@ __all__ = [
     "Removed",
     "TokenTable",
     "Verification",
+    "accept",
+    "checked_draft",
+    "chop",
     "constrain",
+    "draft_masks",
     "explain",
+    "forced_bytes",
+    "forced_tokens",
     "heal",
     "matcher_of",
     "verify",

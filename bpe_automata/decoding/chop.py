@@ -40,11 +40,18 @@ def chop(
     """
     if integer(max_tokens, "max_tokens") < 0:
         raise ArgumentError(f"max_tokens is {max_tokens}: give a number of ids, 0 or more")
-    start = text_state(engine, state)
-    forced = bytes_from(engine.dfa, start)
-    text, ids = in_context(engine.tokenizer, before, forced)
-    after = engine.dfa.walk(text, start)
+    after, ids = encoded(engine, state, before)
     return chopped(engine.tokenizer, engine.dfa, after, ids, max_tokens)
+
+
+def encoded(
+    engine: TextEngine[Any], state: Hashable, before: Sequence[int] = ()
+) -> tuple[int, tuple[int, ...]]:
+    """What `chop` has before it gives anything back: (the state of `engine.dfa` after the forced
+    text that is tokenized, its ids). Takes what `chop` takes."""
+    start = text_state(engine, state)
+    text, ids = in_context(engine.tokenizer, before, bytes_from(engine.dfa, start))
+    return engine.dfa.walk(text, start), ids
 
 
 def chopped(
@@ -104,7 +111,7 @@ def in_context(
     head = tokenizer.token_bytes(past[-1]) if past else b""
     for given in dict.fromkeys((head, b"")):
         text = _characters(given + forced)
-        ids = _encoded(tokenizer, text, bool(past))
+        ids = _tokenized(tokenizer, text, bool(past))
         if ids is None or (given and ids[:1] != past[-1:]):
             continue
         return text.encode()[len(given) :], ids[1 if given else 0 :]
@@ -119,7 +126,7 @@ def _characters(data: bytes) -> str:
         return ""
 
 
-def _encoded(tokenizer: Tokenizer, text: str, inside: bool) -> tuple[int, ...] | None:
+def _tokenized(tokenizer: Tokenizer, text: str, inside: bool) -> tuple[int, ...] | None:
     """The ids of a text, at the beginning of one or inside; None where they spell another."""
     if not (inside and tokenizer.description.prefix is not Prefix.NONE):
         ids = tuple(tokenizer.encode(text))

@@ -13,7 +13,12 @@ from bpe_automata.constructions import CartesianMerge, Lift, TextEngine, explore
 from bpe_automata.constructions.within import TextWithin
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.decoding.removed import Removed, removed_by_normalizer
-from bpe_automata.errors import ArgumentError, EmptyLanguageError, TokenOutOfRangeError
+from bpe_automata.errors import (
+    ArgumentError,
+    EmptyLanguageError,
+    TokenOutOfRangeError,
+    UnsupportedFeatureError,
+)
 from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.tokenizer import Tokenizer
 
@@ -114,7 +119,14 @@ def constrain(
 
 
 def rebuilt(constraint: Constraint, dfa: ByteDFA) -> Constraint:
-    """The same constraint, its budget included, over another language."""
+    """The same constraint, its budget included, over another language. Raises what `constrain`
+    raises, and UnsupportedFeatureError where it runs on an engine that `constrain` did not make
+    (that of `reference.naive_constraint`): that one's masks need not be those of `method`."""
+    engine = constraint.engine
+    inner = engine.inner if isinstance(engine, TextWithin) else engine
+    if type(inner) is not _ENGINES[constraint.method]:
+        why = "only engines made by `constrain` can be made anew over another language"
+        raise UnsupportedFeatureError(f"the engine {type(inner).__name__}", why)
     made = constrain(
         constraint.tokenizer,
         dfa,
@@ -122,5 +134,4 @@ def rebuilt(constraint: Constraint, dfa: ByteDFA) -> Constraint:
         constraint.eos_ids,
         added_tokens=constraint.added_tokens,
     )
-    engine = constraint.engine
     return made.within(engine.max_tokens) if isinstance(engine, TextWithin) else made

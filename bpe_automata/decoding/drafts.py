@@ -114,7 +114,7 @@ def _advanced(matcher: Matcher, ids: Sequence[int]) -> int:
 def _moved(matcher: Matcher, here: list[int], path: list[int], draft_ids: Sequence[int]) -> bool:
     """Take the matcher from the nodes `here` to those of `path`; False if one of them is refused.
     `here` becomes the nodes that were read."""
-    kept = _common(here, path)
+    kept = common_length(here, path)
     matcher.rollback(len(here) - kept)
     del here[kept:]
     for node in path[kept:]:
@@ -124,7 +124,10 @@ def _moved(matcher: Matcher, here: list[int], path: list[int], draft_ids: Sequen
     return True
 
 
-def _common(one: list[int], other: list[int]) -> int:
+def common_length(one: list[int], other: list[int]) -> int:
+    """How many first ids are the same."""
+    if other[: len(one)] == one:
+        return len(one)
     pairs = zip(one, other, strict=False)
     return next((k for k, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 

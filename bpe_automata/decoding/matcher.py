@@ -86,11 +86,12 @@ class Matcher:
         """
         return forced_tokens(self._engine, self._states[-1], limit).ids
 
-    def forced_bytes(self) -> bytes:
-        """The bytes that every text of the constraint has next, until it may be complete. This is
-        weaker than `forced_tokens`: it looks at the language alone, not at what may be tokenized
-        so. Raises UnsupportedFeatureError where the automaton does not say what its ids spell."""
-        return forced_bytes(self._engine, self._states[-1])
+    def forced_bytes(self, limit: int | None = None) -> bytes:
+        """The bytes that every text of the constraint has next, at most `limit`, until it may be
+        complete. This is weaker than `forced_tokens`: it looks at the language alone, not at what
+        may be tokenized so. Raises ArgumentError, and UnsupportedFeatureError where the automaton
+        does not say what its ids spell."""
+        return forced_bytes(self._engine, self._states[-1], limit)
 
     def advance(self, token: int) -> None:
         """Read one id. Raises TokenOutOfRangeError, TokenNotAllowedError, and ArgumentError for

@@ -44,12 +44,12 @@ def apply_bitmask(
     logits: float16, bfloat16, float32 or float64 [batch, V] or [V], numpy or torch, any strides.
     bitmask: int32 [m, words] or [words], numpy or torch, moved to the device of the logits.
     Row i is masked by row i. With `indices`, only those rows are, each by the row of the same
-    number (as in xgrammar). With `rows`, bitmask row k masks logits row rows[k]: a mask for some
-    rows of a large batch. backend: "auto" takes numba on the CPU; on a GPU triton, or torch where
-    triton is not installed.
+    number (as in xgrammar). With `rows`, bitmask row k masks logits row rows[k], each at most
+    once: a mask for some rows of a large batch. backend: "auto" takes numba on the CPU; on a GPU
+    triton, or torch where triton is not installed.
 
-    Raises BufferShapeError (shape, dtype, a row that does not exist), ArgumentError, and
-    MissingDependencyError.
+    Raises BufferShapeError (shape, dtype, a row that does not exist), ArgumentError (a row twice in
+    `rows` too), and MissingDependencyError. Then nothing was masked.
     """
     logits, bitmask = _two_dimensional(logits), _two_dimensional(bitmask)
     dtype = _check_dtypes(logits, bitmask)
@@ -100,7 +100,11 @@ def _check_dtypes(logits: Any, bitmask: Any) -> str:
     if isinstance(bitmask, np.ndarray) and not isinstance(logits, np.ndarray):
         raise ArgumentError("torch logits need a torch mask: torch.from_numpy(mask)")
     if _dtype_name(bitmask) != "int32":
-        raise BufferShapeError(f"a packed mask is int32, not {bitmask.dtype}")
+        words = f"({len(bitmask)}, {-(-logits.shape[1] // 32)})"
+        raise BufferShapeError(
+            f"a packed mask is int32, not {bitmask.dtype}: matcher.mask(out, row) writes one into "
+            f"out = numpy.empty({words}, numpy.int32)"
+        )
     dtype = _dtype_name(logits)
     if dtype not in MINUS_INFINITY:
         raise BufferShapeError(f"logits are {', '.join(MINUS_INFINITY)}, not {logits.dtype}")
@@ -131,6 +135,10 @@ def _row_pairs(
     for name, found, count in (("logits", targets, len(logits)), ("mask", sources, len(bitmask))):
         if len(found) and not 0 <= found.min() <= found.max() < count:
             raise BufferShapeError(f"there are only {count} rows of the {name}: {found.tolist()}")
+    if rows is not None and len(np.unique(targets)) < len(targets):
+        raise ArgumentError(
+            f"a row is there twice in rows {targets.tolist()}: intersect its masks with & first"
+        )
     return targets, sources
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-import torch
 
 from bpe_automata.integrations.optional import require
 
+torch: Any = require("torch", "pip install torch")
 triton: Any = require("triton", "pip install triton")
 tl: Any = require("triton.language", "pip install triton")
 
@@ -40,21 +41,22 @@ def _kernel(  # type: ignore[no-untyped-def]
     tl.store(place, float("-inf"), mask=refused & (ids < n_ids))
 
 
-def apply(
-    logits: torch.Tensor, bitmask: torch.Tensor, targets: np.ndarray, sources: np.ndarray
-) -> None:
-    """logits: [batch, V]; bitmask: int32 [m, words] on the same device; targets, sources: int64
-    [n], rows of the logits and of the mask."""
+def apply(logits: Any, bitmask: Any, targets: np.ndarray, sources: np.ndarray) -> None:
+    """logits: torch [batch, V]; bitmask: torch int32 [m, words] on the same device; targets,
+    sources: int64 [n], rows of the logits and of the mask."""
     rows: Any = torch.from_numpy(np.stack([targets, sources])).to(logits.device)
     grid = (len(targets), triton.cdiv(logits.shape[1], BLOCK))
-    _kernel[grid](
-        logits.detach(),
-        bitmask,
-        rows[0],
-        rows[1],
-        logits.shape[1],
-        bitmask.shape[1],
-        *logits.stride(),
-        *bitmask.stride(),
-        BLOCK=BLOCK,
-    )
+    # Triton launches on the current GPU, which need not be the one where the logits are.
+    on_gpu = logits.device.type == "cuda"
+    with torch.cuda.device(logits.device) if on_gpu else nullcontext():
+        _kernel[grid](
+            logits.detach(),
+            bitmask,
+            rows[0],
+            rows[1],
+            logits.shape[1],
+            bitmask.shape[1],
+            *logits.stride(),
+            *bitmask.stride(),
+            BLOCK=BLOCK,
+        )

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.decoding.drafts import common_length
 from bpe_automata.errors import DecodingError, TokenNotAllowedError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import set_bits
 
@@ -44,9 +45,7 @@ class Follower:
 
     def _go_to(self, ids: list[int]) -> None:
         """The matcher reads `ids` up to an end of sequence, or to what it refuses."""
-        kept = len(self._ids)
-        if ids[:kept] != self._ids:
-            kept = next(k for k, token in enumerate(self._ids) if ids[k : k + 1] != [token])
+        kept = common_length(self._ids, ids)
         self._matcher.rollback(len(self._ids) - kept)
         del self._ids[kept:]
         self.refused = None

@@ -26,6 +26,7 @@ from bpe_automata.errors import (
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.integrations.follow import Follower, packed_ids
 from bpe_automata.integrations.optional import require
+from bpe_automata.integrations.requests import listed_ids
 from bpe_automata.tokenizer import Tokenizer
 
 INSTALL = "pip install outlines"
@@ -162,8 +163,7 @@ def _tokenizer_of(model: Any) -> Any:
 
 def _eos_ids_of(model: Any) -> list[int] | None:
     config = getattr(getattr(model, "model", None), "generation_config", None)
-    found = getattr(config, "eos_token_id", None)
-    return [found] if isinstance(found, int) else found
+    return listed_ids(getattr(config, "eos_token_id", None)) or None
 
 
 def _masked(logits: Any, masks: np.ndarray) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from bpe_automata.automata.compile import Budget, compile_regex
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
-from bpe_automata.errors import ArgumentError, BpeAutomataError
+from bpe_automata.errors import ArgumentError, BpeAutomataError, BudgetExceededError
 from bpe_automata.tokenizer import Tokenizer
 
 KEY = "bpe_automata"
@@ -57,18 +58,43 @@ def read_options(extra_args: Mapping[str, Any] | None) -> Options | None:
 def _read_eos_ids(given: object) -> tuple[int, ...] | None:
     if given is None:
         return None
-    whole = isinstance(given, Sequence) and all(type(token) is int for token in given)
-    if not whole or not given:
+    listed = list(given) if isinstance(given, Sequence) else []
+    if not listed or not all(type(token) is int and token >= 0 for token in listed):
         raise ArgumentError(f"eos_ids of {KEY} is {given!r}; give a list of ids")
-    return tuple(given)  # type: ignore[arg-type]
+    return tuple(listed)
+
+
+def listed_ids(found: Iterable[int] | int | None) -> list[int]:
+    """End-of-sequence ids as configurations name them: one, several, or None."""
+    if found is None:
+        return []
+    return [found] if isinstance(found, int) else sorted(found)
 
 
 def check_regex(options: Options) -> None:
-    """Refuse, before a request is queued, a regex that does not compile. Raises ArgumentError."""
+    """Refuse, before a request is queued, a regex that does not compile or that nothing matches.
+    Raises ArgumentError."""
     try:
-        compile_regex(options.regex, Budget())
+        if _is_empty(options.regex):
+            raise ArgumentError(f"no text matches {options.regex!r}")
     except BpeAutomataError as error:
-        raise ArgumentError(f"{KEY}: {error}") from error
+        raise ArgumentError(f"{KEY}: {told(error)}") from error
+
+
+@lru_cache(MOST)
+def _is_empty(regex: str) -> bool:
+    """Only the answer is kept, so that a regex that comes again is not compiled again."""
+    return compile_regex(regex, Budget()).is_empty
+
+
+def told(error: BpeAutomataError) -> str:
+    """What the client of a server is told: of budgets, which the server sets, only the limit."""
+    if not isinstance(error, BudgetExceededError):
+        return str(error)
+    return (
+        f"the constraint takes more than {error.limit:g} {error.resource}: use smaller repeat "
+        "counts, or a shorter regex"
+    )
 
 
 class Constraints:
@@ -86,9 +112,20 @@ class Constraints:
             )
         self._kept: dict[tuple[object, ...], Constraint] = {}
 
+    def ends_of(self, options: Options) -> tuple[int, ...]:
+        """The end-of-sequence ids of a request. Raises ArgumentError for one out of range."""
+        if options.eos_ids is None:
+            return self.eos_ids
+        if max(options.eos_ids) >= self.tokenizer.n_ids:
+            raise ArgumentError(
+                f"eos_ids of {KEY} is {list(options.eos_ids)}; the last id of the tokenizer is "
+                f"{self.tokenizer.n_ids - 1}"
+            )
+        return options.eos_ids
+
     def of(self, options: Options) -> Constraint:
-        """Raises what `constrain` raises."""
-        eos_ids = self.eos_ids if options.eos_ids is None else options.eos_ids
+        """Raises what `ends_of` and `constrain` raise."""
+        eos_ids = self.ends_of(options)
         key = (options.regex, options.method, options.added_tokens, eos_ids)
         found = self._kept.pop(key, None)
         if found is None:

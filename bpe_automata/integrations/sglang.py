@@ -25,11 +25,12 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata.decoding.drafts import common_length
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.integrations.optional import require
-from bpe_automata.integrations.requests import METHODS, Constraints, Options
+from bpe_automata.integrations.requests import METHODS, Constraints, Options, listed_ids, told
 from bpe_automata.tokenizer import Tokenizer
 
 _host: Any = require("sglang.srt.constrained.base_grammar_backend", "pip install sglang")
@@ -136,9 +137,7 @@ class RegexGrammar(_host.BaseGrammarObject):  # type: ignore[misc]
     ) -> None:
         """Be where `new_output_ids` lead to, whatever of `old_output_ids` was kept. Raises
         ArgumentError, a ValueError, for ids that are not allowed; then nothing changed."""
-        pairs = zip(old_output_ids, new_output_ids, strict=False)
-        same = next((k for k, (old, new) in enumerate(pairs) if old != new), None)
-        kept = min(len(old_output_ids), len(new_output_ids)) if same is None else same
+        kept = common_length(list(old_output_ids), list(new_output_ids))
         try:
             with self._lock:
                 moved = self._matcher.copy()
@@ -174,7 +173,7 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
         loaded = Tokenizer.load(tokenizer)
         if vocab_size < loaded.n_ids:
             raise ArgumentError(f"{vocab_size} logits for a tokenizer of {loaded.n_ids} ids")
-        self._constraints = Constraints(loaded, _listed(eos_token_ids))
+        self._constraints = Constraints(loaded, listed_ids(eos_token_ids))
         self._options = Options("", method, prefix, added_tokens)
         self._lock = threading.RLock()
 
@@ -221,7 +220,7 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
             with self._lock:
                 matcher = self._constraints.of(asked).matcher(prompt)
         except BpeAutomataError as error:
-            return _host.InvalidGrammarObject(str(error))
+            return _host.InvalidGrammarObject(told(error))
         return RegexGrammar(matcher, self._lock)
 
 
@@ -232,9 +231,3 @@ def under_way(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
     apart = tokenizer.added_ids | tokenizer.description.controls
     last = max((k for k, token in enumerate(ids) if token in apart), default=0)
     return list(ids[last:])
-
-
-def _listed(ids: Iterable[int] | int | None) -> list[int]:
-    if ids is None:
-        return []
-    return [ids] if isinstance(ids, int) else sorted(ids)

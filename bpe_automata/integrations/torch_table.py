@@ -26,6 +26,8 @@ from bpe_automata.errors import (
 
 try:
     import torch
+
+    from bpe_automata.integrations.torch_logits import check_masked, check_shape
 except ImportError as error:
     message = f"{error.name} is missing; install it with: pip install 'bpe-automata[torch]'"
     raise MissingDependencyError(message) from error
@@ -149,31 +151,25 @@ class TorchTable:
         """logits: floating [B, V], V at least n_ids, on this device; a new tensor with -inf where
         an id is not allowed.
 
-        check: raise LogitsError for NaN or +inf and, but for beams (some may die while others go
-        on), where no allowed id is over -inf. That waits for the device, nothing else does. Raises
-        LogitsError for what is no such tensor, BufferShapeError for another number of rows.
+        check: raise LogitsError where an allowed id has NaN or +inf, or all of them have -inf; the
+        last not for finished rows, and not for beams, of which some may die while others go on.
+        Finished rows without `ends` are refused too. That waits for the device, nothing else does.
+        Raises LogitsError for what is no such tensor, BufferShapeError for another number of rows.
         """
-        self._fits(states, logits)
+        check_shape(logits, len(states), self.table.n_ids)
         allowed = self.allowed(states, logits.shape[1])
         masked = logits.masked_fill(~allowed, -torch.inf)
         if check:
-            _check(logits, masked, allowed, beams)
+            finished = self.finished[self._known(states)]
+            if not beams:
+                _check_ends(finished & ~allowed.any(1))
+            check_masked(masked, torch.ones_like(finished) if beams else finished)
         return masked
 
     def _known(self, states: torch.Tensor) -> torch.Tensor:
         """int64 [B], each the number of a state."""
         at = states.long()
         return torch.where((at >= 0) & (at <= self.table.n_states), at, 0)
-
-    def _fits(self, states: torch.Tensor, logits: torch.Tensor) -> None:
-        shape, n_ids = tuple(logits.shape), self.table.n_ids
-        if logits.ndim != 2 or shape[1] < n_ids or not logits.is_floating_point():
-            raise LogitsError(
-                f"logits are {logits.dtype} of shape {shape}: the table of {n_ids} ids needs "
-                f"floating [rows, {n_ids} or more]"
-            )
-        if states.shape != shape[:1]:
-            raise BufferShapeError(f"states of shape {tuple(states.shape)} for {shape[0]} rows")
 
 
 def _sparse(table: TokenTable, there: Callable[[np.ndarray], torch.Tensor]) -> Sparse:
@@ -191,20 +187,8 @@ def _checked(ends: Iterable[int], n_ids: int) -> list[int]:
     return found
 
 
-def _check(logits: torch.Tensor, masked: torch.Tensor, allowed: torch.Tensor, beams: bool) -> None:
-    """Raises LogitsError."""
-    highest = logits.amax(1)  # NaN if one of them is
-    wrong = ~(highest < torch.inf)
-    if not beams:
-        wrong = wrong | (masked.amax(1) == -torch.inf)
-    if not wrong.any():
-        return
-    row = int(wrong.nonzero()[0])
-    if not highest[row] < torch.inf:
-        first = int((~(logits[row] < torch.inf)).nonzero()[0])
-        raise LogitsError(f"row {row}: the logit of id {first} is {float(logits[row, first])}")
-    if highest[row] == -torch.inf:
-        raise LogitsError(f"row {row}: all logits are -inf: no id has any mass")
-    if not allowed[row].any():
+def _check_ends(bare: torch.Tensor) -> None:
+    """bare: bool [B], finished rows without any id that may fill them. Raises LogitsError."""
+    if bare.any():
+        row = int(bare.nonzero()[0])
         raise LogitsError(f"row {row} has ended: name the ids that may fill it as `ends`")
-    raise LogitsError(f"row {row}: every id that is allowed has the logit -inf")

@@ -27,6 +27,7 @@ from bpe_automata.integrations.vllm_requests import (
     INSTALL,
     RequestRow,
     constraints_of,
+    is_constrained,
     mask_rows,
     validate,
 )
@@ -60,8 +61,9 @@ class ConstraintLogitsProcessor(_host.LogitsProcessor):  # type: ignore[misc]
             self._rows.pop(index, None)
         for index, params, prompt_ids, output_ids in batch_update.added:
             self._rows.pop(index, None)
-            if (options := validate(params)) is not None:
-                row = RequestRow(self._constraints, options, prompt_ids)
+            if is_constrained(params):
+                row = RequestRow(self._constraints, params)
+                row.begin(prompt_ids)
                 self._rows[index] = (row, output_ids)
         for one, other, direction in batch_update.moved:
             self._move(one, other, direction is _host.MoveDirectionality.SWAP)
@@ -103,22 +105,24 @@ class PerRequestLogitsProcessor(_host.AdapterLogitsProcessor):  # type: ignore[m
     def new_req_logits_processor(self, params: Any) -> Callable[..., Any] | None:
         """(prompt ids, output ids, logits [V]) -> logits, masked in place; None if the request has
         no constraint."""
-        options = validate(params)
-        if options is None:
+        if not is_constrained(params):
             return None
-        rows: list[RequestRow] = []
+        row = RequestRow(self._constraints, params)
+        begun = False
 
         def with_prompt(prompt_ids: Sequence[int], ids: Sequence[int], logits: Any) -> Any:
-            if not rows:
-                rows.append(RequestRow(self._constraints, options, prompt_ids))
-            mask_rows(logits[None], [rows[0].mask(ids)], [0])
+            nonlocal begun
+            if not begun:
+                row.begin(prompt_ids)
+                begun = True
+            mask_rows(logits[None], [row.mask(ids)], [0])
             return logits
 
         def alone(ids: Sequence[int], logits: Any) -> Any:
             return with_prompt((), ids, logits)
 
         # The adapter looks at the number of parameters, and refuses prompts without ids if three.
-        return with_prompt if options.prefix else alone
+        return with_prompt if row.after_prompt else alone
 
 
 class RequestLogitsProcessor:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import ArgumentError, BpeAutomataError, TokenizerError
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.integrations.follow import Follower, packed_ids
@@ -23,6 +24,7 @@ from bpe_automata.integrations.requests import (
     Constraints,
     Options,
     check_regex,
+    listed_ids,
     read_options,
 )
 from bpe_automata.tokenizer import Tokenizer
@@ -34,12 +36,12 @@ CLASHING = ("structured_outputs", "allowed_token_ids", "bad_words", "thinking_to
 """Parameters that also forbid or force ids: together with a constraint nothing may be left."""
 
 
-def validate(params: Any) -> Options | None:
-    """The options of a request, checked. params: SamplingParams. Raises ArgumentError, a ValueError
-    (for a regex that does not compile too)."""
+def validate(params: Any) -> None:
+    """Check a request in the front end, before it is queued. params: SamplingParams. Raises
+    ArgumentError, a ValueError (for a regex that does not compile too)."""
     options = read_options(params.extra_args)
     if options is None:
-        return None
+        return
     for name in CLASHING:
         if getattr(params, name, None):
             raise ArgumentError(f"{name} and {KEY} cannot be used together: drop one of them")
@@ -48,27 +50,45 @@ def validate(params: Any) -> Options | None:
             f"min_tokens forbids the end that {KEY} may require: write the length in the regex"
         )
     check_regex(options)
-    return options
+
+
+def is_constrained(params: Any) -> bool:
+    """Does the request have a constraint? Whether it is a good one, `RequestRow` finds out."""
+    return (params.extra_args or {}).get(KEY) is not None
 
 
 class RequestRow:
-    """The masks of one request, from its ids.
+    """The masks of one request, from its ids. Never raises an error of this package.
 
-    prompt: None where the ids are not known (prompts given as embeddings). `options` None would be
-    a request without constraint; there is no row for it.
+    params: SamplingParams with a constraint, see `is_constrained`. Here everything is looked at
+    that does not depend on ids; with `begin` the prompt is known.
     """
 
-    def __init__(
-        self, constraints: Constraints, options: Options, prompt: Sequence[int] | None
-    ) -> None:
+    def __init__(self, constraints: Constraints, params: Any) -> None:
+        self._constraint: Constraint | None = None
         self._follower: Follower | None = None
-        self._ended_row = packed_ids(constraints.tokenizer.n_ids, constraints.eos_ids)
         self._logged = False
+        self._ended_row = packed_ids(constraints.tokenizer.n_ids, constraints.eos_ids)
+        self.after_prompt = False
+        """Does the text begin after the prompt's ids?"""
         try:
-            if prompt is None and options.prefix:
+            options = read_options(params.extra_args) or Options("")
+            ends = constraints.ends_of(options)
+            self._ended_row = packed_ids(constraints.tokenizer.n_ids, ends)
+            self._constraint = constraints.of(options)
+            self.after_prompt = options.prefix
+        except BpeAutomataError as error:
+            self._log(error)
+
+    def begin(self, prompt: Sequence[int] | None) -> None:
+        """The ids of the prompt; None where they are not known (it was given as embeddings)."""
+        if self._constraint is None:
+            return
+        try:
+            if prompt is None and self.after_prompt:
                 raise ArgumentError('the prompt\'s ids are not known: give {"prefix": False}')
-            after = prompt if options.prefix and prompt is not None else ()
-            self._follower = Follower(constraints.of(options), after)
+            after = prompt if self.after_prompt and prompt is not None else ()
+            self._follower = Follower(self._constraint, after)
         except BpeAutomataError as error:
             self._log(error)
 
@@ -108,8 +128,8 @@ def constraints_of(vllm_config: Any) -> Constraints:
         raise TokenizerError("vLLM runs without a tokenizer (skip_tokenizer_init)")
     tokenizer = _load(hosted, model.tokenizer)
     named = model.try_get_generation_config().get("eos_token_id")
-    ends = [getattr(hosted, "eos_token_id", None), *_listed(named), *tokenizer.eos_ids]
-    eos_ids = [token for token in ends if token is not None]
+    own = listed_ids(getattr(hosted, "eos_token_id", None))
+    eos_ids = [*own, *listed_ids(named), *tokenizer.eos_ids]
     if model.get_vocab_size() < tokenizer.n_ids:
         raise ArgumentError(
             f"the model gives {model.get_vocab_size()} logits, the tokenizer has "
@@ -123,9 +143,3 @@ def _load(hosted: Any, name: str) -> Tokenizer:
     if hasattr(hosted, "backend_tokenizer") or not Path(name).exists():
         return Tokenizer.load(hosted)
     return Tokenizer.load(name)
-
-
-def _listed(found: object) -> list[int]:
-    if isinstance(found, int):
-        return [found]
-    return list(found) if isinstance(found, list | tuple) else []

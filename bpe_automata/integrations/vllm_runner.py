@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from bpe_automata.integrations.optional import require
-from bpe_automata.integrations.requests import Options
 from bpe_automata.integrations.vllm_requests import (
     INSTALL,
     RequestRow,
     constraints_of,
+    is_constrained,
     mask_rows,
     validate,
 )
@@ -50,10 +50,10 @@ class ConstraintLogitsProcessor(_host.LogitsProcessor):  # type: ignore[misc]
     def add_request(self, req_idx: int, sampling_params: Any) -> bool:
         """Forget the slot's last request; True if the new one has a constraint."""
         self._slots.pop(req_idx, None)
-        options = validate(sampling_params)
-        if options is not None:
-            self._slots[req_idx] = _Slot(options)
-        return options is not None
+        constrained = is_constrained(sampling_params)
+        if constrained:
+            self._slots[req_idx] = _Slot(RequestRow(self._constraints, sampling_params))
+        return constrained
 
     def apply(self, logits: Any, ctx: Any) -> Any:
         """logits: [rows, V], masked in place and returned."""
@@ -66,7 +66,7 @@ class ConstraintLogitsProcessor(_host.LogitsProcessor):  # type: ignore[misc]
         rows: list[int] = []
         for number in present:
             slot, found = self._slots[number], of_slot.get(number, [])
-            slot.read(self._constraints, self._states, number, totals[number])
+            slot.read(self._states, number, totals[number])
             masks += slot.masks([(at, token) for _, at, token in found])
             rows += [row for row, _, _ in found]
         if rows:
@@ -75,22 +75,21 @@ class ConstraintLogitsProcessor(_host.LogitsProcessor):  # type: ignore[misc]
 
 
 class _Slot:
-    """One request: its options, its ids without the prompt, its masks."""
+    """One request: its ids without the prompt, its masks."""
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self._row: RequestRow | None = None
+    def __init__(self, row: RequestRow) -> None:
+        self._row, self._begun = row, False
         self._prompt_length = 0
         self._ids: list[int] = []
 
-    def read(self, constraints: Any, states: Any, slot: int, total: int) -> None:
+    def read(self, states: Any, slot: int, total: int) -> None:
         """What was committed since the last step; the prompt at the first. A slot's committed ids
         never change: a preempted request is added again."""
         table = states.all_token_ids.gpu
-        if self._row is None:
+        if not self._begun:
             self._prompt_length = int(states.prompt_len.np[slot])
-            prompt = table[slot, : self._prompt_length].tolist()
-            self._row = RequestRow(constraints, self._options, prompt)
+            self._row.begin(table[slot, : self._prompt_length].tolist())
+            self._begun = True
         known = self._prompt_length + len(self._ids)
         if total > known:
             self._ids += table[slot, known:total].tolist()
@@ -102,7 +101,7 @@ class _Slot:
         found = []
         for at, _ in inputs:
             ids = (self._ids + drafts)[: max(0, at + 1 - self._prompt_length)]
-            found.append(self._row.mask(ids, at < committed) if self._row else np.empty(0))
+            found.append(self._row.mask(ids, at < committed))
         return found
 
 

@@ -19,6 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata.errors import ArgumentError
+from bpe_automata.models.checks import known_ids, utf8
+from bpe_automata.token_automata.checks import whole
 from bpe_automata.tokenizer import Tokenizer
 
 _GZIP = 31  # window of 32 KiB, header and trailer of gzip
@@ -45,21 +48,27 @@ class CompressionModel:
     """ids so far -> logits of the next id, float64 [n_ids], all finite.
 
     Meant for a vocabulary of characters (`character_tokenizer`): every id is tried at every call,
-    some 0.1 ms each.
+    some 0.1 ms each. Raises TokenOutOfRangeError, ArgumentError.
     """
 
     def __init__(
         self, tokenizer: Tokenizer, training_text: str, *, end: str = "\n", level: int = 9
     ) -> None:
         """training_text: any text. end: what end-of-sequence counts as; a line end suits a
-        training text of one record per line. level: of compression, 1 to 9."""
-        ends = set(tokenizer.eos_ids)
+        training text of one record per line. level: of compression, 1 to 9.
+
+        Raises ArgumentError."""
+        level = whole(level, "level")
+        if not 1 <= level <= 9:
+            raise ArgumentError(f"level {level} is not in 1 .. 9")
+        ends, ending = set(tokenizer.eos_ids), utf8(end, "end")
         tokens = enumerate(tokenizer.spellings)
-        self._spelled = [end.encode() if i in ends else spelled for i, spelled in tokens]
+        self._spelled = [ending if i in ends else spelled for i, spelled in tokens]
         start = _Stream(zlib.compressobj(level, wbits=_GZIP), 0)
-        self._trained = start.after(training_text.encode())
+        self._trained = start.after(utf8(training_text, "training_text"))
 
     def __call__(self, ids: Sequence[int]) -> np.ndarray:
-        here = self._trained.after(b"".join(self._spelled[i] for i in ids))
+        known = known_ids(ids, len(self._spelled))
+        here = self._trained.after(b"".join(self._spelled[i] for i in known))
         lengths = [here.after(spelled).length() for spelled in self._spelled]
         return -_NATS_PER_BYTE * np.array(lengths, dtype=np.float64)

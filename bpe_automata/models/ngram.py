@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 
 from bpe_automata.errors import ArgumentError
+from bpe_automata.models.checks import known_ids
+from bpe_automata.token_automata.checks import whole
 from bpe_automata.tokenizer import Tokenizer
 
 
@@ -30,7 +33,8 @@ class Followers(NamedTuple):
 
 class NGramModel:
     """ids so far -> logits of the next id, float64 [n_ids]: natural logs of a law with full
-    support. Only the last `order - 1` ids count. Make one with `train`."""
+    support. Only the last `order - 1` ids count; each must be known: raises
+    TokenOutOfRangeError, ArgumentError. Make one with `train`."""
 
     def __init__(
         self, n_ids: int, order: int, smoothing: float, seen: dict[tuple[int, ...], Followers]
@@ -51,7 +55,8 @@ class NGramModel:
 
         order: ids in an n-gram, at least 1; smoothing: over 0. Raises ArgumentError.
         """
-        if order < 1 or not 0 < smoothing < np.inf:
+        order = whole(order, "order")
+        if order < 1 or not isinstance(smoothing, Real) or not 0 < smoothing < np.inf:
             raise ArgumentError(
                 f"order {order} must be at least 1, smoothing {smoothing} over 0 and finite"
             )
@@ -65,9 +70,10 @@ class NGramModel:
         return cls(tokenizer.n_ids, order, smoothing, seen)
 
     def __call__(self, ids: Sequence[int]) -> np.ndarray:
+        ids = known_ids(ids, self.n_ids)
         law = np.full(self.n_ids, 1 / self.n_ids)
         for length in range(min(self.order - 1, len(ids)) + 1):
-            found = self._seen.get(tuple(ids[len(ids) - length :]))
+            found = self._seen.get(ids[len(ids) - length :])
             if found is None:
                 break
             law *= self.smoothing

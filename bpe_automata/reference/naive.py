@@ -30,6 +30,8 @@ import regex
 
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.syntax import parse
+from bpe_automata.constructions.integers import integer
+from bpe_automata.constructions.listed import checked_vocabulary
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import (
     EmptyLanguageError,
@@ -47,12 +49,14 @@ class Naive:
 
     def __init__(self, tokenizer: Tokenizer, pattern: str, eos_ids: tuple[int, ...] = ()) -> None:
         """Raises RegexError (lazy repetition too), UnsupportedTokenizerError where `encode` puts a
-        space before the text, EmptyLanguageError. `dfa` is told to others, no mask looks at it."""
+        space before the text, EmptyLanguageError, and for `eos_ids` TokenOutOfRangeError and
+        ArgumentError. `dfa` is told to others, no mask looks at it."""
         if tokenizer.description.prefix is not Prefix.NONE:
             why = "the naive engine reads the text as ids spell it, with the space put before it"
             raise UnsupportedTokenizerError("prefix", tokenizer.description.prefix.value, why)
         _refuse_lazy(pattern)
-        self.tokenizer, self.eos_ids, self.pattern = tokenizer, eos_ids, pattern
+        self.tokenizer, self.pattern = tokenizer, pattern
+        self.eos_ids, _ = checked_vocabulary(eos_ids, tokenizer.n_ids)
         self.dfa = compile_regex(pattern)
         self._matches = regex.compile(pattern).fullmatch
         self.can_go_on = lru_cache(maxsize=100_000)(self._can_go_on)
@@ -65,6 +69,7 @@ class Naive:
 
     def initial(self, prefix: Sequence[int] = ()) -> bytes:
         for token in prefix:
+            token = integer(token, "a prompt id")
             if not 0 <= token < self.n_ids:
                 raise TokenOutOfRangeError(f"prompt id {token} is not in 0 .. {self.n_ids - 1}")
         return b""

@@ -8,7 +8,8 @@ mask, or by going back from what is banned.
 """
 
 from bpe_automata.sampling.adaptive import Adaptive, adaptive
-from bpe_automata.sampling.banned import BannedGeneration, Rollback, decode_allowed
+from bpe_automata.sampling.banned import BannedGeneration, Rollback
+from bpe_automata.sampling.exact_ban import decode_allowed
 from bpe_automata.sampling.logits import Model, draw, log_probabilities
 from bpe_automata.sampling.loop import decode
 from bpe_automata.sampling.rejection import Rejections, rejection

@@ -30,10 +30,10 @@ import numpy as np
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.generation import Generation
 from bpe_automata.decoding.matcher import Matcher
-from bpe_automata.errors import ArgumentError
-from bpe_automata.sampling.ends import check_arguments, has_ended, weighted_generation
+from bpe_automata.sampling.arguments import at_least, checked
+from bpe_automata.sampling.ends import has_ended
 from bpe_automata.sampling.logits import Model, log_probabilities
-from bpe_automata.sampling.loop import asked
+from bpe_automata.sampling.loop import asked, weighted_generation
 
 
 class Found(NamedTuple):
@@ -74,16 +74,15 @@ def adaptive(
     less noisy. For the other arguments see `decode`, for the law `weights`. Raises PromptError,
     LogitsError, ArgumentError, and ModelError if the model raises.
     """
-    check_arguments(n, max_new_tokens, temperature)
-    if accepts < 1:
-        raise ArgumentError(f"accepts {accepts} is less than 1")
+    prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature, greedy=False)
+    n, accepts = at_least(1, n, "n"), at_least(1, accepts, "accepts")
     rng = np.random.default_rng(seed)
     start = constraint.matcher(prompt)
     found: list[Generation] = []
     tested = passes = 0
     for _ in range(n):
         matcher, log_weight, begun = start.copy(), 0.0, passes
-        while len(matcher.ids) < max_new_tokens and not has_ended(matcher, constraint.eos_ids):
+        while len(matcher.ids) < max_new_tokens and not has_ended(matcher, constraint):
             passes += 1
             logits = asked(model, prompt, matcher.ids)
             law = np.exp(log_probabilities(logits, constraint.n_ids, temperature))

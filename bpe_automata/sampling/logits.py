@@ -6,26 +6,28 @@ draw(log p, allowed, u) = min { i allowed : p(allowed up to i) > u p(allowed) },
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from bpe_automata.errors import ArgumentError, LogitsError
+from bpe_automata.errors import LogitsError
+from bpe_automata.sampling.arguments import checked_temperature
 
 Model: TypeAlias = Callable[[Sequence[int]], np.ndarray]
-"""ids so far, prompt and generated -> the logits of the next id: floating [V], V >= n_ids."""
+"""ids so far, prompt and generated -> the logits of the next id: floating or integer [V],
+V >= n_ids. A torch tensor does where numpy can read it: on the CPU, without gradient, not
+bfloat16."""
 
 
 def log_probabilities(logits: np.ndarray, n_ids: int, temperature: float = 1.0) -> np.ndarray:
     """Natural logs of the law of the next id, float64 [n_ids].
 
-    logits: floating [V]; where V > n_ids, the ids beyond keep their mass and are cut off, so that
-    the exponentials may add up to less than 1. temperature: over 0 (or 0, for a greedy choice: the
-    law is then that of temperature 1). Raises LogitsError, ArgumentError.
+    logits: floating or integer [V]; where V > n_ids, the ids beyond keep their mass and are cut
+    off, so that the exponentials may add up to less than 1. temperature: over 0 (or 0, for a greedy
+    choice: the law is then that of temperature 1), and finite. Raises LogitsError, ArgumentError.
     """
-    if not temperature >= 0:
-        raise ArgumentError(f"temperature {temperature} is not 0 or more")
-    found = np.asarray(logits)
+    temperature = checked_temperature(temperature)
+    found = _numbers(logits)
     if found.ndim != 1 or len(found) < n_ids:
         raise LogitsError(
             f"the model gave logits of shape {found.shape} for a tokenizer of {n_ids} ids: "
@@ -36,6 +38,18 @@ def log_probabilities(logits: np.ndarray, n_ids: int, temperature: float = 1.0) 
     scaled = (wide - wide.max()) / (temperature or 1.0)
     result: np.ndarray = scaled[:n_ids] - np.log(np.exp(scaled).sum())
     return result
+
+
+def _numbers(logits: Any) -> np.ndarray:
+    """Real numbers; what would have to be cast to them is refused."""
+    advice = "give real numbers (of a torch tensor: logits.detach().float().cpu().numpy())"
+    try:
+        found = np.asarray(logits)
+    except Exception as error:
+        raise LogitsError(f"numpy cannot read the model's logits ({error}): {advice}") from error
+    if found.dtype.kind not in "fiu":
+        raise LogitsError(f"the model gave logits of dtype {found.dtype}: {advice}")
+    return found
 
 
 def _check(logits: np.ndarray) -> None:

@@ -13,7 +13,9 @@ import numpy as np
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.generation import Generation
 from bpe_automata.decoding.matcher import Matcher
-from bpe_automata.errors import ArgumentError, ModelError
+from bpe_automata.errors import ModelError
+from bpe_automata.sampling.arguments import checked
+from bpe_automata.sampling.ends import has_ended, only_the_end_follows
 from bpe_automata.sampling.logits import Model, draw, log_probabilities
 
 
@@ -33,7 +35,9 @@ def decode(
     model: called with the ids so far, prompt first, see `Model`. prompt: ids that the text comes
     after. max_new_tokens: end-of-sequence included. temperature: 0 takes the likeliest id.
     forced: where only one id is possible, do not ask the model; the ids are the same. close: keep
-    to what can be complete within `max_new_tokens` (see `Constraint.within`).
+    to texts of at most `max_new_tokens` ids, end-of-sequence not counted (see `Constraint.within`).
+    The longest of them leave no room for end-of-sequence, so they are complete but have no weight:
+    for weights give `constraint.within(max_new_tokens - 1)` instead, where there is such an id.
 
     `log_weight` of the result is None where the law of some id was not seen (forced ids), or not
     followed (temperature 0), or where the ids ran out before end-of-sequence was read: the model
@@ -42,8 +46,7 @@ def decode(
     Raises PromptError, LogitsError, ArgumentError, BudgetTooSmallError and, if the model raises,
     ModelError from that.
     """
-    if max_new_tokens < 0:
-        raise ArgumentError(f"max_new_tokens {max_new_tokens} is negative")
+    prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature)
     limited = constraint.within(max_new_tokens) if close else constraint
     run = Run(model, limited.matcher(prompt), prompt, temperature, np.random.default_rng(seed))
     while not run.matcher.is_finished and len(run.matcher.ids) < max_new_tokens:
@@ -88,13 +91,11 @@ class Run:
 
     def result(self, constraint: Constraint) -> Generation:
         """How it ended."""
-        ids, ends = self.matcher.ids, constraint.eos_ids
-        seen = ids[-1:] and ids[-1] in ends if ends else self.matcher.is_finished
         return generation(
             constraint,
             self.matcher,
             self.prompt,
-            log_weight=self.log_weight if seen else None,
+            log_weight=self.log_weight if has_ended(self.matcher, constraint) else None,
             passes=self.passes,
             forced=self.forced,
         )
@@ -119,13 +120,25 @@ def generation(
 ) -> Generation:
     """What a matcher has read, as a result."""
     ids = tuple(token for token in matcher.ids if token not in constraint.eos_ids)
-    ended = len(ids) < len(matcher.ids) or not set(matcher.allowed_ids()) - set(constraint.eos_ids)
     return Generation(
         constraint.tokenizer.decode(ids, prompt),
         ids,
         matcher.is_accepting,
-        "complete" if ended else "truncated",
+        "complete" if only_the_end_follows(matcher, constraint) else "truncated",
         log_weight=log_weight,
         passes=passes,
         forced=forced,
     )
+
+
+def weighted_generation(
+    constraint: Constraint,
+    matcher: Matcher,
+    prompt: Sequence[int],
+    log_weight: float,
+    passes: int | None = None,
+) -> Generation:
+    """The result with its weight, which is zero (-inf) for a sequence that has not ended: its text
+    may be complete, but the model was never asked whether it would end there."""
+    weight = log_weight if has_ended(matcher, constraint) else -np.inf
+    return generation(constraint, matcher, prompt, log_weight=weight, passes=passes)

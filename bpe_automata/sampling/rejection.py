@@ -17,7 +17,8 @@ import numpy as np
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.generation import Generation
 from bpe_automata.decoding.matcher import Matcher
-from bpe_automata.sampling.ends import check_arguments, has_ended
+from bpe_automata.sampling.arguments import at_least, checked
+from bpe_automata.sampling.ends import has_ended
 from bpe_automata.sampling.logits import Model, log_probabilities
 from bpe_automata.sampling.loop import asked, generation
 
@@ -63,7 +64,8 @@ def rejection(
     temperature T is the model's own at that temperature. Raises PromptError, LogitsError,
     ArgumentError, and ModelError if the model raises.
     """
-    check_arguments(n, max_new_tokens, temperature)
+    prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature, greedy=False)
+    n, max_tries = at_least(1, n, "n"), at_least(1, max_tries, "max_tries")
     rng = np.random.default_rng(seed)
     kept: list[Generation] = []
     tries = truncated = passes = 0
@@ -93,7 +95,7 @@ class _Attempt:
     @property
     def has_ended(self) -> bool:
         """Is it a complete sequence of the language?"""
-        return not self.rejected and has_ended(self.matcher, self.constraint.eos_ids)
+        return not self.rejected and has_ended(self.matcher, self.constraint)
 
     def goes_on(self, max_new_tokens: int) -> bool:
         """Has it neither left the language, nor ended, nor run out of ids?"""

@@ -24,7 +24,7 @@ import numpy as np
 from bpe_automata.banning import Ban, Spellings, Watch
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
-from bpe_automata.sampling.banned import BannedGeneration, Rollback, check, cut, free, tail
+from bpe_automata.sampling.banned import BannedGeneration, Rollback, check, free, kept, tail
 from bpe_automata.sampling.logits import Model, draw, log_probabilities
 from bpe_automata.sampling.loop import asked
 from bpe_automata.tokenizer import Tokenizer
@@ -58,7 +58,7 @@ def decode_without(
     those thrown away among them.
 
     penalty: instead of banning an id for what it began, take this many nats off its logit there;
-    if it begins something banned there again, that passes, and `passed` says so.
+    if it begins something banned there again, that passes. `passed` is what is banned of the text.
     spellings: those of the ban, to use them for several calls.
 
     Raises PromptError, LogitsError, ArgumentError, ModelError, and EmptyLanguageError if every text
@@ -71,9 +71,13 @@ def decode_without(
         raise ArgumentError(f"penalty {penalty} is not a finite number of nats, 0 or more")
     plain = constraint or free(tokenizer)
     spellings = spellings or Spellings(tokenizer, ban, plain.eos_ids, plain.added_tokens)
+    if spellings.ban != ban or spellings.tokenizer is not tokenizer:
+        raise ArgumentError(
+            f"spellings are of {spellings.ban} or a tokenizer that are not those given"
+        )
     before = tail(tokenizer, prompt) if after is None else after
     watch = Watch(spellings, prompt, before)
-    run = _Run(model, plain, prompt, watch, temperature, np.random.default_rng(seed))
+    run = _Run(model, plain, prompt, watch, before, temperature, np.random.default_rng(seed))
     run.max_rollbacks, run.penalty = max_rollbacks, penalty
     end: _End = None
     while end is None:
@@ -94,17 +98,17 @@ class _Run:
         constraint: Constraint,
         prompt: Sequence[int],
         watch: Watch,
+        before: str,
         temperature: float,
         rng: np.random.Generator,
     ) -> None:
         self._model, self._prompt, self._rng = model, tuple(prompt), rng
         self._eos_ids, self._temperature = set(constraint.eos_ids), temperature
-        self._matcher, self._watch = constraint.matcher(prompt), watch
+        self._matcher, self._watch, self._before = constraint.matcher(prompt), watch, before
         self._taken: _Bans = {}
         self._dead: _Bans = {}
         self._laws: dict[int, np.ndarray] = {}
         self._rollbacks: list[Rollback] = []
-        self._passed: list[str] = []
         self._passes = self._cut = 0
 
     def step(self) -> _End:
@@ -146,22 +150,23 @@ class _Run:
     def _ended(self) -> _End:
         """The text ends here, if nothing banned is complete by that."""
         before, ids = len(self._rollbacks), self._watch.ids
+        could_follow = set(self._matcher.allowed_ids().tolist()) - self._eos_ids
         end = self._matched(self._watch.ended(), ended=True)
-        if len(self._rollbacks) > before:
-            self._ban(self._dead, ids, self._eos_ids)
-            return None
-        return end or "complete"
+        if len(self._rollbacks) == before:
+            return end or "complete"
+        self._ban(self._dead, ids, self._eos_ids)
+        if not could_follow:  # seen here: without end-of-sequence ids, no id is left to be banned
+            self._ban(self._dead, ids[:-1], ids[-1:])
+        return None
 
     def _matched(self, places: Sequence[int], ended: bool) -> _End:
         """Go back to the first of the places, in order of the text, that is not let through."""
         ids = self._watch.ids
         for first in places:
-            word = self._watch.word(first, ended)
             if self.penalty is None or ids[first] not in self._taken.get(ids[:first], ()):
                 if not ended:
                     self._ban(self._dead, ids[:-1], ids[-1:])
-                return self._back(first, word)
-            self._passed.append(word)
+                return self._back(first, self._watch.word(first, ended))
         return None
 
     def _emptied(self, possible: set[int]) -> _End:
@@ -205,15 +210,18 @@ class _Run:
 
     def result(self, end: Literal["complete", "truncated"]) -> BannedGeneration:
         """How it ended."""
+        watch, passed = self._watch, tuple[str, ...]()
         if end == "truncated" and self.penalty is None:
-            discarded = cut(self._watch)
-            self._matcher.rollback(discarded)
-            self._cut += discarded
-        elif end == "truncated":
-            self._passed += [self._watch.word(first, True) for first in self._watch.ended()]
+            n = len(watch.ids) - kept(watch.ban, self._before, watch.pieces)
+            self._matcher.rollback(n)
+            watch.back(n)
+            self._cut += n
+        text = watch.text().decode("utf-8", "replace")
+        if self.penalty is not None:
+            passed = tuple(found.word for found in watch.ban.found_in(text, self._before))
         return BannedGeneration(
-            self._watch.text().decode("utf-8", "replace"),
-            self._watch.ids,
+            text,
+            watch.ids,
             self._matcher.is_accepting,
             end,
             passes=self._passes,
@@ -221,5 +229,5 @@ class _Run:
             acted=len(self._rollbacks),
             rollbacks=tuple(self._rollbacks),
             discarded=self._cut + sum(len(r.discarded) for r in self._rollbacks),
-            passed=tuple(self._passed),
+            passed=passed,
         )

@@ -24,9 +24,10 @@ import numpy as np
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.generation import Generation
 from bpe_automata.errors import ArgumentError
-from bpe_automata.sampling.ends import check_arguments, has_ended, weighted_generation
+from bpe_automata.sampling.arguments import at_least, checked, number
+from bpe_automata.sampling.ends import has_ended
 from bpe_automata.sampling.logits import Model, draw, log_probabilities
-from bpe_automata.sampling.loop import asked
+from bpe_automata.sampling.loop import asked, weighted_generation
 from bpe_automata.sampling.resampling import SCHEMES, Resampling, resample
 from bpe_automata.sampling.weights import effective_sample_size, log_normaliser, normalised
 
@@ -64,14 +65,15 @@ def smc(
     [n_ids], are held at a time. For the other arguments see `decode`. Raises PromptError,
     LogitsError, ArgumentError, and ModelError if the model raises.
     """
-    check_arguments(particles, max_new_tokens, temperature)
-    if not 0 <= threshold <= 1 or resampling not in SCHEMES:
+    prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature, greedy=False)
+    particles = at_least(1, particles, "the number of samples")
+    if not 0 <= number(threshold, "threshold") <= 1 or resampling not in SCHEMES:
         raise ArgumentError(
             f"threshold {threshold} must be in 0 .. 1, resampling {resampling!r} one of "
             f"{', '.join(SCHEMES)}"
         )
     rng = np.random.default_rng(seed)
-    run = _Run(model, constraint, tuple(prompt), particles, temperature)
+    run = _Run(model, constraint, prompt, particles, temperature)
     sizes, resampled = [], []
     for step in range(max_new_tokens):
         if not run.on_their_way():
@@ -131,9 +133,8 @@ class _Run:
 
     def on_their_way(self) -> list[int]:
         """The particles that have neither ended nor lost all weight."""
-        eos = self.constraint.eos_ids
         alive = np.flatnonzero(self.log_weights > -np.inf).tolist()
-        return [k for k in alive if not has_ended(self.matchers[k], eos)]
+        return [k for k in alive if not has_ended(self.matchers[k], self.constraint)]
 
     def weigh(self) -> None:
         """Multiply each weight by the mass that the mask leaves; sequences that the model gives

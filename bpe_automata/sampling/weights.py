@@ -9,7 +9,9 @@
 Where a text ends: end-of-sequence is an id like any other, so its probability is part of p(x). In
 a language that has no end-of-sequence ids, a text ends where nothing can follow it. Both only
 within `max_new_tokens`: the target is conditioned on that as well, and a sequence that did not end
-has weight zero. (With `constraint.within(n)` none of them is wasted.)
+has weight zero. With `constraint.within(max_new_tokens - 1)` none runs out of ids: one is left for
+end-of-sequence. Where there is no such id, `within(max_new_tokens)` does that, for another target:
+also where the budget ends nothing can follow, so a text ends there too.
 
     E_target[f] ~ sum w_i f(x_i) / sum w_i
 

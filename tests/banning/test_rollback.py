@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from tiny_bans import AB, B_SPACE, BA, END, FREE, SPACE, TOKENIZER, A, B, indifferent, scripted
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_bans import (
+    AB,
+    B_SPACE,
+    BA,
+    END,
+    FREE,
+    SPACE,
+    TOKENIZER,
+    A,
+    B,
+    indifferent,
+    random_model,
+    scripted,
+)
 
 from bpe_automata import constrain
-from bpe_automata.banning import Ban
-from bpe_automata.errors import ArgumentError
-from bpe_automata.sampling.banned import decode_allowed
+from bpe_automata.banning import Ban, Spellings
+from bpe_automata.errors import ArgumentError, EmptyLanguageError
+from bpe_automata.models import character_tokenizer
+from bpe_automata.sampling.exact_ban import decode_allowed
 from bpe_automata.sampling.rollback import decode_without
 
 
@@ -152,3 +170,65 @@ def test_the_model_is_asked_once_for_each_place():
 def test_arguments(options):
     with pytest.raises(ArgumentError, match=next(iter(options))):
         decode_without(indifferent, Ban(["a"]), TOKENIZER, **options)
+
+
+@pytest.mark.parametrize("eos_ids", [(), None])
+@pytest.mark.parametrize("max_new_tokens", [4, 128])
+def test_an_empty_language_is_found_with_and_without_end_of_sequence(eos_ids, max_new_tokens):
+    """The only text is banned where it ends: that is certain after a few calls."""
+    tokenizer, calls = character_tokenizer("abcdtalkxy "), []
+    ban = Ban(["talk"], whole_word=True)
+    plain = constrain(tokenizer, "talk", eos_ids=eos_ids)
+
+    def uniform(ids):
+        calls.append(ids)
+        return np.zeros(tokenizer.n_ids)
+
+    for mode in (decode_allowed, decode_without):
+        options = {"constraint": plain, "seed": 0, "max_new_tokens": max_new_tokens}
+        with pytest.raises(EmptyLanguageError, match="talk"):
+            mode(uniform, ban, tokenizer, **options)
+    assert len(calls) < 30
+
+
+def test_a_dead_end_is_left_for_the_text_beside_it():
+    """Without end-of-sequence: `a b` ends in a whole word, ` b ` does not."""
+    plain = constrain(TOKENIZER, "a b|a b ", "lift", [], added_tokens=False)
+    run = greedy(Ban(["b"], whole_word=True), (A, SPACE, B), constraint=plain, max_new_tokens=3)
+    assert (run.ids, run.finish_reason) == ((A, SPACE), "truncated")
+
+
+# ---------------------------------------------------------------- what passes a penalty
+
+
+def test_what_was_thrown_away_later_has_not_passed():
+    """`ab ` passes the second time, but `b ` takes its b away."""
+    run = greedy(Ban(["ab ", "b "]), (A, B, SPACE), (A, SPACE), penalty=2.0)
+    assert (run.text, run.passed) == ("a ", ())
+    assert [r.word for r in run.rollbacks] == ["ab ", "b "]
+
+
+def test_what_begins_before_the_text_and_what_begins_in_its_first_id():
+    run = greedy(Ban(["a b ", "b "]), (B, SPACE), after="a ", penalty=0.5)
+    assert (run.text, run.passed, run.acted) == ("b ", ("a b ", "b "), 1)
+
+
+def test_both_words_that_begin_in_one_id_have_passed():
+    run = greedy(Ban(["ab ", "b a"]), (AB, SPACE, A), penalty=0.5)
+    assert (run.text, run.passed) == ("ab a", ("ab ", "b a"))
+
+
+@examples(40)
+@given(st.integers(0, 2**20), st.sampled_from([0.5, 2.0]), st.booleans(), st.integers(0, 8))
+def test_passed_is_what_is_banned_of_the_text(seed, penalty, whole_word, n):
+    ban = Ban(["ab", "b a", "a", "é"], whole_word=whole_word)
+    options = {"constraint": FREE, "after": "a ", "seed": seed, "max_new_tokens": n}
+    run = decode_without(random_model(seed), ban, TOKENIZER, penalty=penalty, **options)
+    assert run.passed == tuple(found.word for found in ban.found_in(run.text, "a "))
+
+
+def test_spellings_of_another_ban_are_refused():
+    with pytest.raises(ArgumentError, match="the ban of 'b'"):
+        decode_without(
+            indifferent, Ban(["a"]), TOKENIZER, spellings=Spellings(TOKENIZER, Ban(["b"]))
+        )

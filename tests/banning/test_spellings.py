@@ -133,6 +133,17 @@ def test_a_watch_goes_back():
         watch.word(2, True)
 
 
+@pytest.mark.parametrize("whole_word", [False, True])
+def test_a_watch_names_each_place_once(whole_word):
+    """ba b begins before the first id, b in it; both have its place."""
+    ban = Ban(["ba b", "b"], whole_word=whole_word)
+    watch = Watch(Spellings(TOKENIZER, ban, eos_ids=[small.END]), before="ba ")
+    assert watch.push(small.B) == (() if whole_word else (0,))
+    assert watch.ended() == ((0,) if whole_word else ())
+    watch.back(1)
+    assert watch.push(small.B_SPACE) == (0,)
+
+
 def test_a_budget():
     with pytest.raises(BudgetExceededError, match="5 edges"):
         Spellings(TOKENIZER, BANS["whole"]).automaton(max_edges=5)

@@ -129,7 +129,7 @@ def made(draw):
     )
 
 
-@examples(150)
+@examples(60)
 @given(made(), st.randoms(use_true_random=False))
 def test_distances_and_masks(source, rng):
     """D(node, last) and the ids of every mask, asked in any order, are those of the definition."""

@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 
 from bpe_automata import compile_regex, constrain
 from bpe_automata.constructions import Lift
+from bpe_automata.decoding.constraint import rebuilt
 from bpe_automata.errors import (
+    ArgumentError,
     EmptyLanguageError,
     TokenOutOfRangeError,
+    UnsupportedFeatureError,
     UnsupportedRegexError,
     UnsupportedTokenizerError,
 )
@@ -138,6 +141,27 @@ def test_it_decodes_like_the_lift():
         assert decode(model, naive, seed=seed) == decode(model, lift, seed=seed)
 
 
+def test_it_is_not_rebuilt_as_another_engine():
+    """Healing and bans would answer for the lift where the naive engine was asked for."""
+    tokenizer = character_tokenizer("ab")
+    naive = naive_constraint(tokenizer, "a(b|c)|bc")
+    for constraint in (naive, naive.within(3)):
+        with pytest.raises(UnsupportedFeatureError, match="engine Naive"):
+            rebuilt(constraint, compile_regex("ab"))
+
+
+@pytest.mark.parametrize("method", ["lift", "canonical"])
+def test_a_budget_is_rebuilt(method):
+    constraint = constrain(character_tokenizer("ab"), "a+", method)
+    longest = {}
+    for name, old in (("plain", constraint), ("within", constraint.within(4).within(2))):
+        matcher = rebuilt(old, compile_regex("b+")).matcher()
+        while matcher.allows(1) and len(matcher.ids) < 9:
+            matcher.advance(1)
+        longest[name] = len(matcher.ids)
+    assert longest == {"plain": 9, "within": 2}
+
+
 # ---------------------------------------------------------------- where it may not be trusted
 
 
@@ -195,6 +219,13 @@ def test_what_is_refused():
         Naive(TOKENIZER, "a(?=b)b")
     with pytest.raises(TokenOutOfRangeError):
         Naive(TOKENIZER, "a").initial([99])
+    with pytest.raises(ArgumentError, match="prompt id"):
+        Naive(TOKENIZER, "a").initial("a")
+    for wrong in (999, -1):
+        with pytest.raises(TokenOutOfRangeError, match="end-of-sequence id"):
+            naive_constraint(TOKENIZER, "a", (wrong,))
+    with pytest.raises(ArgumentError, match="end-of-sequence id"):
+        naive_constraint(TOKENIZER, "a", (0.5,))
     replace = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
     steps = [{"type": "Prepend", "prepend": "▁"}, replace]
     spaced = small_tokenizer(["▁", "a"], normalizer={"type": "Sequence", "normalizers": steps})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prefixed_tokenizers import metaspace, with_prefix
 
 from bpe_automata import Tokenizer, compile_regex, constrain
-from bpe_automata.decoding.chop import chop, chopped, in_context, spans
+from bpe_automata.decoding.chop import chop, chopped, encoded, in_context, spans
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
@@ -95,6 +95,16 @@ def test_the_last_id_is_tokenized_along():
     assert in_context(SMALL, [number("x")], b"abc") == (b"abc", (number("abc"),))
     assert in_context(SMALL, [number("a")], b"bc") == (b"bc", (number("bc"),))
     assert in_context(SMALL, [number("e")], b"fg") == (b"fg", (number("f"), number("g")))
+
+
+def test_what_there_is_before_anything_is_given_back():
+    """x,a,b and the state in which c or d comes; after x, the rest of them in the same state."""
+    engine = constrain(SMALL, "xab(c|d)").engine
+    start, number = engine.initial(), VOCABULARY.index
+    after = engine.dfa.walk(b"xab")
+    assert encoded(engine, start) == (after, (number("x"), number("a"), number("b")))
+    later = engine.step(start, number("x"))
+    assert encoded(engine, later, [number("x")]) == (after, (number("a"), number("b")))
 
 
 def test_a_space_is_put_before_a_text_but_not_inside():

@@ -118,7 +118,7 @@ def test_every_state_and_mask_of_random_tokenizers(data):
         return
 
 
-@examples(100)
+@examples(40)
 @given(st.data())
 def test_every_state_and_mask_of_one_pretoken(data):
     """Merges alone: what is in reach depends on the last id nearly everywhere."""

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from served import V, constraint
 
 from bpe_automata.errors import ArgumentError, BufferShapeError
 from bpe_automata.integrations.bitmask import MINUS_INFINITY, apply_bitmask
 
-# Read when the kernel is defined: on a machine without a GPU, Triton then interprets it.
-os.environ.setdefault("TRITON_INTERPRET", "1")
+torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
+GPU = torch is not None and torch.cuda.is_available()
+if not GPU:
+    # Read when the kernel is defined: Triton then interprets it, on tensors of the CPU.
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+ON_GPU = [("cuda:0", "auto"), ("cuda:0", "torch"), ("cuda:0", "triton")]
+TARGETS = [("cpu", "auto"), ("cpu", "torch"), *(ON_GPU if GPU else [("cpu", "triton")])]
+"""Devices and backends: Triton interprets or compiles, never both in one process."""
 WIDTHS = [1, 31, 32, 33, 64, 70, 1030]
 NUMPY = ["float16", "float32", "float64"]
 
@@ -53,7 +64,7 @@ def cases(draw, dtypes):
         listed = draw(st.lists(st.integers(0, min(m, batch) - 1), max_size=4))
         chosen, pairs = {"indices": listed}, [(i, i) for i in listed]
     else:
-        listed = draw(st.lists(st.integers(0, batch - 1), max_size=4, unique=True))
+        listed = draw(st.lists(st.integers(0, batch - 1), max_size=4))
         m = len(listed)
         chosen, pairs = {"rows": listed}, [(row, k) for k, row in enumerate(listed)]
     bits = rng.integers(-(2**31), 2**31, (m, words), dtype=np.int32)
@@ -75,42 +86,93 @@ def strided(array, how):
 LAYOUTS = st.sampled_from(["plain", "wide", "turned"])
 
 
+def check(case, found, logits, mask, **options):
+    """Mask, and compare `found()` with the definition. A row that is there twice in `rows` is
+    refused, and nothing is masked."""
+    dtype, patterns, bits, chosen, pairs = case
+    if len(set(chosen.get("rows", []))) < len(chosen.get("rows", [])):
+        with pytest.raises(ArgumentError, match="a row is there twice"):
+            apply_bitmask(logits, mask, **chosen, **options)
+        assert np.array_equal(found(), patterns)
+        return
+    apply_bitmask(logits, mask, **chosen, **options)
+    assert np.array_equal(found(), by_hand(patterns, bits, pairs, MINUS_INFINITY[dtype]))
+
+
 @given(cases(NUMPY), LAYOUTS)
 @examples(40)
 def test_numpy_logits_by_the_definition(case, layout):
-    dtype, patterns, bits, chosen, pairs = case
-    found = strided(patterns, layout)
-    apply_bitmask(found.view(dtype), bits, **chosen)
-    assert np.array_equal(found, by_hand(patterns, bits, pairs, MINUS_INFINITY[dtype]))
+    memory = strided(case[1], layout)
+    check(case, lambda: memory, memory.view(case[0]), case[2])
 
 
-def run_torch(torch, case, layout, backend):
-    dtype, patterns, bits, chosen, _ = case
-    signed = {2: np.int16, 4: np.int32, 8: np.int64}[patterns.dtype.itemsize]
-    memory = torch.from_numpy(strided(patterns, layout).view(signed))
-    logits = memory.view(getattr(torch, dtype))
-    apply_bitmask(logits, torch.from_numpy(bits), backend=backend, **chosen)
-    return memory.numpy().view(patterns.dtype)
+def on_device(array, device):
+    """A tensor with the strides of the array, on a GPU too."""
+    plain = torch.from_numpy(array)
+    strides = [step // array.itemsize for step in array.strides]
+    memory = torch.empty_strided(array.shape, strides, dtype=plain.dtype, device=device)
+    return memory.copy_(plain)
 
 
-@given(cases([*NUMPY, "bfloat16"]), LAYOUTS)
-@examples(40)
-def test_torch_logits_by_the_definition(case, layout):
-    torch = pytest.importorskip("torch")
-    dtype, patterns, bits, _, pairs = case
-    expected = by_hand(patterns, bits, pairs, MINUS_INFINITY[dtype])
-    for backend in ("auto", "torch"):
-        assert np.array_equal(run_torch(torch, case, layout, backend), expected)
-
-
-@given(cases([*NUMPY, "bfloat16"]), LAYOUTS)
+@pytest.mark.skipif(torch is None, reason="torch is missing")
+@pytest.mark.parametrize(("device", "backend"), TARGETS)
+@given(case=cases([*NUMPY, "bfloat16"]), layout=LAYOUTS)
 @examples(30)
-def test_triton_gives_the_same_bits(case, layout):
-    torch = pytest.importorskip("torch")
+def test_torch_logits_by_the_definition(device, backend, case, layout):
+    if backend == "triton":
+        pytest.importorskip("triton", reason="triton is missing: pip install triton")
+    dtype, patterns, bits, *_ = case
+    signed = {2: np.int16, 4: np.int32, 8: np.int64}[patterns.dtype.itemsize]
+    memory = on_device(strided(patterns, layout).view(signed), device)
+    logits, mask = memory.view(getattr(torch, dtype)), torch.from_numpy(bits)
+    check(case, lambda: memory.cpu().numpy().view(patterns.dtype), logits, mask, backend=backend)
+
+
+@pytest.mark.skipif(
+    not GPU or torch.cuda.device_count() < 2, reason="one GPU, so it is the current one"
+)
+def test_triton_masks_on_a_gpu_that_is_not_the_current_one():
     pytest.importorskip("triton", reason="triton is missing: pip install triton")
-    dtype, patterns, bits, _, pairs = case
-    expected = by_hand(patterns, bits, pairs, MINUS_INFINITY[dtype])
-    assert np.array_equal(run_torch(torch, case, layout, "triton"), expected)
+    logits = torch.zeros(1, 40, device="cuda:1")
+    with torch.cuda.device(0):
+        apply_bitmask(logits, torch.zeros(1, 2, dtype=torch.int32), backend="triton")
+    assert torch.isneginf(logits).all()
+
+
+def test_triton_is_launched_on_the_gpu_of_the_logits(monkeypatch):
+    """Without a GPU: what is current while the kernel is launched."""
+    pytest.importorskip("torch")
+    pytest.importorskip("triton", reason="triton is missing: pip install triton")
+    kernels = importlib.import_module("bpe_automata.integrations.bitmask_triton")
+    current, seen = [], []
+
+    @contextmanager
+    def device(asked):
+        current.append(asked)
+        yield
+        current.pop()
+
+    class Kernel:
+        def __getitem__(self, grid):
+            return lambda *given, **options: seen.append(list(current))
+
+    class Logits(SimpleNamespace):
+        def detach(self):
+            return self
+
+        def stride(self):
+            return (40, 1)
+
+    monkeypatch.setattr(kernels.torch.cuda, "device", device)
+    monkeypatch.setattr(kernels, "_kernel", Kernel())
+    where = SimpleNamespace(type="cuda", index=1)
+    monkeypatch.setattr(
+        kernels.torch, "from_numpy", lambda rows: SimpleNamespace(to=lambda _: rows)
+    )
+    mask = torch.zeros(1, 2, dtype=torch.int32)
+    kernels.apply(Logits(device=where, shape=(1, 40)), mask, np.array([0]), np.array([0]))
+    assert seen == [[where]]
+    assert current == []
 
 
 @given(st.integers(1, 100), st.data())
@@ -133,8 +195,18 @@ def test_one_row_is_one_dimensional():
     assert np.flatnonzero(logits == 0).tolist() == [0, 32]
 
 
+def test_the_error_for_a_bool_mask_says_how_to_get_a_packed_one():
+    """And what it says works."""
+    matcher = constraint("yes|no").matcher()
+    logits = np.zeros(V, np.float32)
+    with pytest.raises(BufferShapeError, match=r"numpy\.empty\(\(1, 2\), numpy\.int32\)"):
+        apply_bitmask(logits, matcher.mask())
+    apply_bitmask(logits, matcher.mask(np.empty((1, 2), np.int32), 0))
+    assert np.flatnonzero(np.isfinite(logits)).tolist() == matcher.allowed_ids().tolist()
+
+
 def test_torch_gradients_are_not_in_the_way():
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch")
     logits = torch.zeros(2, 40, requires_grad=True)
     apply_bitmask(logits, torch.zeros(2, 2, dtype=torch.int32))
     assert torch.isneginf(logits).all()
@@ -149,6 +221,7 @@ BITS = np.zeros((2, 1), dtype=np.int32)
         (np.zeros((3, 9), np.float32), BITS, {}, "2 rows of the mask for 3 rows"),
         (np.zeros((2, 9), np.int32), BITS, {}, "logits are float16"),
         (np.zeros((2, 9), np.float32), BITS.astype(np.int64), {}, "a packed mask is int32"),
+        (np.zeros((2, 9), np.float32), BITS == 0, {}, r"mask\(out, row\).*empty\(\(2, 1\)"),
         (np.zeros((2, 9, 1), np.float32), BITS, {}, "one or two dimensions"),
         (np.zeros((2, 9), np.float32), BITS, {"indices": [2]}, "only 2 rows of the logits"),
         (np.zeros((3, 9), np.float32), BITS, {"indices": [2]}, "only 2 rows of the mask"),
@@ -169,6 +242,7 @@ def test_bad_shapes_are_typed_errors(logits, bits, options, error):
     ("options", "error"),
     [
         ({"indices": [0], "rows": [0]}, "give `indices`"),
+        ({"rows": [1, 1]}, "twice in rows"),
         ({"rows": [0.5, 1]}, "sequence of integers"),
         ({"backend": "cuda"}, "none of auto, numba, triton, torch"),
         ({"backend": "torch"}, "torch masks tensors of torch"),
@@ -180,7 +254,7 @@ def test_bad_arguments_are_typed_errors(options, error):
 
 
 def test_numpy_and_torch_are_not_mixed():
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch")
     with pytest.raises(ArgumentError, match="numpy logits need a numpy mask"):
         apply_bitmask(np.zeros((2, 9), np.float32), torch.from_numpy(BITS))
     with pytest.raises(ArgumentError, match="torch logits need a torch mask"):

@@ -83,9 +83,52 @@ def test_the_guard_comes_off_after_an_error_and_nests(model):
     assert "init_continuous_batching" not in vars(model)
 
 
-def test_generate_of_this_package_refuses_it(model):
+class Wrapping(torch.nn.Module):
+    """As PEFT does: `generate`, and whatever else it lacks, is the inner model's."""
+
+    def __init__(self, model, seen=True):
+        super().__init__()
+        if seen:
+            self.inner = model
+        else:
+            vars(self)["inner"] = model
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(vars(self).get("inner") or self._modules["inner"], name)
+
+
+class Lending(Wrapping):
+    """Here `generate` is a method of its own."""
+
+    def generate(self, *args, **options):
+        return self.inner.generate(*args, **options)
+
+
+@pytest.mark.parametrize("wrapped", [Wrapping, Lending, lambda one: Wrapping(one, seen=False)])
+def test_the_guard_reaches_a_model_inside_another(wrapped, model, batches):
+    inputs, masks = processor([0])
+    outer = wrapped(model)
+    with (
+        only_plain_batching(outer),
+        pytest.raises(UnsupportedFeatureError, match="continuous batching"),
+    ):
+        outer.generate(**inputs, logits_processor=[masks], cache_implementation="paged", **OPTIONS)
+    assert "init_continuous_batching" not in {*vars(model), *vars(outer)}
+
+
+@pytest.mark.parametrize("how", ["option", "configuration", "model"])
+def test_generate_of_this_package_refuses_it(how, model):
+    paged = {"cache_implementation": "paged"}
+    if how == "configuration":
+        paged = {"generation_config": transformers.GenerationConfig(**paged)}
+    if how == "model":
+        model.generation_config.cache_implementation = "paged"
+        paged = {}
     with pytest.raises(UnsupportedFeatureError, match="continuous batching"):
-        generate(model, TOKENIZER, "ab ", REGEXES[0], cache_implementation="paged")
+        generate(model, TOKENIZER, "ab ", REGEXES[0], **paged)
 
 
 def test_transformers_itself_refuses_the_function(model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import Literal
 
 import numpy as np
@@ -48,10 +49,39 @@ def model(hosted):
     return outlines.from_transformers(transformers.LlamaForCausalLM(config).eval(), hosted)
 
 
-def canonical(prompt, text):
-    """Is what was written the tokenizer's own tokenization? Then no other ids spell it."""
-    whole = tokenizer().encode(prompt + text)
-    return whole[: len(tokenizer().encode(prompt))] == tokenizer().encode(prompt)
+@contextmanager
+def watched(generator, monkeypatch):
+    """What the processor sees while the generator runs: (ids [rows, n], allowed [rows, V]) of each
+    step; `width` is that of the prompts."""
+    seen = []
+    original = generator.logits_processor.process_logits
+
+    def process(input_ids, logits):
+        found = original(input_ids, logits)
+        seen.append((input_ids.tolist(), torch.isfinite(found).numpy()))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(generator.logits_processor, "process_logits", process)
+        yield seen
+
+
+def check_ids(seen, prompts, regex, method="canonical"):
+    """All ids but the last are what the processor saw; of the last, its mask. Every mask is the
+    definition's, every id was in the mask before, and a text that is complete is the tokenizer's
+    own tokenization. Returns the ids of the last step, without the prompts."""
+    width = len(seen[0][0][0])
+    for rows, masks in seen:
+        for prompt, ids, mask in zip(prompts, rows, masks, strict=True):
+            written = ids[width:]
+            written = written[: written.index(END) + 1] if END in written else written
+            encoded = tokenizer().encode(prompt)
+            assert ids[:width][-len(encoded) :] == encoded
+            assert np.array_equal(mask, mask_after(regex, encoded, written, method))
+            if method == "canonical" and mask[END] and END not in written:
+                text = prompt + tokenizer().decode(written)
+                assert tokenizer().encode(text) == [*encoded, *written]
+    return [ids[width:] for ids in seen[-1][0]]
 
 
 @pytest.mark.parametrize(
@@ -63,55 +93,59 @@ def canonical(prompt, text):
         (int, r"-?(0|[1-9][0-9]*)"),
     ],
 )
-def test_texts_match_and_are_canonical(output_type, regex, model):
+def test_texts_match_and_their_ids_are_canonical(output_type, regex, model, monkeypatch):
     generator = Generator(model, output_type)
     torch.manual_seed(4)
     for prompt in PROMPTS:
         for _ in range(3):
-            text = generator(prompt, **OPTIONS)
-            assert re.fullmatch(regex, text) or len(tokenizer().encode(text)) == 20
-            assert canonical(prompt, text)
+            with watched(generator, monkeypatch) as seen:
+                text = generator(prompt, **OPTIONS)
+            (ids,) = check_ids(seen, [prompt], regex)
+            if len(seen) < OPTIONS["max_new_tokens"]:  # the last id was the end: it is not seen
+                assert re.fullmatch(regex, text)
+                assert tokenizer().decode(ids) == text
+            else:
+                assert text.startswith(tokenizer().decode(ids))
 
 
-def test_a_batch_equals_one_by_one(model):
-    """Greedy, so that only the masks decide; prompts of different lengths are padded."""
+def test_the_rows_of_a_batch_are_masked_after_their_own_prompts(model, monkeypatch):
+    """Prompts of different lengths are padded."""
     generator = Generator(model, outlines.types.Regex("[a-c]{2,5}|yes|no"))
-    options = {"max_new_tokens": 20, "do_sample": False}
-    alone = [generator(prompt, **options) for prompt in PROMPTS]
-    masks = []
-    original = generator.logits_processor.process_logits
-
-    def watched(input_ids, logits):
-        found = original(input_ids, logits)
-        masks.append((input_ids.clone(), torch.isfinite(found)))
-        return found
-
-    generator.logits_processor.process_logits = watched
-    assert len(generator.batch(PROMPTS, **options)) == len(alone)
-    width = masks[0][0].shape[1]
-    for ids, allowed in masks:
-        for prompt, row, found in zip(PROMPTS, ids.tolist(), allowed.numpy(), strict=True):
-            written = row[width:]
-            written = written[: written.index(END) + 1] if END in written else written
-            expected = mask_after("[a-c]{2,5}|yes|no", tokenizer().encode(prompt), written)
-            assert np.array_equal(found, expected)
-
-
-def test_beams_follow_their_own_ids(model):
-    generator = Generator(model, outlines.types.Regex("[a-c]{2,5}|yes|no"))
-    found = generator("de a", max_new_tokens=20, num_beams=4, num_return_sequences=3)
-    for text in found:
+    with watched(generator, monkeypatch) as seen:
+        texts = generator.batch(PROMPTS, max_new_tokens=20, do_sample=False)
+    assert len(texts) == len(check_ids(seen, PROMPTS, "[a-c]{2,5}|yes|no")) == 3
+    for text in texts:
         assert re.fullmatch("[a-c]{2,5}|yes|no", text)
-        assert canonical("de a", text)
 
 
-def test_the_lift_is_another_method(model):
+def test_beams_follow_their_own_ids(model, monkeypatch):
+    """Beams at -inf hold ids that were not allowed: those may only end."""
+    regex = "[a-c]{2,5}|yes|no"
+    generator = Generator(model, outlines.types.Regex(regex))
+    with watched(generator, monkeypatch) as seen:
+        found = generator("de a", max_new_tokens=20, num_beams=4, num_return_sequences=3)
+    width = len(seen[0][0][0])
+    followed = 0
+    for rows, masks in seen:
+        for ids, mask in zip(rows, masks, strict=True):
+            try:
+                expected = mask_after(regex, ids[:width], ids[width:])
+            except DecodingError:
+                expected = np.arange(V) == END
+            else:
+                followed += len(ids) > width
+            assert np.array_equal(mask, expected)
+    assert followed > 4
+    for text in found:
+        assert re.fullmatch(regex, text)
+
+
+def test_the_lift_writes_ids_that_are_not_canonical(model, monkeypatch):
     """After "a", the lift may write what merges with it."""
-    texts = {
-        method: Generator(model, outlines.types.Regex("b"), method=method)("a", **OPTIONS)
-        for method in ("lift",)
-    }
-    assert texts == {"lift": "b"}
+    generator = Generator(model, outlines.types.Regex("b"), method="lift")
+    with watched(generator, monkeypatch) as seen:
+        assert generator("a", **OPTIONS) == "b"
+    assert check_ids(seen, ["a"], "b", "lift") == [tokenizer().encode("b")]
     with pytest.raises(PromptError, match="would merge"):
         Generator(model, outlines.types.Regex("b"))("a", **OPTIONS)
     assert Generator(model, outlines.types.Regex("b"), prefix=False)("a", **OPTIONS) == "b"

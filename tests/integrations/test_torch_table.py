@@ -120,9 +120,9 @@ def test_logits_that_are_allowed_are_left_as_they_were(device, dtype):
 @pytest.mark.parametrize(
     ("row", "match"),
     [
-        ([0.0] * 9 + [torch.nan], "row 1: the logit of id 9 is nan"),
-        ([0.0] * 2 + [torch.inf] + [0.0] * 7, "row 1: the logit of id 2 is inf"),
-        ([-torch.inf] * 10, "row 1: all logits"),
+        ([0.0] * 3 + [torch.nan] + [0.0] * 6, "row 1: the logit of id 3, which is allowed, is nan"),
+        ([0.0] * 3 + [torch.inf] + [0.0] * 6, "row 1: the logit of id 3, which is allowed, is inf"),
+        ([-torch.inf] * 10, "row 1: every id that is allowed"),
         ([0.0] * 3 + [-torch.inf] + [0.0] * 6, "row 1: every id that is allowed"),
     ],
 )
@@ -138,6 +138,18 @@ def test_logits_that_nothing_can_be_drawn_from(device, dense, row, match):
     else:
         with pytest.raises(LogitsError, match=match):
             table.mask(table.begin(2), logits, beams=True)
+
+
+@ON
+@FORMS
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_only_what_is_allowed_is_looked_at_and_finished_rows_need_no_mass(device, dense, value):
+    table = TorchTable.of(hand_made(dense), device)
+    logits = torch.full((2, 12), value, device=device)
+    logits[0, 3] = 0.0
+    logits[1, END] = -torch.inf
+    states = torch.tensor([table.table.start, table.table.end], device=device)
+    assert finite(table.mask(states, logits)) == [[3], []]
 
 
 def test_shapes_that_do_not_fit():

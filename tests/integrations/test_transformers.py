@@ -11,13 +11,18 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from bpe_automata import constrain  # noqa: E402
-from bpe_automata.errors import BufferShapeError, DecodingError, PromptError  # noqa: E402
+from bpe_automata.errors import (  # noqa: E402
+    ArgumentError,
+    BufferShapeError,
+    DecodingError,
+    LogitsError,
+    PromptError,
+)
 from bpe_automata.integrations.transformers import (  # noqa: E402
     ConstraintLogitsProcessor,
     generate,
-    packed,
-    unpacked,
 )
+from bpe_automata.integrations.transformers.batches import packed, unpacked  # noqa: E402
 
 VOCABULARY = 49_152
 REGEXES = [r"[0-9]{1,3}(\.[0-9]{2})?", r" (yes|no|maybe) (sir|madam)", r'\{"a": (true|false)\}']
@@ -189,7 +194,7 @@ def test_logits_wider_and_narrower_than_the_vocabulary(number, smollm2_tokenizer
     processor = ConstraintLogitsProcessor(number, prompt)
     scores = processor(prompt, torch.zeros(1, VOCABULARY + 100))
     assert torch.isneginf(scores[0, VOCABULARY:]).all()
-    with pytest.raises(BufferShapeError, match="100 logits"):
+    with pytest.raises(LogitsError, match="49152 ids"):
         processor(prompt, torch.zeros(1, 100))
 
 
@@ -202,7 +207,7 @@ def test_numbers_that_do_not_fit_are_refused(number, model, smollm2_tokenizer):
         processor(torch.cat([prompts, prompts[:1]]), torch.zeros(3, VOCABULARY))
     with pytest.raises(PromptError, match="prompt 1 is empty"):
         generate(model, smollm2_tokenizer, ["a", ""], "b")
-    with pytest.raises(DecodingError, match="repeat the prompt"):
+    with pytest.raises(ArgumentError, match="repeat the prompt"):
         generate(model, smollm2_tokenizer, "a", "b", num_return_sequences=2)
     with pytest.raises(DecodingError, match="eos_ids"):
         generate(model, smollm2_tokenizer, "a", "b", eos_ids=())

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from served import END, REGEXES, START, V, constraint, mask_after, tokenizer
 from standins import imported_with
 
+from bpe_automata.automata.budget import Budget
+from bpe_automata.decoding import constraint as kept
 from bpe_automata.errors import (
     ArgumentError,
     PromptError,
@@ -23,6 +25,7 @@ from bpe_automata.errors import (
     TokenNotAllowedError,
     UnsupportedFeatureError,
 )
+from bpe_automata.integrations import requests
 
 torch = pytest.importorskip("torch")
 OURS = ["bpe_automata.integrations.vllm"]
@@ -213,6 +216,71 @@ def test_prompts_without_ids(ours, caplog):
     assert "the prompt's ids are not known" in caplog.text
 
 
+UNCHECKED = [
+    (host.SamplingParams({"bpe_automata": "yes"}), "give"),
+    (asking("a", regexes="b"), "has no option 'regexes'"),
+    (asking("a("), "position"),
+    (asking("a", eos_ids=[9999]), "the last id of the tokenizer is 44"),
+]
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize(("params", "reason"), UNCHECKED)
+def test_a_worker_logs_at_once_what_was_not_refused_before(name, params, reason, ours, caplog):
+    """An exception would end the server, and with it all other requests."""
+    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+    good = Request("abab")
+    added = [(0, params, [START], []), (1, good.params(), good.prompt, good.output)]
+    with caplog.at_level(logging.ERROR):
+        processor.update_state(host.BatchUpdate(2, [], added, []))
+    assert len(caplog.records) == 1
+    assert reason in caplog.text
+    found = processor.apply(torch.zeros(2, V)) == 0
+    assert found[0].nonzero().flatten().tolist() == [END]
+    assert np.array_equal(found[1].numpy(), good.mask())
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_worker_compiles_a_regex_once(name, ours, monkeypatch):
+    """Not again to check it, nor for the next request: all requests of the step would wait."""
+    compiled = []
+    for where in (requests, kept):
+        original = where.compile_regex
+
+        def watched(regex, budget, original=original):
+            compiled.append(regex)
+            return original(regex, budget)
+
+        monkeypatch.setattr(where, "compile_regex", watched)
+    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+    regex = f"{name.lower()}|once"
+    for row in range(3):
+        processor.update_state(host.BatchUpdate(3, [], [(row, asking(regex), [START], [])], []))
+        processor.apply(torch.zeros(3, V))
+    assert compiled == [regex]
+    for _ in range(2):
+        getattr(ours, name).validate_params(asking(regex))
+    assert compiled == [regex, regex]
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_request_that_cannot_be_served_ends_by_its_own_ids(name, ours):
+    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+    merging = [START, *tokenizer().encode("a"), *tokenizer().encode("b")]
+    added = [(0, asking("abab", eos_ids=[START]), merging, [])]
+    processor.update_state(host.BatchUpdate(1, [], added, []))
+    found = processor.apply(torch.zeros(1, V)) == 0
+    assert found[0].nonzero().flatten().tolist() == [START]
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_the_client_is_not_told_to_pass_a_budget(name, ours, monkeypatch):
+    monkeypatch.setattr(requests, "Budget", lambda: Budget(max_states=20))
+    with pytest.raises(ArgumentError, match="more than 20 states: use smaller") as caught:
+        getattr(ours, name).validate_params(asking("(ab?c?){30}"))
+    assert "Budget" not in str(caught.value)
+
+
 @pytest.mark.parametrize("name", BOTH)
 def test_an_ended_request_that_goes_on_may_only_end(name, ours):
     processor = getattr(ours, name)(config(), torch.device("cpu"), False)
@@ -233,6 +301,8 @@ def test_an_ended_request_that_goes_on_may_only_end(name, ours):
         (asking("a", prefix=1), "prefix of bpe_automata is 1"),
         (asking("a", eos_ids=[]), "give a list of ids"),
         (asking("a", eos_ids=["</s>"]), "give a list of ids"),
+        (asking("a", eos_ids=[-1]), "give a list of ids"),
+        (asking(r"[^\x00-\U0010ffff]"), "no text matches"),
         (asking("a("), "position"),
         (asking(r"a\1"), "position"),
         (host.SamplingParams({"bpe_automata": {"regex": "a"}}, min_tokens=2), "min_tokens"),

@@ -21,6 +21,7 @@ from served import END, REGEXES, START, V, mask_after, tokenizer
 from standins import imported_with
 
 from bpe_automata.errors import ArgumentError, DecodingError
+from bpe_automata.integrations import requests, vllm_requests
 
 torch = pytest.importorskip("torch")
 SLOTS, LENGTH = 4, 64
@@ -187,6 +188,28 @@ def test_a_draft_that_is_refused_is_nothing_to_log(ours, caplog):
         runner.commit(0, wrong)
         runner.apply({0: []}, [0], lambda n: torch.zeros(n, V))
     assert len(caplog.records) == 1
+
+
+def test_a_worker_logs_at_once_what_was_not_refused_before(ours, caplog):
+    """An exception would end the server; ids are not there yet, and not needed to say this."""
+    wrong = ["yes", {"regex": "a("}, {"regex": "a", "eos_ids": [9999]}]
+    for count, extra in enumerate(wrong, 1):
+        runner = Runner(ours)
+        with caplog.at_level(logging.ERROR):
+            runner.add(0, "a", "canonical", [START])
+            assert runner.processor.add_request(0, host.SamplingParams({"bpe_automata": extra}))
+        assert len(caplog.records) == count
+        _, found = runner.apply({0: []}, [0], lambda n: torch.zeros(n, V))
+        assert (found == 0).nonzero().tolist() == [[0, END]]
+
+
+def test_a_worker_does_not_check_a_regex_again(ours, monkeypatch):
+    def refused(options):
+        raise AssertionError
+
+    for where in (requests, vllm_requests):
+        monkeypatch.setattr(where, "check_regex", refused)
+    Runner(ours).add(0, "abab", "canonical", [START])
 
 
 def test_without_constrained_requests_the_logits_are_returned_as_they_are(ours):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_automata import constrain
-from bpe_automata.errors import ArgumentError
+from bpe_automata.errors import ArgumentError, TokenOutOfRangeError
 from bpe_automata.models import CompressionModel, NGramModel, character_tokenizer
 from bpe_automata.sampling import decode
 
@@ -72,7 +72,13 @@ def test_one_text_is_a_list_of_one():
     assert (one([0, 1]) != NGramModel.train(tokenizer, ["a", "b", "c"])([0, 1])).any()
 
 
-@pytest.mark.parametrize("wrong", [{"order": 0}, {"smoothing": 0.0}, {"smoothing": np.inf}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"order": 0}, {"order": 2.5}, {"order": "3"}),
+        *({"smoothing": 0.0}, {"smoothing": np.inf}, {"smoothing": "1"}),
+    ],
+)
 def test_bad_n_gram_arguments(wrong):
     with pytest.raises(ArgumentError):
         NGramModel.train(character_tokenizer("abc"), "abc", **wrong)
@@ -93,6 +99,31 @@ def test_the_compression_model_is_the_length_of_gzip(training, written, level, e
     found = model(tokenizer.encode(written))
     np.testing.assert_allclose(found, -8 * log(2) * np.array(sizes))
     assert (model(tokenizer.encode(written)) == found).all()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"level": 77}, {"level": 0}, {"level": 2.5}, {"end": "\ud800"}, {"end": b"\n"}),
+        *({"training_text": "a\ud800"}, {"training_text": None}),
+    ],
+)
+def test_bad_compression_arguments(wrong):
+    with pytest.raises(ArgumentError, match=next(iter(wrong))):
+        CompressionModel(character_tokenizer("abc"), **({"training_text": "abc"} | wrong))
+
+
+@pytest.mark.parametrize("make", [CompressionModel, NGramModel.train])
+def test_ids_that_the_models_do_not_know(make):
+    tokenizer = character_tokenizer("abc")
+    model = make(tokenizer, "abc")
+    for wrong in (-1, 4, 9999):
+        with pytest.raises(TokenOutOfRangeError, match=f"id {wrong} is not in 0 .. 3"):
+            model([0, wrong])
+    for wrong in ("ab", [0.5], 7):
+        with pytest.raises(ArgumentError):
+            model(wrong)
+    assert (model(np.array([0, 3])) == model((0, 3))).all()
 
 
 def test_a_training_text_longer_than_the_window():

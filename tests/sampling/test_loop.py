@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from bpe_automata import constrain
 from bpe_automata.errors import ArgumentError, LogitsError, ModelError
+from bpe_automata.models import character_tokenizer
+from bpe_automata.reference import naive_constraint
 from bpe_automata.sampling import decode, draw, log_probabilities
+from bpe_automata.sampling.ends import has_ended, only_the_end_follows
 from bpe_automata.testing import small_tokenizer
 
 TOKENIZER = small_tokenizer(["a", "b", "c", "ab", "bc"], [("a", "b"), ("b", "c")], None, ["<end>"])
@@ -90,10 +93,37 @@ def test_logits_that_are_refused(logits, message):
         log_probabilities(np.array(logits), 3)
 
 
-@pytest.mark.parametrize("temperature", [-1.0, float("nan")])
-def test_a_temperature_below_zero(temperature):
+@pytest.mark.parametrize(
+    "logits", [np.array(["0", "1", "2"]), np.array([0j, 1, 2]), [True, False, True], [[0], [1, 2]]]
+)
+def test_logits_that_are_no_numbers(logits):
+    with pytest.raises(LogitsError, match="give real numbers"):
+        log_probabilities(logits, 3)
+
+
+def test_logits_of_torch():
+    torch = pytest.importorskip("torch")
+    logits = torch.tensor([0.0, 1.0, 2.0])
+    expected = log_probabilities(logits.numpy(), 3)
+    for good in (logits, logits.double(), torch.tensor([0, 1, 2])):
+        np.testing.assert_allclose(log_probabilities(good, 3), expected)
+    for bad in (logits.bfloat16(), logits.clone().requires_grad_()):
+        with pytest.raises(LogitsError, match=r"detach\(\).float\(\).cpu\(\)"):
+            log_probabilities(bad, 3)
+        better = bad.detach().float().cpu().numpy()
+        np.testing.assert_allclose(log_probabilities(better, 3), expected)
+
+
+WRONG_TEMPERATURES = [-1.0, float("nan"), float("inf"), 10**400, "1", None, True]
+
+
+@pytest.mark.parametrize("temperature", WRONG_TEMPERATURES)
+def test_a_wrong_temperature(temperature):
+    logits = np.array([0.0, -np.inf, 1.0])
     with pytest.raises(ArgumentError, match="temperature"):
-        log_probabilities(np.zeros(3), 3, temperature)
+        log_probabilities(logits, 3, temperature)
+    with pytest.raises(ArgumentError, match="temperature"):  # nothing but forced ids
+        decode(noise, NEVER_ENDED, max_new_tokens=2, forced=True, temperature=temperature)
 
 
 # ---------------------------------------------------------------- the loop
@@ -173,5 +203,52 @@ def test_an_interruption_passes():
 def test_bad_arguments():
     with pytest.raises(ArgumentError, match="-1 is negative"):
         decode(noise, FINITE, max_new_tokens=-1)
+    for wrong in (None, 2.5, "3", True):
+        with pytest.raises(ArgumentError, match=r"max_new_tokens is .*: give an integer"):
+            decode(noise, FINITE, max_new_tokens=wrong)
+    for wrong in ("ab", 7, [0.5]):
+        with pytest.raises(ArgumentError, match="id"):
+            decode(noise, FINITE, wrong)
+    assert decode(noise, FINITE, max_new_tokens=np.int64(3), temperature=np.float32(1)).passes
     with pytest.raises(LogitsError, match="tokenizer of 6 ids"):
         decode(lambda ids: np.zeros(5), FINITE)
+
+
+def test_close_and_the_weights():
+    """The longest texts within `max_new_tokens` leave no room for the end; one id less does."""
+    closed = [decode(noise, ENDLESS, seed=s, max_new_tokens=4, close=True) for s in range(60)]
+    assert {len(found.ids) for found in closed} == {0, 2, 4}
+    for found in closed:
+        assert found.complete
+        assert found.finish_reason == "complete"
+        assert (found.log_weight is None) == (len(found.ids) == 4)
+    roomy = ENDLESS.within(4)
+    for seed in range(60):
+        assert decode(noise, roomy, seed=seed, max_new_tokens=5).log_weight is not None
+
+
+@pytest.mark.parametrize("eos_ids", [(), (2,)])
+def test_a_dead_end_is_not_complete(eos_ids):
+    """The naive engine does not know that no id spells `c`."""
+    tokenizer = character_tokenizer("ab")
+    naive = naive_constraint(tokenizer, "ac|bb", eos_ids)
+    found = decode(lambda ids: np.array([9.0, 0.0, 0.0]), naive, temperature=0)
+    assert (found.ids, found.complete, found.finish_reason) == ((0,), False, "truncated")
+
+
+def test_only_the_end_follows_is_what_the_mask_says():
+    for constraint in (FINITE, NEVER_ENDED):
+        stack, said = [constraint.matcher()], set()
+        while stack:
+            matcher = stack.pop()
+            ids = set(matcher.allowed_ids().tolist())
+            ends = not ids - {END}
+            assert only_the_end_follows(matcher, constraint) == ends
+            read = matcher.ids[-1:] == (END,)
+            assert has_ended(matcher, constraint) == (read if constraint.eos_ids else ends)
+            said.add((ends, read))
+            for token in ids:
+                after = matcher.copy()
+                after.advance(token)
+                stack.append(after)
+        assert len(said) == (3 if constraint.eos_ids else 2)

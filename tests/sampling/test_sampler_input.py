@@ -86,6 +86,13 @@ def test_bad_arguments(sampler):
         sized(sampler, 2, max_new_tokens=-1),
         sized(sampler, 2, temperature=0),
         sized(sampler, 2, temperature=float("nan")),
+        sized(sampler, 2, temperature=np.inf),
+        sized(sampler, 2, temperature="1"),
+        sized(sampler, 2, max_new_tokens=None),
+        sized(sampler, 2, max_new_tokens=2.5),
+        sized(sampler, 2.5),
+        sized(sampler, None),
+        sized(sampler, 2, prompt="ab"),
     ):
         with pytest.raises(ArgumentError):
             sampler(model, constraint, **wrong)
@@ -94,8 +101,36 @@ def test_bad_arguments(sampler):
     assert not model.calls
 
 
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, None])
+def test_bad_counts(wrong):
+    with pytest.raises(ArgumentError, match="max_tries"):
+        rejection(TableModel(), constraint_of("lift", EOS), max_tries=wrong)
+    with pytest.raises(ArgumentError, match="accepts"):
+        adaptive(TableModel(), constraint_of("lift", EOS), accepts=wrong)
+
+
+@pytest.mark.parametrize("sampler", [weighted, smc, adaptive])
+@pytest.mark.parametrize("eos", [EOS, ()])
+def test_a_budget_wastes_nothing(sampler, eos):
+    """As `weights` says: one id is left for the end, where there is one."""
+    constraint, options = constraint_of("lift", eos), {"max_new_tokens": 3, "seed": 0}
+    options = sized(sampler, 100, **options) | ({"threshold": 0.0} if sampler is smc else {})
+
+    def wasted(n):
+        found = sampler(TableModel(2), constraint.within(n), **options).generations
+        return sum(generation.log_weight == -np.inf for generation in found)
+
+    assert wasted(3 - bool(eos)) == 0
+    assert wasted(4 - bool(eos)) > 0
+
+
 def test_bad_arguments_of_smc():
-    for wrong in ({"threshold": 1.5}, {"threshold": -0.1}, {"resampling": "residual"}):
+    for wrong in (
+        {"threshold": 1.5},
+        {"threshold": -0.1},
+        {"threshold": "1"},
+        {"resampling": "residual"},
+    ):
         with pytest.raises(ArgumentError, match="threshold"):
             smc(TableModel(), constraint_of("lift", EOS), **wrong)
 

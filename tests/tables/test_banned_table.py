@@ -7,6 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from bpe_automata import constrain
+from bpe_automata.banning import Ban
+from bpe_automata.sampling.banned import free
 from bpe_automata.testing import byte_spelling, small_tokenizer
 from experiments import banned, banned_report, banned_runs
 from experiments.banned_lists import WordList, wanting_model, word_lists
@@ -57,6 +60,76 @@ def test_a_banned_word_is_the_exit_code(options, tmp_path):
     with pytest.raises(SystemExit) as ended:
         banned.run(again)
     assert ended.value.code == 1
+
+
+def test_each_mode_begins_alike_and_the_order_rotates(monkeypatch):
+    """Before each clock the model has read the prompt, and each mode has what it needs of its
+    own: nothing that a mode before it has made."""
+    tokenizer = tiny()
+    plain, ban, prompt = (
+        free(tokenizer),
+        Ban(["talk"], whole_word=True),
+        tokenizer.encode("Can we "),
+    )
+    asked, clocks, given = [], [], []
+
+    def model(ids):
+        asked.append(tuple(ids))
+        return np.zeros(tokenizer.n_ids)
+
+    def noted(name):
+        mode = getattr(banned_runs, name)
+
+        def call(*args, **options):
+            clocks.append((name, asked[-1:], len(asked)))
+            given.append(options.get("constraint") or args[1])
+            return mode(*args, **options)
+
+        return call
+
+    names = ("decode", "decode_allowed", "decode_without")
+    for name in names:
+        monkeypatch.setattr(banned_runs, name, noted(name))
+    for turn in range(3):
+        row = banned_runs.runs(
+            model, tokenizer, ban, plain, prompt, "", turn, max_new_tokens=3, seed=0
+        )
+        turns = [row[mode]["turn"] for mode in banned_runs.MODES]
+        assert turns == [(k - turn) % 3 for k in range(3)]
+        assert all(row[mode]["prepared"] > 0 for mode in ("exact", "rollback"))
+    assert [name for name, _, _ in clocks] == [names[k % 3] for k in (0, 1, 2, 1, 2, 3, 2, 3, 4)]
+    assert all(last == [tuple(prompt)] for _, last, _ in clocks)
+    assert len({id(constraint) for constraint in given}) == 9
+
+
+@pytest.mark.parametrize("wrong", ["no mass", "fails", "nothing left"])
+def test_a_text_that_there_is_not_becomes_a_row(wrong, options, tmp_path, capsys):
+    """And the tables show it."""
+    tokenizer, plain = tiny(), free(tiny())
+    ban = Ban(regexes=[r"[\s\S]"]) if wrong == "nothing left" else Ban(["talk"])
+    if wrong == "nothing left":
+        plain = constrain(tokenizer, "a", "lift", added_tokens=False)
+
+    def model(ids):
+        if wrong == "fails" and len(ids) > 1:
+            raise RuntimeError("out of memory")
+        return np.full(tokenizer.n_ids, -np.inf if wrong == "no mass" else 0.0)
+
+    prompt = tokenizer.encode("C")
+    row = banned_runs.runs(model, tokenizer, ban, plain, prompt, "", max_new_tokens=3, seed=0)
+    names = {"no mass": "LogitsError", "fails": "ModelError", "nothing left": "EmptyLanguageError"}
+    failed = [mode for mode in banned_runs.MODES if "error" in row[mode]]
+    assert failed == list(banned_runs.MODES[wrong == "nothing left" :])
+    assert {row[mode]["raised"] for mode in failed} == {names[wrong]}
+
+    rows, manifest = read_run(options)
+    broken = [{**one, **row} for one in rows]
+    again = Options("banned", model="tiny", render_only=True, results=tmp_path)
+    banned_report.render(broken, manifest, again)
+    shown = again.folder.joinpath("table.md").read_text()
+    assert f"{names[wrong]}: " in shown
+    other = 0 if wrong == "nothing left" else 6
+    assert f"| {2 * len(failed) if wrong == 'nothing left' else 0} | {other} |" in shown
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ import json
 import numpy as np
 import pytest
 
+from bpe_automata import constrain
+from bpe_automata.decoding.chop import chop
 from bpe_automata.errors import MissingFileError
 from bpe_automata.testing import small_tokenizer
-from experiments import forced, forced_generation, forced_report
+from experiments import forced, forced_generation, forced_report, forced_walks
 from experiments.forced_inputs import Source, item_of, regexes_of, sampled, schemas_of
 from experiments.forced_options import ForcedOptions
 from experiments.forced_walks import METHODS, Counts, walked
@@ -70,6 +72,25 @@ def test_ids_that_no_text_has():
     assert counts(source, "chop 0") == Counts(ids=3, known=2, runs=1)
     given = Source("x", "g", regex="(b|x)(c|x)(e|f)", texts=("bce",))
     assert counts(given, "canonical") == Counts(ids=2)
+
+
+def test_the_heuristic_in_the_table_is_the_one_of_the_package():
+    """At each place of each text, for each count."""
+    found = set()
+    for source in SOURCES[:2]:
+        item = item_of(source, "as given")
+        engines = [
+            constrain(TOKENIZER, item.dfa, method).engine for method in ("canonical", "lift")
+        ]
+        for text in item.texts:
+            walk = forced_walks._walk(TOKENIZER, *engines, text)
+            methods = forced_walks._methods(walk, *engines)
+            for most in forced_walks.CHOPS:
+                for k, state in enumerate(walk.canonical):
+                    run = chop(engines[0], state, walk.ids[:k], most)
+                    assert methods[f"chop {most}"](k) == run
+                    found.add(len(run))
+    assert found == {0, 1, 2, 3}
 
 
 def test_rows_and_failures(options):
@@ -161,38 +182,73 @@ class Loaded:
     model = Stub
 
 
+@pytest.fixture(scope="module")
+def hosted():
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=TOKENIZER.n_ids + 2,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        bos_token_id=None,
+        eos_token_id=13,
+    )
+    return transformers.LlamaForCausalLM(config).double().eval()
+
+
+def table_of(*rows):
+    manifest = {"config": {"generation": forced_generation.CONFIG}, "seed": 3}
+    return forced_report.passes(rows, manifest)
+
+
 @pytest.mark.parametrize("mode", forced_generation.MODES)
-def test_generation_with_and_without(mode, monkeypatch):
+@pytest.mark.parametrize("loop", forced_generation.LOOPS)
+def test_generation_with_and_without(loop, mode, monkeypatch, request):
+    if loop == "generate":
+        monkeypatch.setattr(Loaded, "hosted", request.getfixturevalue("hosted"), raising=False)
     monkeypatch.setattr(forced_generation, "prompt_of", lambda item: "h")
     item = item_of(SOURCES[0], "as given")
-    row = forced_generation.compared(Loaded, item, mode, 3, True)
+    row = forced_generation.compared(Loaded, item, loop, mode, 3, True)
     assert row["failure"] is None
     assert row["same"]
     assert row["without"]["passes"] == 3  # x, abc or abd, the end
     assert row["with"]["passes"] == 1
     assert row["with"]["forced"] == 2
-    manifest = {"config": {"generation": forced_generation.CONFIG}, "seed": 3}
-    table = forced_report.passes([row], manifest)
-    assert table.rows[0][1:7] == ["1", "2", "2", "3", "1", "66.7 %"]
-    assert table.rows[0][8] == "1 of 1"
+    row["without"]["seconds"], row["with"]["seconds"] = 4.0, 1.0
+    title = {"decode": "decode", "generate": "transformers' generate"}[loop]
+    line = [f"{title}, {mode}", "1", "2", "2", "3", "1", "66.7 %", "4.0", "1.0", "0.25", "1 of 1"]
+    assert table_of(row).rows == [line]
 
 
 def test_what_cannot_be_generated_is_a_row():
+    """The row has the whole message, the table its beginning, without a path of the machine."""
     item = item_of(SOURCES[0], "as given")
+    message = "no weights at /root/.cache/models/x, nor at ~/y: " + "give a folder; " * 9
 
     def missing():
-        raise MissingFileError("no weights")
+        raise MissingFileError(message)
 
-    row = forced_generation.compared(missing, item, "greedy", 0, False)
-    assert row["failure"] == "MissingFileError: no weights"
-    manifest = {"config": {"generation": forced_generation.CONFIG}, "seed": 0}
-    table = forced_report.passes([row], manifest)
-    assert any("no weights" in note for note in table.notes)
+    row = forced_generation.compared(missing, item, "decode", "greedy", 0, False)
+    assert row["failure"] == f"MissingFileError: {message}"
+    note = table_of(row).notes[-1]
+    start = "one, decode, greedy: MissingFileError: no weights at ..., nor at ... give a folder;"
+    assert note.startswith(start)
+    assert note.endswith(" ...")
+    assert len(note) <= len("one, decode, greedy: ") + 80
 
 
-def test_jobs_are_a_dozen_small_schemas_in_both_modes():
+def test_what_is_no_path_stays():
+    for text in ("E: either/or 1/2", "E: no id a/b"):
+        assert forced_report.shown(text) == text
+    for path in ("/root/x y", "'/root/x' y", "../x/z y", "https://host/x y"):
+        assert "x" not in forced_report.shown(f"E: {path}").replace("https", "")
+
+
+def test_jobs_are_some_small_schemas_in_both_modes_and_loops():
     items = [item_of(source, "as given") for source in SOURCES]
     chosen = forced_generation.chosen(items, 0)
     assert {item.source.id for item in chosen} == {"one", "two", "all other"}
     jobs = forced_generation.jobs(ForcedOptions("forced"), chosen)
-    assert len(jobs) == 2 * len(chosen)
+    assert len(jobs) == 4 * len(chosen)

@@ -20,12 +20,12 @@ except ImportError as error:
 
 from bpe_automata.decoding.generation import Generation
 from bpe_automata.integrations.transformers.allowed import prefix_allowed_tokens_fn
-from bpe_automata.integrations.transformers.batches import packed, padded, unpacked, unpadded
+from bpe_automata.integrations.transformers.batches import padded
 from bpe_automata.integrations.transformers.continuous import only_plain_batching
 from bpe_automata.integrations.transformers.forced import ForcedDecoding
 from bpe_automata.integrations.transformers.generate import generate
 from bpe_automata.integrations.transformers.model import CausalModel
-from bpe_automata.integrations.transformers.processor import ConstraintLogitsProcessor, goes_on
+from bpe_automata.integrations.transformers.processor import ConstraintLogitsProcessor
 from bpe_automata.integrations.transformers.table_processor import TokenTableProcessor
 
 __all__ = [
@@ -35,11 +35,7 @@ __all__ = [
     "Generation",
     "TokenTableProcessor",
     "generate",
-    "goes_on",
     "only_plain_batching",
-    "packed",
     "padded",
     "prefix_allowed_tokens_fn",
-    "unpacked",
-    "unpadded",
 ]

@@ -20,7 +20,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
+
 from bpe_automata.integrations.transformers.rows import continuous_batching
+
+_ENTRY = "init_continuous_batching"
 
 
 @contextmanager
@@ -28,17 +32,29 @@ def only_plain_batching(model: Any) -> Iterator[None]:
     """Inside, every way into continuous batching of this model raises UnsupportedFeatureError.
 
     All of them, `generate(cache_implementation="paged")` and `generate_batch` too, go through the
-    model's `init_continuous_batching`; inside, that is shadowed on this one model.
+    model's `init_continuous_batching`; inside, that is shadowed on this one model and, where it
+    wraps another (as PEFT does), on whatever model in it generates.
     """
 
     def refuse(*_: object, **__: object) -> None:
         raise continuous_batching()
 
-    before = vars(model).get("init_continuous_batching")
-    model.init_continuous_batching = refuse
+    shadowed = _generating(model)
+    before = [vars(one).get(_ENTRY) for one in shadowed]
+    for one in shadowed:
+        setattr(one, _ENTRY, refuse)
     try:
         yield
     finally:
-        del model.init_continuous_batching
-        if before is not None:
-            model.init_continuous_batching = before
+        for one, own in zip(shadowed, before, strict=True):
+            delattr(one, _ENTRY)
+            if own is not None:
+                setattr(one, _ENTRY, own)
+
+
+def _generating(model: Any) -> list[Any]:
+    """The model, that whose `generate` it lends, and those of its parts that can generate."""
+    parts = model.modules() if isinstance(model, torch.nn.Module) else ()
+    inner = (part for part in parts if hasattr(type(part), _ENTRY))
+    found = [model, getattr(model.generate, "__self__", model), *inner]
+    return list({id(one): one for one in found}.values())

@@ -53,10 +53,20 @@ class Feeder:
         self.width = int(last.shape[1])
         return last
 
+    def chunks(self, length: int) -> int:
+        """How many passes the first `length` ids take, before any was read: `_prefill` cuts what is
+        not in the cache into chunks, if it is told to."""
+        size = self.config.prefill_chunk_size
+        if size is None:
+            return 1
+        past = 0 if self.cache is None else int(self.cache.get_seq_length())
+        return -(-((length - past) or length) // size)
+
     def _pass(self, ids: torch.Tensor) -> Any:
         """One forward pass over what is new."""
         self._cover(ids.shape[1])
         if not self._read:
+            self.passes += self.chunks(ids.shape[1])
             first = not self.config.is_assistant
             output = self.model._prefill(ids, self.config, self.kwargs, is_first_iteration=first)
         else:
@@ -64,8 +74,8 @@ class Feeder:
             inputs = self.model.prepare_inputs_for_generation(
                 ids, next_sequence_length=new, **self.kwargs
             )
+            self.passes += 1
             output = self.model(**inputs, return_dict=True)
-        self.passes += 1
         self._read = int(ids.shape[1])
         if "past_key_values" in output:
             self.kwargs["past_key_values"] = output.past_key_values

@@ -13,24 +13,34 @@ have taken for the forced ids is made up for before the next draw.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 from transformers.generation import GenerateDecoderOnlyOutput
 
 from bpe_automata.integrations.transformers.feeding import Feeder
 from bpe_automata.integrations.transformers.forced_checks import check_forced
-from bpe_automata.integrations.transformers.processor import ConstraintLogitsProcessor
+
+
+class Forcing(Protocol):
+    """`ConstraintLogitsProcessor` and `TokenTableProcessor`."""
+
+    def forced(self, input_ids: torch.Tensor) -> np.ndarray:
+        """int64[rows]: the one id that each row allows next; -1 if not one."""
+        ...
 
 
 class ForcedDecoding:
     """A `custom_generate` for greedy decoding and sampling, left-padded batches included.
 
-    `processor`: also given as `logits_processor=[processor]`. `streamer`: give it here, for
+    `processor`: a `ConstraintLogitsProcessor` or `TokenTableProcessor`, also given as
+    `logits_processor=[processor]`. `streamer`: give it here, for
     transformers hands none to a `custom_generate`; it gets the prompt and each id as they are
     emitted. `assistant_model`, `tokenizer` and `synced_gpus` are not handed on either.
 
-    After a call: `passes`, forward passes of the model; `saved`, how many fewer than without;
+    After a call: `passes`, forward passes of the model, each chunk of a prompt that is read in
+    chunks (`prefill_chunk_size`) a pass; `saved`, how many fewer than without;
     `forced`, per row, the ids that were emitted without asking the model (end of sequence counts).
 
     Equal up to rounding in the forward pass, which for several ids at once may differ in the last
@@ -42,7 +52,7 @@ class ForcedDecoding:
     result, encoder-decoder and recurrent models, `inputs_embeds`, caches that round.
     """
 
-    def __init__(self, processor: ConstraintLogitsProcessor, *, streamer: Any = None) -> None:
+    def __init__(self, processor: Forcing, *, streamer: Any = None) -> None:
         self.processor, self.streamer = processor, streamer
         self.passes = self.saved = 0
         self.forced: tuple[int, ...] = ()
@@ -59,12 +69,14 @@ class ForcedDecoding:
         """What `generate` calls. int64[rows, width] or GenerateDecoderOnlyOutput."""
         check_forced(self.processor, model, logits_processor, generation_config, model_kwargs)
         feeder = Feeder(model, input_ids, generation_config, model_kwargs)
+        first = feeder.chunks(input_ids.shape[1])
         run = Run(self.processor, feeder, logits_processor, stopping_criteria, generation_config)
         if self.streamer is not None:
             self.streamer.put(input_ids.cpu())
         ids = run.all(input_ids, self.streamer)
         self.passes = feeder.passes
-        self.saved = ids.shape[1] - input_ids.shape[1] - feeder.passes
+        # Without, each id takes a pass, the first one as many as the prompt has chunks.
+        self.saved = ids.shape[1] - input_ids.shape[1] - 1 + first - feeder.passes
         self.forced = tuple(run.forced.tolist())
         if self.streamer is not None:
             self.streamer.end()
@@ -78,7 +90,7 @@ class Run:
 
     def __init__(
         self,
-        processor: ConstraintLogitsProcessor,
+        processor: Forcing,
         feeder: Feeder,
         logits_processor: Any,
         stopping_criteria: Any,
@@ -107,7 +119,7 @@ class Run:
                 self.owed += self.sampling
             if self.pads:
                 pad = self.pad_id.to(ids.device)
-                tokens = tokens * unfinished + pad * (1 - unfinished)
+                tokens = torch.where(unfinished.bool(), tokens, pad)
             ids = torch.cat([ids, tokens[:, None]], dim=1)
             unfinished = unfinished & ~self.stopping_criteria(ids, None)
             if streamer is not None:

@@ -57,6 +57,11 @@ def _check_mode(config: Any) -> None:
 
 
 def _check_processors(processor: Any, processors: Any) -> None:
+    if not callable(getattr(processor, "forced", None)):
+        raise UnsupportedFeatureError(
+            f"{type(processor).__name__} with forced ids",
+            "it cannot say what is forced; use ConstraintLogitsProcessor or TokenTableProcessor",
+        )
     if sum(one is processor for one in processors) != 1:
         raise ArgumentError("give the processor of the forced ids as logits_processor=[...] too")
     for one in processors:

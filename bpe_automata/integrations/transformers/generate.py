@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 import torch
 from transformers import LogitsProcessorList
 
-from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.decoding.generation import Generation
 from bpe_automata.decoding.healing import Healed
 from bpe_automata.decoding.healing import heal as give_back
-from bpe_automata.errors import DecodingError
+from bpe_automata.errors import PromptError
 from bpe_automata.integrations.transformers.batches import padded
 from bpe_automata.integrations.transformers.forced import ForcedDecoding
+from bpe_automata.integrations.transformers.options import (
+    SET_HERE,
+    Pattern,
+    check_options,
+    end_ids,
+    patterns,
+    texts,
+)
 from bpe_automata.integrations.transformers.processor import ConstraintLogitsProcessor
-from bpe_automata.integrations.transformers.rows import continuous_batching
+from bpe_automata.integrations.transformers.rows import naming
 from bpe_automata.tokenizer.tokenizer import Tokenizer
-
-Pattern: TypeAlias = str | ByteDFA
 
 
 @overload
@@ -56,32 +61,32 @@ def generate(
     """Complete each prompt with a text that matches its regex; one batch.
 
     `model`: a decoder-only model of transformers. `tokenizer`: a `Tokenizer`, or anything that
-    `Tokenizer.load` reads. `regexes`: one for all prompts or one each; a regex or a `ByteDFA`.
-    `eos_ids`: by default those of the model's generation config, else the tokenizer's.
+    `Tokenizer.load` reads. `regexes`: one for all prompts or one each; a regex, a `ByteDFA`, or a
+    `Constraint` over the same tokenizer, which is taken as it is, `method` and all.
+    `eos_ids`: by default those of the first Constraint, else of the generation config, else the
+    tokenizer's.
     `seed`: for sampling; the global state of torch is left as it was.
     `heal`: how many of a prompt's last ids may be given back (see `decoding.heal`).
     `close`: allow only what can be complete within `max_new_tokens` (see `Constraint.within`).
     `forced`: do not ask the model where only one id is possible (see `ForcedDecoding`); the texts
     are the same, and each result says how many `passes` its batch took and what was `forced`.
-    `options`: for `model.generate` (do_sample, temperature, num_beams, ...).
+    `options`: for `model.generate` (do_sample, temperature, num_beams, ...); `logits_processor`s
+    come after the mask.
 
-    A list for a list of prompts. Raises `PromptError`, the errors of `constrain`, with `close`
-    BudgetTooSmallError before anything is generated, and UnsupportedFeatureError for continuous
-    batching and what `ForcedDecoding` refuses.
+    A list for a list of prompts. Raises `ArgumentError` for options that the results have no room
+    for, or that are set here; `PromptError` and, with `close`, `BudgetTooSmallError`, which name
+    the prompt, before anything is generated; the errors of `constrain`; and UnsupportedFeatureError
+    for continuous batching and what `ForcedDecoding` refuses.
     """
-    if options.get("num_return_sequences", 1) != 1:
-        raise DecodingError("one sequence per prompt: to have several, repeat the prompt")
-    if options.get("cache_implementation") == "paged":
-        raise continuous_batching()
+    check_options(model, options, max_new_tokens)
+    asked = texts(prompts)
+    each = patterns(regexes, len(asked))
+    if not asked:
+        return []
     tokenizer = Tokenizer.load(tokenizer)
-    texts = [prompts] if isinstance(prompts, str) else list(prompts)
-    ends = _eos_ids(model, tokenizer, eos_ids)
-    constraints = _constraints(tokenizer, regexes, len(texts), method, ends)
-    given = [tokenizer.encode(text) for text in texts]
-    healed = [
-        give_back(constraint, ids, heal) if heal else Healed(constraint, tuple(ids), None)
-        for constraint, ids in zip(constraints, given, strict=True)
-    ]
+    ends = end_ids(model, tokenizer, each, eos_ids, options)
+    constraints = _constraints(tokenizer, each, method, ends)
+    healed = _healed(constraints, [tokenizer.encode(text) for text in asked], heal)
     if close:
         healed = [replace(o, constraint=o.constraint.within(max_new_tokens)) for o in healed]
     batch = padded([list(one.prefix) for one in healed], ends[0])
@@ -108,13 +113,15 @@ def _completed(
     options: dict[str, Any],
 ) -> list[list[int]]:
     """The ids after each prompt, with what follows the end of sequence."""
+    own = {name: options[name] for name in options if name not in ("logits_processor", *SET_HERE)}
+    after = options.get("logits_processor") or []
     with _seeded(seed, model.device):
         output = model.generate(
             **{name: tensor.to(model.device) for name, tensor in batch.items()},
-            logits_processor=LogitsProcessorList([processor]),
+            logits_processor=LogitsProcessorList([processor, *after]),
             eos_token_id=list(ends),
             pad_token_id=ends[0],
-            **options,
+            **own,
         )
     completed: list[list[int]] = output[:, batch["input_ids"].shape[1] :].tolist()
     return completed
@@ -128,27 +135,38 @@ def _after_healing(tokenizer: Tokenizer, result: Generation, healed: Healed) -> 
     return replace(result, text=written.decode("utf-8", "replace"), healing=healed.healing)
 
 
-def _eos_ids(model: Any, tokenizer: Tokenizer, given: Sequence[int] | None) -> tuple[int, ...]:
-    found = given if given is not None else model.generation_config.eos_token_id
-    if found is None:
-        found = tokenizer.eos_ids
-    ids = (found,) if isinstance(found, int) else tuple(found)
-    if not ids:
-        raise DecodingError("neither model nor tokenizer names an end-of-sequence id: pass eos_ids")
-    return ids
-
-
 def _constraints(
-    tokenizer: Tokenizer, regexes: Any, count: int, method: Method, eos_ids: tuple[int, ...]
+    tokenizer: Tokenizer, each: list[Pattern], method: Method, eos_ids: tuple[int, ...]
 ) -> list[Constraint]:
     """One per prompt; equal regexes share theirs."""
-    each = list(regexes) if isinstance(regexes, list | tuple) else [regexes] * count
     built: dict[int | str, Constraint] = {}
+    found = []
     for regex in each:
         key = regex if isinstance(regex, str) else id(regex)
-        if key not in built:
+        if isinstance(regex, Constraint):
+            built[key] = regex
+        elif key not in built:
             built[key] = constrain(tokenizer, regex, method=method, eos_ids=eos_ids)
-    return [built[regex if isinstance(regex, str) else id(regex)] for regex in each]
+        found.append(built[key])
+    return found
+
+
+def _healed(constraints: list[Constraint], given: list[list[int]], heal: int) -> list[Healed]:
+    """Raises PromptError, naming the prompt."""
+    found = []
+    for number, (constraint, ids) in enumerate(zip(constraints, given, strict=True)):
+        if not heal:
+            found.append(Healed(constraint, tuple(ids), None))
+            continue
+        with naming(number):
+            one = give_back(constraint, ids, heal)
+            if ids and not one.prefix:
+                raise PromptError(
+                    f"healing would give back all of its ids ({one.healing}), and the model needs "
+                    "at least one: begin the prompt with more text, or lower heal"
+                )
+        found.append(one)
+    return found
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from transformers.cache_utils import DynamicLayer
 
+from bpe_automata.decoding.drafts import common_length
 from bpe_automata.errors import PromptError, TokenOutOfRangeError
 from bpe_automata.integrations.transformers.support import (
     check_decoder,
@@ -29,8 +30,9 @@ class CausalModel:
     is never cropped, nor is one used: then each call reads all ids afresh. `cached` says which.
 
     `passes`: forward passes; `fed`: ids that went through them; `cropped`: how often ids were taken
-    back from the cache. One sequence at a time: callers that follow several want one each (they may
-    share `model`). If the model raises, the cache is dropped, and the next call starts afresh.
+    back from the cache. One sequence at a time: going back and forth between several, as `smc` does
+    between particles, is exact, and crops each time; several of these may share `model`. If the
+    model raises, the cache is dropped, and the next call starts afresh.
 
     Raises UnsupportedFeatureError for encoder-decoder models, models in training mode, and lengths
     at which rope scaling changes.
@@ -72,7 +74,7 @@ class CausalModel:
 
     def _crop(self, ids: list[int]) -> int:
         """How many ids the cache holds, all of them a beginning of `ids`, and not the whole."""
-        kept = min(_common(self._ids, ids), len(ids) - 1)
+        kept = min(common_length(self._ids, ids), len(ids) - 1)
         if kept < len(self._ids):
             self.cropped += 1
             self._cache.crop(kept - len(self._ids))
@@ -101,13 +103,3 @@ def _croppable(model: Any, cache: Any) -> bool:
     layers = getattr(cache, "layers", ())
     plain = bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
     return plain and not is_recurrent(model, cache)
-
-
-def _common(left: Sequence[int], right: Sequence[int]) -> int:
-    """The length of the longest common prefix."""
-    count = 0
-    for one, other in zip(left, right, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count

@@ -17,12 +17,8 @@ from transformers import LogitsProcessor
 from bpe_automata.constructions.engine import Engine
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.generation import Generation, Reason
-from bpe_automata.errors import (
-    BufferShapeError,
-    LogitsError,
-    TokenNotAllowedError,
-    UnsupportedFeatureError,
-)
+from bpe_automata.errors import TokenNotAllowedError, UnsupportedFeatureError
+from bpe_automata.integrations.torch_logits import check_masked, check_shape
 from bpe_automata.integrations.transformers.batches import packed, unpacked
 from bpe_automata.integrations.transformers.rows import (
     ENDED,
@@ -37,7 +33,8 @@ from bpe_automata.tokenizer.tokenizer import Tokenizer
 class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
     """Masks the logits of each row by the constraint of its prompt.
 
-    `constraints`: one for all prompts, or one per prompt, all over the same tokenizer.
+    `constraints`: one for all prompts, or one per prompt, all over the same tokenizer; their
+    end-of-sequence ids may differ.
     `input_ids`: int[prompts, width] as given to `model.generate`, padded on the left;
     `attention_mask`: int[prompts, width], 0 on padding (None: no padding).
     `prefix`: start from the state after the prompt, so that prompt and completion together are
@@ -49,8 +46,10 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
     continuations exist than beams. It counts as ended: masking all of it would make softmax NaN.
 
     Raises `PromptError` if a prompt makes its constraint impossible or is not one that the
-    processor was made for, `BufferShapeError` if the number of constraints, rows or logits does not
-    fit, and `UnsupportedFeatureError` under continuous batching (see `only_plain_batching`).
+    processor was made for, `BufferShapeError` if shapes of ids, masks or the number of rows do not
+    fit, `TokenOutOfRangeError` for negative ids, `ArgumentError` for what is no constraint or one
+    over another tokenizer, `DecodingError` without any end-of-sequence id, and
+    `UnsupportedFeatureError` under continuous batching (see `only_plain_batching`).
     """
 
     def __init__(
@@ -78,18 +77,19 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """`scores`: float[rows, V]; a new tensor with -inf where an id is not allowed.
 
-        Raises LogitsError, naming the row, where an allowed id has NaN or +inf, or all of them have
-        -inf. Not for -inf where a prompt has several rows: beam search goes on with the others.
+        Raises LogitsError for what is no such tensor and, naming the row, where an allowed id has
+        NaN or +inf, or all of them have -inf; the last not for rows that have ended, nor where a
+        prompt has several rows: beam search goes on with the others.
         """
         self._asked = True
         completions, each = self._rows.completions(input_ids)
-        if scores.shape[1] < self.n_ids:
-            raise BufferShapeError(f"{scores.shape[1]} logits for a tokenizer of {self.n_ids} ids")
+        check_shape(scores, len(completions), self.n_ids)
         states = [self._rows.state(row // each, ids) for row, ids in enumerate(completions)]
         masks = np.stack([self._rows.mask(row // each, state) for row, state in enumerate(states)])
         allowed = unpacked(torch.from_numpy(masks).to(scores.device), scores.shape[1])
         masked = scores.masked_fill(~allowed, -torch.inf)
-        _check(masked, [state is ENDED for state in states], beams=each > 1)
+        spared = [each > 1 or state is ENDED for state in states]
+        check_masked(masked, torch.tensor(spared, device=masked.device))
         return masked
 
     def forced(self, input_ids: torch.Tensor) -> np.ndarray:
@@ -129,15 +129,6 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         ended = complete and (ended or not goes_on(engine, state))
         reason: Reason = "complete" if ended else "truncated"
         return Generation(tokenizer.decode(kept, prompt), tuple(kept), complete, reason)
-
-
-def _check(masked: torch.Tensor, ended: list[bool], beams: bool) -> None:
-    """One reduction and one transfer of float[rows], on the scores that are left."""
-    for row, best in enumerate(masked.amax(dim=1).tolist()):
-        if best != best or best == np.inf:
-            raise LogitsError(f"row {row}: an id that is allowed has the logit {best}")
-        if best == -np.inf and not (beams or ended[row]):
-            raise LogitsError(f"row {row}: every id that is allowed has the logit -inf")
 
 
 def goes_on(engine: Engine[Any], state: State) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +12,8 @@ import torch
 from bpe_automata.constructions.engine import Engine
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import (
+    ArgumentError,
+    BudgetTooSmallError,
     BufferShapeError,
     DecodingError,
     PromptError,
@@ -19,6 +22,8 @@ from bpe_automata.errors import (
 )
 from bpe_automata.integrations.transformers.batches import packed, unpadded
 from bpe_automata.kernels.bits import has
+from bpe_automata.token_automata.checks import short
+from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 State: TypeAlias = Hashable
 ENDED: State = ("ended",)
@@ -32,6 +37,21 @@ def continuous_batching() -> UnsupportedFeatureError:
         "it gives logits processors one id per sequence, or drops them; use model.generate without "
         'cache_implementation="paged"',
     )
+
+
+@contextmanager
+def naming(prompt: int) -> Iterator[None]:
+    """Errors about a prompt say the number of it."""
+    try:
+        yield
+    except (BudgetTooSmallError, PromptError, TokenOutOfRangeError) as error:
+        error.args = (f"prompt {prompt}: {error}",)
+        raise
+
+
+def same_ids(one: Tokenizer, other: Tokenizer) -> bool:
+    """Does each id spell the same in both?"""
+    return one is other or one.description.tokens == other.description.tokens
 
 
 class Rows:
@@ -51,20 +71,13 @@ class Rows:
         pad_id: int | None,
     ) -> None:
         prompts = unpadded(input_ids, attention_mask)
-        if isinstance(constraints, Constraint):
-            constraints = [constraints] * len(prompts)
-        if len(constraints) != len(prompts):
-            raise BufferShapeError(f"{len(constraints)} constraints for {len(prompts)} prompts")
-        self.engines: list[Engine[Any]] = [constraint.engine for constraint in constraints]
+        self.engines: list[Engine[Any]] = [one.engine for one in _each(constraints, len(prompts))]
         self.given = input_ids.cpu().numpy().astype(np.int64)
-        self.starts: list[State] = [
-            engine.initial(prompt if prefix else ())
-            for engine, prompt in zip(self.engines, prompts, strict=True)
-        ]
-        ends = [*self.engines[0].eos_ids, *([] if pad_id is None else [pad_id])]
-        if not ends:
-            raise DecodingError("no end-of-sequence id: pass eos_ids to constrain(...)")
-        self.ended_mask = packed(ends, self.engines[0].n_ids)
+        self.starts: list[State] = []
+        for number, (engine, prompt) in enumerate(zip(self.engines, prompts, strict=True)):
+            with naming(number):
+                self.starts.append(engine.initial(prompt if prefix else ()))
+        self.ended_masks = _ended_masks(self.engines, pad_id)
         self._length = -1
         self._memo: dict[tuple[int, bytes], State] = {}
         self._older: dict[tuple[int, bytes], State] = {}
@@ -95,7 +108,7 @@ class Rows:
 
     def mask(self, prompt: int, state: State) -> np.ndarray:
         """int32[words], packed; in a row that has ended, the end-of-sequence ids and padding."""
-        return self.ended_mask if state is ENDED else self.engines[prompt].mask(state)
+        return self.ended_masks[prompt] if state is ENDED else self.engines[prompt].mask(state)
 
     def _found(self, prompt: int, ids: np.ndarray) -> State:
         before = (prompt, ids[:-1].tobytes())
@@ -115,3 +128,44 @@ class Rows:
         if token_id >= engine.n_ids or not has(engine.mask(state), token_id):
             return ENDED
         return engine.step(state, token_id)
+
+
+def _each(constraints: Constraint | Sequence[Constraint], count: int) -> Sequence[Constraint]:
+    """One per prompt. Raises ArgumentError, BufferShapeError."""
+    if isinstance(constraints, Constraint):
+        return [constraints] * count
+    each: list[object] = [constraints] if isinstance(constraints, str) else list(constraints)
+    found: list[Constraint] = []
+    for number, one in enumerate(each):
+        if not isinstance(one, Constraint):
+            raise ArgumentError(
+                f"constraint {number} is {short(one)}: make one with constrain(...)"
+            )
+        found.append(one)
+    if len(found) != count:
+        raise BufferShapeError(f"{len(found)} constraints for {count} prompts")
+    for number, one in enumerate(found):
+        if not same_ids(one.tokenizer, found[0].tokenizer):
+            raise ArgumentError(
+                f"constraint {number} is over {one.tokenizer.name} ({one.n_ids} ids), constraint 0 "
+                f"over {found[0].tokenizer.name} ({found[0].n_ids} ids): one tokenizer is needed"
+            )
+    return found
+
+
+def _ended_masks(engines: Sequence[Engine[Any]], pad_id: int | None) -> list[np.ndarray]:
+    """For each prompt, what a row of it may read once it has ended. Raises DecodingError,
+    TokenOutOfRangeError."""
+    pads = () if pad_id is None else (pad_id,)
+    if pad_id is not None and not 0 <= pad_id < engines[0].n_ids:
+        raise TokenOutOfRangeError(f"pad_id {pad_id} is not in 0 .. {engines[0].n_ids - 1}")
+    made: dict[tuple[int, ...], np.ndarray] = {}
+    for number, engine in enumerate(engines):
+        ends = (*engine.eos_ids, *pads)
+        if not ends:
+            raise DecodingError(
+                f"constraint {number} has no end-of-sequence id: pass eos_ids to constrain(...)"
+            )
+        if ends not in made:
+            made[ends] = packed(ends, engine.n_ids)
+    return [made[(*engine.eos_ids, *pads)] for engine in engines]

@@ -11,12 +11,21 @@ Where the loop is your own, carry the states yourself: see `TorchTable`.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from transformers import LogitsProcessor
 
 from bpe_automata.decoding.token_table import TokenTable
-from bpe_automata.errors import BufferShapeError, DecodingError
+from bpe_automata.errors import (
+    ArgumentError,
+    BufferShapeError,
+    DecodingError,
+    PromptError,
+    TokenOutOfRangeError,
+)
+from bpe_automata.integrations.torch_logits import check_shape
 from bpe_automata.integrations.torch_table import TorchTable
+from bpe_automata.integrations.transformers.batches import check_prompts
 from bpe_automata.integrations.transformers.rows import continuous_batching
 
 
@@ -27,12 +36,15 @@ class TokenTableProcessor(LogitsProcessor):  # type: ignore[misc]
     input_ids: int [prompts, width] as given to `model.generate`, padded on the left. pad_id:
     allowed, beside the table's end-of-sequence ids, once a row has ended; needed where the table
     has none. states: int [prompts], where each prompt starts; by default all in the table's start.
-    check: raise LogitsError where `TorchTable.mask` says; that waits for the device at each step.
+    check: look at the values of ids and logits, and raise LogitsError, PromptError (rows of other
+    prompts) and TokenOutOfRangeError (negative ids) as `ConstraintLogitsProcessor` does; that waits
+    for the device at each step.
 
     `model.generate` may hold several rows per prompt (beams, return sequences), next to each other.
     A row with an id that was not allowed (beam search has some, with score -inf) counts as ended.
-    Raises DecodingError, TokenOutOfRangeError, BufferShapeError if the number of rows, states or
-    logits does not fit, UnsupportedFeatureError under continuous batching (`only_plain_batching`).
+    Raises DecodingError, ArgumentError for what is no table, TokenOutOfRangeError, BufferShapeError
+    if shapes of ids or the number of rows or states do not fit, UnsupportedFeatureError under
+    continuous batching (`only_plain_batching`).
     """
 
     def __init__(
@@ -44,6 +56,10 @@ class TokenTableProcessor(LogitsProcessor):  # type: ignore[misc]
         states: torch.Tensor | None = None,
         check: bool = True,
     ) -> None:
+        if not isinstance(table, TokenTable):
+            raise ArgumentError(f"table is a {type(table).__name__}: give a TokenTable")
+        check_prompts(input_ids)
+        self._given = input_ids.clone()
         self._prompts, self._width = input_ids.shape
         self._ends = (*table.eos_ids, *(() if pad_id is None else (pad_id,)))
         if not self._ends:
@@ -62,8 +78,16 @@ class TokenTableProcessor(LogitsProcessor):  # type: ignore[misc]
         LogitsError."""
         self._move(scores.device)
         states = self.states(input_ids)
+        check_shape(scores, len(states), self._table.table.n_ids)
         beams = len(states) > self._prompts
         return self._table.mask(states, scores, check=self._check, beams=beams)
+
+    def forced(self, input_ids: torch.Tensor) -> np.ndarray:
+        """int64 [rows]: the one id that each row of `input_ids` allows next; -1 if not one."""
+        allowed = self._table.allowed(self.states(input_ids))
+        only = torch.where(allowed.sum(1) == 1, allowed.byte().argmax(1), -1)
+        found: np.ndarray = only.cpu().numpy()
+        return found
 
     @property
     def supports_continuous_batching(self) -> bool:
@@ -81,8 +105,12 @@ class TokenTableProcessor(LogitsProcessor):  # type: ignore[misc]
             raise BufferShapeError(f"{rows} rows are no multiple of {self._prompts} prompts")
         if length < self._width:
             raise BufferShapeError(f"rows of {length} ids for prompts of {self._width}")
+        if self._check and length == self._width:
+            self._check_prompts(input_ids, per_prompt)
         generated = input_ids[:, self._width :].to(self._table.device)
         known = self._recalled(generated[:, :-1]) if generated.shape[1] else None
+        if self._check:
+            self._check_ids(generated if known is None else generated[:, -1:])
         if known is None:
             states = self._starts.repeat_interleave(per_prompt)
             for ids in generated.unbind(1):
@@ -91,6 +119,17 @@ class TokenTableProcessor(LogitsProcessor):  # type: ignore[misc]
             states = self._table.advance(known, generated[:, -1])
         self._memo = generated.clone(), states
         return states
+
+    def _check_prompts(self, input_ids: torch.Tensor, per_prompt: int) -> None:
+        given = self._given.to(input_ids.device).repeat_interleave(per_prompt, 0)
+        if not (input_ids == given).all():
+            raise PromptError("these are not the prompts that the processor was made for")
+
+    def _check_ids(self, ids: torch.Tensor) -> None:
+        negative = ids[ids < 0]
+        if len(negative):
+            last = self._table.table.n_ids - 1
+            raise TokenOutOfRangeError(f"id {int(negative[0])} is not in 0 .. {last}")
 
     def _recalled(self, ids: torch.Tensor) -> torch.Tensor | None:
         """The states after `ids`, int64 [rows, length], if all of these rows were in the last call,
