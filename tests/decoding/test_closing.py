@@ -112,10 +112,11 @@ def test_every_state_and_mask_of_random_tokenizers(data):
         data.draw(st.booleans()),
     )
     try:
-        made = constrain(tokenizer, regex, method, tuple(eos), added_tokens=apart)
-        check(made.engine, prefix, order=data.draw(st.integers(0, 3)))
+        engine = constrain(tokenizer, regex, method, tuple(eos), added_tokens=apart).engine
+        whole = explored(engine, engine.initial(prefix), MOST_EDGES)
     except (BudgetExceededError, EmptyLanguageError, PromptError):
         return
+    check(engine, prefix, order=data.draw(st.integers(0, 3)), whole=whole)
 
 
 @examples(40)
@@ -126,10 +127,11 @@ def test_every_state_and_mask_of_one_pretoken(data):
     pieces = ["a", "b", "c", "ab", "ca"]
     regex = data.draw(st.one_of(finite_regexes(pieces), cyclic_regexes(pieces)))
     try:
-        made = constrain(small_tokenizer(table.vocabulary, table.merges), regex)
-        check(made.engine, order=data.draw(st.integers(0, 3)))
+        engine = constrain(small_tokenizer(table.vocabulary, table.merges), regex).engine
+        whole = explored(engine, engine.initial(), MOST_EDGES)
     except (BudgetExceededError, EmptyLanguageError, ImproperMergeTableError):
         return
+    check(engine, order=data.draw(st.integers(0, 3)), whole=whole)
 
 
 @examples(8)
@@ -142,10 +144,10 @@ def test_within_is_the_intersection_with_short_sequences(data):
     method = data.draw(st.sampled_from(["canonical", "lift"]))
     try:
         made = constrain(tokenizer, regex, method)
-        if made.engine.initial(prefix) is not None:
-            budgets_are_intersections(made, prefix)
+        made.automaton(prefix, MOST_EDGES)
     except (BudgetExceededError, EmptyLanguageError, PromptError):
         return
+    budgets_are_intersections(made, prefix)
 
 
 # ---------------------------------------------------------------- written tokenizers
@@ -283,6 +285,33 @@ def test_the_fallback_has_a_budget():
     lift = Lift(TOKENIZER, compile_regex("(abc|é| a)*c"), EOS)
     with pytest.raises(BudgetExceededError):
         Horizon(EngineReader(lift, max_edges=3)).least(lift.initial())
+
+
+def test_groups_that_were_forgotten_are_counted_once():
+    lift = Lift(TOKENIZER, compile_regex("(ab|ba)*a"))
+    edges = explored(lift, lift.initial()).automaton.n_transitions
+    reader = EngineReader(lift, max_edges=edges)
+    key = reader.key(lift.initial())
+    for _ in range(edges + 1):
+        reader.groups(key)
+
+
+class Slotted:
+    """An engine of somebody else: no room for attributes, and a horizon of another kind."""
+
+    __slots__ = ("inner",)
+    horizon = 3
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+def test_an_engine_of_somebody_else():
+    lift = Lift(TOKENIZER, compile_regex("(ab|ba){2}a"))
+    assert min_tokens(Slotted(lift), lift.initial()) == min_tokens(lift, lift.initial())
 
 
 @pytest.mark.parametrize("budget", [-1, 1.5, "3", None, True, float("inf")])
