@@ -12,6 +12,8 @@ from listed_automata import listings
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from small_tables import END, FORMS, ON, PATH, finite, hand_made  # noqa: E402
+
 from bpe_automata import TokenAutomaton, constrain  # noqa: E402
 from bpe_automata.constructions import Listed  # noqa: E402
 from bpe_automata.decoding import Matcher, TokenTable, matcher_of  # noqa: E402
@@ -30,22 +32,6 @@ from bpe_automata.integrations.transformers.table_processor import (  # noqa: E4
     TokenTableProcessor,
 )
 from bpe_automata.testing import byte_spelling, small_tokenizer  # noqa: E402
-
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu)]
-ON = pytest.mark.parametrize("device", DEVICES)
-FORMS = pytest.mark.parametrize("dense", [True, False], ids=["dense", "csr"])
-END = 7
-PATH = [("a", 3, "b"), ("b", 4, "a"), ("b", 5, "c")]  # (3 4)* 3 5
-
-
-def hand_made(dense=True):
-    return TokenTable.from_transitions(PATH, "a", n_ids=10, eos_ids=[END], dense=dense)
-
-
-def finite(scores):
-    return [row.isfinite().nonzero()[:, 0].tolist() for row in scores]
-
 
 # ---------------------------------------------------------------- the processor
 

@@ -11,6 +11,8 @@ from listed_automata import listings
 
 torch = pytest.importorskip("torch")
 
+from small_tables import END, FORMS, ON, finite, hand_made  # noqa: E402
+
 from bpe_automata.decoding import TokenTable  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
     BufferShapeError,
@@ -18,21 +20,6 @@ from bpe_automata.errors import (  # noqa: E402
     TokenOutOfRangeError,
 )
 from bpe_automata.integrations.torch_table import TorchTable  # noqa: E402
-
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu)]
-ON = pytest.mark.parametrize("device", DEVICES)
-FORMS = pytest.mark.parametrize("dense", [True, False], ids=["dense", "csr"])
-END = 7
-PATH = [("a", 3, "b"), ("b", 4, "a"), ("b", 5, "c")]  # (3 4)* 3 5
-
-
-def hand_made(dense=True):
-    return TokenTable.from_transitions(PATH, "a", n_ids=10, eos_ids=[END], dense=dense)
-
-
-def finite(scores):
-    return [row.isfinite().nonzero()[:, 0].tolist() for row in scores]
 
 
 @ON

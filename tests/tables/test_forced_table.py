@@ -225,7 +225,7 @@ def test_generation_with_and_without(loop, mode, monkeypatch, request):
 def test_what_cannot_be_generated_is_a_row():
     """The row has the whole message, the table its beginning, without a path of the machine."""
     item = item_of(SOURCES[0], "as given")
-    message = "no weights at /root/.cache/models/x, nor at ~/y: " + "give a folder; " * 9
+    message = "no weights at /srv/cache/models/x, nor at ~/y: " + "give a folder; " * 9
 
     def missing():
         raise MissingFileError(message)
@@ -242,7 +242,7 @@ def test_what_cannot_be_generated_is_a_row():
 def test_what_is_no_path_stays():
     for text in ("E: either/or 1/2", "E: no id a/b"):
         assert forced_report.shown(text) == text
-    for path in ("/root/x y", "'/root/x' y", "../x/z y", "https://host/x y"):
+    for path in ("/srv/x y", "'/srv/x' y", "../x/z y", "https://host/x y"):
         assert "x" not in forced_report.shown(f"E: {path}").replace("https", "")
 
 
