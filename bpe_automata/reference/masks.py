@@ -36,8 +36,13 @@ def canonical_trie(
 ) -> Trie:
     """The trie of `encode(prompt + s)` over all strings s of a finite language, below the prompt's
     own ids `prefix`. Left out: texts whose ids do not spell them (a character without a token),
-    do not begin with `prefix`, or hold a banned id (end of sequence is never text)."""
-    prompt = tokenizer.decode(prefix)
+    do not begin with `prefix`, or hold a banned id (end of sequence is never text). Empty where
+    `prefix` ends inside a character: `decode` would show that as U+FFFD, which is another text, and
+    one whose ids may begin alike."""
+    try:
+        prompt = tokenizer.text_bytes(prefix).decode()
+    except UnicodeDecodeError:
+        return {}
     whole = [prompt + s for s in strings]
     trie: Trie = {}
     for text, ids in zip(whole, tokenizer.encode_batch(whole), strict=True):

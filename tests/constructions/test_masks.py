@@ -17,7 +17,14 @@ from bpe_automata.errors import (
     UnsupportedTokenizerError,
 )
 from bpe_automata.reference import canonical_trie, compare
-from bpe_automata.testing import bpe_tokenizers, finite_regexes, small_tokenizer, texts
+from bpe_automata.testing import (
+    bpe_tokenizers,
+    byte_level,
+    byte_spelling,
+    finite_regexes,
+    small_tokenizer,
+    texts,
+)
 from bpe_automata.testing.texts import own_pieces
 from experiments.regexes import FINITE
 
@@ -119,3 +126,16 @@ def test_a_language_of_missing_bytes_is_empty(smollm2_tokenizer):
         constrain(smollm2_tokenizer, r"a\x04").matcher()
     allowed = constrain(smollm2_tokenizer, r"a\x04|ab").matcher().allowed_ids()
     assert [smollm2_tokenizer.decode([i]) for i in allowed] == ["ab"]
+
+
+def test_no_text_goes_on_inside_a_character():
+    """Not even where what `decode` shows of half a character is the very character."""
+    tokenizer = small_tokenizer(
+        ["a", *byte_spelling("\ufffd".encode())], [], byte_level(use_regex=False)
+    )
+    whole = tokenizer.encode("\ufffd")
+    assert tokenizer.decode(whole[:2]) == "\ufffd"
+    assert canonical_trie(tokenizer, ["", "a"], whole[:2]) == {}
+    assert canonical_trie(tokenizer, ["", "a"], whole) == {(): {None, 0}, (0,): {None}}
+    with pytest.raises(PromptError):
+        constrain(tokenizer, "a?").matcher(whole[:2])
