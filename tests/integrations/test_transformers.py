@@ -18,11 +18,12 @@ from bpe_automata.errors import (  # noqa: E402
     LogitsError,
     PromptError,
 )
+from bpe_automata.integrations.bitmask import unpacked  # noqa: E402
 from bpe_automata.integrations.transformers import (  # noqa: E402
     ConstraintLogitsProcessor,
     generate,
 )
-from bpe_automata.integrations.transformers.batches import packed, unpacked  # noqa: E402
+from bpe_automata.integrations.transformers.batches import packed  # noqa: E402
 
 VOCABULARY = 49_152
 REGEXES = [r"[0-9]{1,3}(\.[0-9]{2})?", r" (yes|no|maybe) (sir|madam)", r'\{"a": (true|false)\}']

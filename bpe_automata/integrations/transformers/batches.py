@@ -47,10 +47,3 @@ def packed(ids: Iterable[int], n_ids: int) -> np.ndarray:
     bits = np.zeros((n_ids + 31) // 32 * 32, dtype=np.uint8)
     bits[[i for i in ids if i < n_ids]] = 1
     return np.packbits(bits, bitorder="little").view(np.int32)
-
-
-def unpacked(rows: torch.Tensor, width: int) -> torch.Tensor:
-    """bool[r, width] of int32[r, words]; False beyond the packed bits. Any device."""
-    shifts = torch.arange(32, dtype=torch.int32, device=rows.device)
-    bits = (rows[:, :, None] >> shifts & 1).bool().flatten(1)[:, :width]
-    return torch.nn.functional.pad(bits, (0, width - bits.shape[1]))

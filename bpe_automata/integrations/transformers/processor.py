@@ -18,8 +18,9 @@ from bpe_automata.constructions.engine import Engine
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.generation import Generation, Reason
 from bpe_automata.errors import TokenNotAllowedError, UnsupportedFeatureError
+from bpe_automata.integrations.bitmask import unpacked
 from bpe_automata.integrations.torch_logits import check_masked, check_shape
-from bpe_automata.integrations.transformers.batches import packed, unpacked
+from bpe_automata.integrations.transformers.batches import packed
 from bpe_automata.integrations.transformers.rows import (
     ENDED,
     Rows,
