@@ -9,6 +9,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+MOST_MEMORY = 12 << 30  # bytes of address space for one process
+
 hypothesis.settings.register_profile("default", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("long", deadline=None, print_blob=True, max_examples=2000)
 
@@ -19,6 +21,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("long" if config.getoption("--long") else "default")
+    limit_memory()
+
+
+def limit_memory() -> None:
+    """A test that runs away fails by its name, and does not take the machine with it."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, hard))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
