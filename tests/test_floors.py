@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "bpe_automata"
 FLOORS = {
     "errors": -1,
     "storage": 0,
+    "arguments": 0,
     "kernels": 0,
     "viz": 0,
     "token_automata": 1,

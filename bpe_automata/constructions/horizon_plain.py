@@ -5,6 +5,7 @@ A node is a state, and all ids lead where they lead.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -41,7 +42,7 @@ def nearest_first(dfa: ByteDFA, states: np.ndarray, longest: int) -> tuple[np.nd
     return np.where(hint < 0, NEVER, lower).astype(np.int32), np.where(hint < 0, NEVER, hint)
 
 
-class PlainReader(Generic[State]):
+class PlainReader(ABC, Generic[State]):
     """What the readers of this module have in common."""
 
     def __init__(self, engine: Engine[State]) -> None:
@@ -49,12 +50,13 @@ class PlainReader(Generic[State]):
         self._eos = np.array(engine.eos_ids, dtype=np.int64)
         self._groups: BoundedMemo[int, Groups] = BoundedMemo(4 * engine.n_ids)
 
+    @abstractmethod
     def groups(self, key: int) -> Groups:
         """Where the ids of a node lead."""
-        raise NotImplementedError
 
+    @abstractmethod
     def key(self, state: State) -> int:
-        raise NotImplementedError
+        """The node of a state."""
 
     def spread(self, key: int) -> Spread:
         keys = self._kept(key).keys

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata.constructions.integers import integer
+from bpe_automata.arguments import integer, short
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.errors import (
     ArgumentError,
@@ -24,7 +24,6 @@ from bpe_automata.errors import (
 )
 from bpe_automata.kernels.bits import set_bits
 from bpe_automata.token_automata import TokenAutomaton
-from bpe_automata.token_automata.checks import short
 
 END_IS_LISTED = (
     "it is allowed where the automaton accepts, so leave out this transition and make its state "

@@ -13,10 +13,11 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
+from bpe_automata.arguments import at_least
 from bpe_automata.constructions.engine import Engine, TextEngine
 from bpe_automata.constructions.horizon import Horizon
 from bpe_automata.constructions.horizon_plain import EngineReader
-from bpe_automata.errors import ArgumentError, BudgetTooSmallError
+from bpe_automata.errors import BudgetTooSmallError
 
 State = TypeVar("State", bound=Hashable)
 _BESIDE = "_horizon_of_bpe_automata"
@@ -27,7 +28,7 @@ class Within(Generic[State]):
 
     def __init__(self, engine: Engine[State], max_tokens: int) -> None:
         """Of an engine that has a budget already the smaller one counts. Raises ArgumentError."""
-        budget = _counted(max_tokens)
+        budget = at_least(0, max_tokens, "max_tokens")
         if isinstance(engine, Within):
             engine, budget = engine.inner, min(budget, engine.max_tokens)
         self.inner, self.max_tokens = engine, budget
@@ -97,11 +98,3 @@ def horizon_of(engine: Engine[Any]) -> Horizon[Any]:
         beside[_BESIDE] = Horizon(EngineReader(engine))
     found: Horizon[Any] = beside[_BESIDE]
     return found
-
-
-def _counted(max_tokens: Any) -> int:
-    """A number of ids. Raises ArgumentError."""
-    good = isinstance(max_tokens, int | np.integer) and not isinstance(max_tokens, bool)
-    if not good or max_tokens < 0:
-        raise ArgumentError(f"max_tokens is {max_tokens!r}: give a number of ids, 0 or more")
-    return int(max_tokens)

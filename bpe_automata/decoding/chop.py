@@ -17,11 +17,10 @@ from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from bpe_automata.arguments import at_least
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import TextEngine
-from bpe_automata.constructions.integers import integer
 from bpe_automata.decoding.forced import bytes_from, live_bytes, text_state
-from bpe_automata.errors import ArgumentError
 from bpe_automata.tokenizer import Tokenizer
 from bpe_automata.tokenizer.description import Prefix
 
@@ -38,8 +37,7 @@ def chop(
     back; 0 keeps all. Empty where nothing is forced, and where encode does not give the forced text
     back (a normalizer, a character that is under way). Raises ArgumentError.
     """
-    if integer(max_tokens, "max_tokens") < 0:
-        raise ArgumentError(f"max_tokens is {max_tokens}: give a number of ids, 0 or more")
+    at_least(0, max_tokens, "max_tokens")
     after, ids = encoded(engine, state, before)
     return chopped(engine.tokenizer, engine.dfa, after, ids, max_tokens)
 

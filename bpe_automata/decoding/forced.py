@@ -16,12 +16,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from bpe_automata.arguments import at_least
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import Engine, TextEngine
-from bpe_automata.constructions.integers import integer
 from bpe_automata.constructions.prefixed import PrefixedDfa
 from bpe_automata.constructions.within import Within
-from bpe_automata.errors import ArgumentError, UnsupportedFeatureError
+from bpe_automata.errors import UnsupportedFeatureError
 from bpe_automata.kernels.bits import only
 from bpe_automata.kernels.distance import NEVER
 
@@ -104,8 +104,4 @@ def text_state(engine: TextEngine[Any], state: Hashable) -> int:
 
 def _counted(limit: int | None) -> float:
     """A limit as a number. Raises ArgumentError."""
-    if limit is None:
-        return float("inf")
-    if integer(limit, "limit") < 0:
-        raise ArgumentError(f"limit is {limit}: give a number of ids or bytes, 0 or more, or None")
-    return int(limit)
+    return float("inf") if limit is None else at_least(0, limit, "limit")

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata.arguments import integer
 from bpe_automata.constructions import Engine
-from bpe_automata.constructions.integers import integer
 from bpe_automata.constructions.within import min_tokens
 from bpe_automata.decoding.buffers import write_mask
 from bpe_automata.decoding.forced import forced_bytes, forced_tokens

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from bpe_automata.arguments import short
 from bpe_automata.constructions.listed import END_IS_LISTED, check_ids, checked_vocabulary
 from bpe_automata.errors import (
     ArgumentError,
@@ -25,7 +26,6 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
 )
 from bpe_automata.token_automata import TokenAutomaton, checks
-from bpe_automata.token_automata.checks import short
 from bpe_automata.token_automata.table import Table, from_edges
 from bpe_automata.token_automata.transitions import Transition
 

@@ -14,7 +14,7 @@ import numpy as np
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.drafts import common_length
 from bpe_automata.errors import DecodingError, TokenNotAllowedError, TokenOutOfRangeError
-from bpe_automata.kernels.bits import set_bits
+from bpe_automata.kernels.bits import packed
 
 
 class Follower:
@@ -28,7 +28,7 @@ class Follower:
     def __init__(self, constraint: Constraint, prompt: Sequence[int] = ()) -> None:
         if not constraint.eos_ids:
             raise DecodingError("no end-of-sequence id is known: pass eos_ids")
-        self._ended_row = packed_ids(constraint.n_ids, constraint.eos_ids)
+        self._ended_row = packed(constraint.eos_ids, constraint.n_ids)
         self._matcher = constraint.matcher(prompt)
         self._ids: list[int] = []
         self.refused: DecodingError | None = None
@@ -58,10 +58,3 @@ class Follower:
                 self.refused = error
                 break
             self._ids.append(token)
-
-
-def packed_ids(n_ids: int, ids: Sequence[int]) -> np.ndarray:
-    """int32 [ceil(n_ids / 32)]: the ids as a packed mask."""
-    bits = np.zeros((n_ids + 31) // 32, dtype=np.int32)
-    set_bits(bits, np.array(ids, dtype=np.int64))
-    return bits

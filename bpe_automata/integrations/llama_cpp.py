@@ -24,8 +24,9 @@ from bpe_automata.errors import (
     UnsupportedFeatureError,
 )
 from bpe_automata.integrations.bitmask import apply_bitmask
-from bpe_automata.integrations.follow import Follower, packed_ids
+from bpe_automata.integrations.follow import Follower
 from bpe_automata.integrations.optional import require
+from bpe_automata.kernels.bits import packed
 
 INSTALL = "pip install llama-cpp-python"
 logger = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class ConstraintProcessor:
             raise DecodingError("no end-of-sequence id is known: pass eos_ids to constrain(...)")
         self.error: Exception | None = None
         self._constraint, self._prefix = constraint, prefix
-        self._ended_row = packed_ids(constraint.n_ids, constraint.eos_ids)
+        self._ended_row = packed(constraint.eos_ids, constraint.n_ids)
         self._prompt = None if prompt is None else [int(token) for token in prompt]
         self._follower: Follower | None = None
         self._last = 0

@@ -24,9 +24,10 @@ from bpe_automata.errors import (
     UnsupportedFeatureError,
 )
 from bpe_automata.integrations.bitmask import apply_bitmask
-from bpe_automata.integrations.follow import Follower, packed_ids
+from bpe_automata.integrations.follow import Follower
 from bpe_automata.integrations.optional import require
 from bpe_automata.integrations.requests import listed_ids
+from bpe_automata.kernels.bits import packed
 from bpe_automata.tokenizer import Tokenizer
 
 INSTALL = "pip install outlines"
@@ -89,7 +90,7 @@ class ConstraintLogitsProcessor(_host.OutlinesLogitsProcessor):  # type: ignore[
                 raise
             logger.error("bpe_automata: %s; the text may only end", error)
             self.error = error
-            ended = packed_ids(self._constraint.n_ids, self._constraint.eos_ids)
+            ended = packed(self._constraint.eos_ids, self._constraint.n_ids)
             masks = np.stack([ended] * len(logits))
         return _masked(logits, masks)
 

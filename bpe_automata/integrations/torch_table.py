@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bpe_automata.constructions.integers import integer
+from bpe_automata.arguments import integer
 from bpe_automata.decoding.token_table import TokenTable
 from bpe_automata.errors import (
     BufferShapeError,

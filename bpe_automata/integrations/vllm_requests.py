@@ -17,7 +17,7 @@ import numpy as np
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import ArgumentError, BpeAutomataError, TokenizerError
 from bpe_automata.integrations.bitmask import apply_bitmask
-from bpe_automata.integrations.follow import Follower, packed_ids
+from bpe_automata.integrations.follow import Follower
 from bpe_automata.integrations.optional import require
 from bpe_automata.integrations.requests import (
     KEY,
@@ -27,6 +27,7 @@ from bpe_automata.integrations.requests import (
     listed_ids,
     read_options,
 )
+from bpe_automata.kernels.bits import packed
 from bpe_automata.tokenizer import Tokenizer
 
 INSTALL = "pip install vllm"
@@ -68,13 +69,13 @@ class RequestRow:
         self._constraint: Constraint | None = None
         self._follower: Follower | None = None
         self._logged = False
-        self._ended_row = packed_ids(constraints.tokenizer.n_ids, constraints.eos_ids)
+        self._ended_row = packed(constraints.eos_ids, constraints.tokenizer.n_ids)
         self.after_prompt = False
         """Does the text begin after the prompt's ids?"""
         try:
             options = read_options(params.extra_args) or Options("")
             ends = constraints.ends_of(options)
-            self._ended_row = packed_ids(constraints.tokenizer.n_ids, ends)
+            self._ended_row = packed(ends, constraints.tokenizer.n_ids)
             self._constraint = constraints.of(options)
             self.after_prompt = options.prefix
         except BpeAutomataError as error:
@@ -97,7 +98,11 @@ class RequestRow:
         may hold what is not allowed: then no matter what follows, the draft is not taken."""
         if self._follower is None:
             return self._ended_row
-        found = self._follower.mask(ids)
+        try:
+            found = self._follower.mask(ids)
+        except BpeAutomataError as error:  # a budget that a mask went over, say
+            self._log(error)
+            return self._ended_row
         if self._follower.refused and committed:
             self._log(self._follower.refused)
         return found

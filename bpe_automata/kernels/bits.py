@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from bpe_automata.kernels import kernel
@@ -65,6 +67,13 @@ def only(bits: np.ndarray) -> int:
             word >>= 1
             found += 1
     return found
+
+
+def packed(ids: Iterable[int], n_ids: int) -> np.ndarray:
+    """int32 [ceil(n_ids / 32)]: the packed set of `ids`; those out of range are left out."""
+    bits = np.zeros((n_ids + 31) // 32, dtype=np.int32)
+    set_bits(bits, np.array([i for i in ids if 0 <= i < n_ids], dtype=np.int64))
+    return bits
 
 
 def has(bits: np.ndarray, token_id: int) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bpe_automata.arguments import sequence_of_ids, short
 from bpe_automata.errors import ArgumentError, TokenOutOfRangeError
-from bpe_automata.token_automata.checks import sequence_of_ids, short
 
 
 def known_ids(ids: Sequence[int], n_ids: int) -> tuple[int, ...]:

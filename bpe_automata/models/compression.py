@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata.arguments import integer
 from bpe_automata.errors import ArgumentError
 from bpe_automata.models.checks import known_ids, utf8
-from bpe_automata.token_automata.checks import whole
 from bpe_automata.tokenizer import Tokenizer
 
 _GZIP = 31  # window of 32 KiB, header and trailer of gzip
@@ -58,7 +58,7 @@ class CompressionModel:
         training text of one record per line. level: of compression, 1 to 9.
 
         Raises ArgumentError."""
-        level = whole(level, "level")
+        level = integer(level, "level")
         if not 1 <= level <= 9:
             raise ArgumentError(f"level {level} is not in 1 .. 9")
         ends, ending = set(tokenizer.eos_ids), utf8(end, "end")

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata.arguments import integer
 from bpe_automata.errors import ArgumentError
 from bpe_automata.models.checks import known_ids
-from bpe_automata.token_automata.checks import whole
 from bpe_automata.tokenizer import Tokenizer
 
 
@@ -55,7 +55,7 @@ class NGramModel:
 
         order: ids in an n-gram, at least 1; smoothing: over 0. Raises ArgumentError.
         """
-        order = whole(order, "order")
+        order = integer(order, "order")
         if order < 1 or not isinstance(smoothing, Real) or not 0 < smoothing < np.inf:
             raise ArgumentError(
                 f"order {order} must be at least 1, smoothing {smoothing} over 0 and finite"

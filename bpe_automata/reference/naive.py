@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 import regex
 
+from bpe_automata.arguments import integer
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.syntax import parse
-from bpe_automata.constructions.integers import integer
 from bpe_automata.constructions.listed import checked_vocabulary
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import (
@@ -39,7 +39,7 @@ from bpe_automata.errors import (
     UnsupportedRegexError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.kernels.bits import set_bits
+from bpe_automata.kernels.bits import packed
 from bpe_automata.tokenizer import Tokenizer
 from bpe_automata.tokenizer.description import Prefix
 
@@ -75,10 +75,7 @@ class Naive:
         return b""
 
     def mask(self, state: bytes) -> np.ndarray:
-        bits = np.zeros(-(-self.n_ids // 32), dtype=np.int32)
-        allowed = [token for token in range(self.n_ids) if self.allows(state, token)]
-        set_bits(bits, np.array(allowed, dtype=np.int64))
-        return bits
+        return packed((i for i in range(self.n_ids) if self.allows(state, i)), self.n_ids)
 
     def allows(self, state: bytes, token: int) -> bool:
         """Is this one id in the mask?"""

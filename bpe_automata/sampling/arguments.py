@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from bpe_automata.constructions.integers import integer
+from bpe_automata.arguments import at_least, number, sequence_of_ids
 from bpe_automata.errors import ArgumentError
-from bpe_automata.token_automata.checks import sequence_of_ids, short
 
 
 def checked(
@@ -32,22 +30,3 @@ def checked_temperature(temperature: Any, *, greedy: bool = True) -> float:
     if not found and not greedy:
         raise ArgumentError("temperature 0 has no law to draw from: give one over 0")
     return found
-
-
-def at_least(least: int, value: Any, name: str) -> int:
-    """An integer from `least` on. Raises ArgumentError."""
-    found = integer(value, name)
-    if found < least:
-        said = "negative" if least == 0 else f"less than {least}"
-        raise ArgumentError(f"{name} {found} is {said}")
-    return found
-
-
-def number(value: Any, name: str) -> float:
-    """A real number of Python or numpy, NaN and inf too. Raises ArgumentError."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise ArgumentError(f"{name} is {short(value)}: give a number")
-    try:
-        return float(value)
-    except OverflowError:
-        raise ArgumentError(f"{name} {short(value)} is too large") from None

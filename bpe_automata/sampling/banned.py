@@ -10,7 +10,6 @@ from bpe_automata.automata.algebra import all_texts
 from bpe_automata.banning import Ban
 from bpe_automata.decoding.constraint import Constraint, constrain
 from bpe_automata.decoding.generation import Generation
-from bpe_automata.errors import ArgumentError
 from bpe_automata.tokenizer import Tokenizer
 
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}".encode()
@@ -59,12 +58,6 @@ def tail(tokenizer: Tokenizer, prompt: Sequence[int]) -> str:
     silent = tokenizer.added_ids | tokenizer.description.controls
     first = max((k + 1 for k, token in enumerate(prompt) if token in silent), default=0)
     return tokenizer.decode(tuple(prompt[first:]), tuple(prompt[:first]))
-
-
-def check(max_new_tokens: int) -> None:
-    """Raises ArgumentError."""
-    if max_new_tokens < 0:
-        raise ArgumentError(f"max_new_tokens {max_new_tokens} is negative")
 
 
 def kept(ban: Ban, before: str, pieces: Sequence[bytes]) -> int:

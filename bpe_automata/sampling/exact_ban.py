@@ -17,7 +17,9 @@ from bpe_automata.banning import AppliedBan, Ban
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.errors import ArgumentError
-from bpe_automata.sampling.banned import BannedGeneration, check, free, kept, tail
+from bpe_automata.sampling.arguments import checked
+from bpe_automata.sampling.banned import BannedGeneration, free, kept, tail
+from bpe_automata.sampling.ends import has_ended, only_the_end_follows
 from bpe_automata.sampling.logits import Model, draw, log_probabilities
 from bpe_automata.sampling.loop import asked
 from bpe_automata.tokenizer import Tokenizer
@@ -47,11 +49,11 @@ def decode_allowed(
     Raises what `decode` raises, ArgumentError if `banned` is of another ban or constraint, and
     EmptyLanguageError if the ban leaves nothing.
     """
-    check(max_new_tokens)
+    prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature)
     applied = _applied(ban, tokenizer, constraint, banned)
     before = tail(tokenizer, prompt) if after is None else after
     matcher, plain = applied.after(before).matcher(prompt), applied.constraint.matcher(prompt)
-    run = _Run(model, matcher, plain, tuple(prompt), temperature)
+    run = _Run(model, matcher, plain, prompt, temperature)
     rng = np.random.default_rng(seed)
     while not run.matcher.is_finished and len(run.matcher.ids) < max_new_tokens:
         run.step(rng)
@@ -109,11 +111,11 @@ class _Run:
 
     def result(self, applied: AppliedBan, before: str) -> BannedGeneration:
         """How it ended."""
-        tokenizer, eos_ids = applied.constraint.tokenizer, set(applied.constraint.eos_ids)
+        constraint = applied.constraint
+        tokenizer, eos_ids = constraint.tokenizer, constraint.eos_ids
         ids = [token for token in self.matcher.ids if token not in eos_ids]
-        read = len(ids) < len(self.matcher.ids)
-        ended = read or not set(self.matcher.allowed_ids().tolist()) - eos_ids
-        seen = self.temperature and (read or (ended and not eos_ids))  # the end was drawn too
+        ended = only_the_end_follows(self.matcher, constraint)
+        seen = self.temperature and has_ended(self.matcher, constraint)
         pieces = [
             tokenizer.text_bytes((token,), (*self.prompt, *ids[:k])[-1:])
             for k, token in enumerate(ids)

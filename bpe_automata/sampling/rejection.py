@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bpe_automata.arguments import at_least
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.generation import Generation
 from bpe_automata.decoding.matcher import Matcher
-from bpe_automata.sampling.arguments import at_least, checked
+from bpe_automata.sampling.arguments import checked
 from bpe_automata.sampling.ends import has_ended
 from bpe_automata.sampling.logits import Model, log_probabilities
 from bpe_automata.sampling.loop import asked, generation

@@ -21,10 +21,13 @@ from typing import Literal
 
 import numpy as np
 
+from bpe_automata.arguments import at_least, number
 from bpe_automata.banning import Ban, Spellings, Watch
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
-from bpe_automata.sampling.banned import BannedGeneration, Rollback, check, free, kept, tail
+from bpe_automata.sampling.arguments import checked
+from bpe_automata.sampling.banned import BannedGeneration, Rollback, free, kept, tail
+from bpe_automata.sampling.ends import only_the_end_follows
 from bpe_automata.sampling.logits import Model, draw, log_probabilities
 from bpe_automata.sampling.loop import asked
 from bpe_automata.tokenizer import Tokenizer
@@ -64,10 +67,9 @@ def decode_without(
     Raises PromptError, LogitsError, ArgumentError, ModelError, and EmptyLanguageError if every text
     of the constraint that the model gives any mass is banned.
     """
-    check(max_new_tokens)
-    if max_rollbacks < 0:
-        raise ArgumentError(f"max_rollbacks {max_rollbacks} is negative")
-    if penalty is not None and not 0 <= penalty < np.inf:
+    prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature)
+    max_rollbacks = at_least(0, max_rollbacks, "max_rollbacks")
+    if penalty is not None and not 0 <= number(penalty, "penalty") < np.inf:
         raise ArgumentError(f"penalty {penalty} is not a finite number of nats, 0 or more")
     plain = constraint or free(tokenizer)
     spellings = spellings or Spellings(tokenizer, ban, plain.eos_ids, plain.added_tokens)
@@ -104,7 +106,8 @@ class _Run:
     ) -> None:
         self._model, self._prompt, self._rng = model, tuple(prompt), rng
         self._eos_ids, self._temperature = set(constraint.eos_ids), temperature
-        self._matcher, self._watch, self._before = constraint.matcher(prompt), watch, before
+        self._constraint, self._matcher = constraint, constraint.matcher(prompt)
+        self._watch, self._before = watch, before
         self._taken: _Bans = {}
         self._dead: _Bans = {}
         self._laws: dict[int, np.ndarray] = {}
@@ -134,8 +137,8 @@ class _Run:
 
     def out_of_ids(self) -> _End:
         """No more ids may be read: the text ends if only its end could follow."""
-        could_follow = set(self._matcher.allowed_ids().tolist())
-        return "truncated" if could_follow - self._eos_ids else self._ended()
+        ended = only_the_end_follows(self._matcher, self._constraint)
+        return self._ended() if ended else "truncated"
 
     def _law(self, n_ids: int) -> np.ndarray:
         """float64 [n_ids], of the next id; asked for once as long as it is kept."""

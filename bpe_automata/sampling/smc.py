@@ -18,13 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata.arguments import at_least, number
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.generation import Generation
+from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.errors import ArgumentError
-from bpe_automata.sampling.arguments import at_least, checked, number
+from bpe_automata.sampling.arguments import checked
 from bpe_automata.sampling.ends import has_ended
 from bpe_automata.sampling.logits import Model, draw, log_probabilities
 from bpe_automata.sampling.loop import asked, weighted_generation
@@ -113,6 +116,14 @@ def weighted(
     )
 
 
+class _Law(NamedTuple):
+    """log_p: float64 [n_ids]; allowed: bool [n_ids]; log_mass: of what is allowed."""
+
+    log_p: np.ndarray
+    allowed: np.ndarray
+    log_mass: float
+
+
 class _Run:
     """Particles on their way: a matcher and a log weight each."""
 
@@ -129,7 +140,7 @@ class _Run:
         start = constraint.matcher(prompt)
         self.matchers = [start.copy() for _ in range(particles)]
         self.log_weights = np.zeros(particles)
-        self._laws: dict[tuple[int, ...], np.ndarray] = {}
+        self._laws: dict[tuple[int, ...], _Law] = {}
 
     def on_their_way(self) -> list[int]:
         """The particles that have neither ended nor lost all weight."""
@@ -141,18 +152,19 @@ class _Run:
         nothing to go on with lose theirs."""
         self._laws = {}
         for k in self.on_their_way():
-            matcher = self.matchers[k]
-            left = self._law(matcher.ids)[matcher.mask()]
-            self.log_weights[k] += np.logaddexp.reduce(left)
+            self.log_weights[k] += self._law(self.matchers[k]).log_mass
 
-    def _law(self, ids: tuple[int, ...]) -> np.ndarray:
-        """The log law of the next id, asked for once at each step."""
-        if ids not in self._laws:
+    def _law(self, matcher: Matcher) -> _Law:
+        """The law of the next id under the mask, asked for once for the same ids at each step."""
+        found = self._laws.get(matcher.ids)
+        if found is None:
             self.passes += 1
-            logits = asked(self.model, self.prompt, ids)
-            n_ids = self.constraint.n_ids
-            self._laws[ids] = log_probabilities(logits, n_ids, self.temperature)
-        return self._laws[ids]
+            logits = asked(self.model, self.prompt, matcher.ids)
+            log_p = log_probabilities(logits, self.constraint.n_ids, self.temperature)
+            allowed = matcher.mask()
+            log_mass = float(np.logaddexp.reduce(log_p[allowed], initial=-np.inf))
+            found = self._laws[matcher.ids] = _Law(log_p, allowed, log_mass)
+        return found
 
     def resample(self, scheme: Resampling, rng: np.random.Generator) -> None:
         """All weights become their mean."""
@@ -164,7 +176,8 @@ class _Run:
         """Each particle reads one more id."""
         for k in self.on_their_way():
             matcher = self.matchers[k]
-            token, _ = draw(self._law(matcher.ids), matcher.mask(), rng.random())
+            law = self._law(matcher)
+            token, _ = draw(law.log_p, law.allowed, rng.random())
             matcher.advance(token)
 
     def results(self) -> tuple[Generation, ...]:

@@ -1,4 +1,4 @@
-"""What comes from outside is looked at once: integers, sequences of ids, spellings."""
+"""What an automaton is made of is looked at once, on the way in: symbols, states, spellings."""
 
 from __future__ import annotations
 
@@ -6,31 +6,10 @@ import operator
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from bpe_automata.errors import ArgumentError, MalformedAutomatonError
+from bpe_automata.arguments import short
+from bpe_automata.errors import MalformedAutomatonError
 
 LARGEST = 2**31 - 1  # a symbol or a state is an int32
-
-
-def whole(value: Any, name: str) -> int:
-    """The integer that `value` is. Raises ArgumentError."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ArgumentError(f"{name} is {short(value)}: give an integer") from None
-
-
-def sequence_of_ids(ids: Any) -> tuple[int, ...]:
-    """`ids` as integers of any size. Raises ArgumentError, naming the first that is none."""
-    if isinstance(ids, str | bytes | bytearray):
-        raise ArgumentError(
-            f"the sequence of ids is {short(ids)}, a text: give its ids, for instance "
-            "tokenizer.encode(text)"
-        )
-    try:
-        listed = list(ids)
-    except TypeError:
-        raise ArgumentError(f"the sequence of ids is {short(ids)}: give a list") from None
-    return tuple(whole(value, f"the id at position {at}") for at, value in enumerate(listed))
 
 
 def symbols(values: Any, name: str) -> list[int]:
@@ -86,12 +65,6 @@ def spellings(values: Any) -> tuple[bytes, ...]:
             f"the spelling of symbol {wrong} is {short(found[wrong])}: give bytes, b'' for none"
         )
     return found
-
-
-def short(value: object) -> str:
-    """For a message: what it looks like, cut."""
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:60]}…"
 
 
 def _listed(values: Iterable[Any], name: str) -> list[Any]:

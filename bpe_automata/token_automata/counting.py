@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
+from bpe_automata.arguments import integer
 from bpe_automata.errors import EmptyLanguageError, InfiniteLanguageError
-from bpe_automata.token_automata.checks import whole
 from bpe_automata.token_automata.groups import Groups, grouped
 from bpe_automata.token_automata.reach import relevant, topological, trimmed
 from bpe_automata.token_automata.table import Table
@@ -40,7 +40,7 @@ class Counts:
 
     def of_length(self, length: int) -> int:
         """The number of accepted sequences of this length."""
-        length = whole(length, "the length")
+        length = integer(length, "the length")
         return int(self._ways(length)[self._table.start]) if length >= 0 else 0
 
     def total(self) -> int:

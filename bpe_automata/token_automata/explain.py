@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bpe_automata.arguments import sequence_of_ids
 from bpe_automata.kernels.distance import NEVER
-from bpe_automata.token_automata.checks import sequence_of_ids
 from bpe_automata.token_automata.names import named, sequence, some
 from bpe_automata.token_automata.reach import distances
 from bpe_automata.token_automata.strings import shortest

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from bpe_automata.arguments import short
 from bpe_automata.errors import MalformedAutomatonError, MissingDependencyError
-from bpe_automata.token_automata.checks import short
 from bpe_automata.token_automata.checks import symbols as checked
 from bpe_automata.token_automata.reach import trimmed
 from bpe_automata.token_automata.table import Table

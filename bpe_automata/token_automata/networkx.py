@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from bpe_automata.arguments import short
 from bpe_automata.errors import MalformedAutomatonError, MissingDependencyError
-from bpe_automata.token_automata.checks import short
 from bpe_automata.token_automata.files import as_texts, from_ranges, from_texts, ranges
 from bpe_automata.token_automata.names import symbol_text
 from bpe_automata.token_automata.table import Table

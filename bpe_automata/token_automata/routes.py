@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from bpe_automata.arguments import sequence_of_ids
 from bpe_automata.errors import ArgumentError
 from bpe_automata.kernels.distance import NEVER
-from bpe_automata.token_automata.checks import sequence_of_ids
 from bpe_automata.token_automata.names import plural, symbol_text
 from bpe_automata.token_automata.reach import distances
 from bpe_automata.token_automata.table import Table

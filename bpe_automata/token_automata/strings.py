@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bpe_automata.arguments import integer
 from bpe_automata.errors import BudgetExceededError, InfiniteLanguageError
 from bpe_automata.kernels.distance import NEVER
-from bpe_automata.token_automata.checks import whole
 from bpe_automata.token_automata.groups import Groups, grouped
 from bpe_automata.token_automata.reach import distances, topological, trimmed
 from bpe_automata.token_automata.table import Table
@@ -32,8 +32,8 @@ def enumerated(
     table: Table, limit: int | None, max_length: int | None
 ) -> Iterator[tuple[int, ...]]:
     """All accepted sequences in order. See `TokenAutomaton.enumerate`."""
-    limit = None if limit is None else whole(limit, "the limit")
-    max_length = None if max_length is None else whole(max_length, "max_length")
+    limit = None if limit is None else integer(limit, "the limit")
+    max_length = None if max_length is None else integer(max_length, "max_length")
     table = trimmed(table)
     if limit is None and max_length is None and topological(table) is None:
         raise InfiniteLanguageError(

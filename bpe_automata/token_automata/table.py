@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from bpe_automata.arguments import integer, sequence_of_ids
 from bpe_automata.errors import ArgumentError, MalformedAutomatonError
 from bpe_automata.kernels.token_table import Rows
 from bpe_automata.token_automata import checks
@@ -103,7 +104,7 @@ class Table:
 
     def step(self, state: int, symbol: int) -> int | None:
         """The state after one symbol; None if it cannot be read. Raises ArgumentError."""
-        return self._step(self._state(state), checks.whole(symbol, "the symbol"))
+        return self._step(self._state(state), integer(symbol, "the symbol"))
 
     def _step(self, state: int, symbol: int) -> int | None:
         low, high = int(self.offsets[state]), int(self.offsets[state + 1])
@@ -114,7 +115,7 @@ class Table:
         """The state after some symbols, from `state` (the start by default); None if they cannot be
         read. Raises ArgumentError."""
         here: int | None = self.start if state is None else self._state(state)
-        for symbol in checks.sequence_of_ids(symbols):
+        for symbol in sequence_of_ids(symbols):
             if here is None:
                 return None
             here = self._step(here, symbol)
@@ -126,7 +127,7 @@ class Table:
         return state is not None and bool(self.accepting[state])
 
     def _state(self, state: int) -> int:
-        found = checks.whole(state, "the state")
+        found = integer(state, "the state")
         if not 0 <= found < self.n_states:
             raise ArgumentError(f"there is no state {found}: they are 0 to {self.n_states - 1}")
         return found

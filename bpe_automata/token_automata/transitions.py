@@ -7,6 +7,7 @@ from typing import SupportsIndex
 
 import numpy as np
 
+from bpe_automata.arguments import short
 from bpe_automata.errors import MalformedAutomatonError, NondeterministicError
 from bpe_automata.token_automata import checks
 from bpe_automata.token_automata.determinise import determinised
@@ -62,7 +63,7 @@ def _checked(
                 f"transition {place} is {transition!r}, not {_SPELLED} with hashable states and an "
                 f"integer (or None) as symbol: {error}"
             ) from None
-        where = f"the symbol of transition {place}, {checks.short(transition)},"
+        where = f"the symbol of transition {place}, {short(transition)},"
         yield source, None if symbol is None else checks.symbol(symbol, where), target
 
 

@@ -23,7 +23,7 @@ from bpe_automata.integrations.transformers import (  # noqa: E402
     ConstraintLogitsProcessor,
     generate,
 )
-from bpe_automata.integrations.transformers.batches import packed  # noqa: E402
+from bpe_automata.kernels.bits import packed  # noqa: E402
 
 VOCABULARY = 49_152
 REGEXES = [r"[0-9]{1,3}(\.[0-9]{2})?", r" (yes|no|maybe) (sir|madam)", r'\{"a": (true|false)\}']

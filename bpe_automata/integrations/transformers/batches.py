@@ -1,10 +1,7 @@
-"""Batches as tensors: prompts padded on the left, masks as packed bits."""
+"""Batches as tensors: prompts padded on the left."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import numpy as np
 import torch
 
 from bpe_automata.errors import BufferShapeError, PromptError
@@ -40,10 +37,3 @@ def unpadded(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> li
         return [row.tolist() for row in input_ids]
     rows = zip(input_ids, attention_mask, strict=True)
     return [ids[mask.bool()].tolist() for ids, mask in rows]
-
-
-def packed(ids: Iterable[int], n_ids: int) -> np.ndarray:
-    """int32[ceil(n_ids / 32)]: a packed little-endian mask of `ids`; others are left out."""
-    bits = np.zeros((n_ids + 31) // 32 * 32, dtype=np.uint8)
-    bits[[i for i in ids if i < n_ids]] = 1
-    return np.packbits(bits, bitorder="little").view(np.int32)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from bpe_automata.arguments import short
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import ArgumentError, DecodingError
 from bpe_automata.integrations.transformers.rows import continuous_batching, same_ids
-from bpe_automata.token_automata.checks import short
 from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 Pattern: TypeAlias = str | ByteDFA | Constraint

@@ -20,14 +20,13 @@ from bpe_automata.decoding.generation import Generation, Reason
 from bpe_automata.errors import TokenNotAllowedError, UnsupportedFeatureError
 from bpe_automata.integrations.bitmask import unpacked
 from bpe_automata.integrations.torch_logits import check_masked, check_shape
-from bpe_automata.integrations.transformers.batches import packed
 from bpe_automata.integrations.transformers.rows import (
     ENDED,
     Rows,
     State,
     continuous_batching,
 )
-from bpe_automata.kernels.bits import has, only
+from bpe_automata.kernels.bits import has, only, packed
 from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from bpe_automata.arguments import short
 from bpe_automata.constructions.engine import Engine
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import (
@@ -20,9 +21,8 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
     UnsupportedFeatureError,
 )
-from bpe_automata.integrations.transformers.batches import packed, unpadded
-from bpe_automata.kernels.bits import has
-from bpe_automata.token_automata.checks import short
+from bpe_automata.integrations.transformers.batches import unpadded
+from bpe_automata.kernels.bits import has, packed
 from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 State: TypeAlias = Hashable
