@@ -87,6 +87,42 @@ class EmptyLanguageError(BpeAutomataError):
     """Nothing matches the constraint (or nothing that the tokenizer can write)."""
 
 
+# ---------------------------------------------------------------- schemas
+
+
+class SchemaError(BpeAutomataError):
+    """A JSON Schema cannot be used. Attribute: `pointer`, where in it, as a JSON pointer in a URI
+    fragment ("#" is the whole)."""
+
+    def __init__(self, pointer: str, reason: str) -> None:
+        self.pointer = pointer
+        super().__init__(f"{reason} (at {pointer} of the schema)")
+
+
+class InvalidSchemaError(SchemaError):
+    """It is no JSON Schema: a keyword with a value of the wrong kind, a $ref that leads nowhere."""
+
+
+class UnsupportedSchemaError(SchemaError):
+    """A keyword that no automaton here expresses exactly. Attribute: `keyword`."""
+
+    def __init__(self, keyword: str, pointer: str, why: str) -> None:
+        self.keyword = keyword
+        super().__init__(pointer, f"{keyword} is not supported here: {why}")
+
+
+class UnsatisfiableSchemaError(SchemaError, EmptyLanguageError):
+    """No value is valid under the schema, or none that can be written in the style asked for."""
+
+
+class SchemaTooLargeError(SchemaError, BudgetExceededError):
+    """The automaton of the schema goes over its budget. Attributes: `resource`, `limit`."""
+
+    def __init__(self, pointer: str, resource: str, limit: float, advice: str) -> None:
+        BudgetExceededError.__init__(self, resource, limit, f"{advice} (at {pointer} of the schema)")
+        self.pointer = pointer
+
+
 # ---------------------------------------------------------------- token automata
 
 

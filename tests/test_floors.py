@@ -17,6 +17,7 @@ FLOORS = {
     "token_automata": 1,
     "automata": 1,
     "tokenizer": 1,
+    "schemas": 2,
     "constructions": 2,
     "models": 2,
     "decoding": 3,

@@ -1,8 +1,9 @@
-"""Boolean operations on byte DFAs, and the quotient by a text.
+"""Boolean and rational operations on byte DFAs, and the quotient by a text.
 
     L(union) = L(one) | L(other),  L(intersection) = L(one) & L(other),
     L(difference) = L(one) - L(other),  L(complement) = UTF-8 - L(dfa),
-    L(after(dfa, u)) = { w : u w in L(dfa) }
+    L(after(dfa, u)) = { w : u w in L(dfa) },
+    L(concatenation(a, b, ...)) = L(a) L(b) ...,  L(repeated(dfa, m, n)) = L(dfa)^m | ... | L(dfa)^n
 
 UTF-8 is what `(?s:.*)` matches, every well-formed text: the complement never holds bytes that are
 no text. Results are minimal, trimmed and numbered as those of `compile_regex` are, so that equal
@@ -11,13 +12,17 @@ languages have equal arrays.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
 
+from bpe_automata.automata.assembly import Assembly
 from bpe_automata.automata.budget import Budget, Clock, out_of_memory, out_of_states
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.reduce import reduced as reduced  # also part of this module
+from bpe_automata.kernels.assemble import joint_columns
 from bpe_automata.kernels.byte_product import (
     MORE,
     OUT_OF_MEMORY,
@@ -26,12 +31,10 @@ from bpe_automata.kernels.byte_product import (
     begun,
     product,
 )
-from bpe_automata.kernels.minimise import minimise
-from bpe_automata.kernels.utf8 import breadth_first, renumber
+from bpe_automata.kernels.less_strings import less_strings as _less
 
 _DEFAULT = Budget()
 STEPS = 4_000_000  # cells between two looks at the clock: some 20 ms
-_EDGE_BYTES = 48  # what minimisation keeps for one edge
 
 
 def union(one: ByteDFA, other: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
@@ -53,6 +56,23 @@ def difference(one: ByteDFA, other: ByteDFA, budget: Budget = _DEFAULT) -> ByteD
     return reduced(found, one.accepting[p] & ~other.accepting[q], 1, budget)
 
 
+def less_strings(dfa: ByteDFA, strings: Iterable[bytes]) -> ByteDFA:
+    """{ w : w in L(dfa), w not one of `strings` }. Quicker than `difference`; trimmed if `dfa` is,
+    but not minimal, and not every state may be reached."""
+    words = [word for word in strings if dfa.accepts(word)]
+    if not words:
+        return dfa
+    data = np.frombuffer(b"".join(words), np.uint8)
+    told_apart = np.zeros(256, np.bool_)
+    told_apart[data] = True
+    column, some_byte = joint_columns(dfa.byte_class.astype(np.uint8)[None, :], told_apart)
+    trans = np.ascontiguousarray(dfa.trans[:, dfa.byte_class[some_byte]])
+    ptr = np.zeros(len(words) + 1, np.int64)
+    np.cumsum([len(word) for word in words], out=ptr[1:])
+    table, accepting, start = _less(trans, dfa.accepting, dfa.start, column[data], ptr)
+    return ByteDFA(table, column.astype(np.uint8), accepting, int(start))
+
+
 def complement(dfa: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
     """{ w in UTF-8 : not w in L(dfa) }. See `union`."""
     return difference(all_texts(), dfa, budget)
@@ -69,6 +89,50 @@ def after(dfa: ByteDFA, data: bytes, budget: Budget = _DEFAULT) -> ByteDFA:
     return reduced((dfa.trans, dfa.byte_class), dfa.accepting, dfa.walk(data), budget)
 
 
+def any_of(dfas: Iterable[ByteDFA], budget: Budget = _DEFAULT) -> ByteDFA:
+    """The union of any number of languages. This and the next two raise BudgetExceededError; the
+    states are counted as `Assembly.dfa` counts them."""
+    parts = Assembly()
+    start, end = parts.state(), parts.state()
+    parts.accept(end)
+    for dfa in dfas:
+        parts.put(start, dfa, end)
+    return parts.dfa(start, budget)
+
+
+def concatenation(*pieces: ByteDFA | bytes, budget: Budget = _DEFAULT) -> ByteDFA:
+    """{ u v ... : u in L(pieces[0]), v in L(pieces[1]), ... }; bytes stand for one text. See
+    `any_of`."""
+    parts = Assembly()
+    start = place = parts.state()
+    for piece in pieces:
+        after_it = parts.state()
+        parts.put(place, piece, after_it)
+        place = after_it
+    parts.accept(place)
+    return parts.dfa(start, budget)
+
+
+def repeated(
+    dfa: ByteDFA, fewest: int, most: int | None = None, budget: Budget = _DEFAULT
+) -> ByteDFA:
+    """{ u1 u2 ... un : each in L(dfa), fewest <= n <= most }, with no bound if most is None. See
+    `any_of`."""
+    parts = Assembly()
+    start = place = parts.state()
+    for count in range(fewest if most is None else most):
+        if count >= fewest:
+            parts.accept(place)
+        after_it = parts.state()
+        parts.put(place, dfa, after_it)
+        place = after_it
+    if most is None:
+        parts.put(place, dfa, place)
+    if most is None or most >= fewest:
+        parts.accept(place)
+    return parts.dfa(start, budget)
+
+
 def followed(one: ByteDFA, start: int, other: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
     """{ u v : u not empty, `one` accepts after u from state `start`, v in L(other) }.
 
@@ -80,35 +144,6 @@ def followed(one: ByteDFA, start: int, other: ByteDFA, budget: Budget = _DEFAULT
     options = (False, False)
     found, (_, q) = _product(one, other, options, budget, (start, 0), other.start, sure)
     return reduced(found, other.accepting[q], 1, budget)
-
-
-def reduced(
-    table: tuple[np.ndarray, np.ndarray], accepting: np.ndarray, start: int, budget: Budget
-) -> ByteDFA:
-    """The minimal trimmed DFA of a complete one, numbered breadth-first by byte.
-
-    table: (trans int32 [n, k], row 0 all 0; byte_class [256]); accepting: bool [n]. Raises
-    BudgetExceededError.
-    """
-    trans, byte_class = table
-    if np.count_nonzero(trans) * _EDGE_BYTES > budget.max_bytes:
-        raise out_of_memory(budget)
-    if start >= len(trans):  # a product whose start is dead
-        start = 0
-    columns, byte_class = _by_first_byte(byte_class)
-    trans = np.ascontiguousarray(trans[:, columns])
-    trans, accepting, start, column = minimise(trans, accepting, start)
-    trans, accepting = renumber(trans, accepting, breadth_first(trans, start))
-    return ByteDFA(trans, column[byte_class].astype(np.uint8), accepting, min(int(start), 1))
-
-
-def _by_first_byte(byte_class: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(the old number of each column, the new column of each byte), in order of first byte."""
-    used, first, inverse = np.unique(byte_class, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    number = np.empty(len(used), np.int64)
-    number[order] = np.arange(len(used))
-    return used[order].astype(np.int64), number[inverse.ravel()]
 
 
 def _product(

@@ -24,7 +24,7 @@ from bpe_automata.kernels.determinize import DONE, OUT_OF_MEMORY, OUT_OF_STATES,
 from bpe_automata.kernels.minimise import minimise
 from bpe_automata.kernels.utf8 import byte_table
 
-__all__ = ["Budget", "atoms", "compile_regex", "finish"]
+__all__ = ["Budget", "atoms", "compile_regex", "determinized", "finish"]
 
 _STEPS = 4_000_000  # of the subset construction, between two looks at the clock: about 20 ms
 _FIRST_STATES, _FIRST_POOL = 64, 256
@@ -44,7 +44,7 @@ def compile_regex(pattern: str, budget: Budget = Budget()) -> ByteDFA:  # noqa: 
         advice = "groups are nested too deeply for the parser of the standard library"
         raise BudgetExceededError("stack frames", sys.getrecursionlimit(), advice) from None
     starts, atom_of, member = atoms(program.classes)
-    trans, accepting = _determinize(program.rows(), member, budget)
+    trans, accepting = determinized(program.rows(), member, budget)
     return finish(trans, accepting, 1, starts, atom_of, budget)
 
 
@@ -91,10 +91,14 @@ def atoms(classes: list[Inversion]) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return partition(toggles, np.argsort(toggles), ptr)
 
 
-def _determinize(
+def determinized(
     rows: np.ndarray, member: np.ndarray, budget: Budget
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The reachable states of the subset construction: (trans, accepting)."""
+    """The reachable states of the subset construction: (trans, accepting), the start being 1.
+
+    rows: as `Program.rows` gives them; member: uint8 [n_atoms, n_classes], as `atoms` does. Raises
+    BudgetExceededError.
+    """
     clock = Clock(budget)
     limits = np.array((budget.max_states, budget.max_bytes, _STEPS))
     counters = np.zeros(2, np.int64)

@@ -6,7 +6,7 @@ L(dfa) = { w in bytes* : start --w--> accepting }
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -43,11 +43,11 @@ class ByteDFA:
     def __post_init__(self) -> None:
         _check_arrays(self.trans, self.byte_class, self.accepting)
         n_states, n_classes = self.trans.shape
-        _need(0 <= self.start < n_states, f"start {self.start} of {n_states} states")
-        _need(self.byte_class.max() < n_classes, f"byte class {self.byte_class.max()}")
-        _need(not self.trans[0].any() and not self.accepting[0], "state 0 is not dead")
-        low, high = self.trans.min(), self.trans.max()
-        _need(low >= 0 and high < n_states, f"states {low}..{high}, of {n_states}")
+        top, low, high = self.byte_class.max(), self.trans.min(), self.trans.max()
+        _need(0 <= self.start < n_states, lambda: f"start {self.start} of {n_states} states")
+        _need(top < n_classes, lambda: f"byte class {top}")
+        _need(not self.trans[0].any() and not self.accepting[0], lambda: "state 0 is not dead")
+        _need(low >= 0 and high < n_states, lambda: f"states {low}..{high}, of {n_states}")
 
     @property
     def n_states(self) -> int:
@@ -160,13 +160,15 @@ class ByteDFA:
 def _check_arrays(trans: np.ndarray, byte_class: np.ndarray, accepting: np.ndarray) -> None:
     """Types and shapes."""
     good = trans.dtype == np.int32 and trans.ndim == 2 and trans.size and trans.flags.c_contiguous
-    _need(bool(good), f"trans is {trans.dtype} {trans.shape}, not int32 [n, k]")
+    _need(bool(good), lambda: f"trans is {trans.dtype} {trans.shape}, not int32 [n, k]")
     good = byte_class.dtype in (np.uint8, np.uint16) and byte_class.shape == (256,)
-    _need(good, f"byte_class is {byte_class.dtype} {byte_class.shape}, not uint8 (256,)")
-    good = accepting.dtype == np.bool_ and accepting.shape == trans.shape[:1]
-    _need(good, f"accepting is {accepting.dtype} {accepting.shape}, not bool {trans.shape[:1]}")
+    _need(good, lambda: f"byte_class is {byte_class.dtype} {byte_class.shape}, not uint8 (256,)")
+    rows = trans.shape[:1]
+    good = accepting.dtype == np.bool_ and accepting.shape == rows
+    _need(good, lambda: f"accepting is {accepting.dtype} {accepting.shape}, not bool {rows}")
 
 
-def _need(condition: bool, found: str) -> None:
+def _need(condition: bool, found: Callable[[], str]) -> None:
+    """Words are made only when they are needed: automata are made by the thousand."""
     if not condition:
-        raise BrokenAutomatonError(f"not a byte automaton: {found}")
+        raise BrokenAutomatonError(f"not a byte automaton: {found()}")

@@ -1,4 +1,4 @@
-"""`bpe-automata compile TOKENIZER --regex R`."""
+"""`bpe-automata compile TOKENIZER --regex R`, or `--schema FILE`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.cli.common import (
     Commands,
     add_command,
-    add_regex,
     add_tokenizer,
     load_tokenizer,
     natural,
     seconds,
     show,
 )
+from bpe_automata.cli.language import add_language, automaton_of, named
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.decoding.removed import Removed
@@ -33,10 +33,10 @@ _MAX_EDGES = 1_000_000
 
 def register(commands: Commands) -> None:
     """Add the command."""
-    summary = "compile a regex over a tokenizer, and say what it took"
+    summary = "compile a regex or a schema over a tokenizer, and say what it took"
     parser = add_command(commands, "compile", summary, run)
     add_tokenizer(parser)
-    add_regex(parser)
+    add_language(parser)
     parser.add_argument("--method", choices=_METHODS, help="one method only (default: both)")
     parser.add_argument(
         "--max-states",
@@ -67,13 +67,13 @@ def run(arguments: argparse.Namespace) -> int:
     budget = Budget(max_states=arguments.max_states)
     compile_regex("(ab|c)*", budget)  # kernels from disk or compiler are no part of the figures
     begin = time.perf_counter()
-    dfa = compile_regex(arguments.regex, budget)
+    dfa = automaton_of(arguments, budget)
     taken = time.perf_counter() - begin
     methods = [arguments.method] if arguments.method else list(_METHODS)
     if "canonical" in methods:
         canonical_automaton(tokenizer)  # per tokenizer, not per regex: see `inspect`
     report = {
-        "regex": arguments.regex,
+        **named(arguments),
         "dfa_states": dfa.n_states,
         "byte_classes": dfa.n_classes,
         "dfa_seconds": seconds(taken),
@@ -136,7 +136,7 @@ def _for_people(report: dict[str, Any]) -> dict[str, Any]:
             f"{counted(saved['transitions'], 'transition')}"
         )
     return {
-        "regex": report["regex"],
+        **{key: report[key] for key in ("regex", "schema") if key in report},
         "byte DFA": f"{counted(report['dfa_states'], 'state')} x "
         f"{counted(report['byte_classes'], 'class', 'classes')} of bytes, "
         f"{report['dfa_seconds'] * 1000:.2f} ms",

@@ -1,4 +1,4 @@
-"""`bpe-automata generate --model M --regex R --prompt P`."""
+"""`bpe-automata generate --model M --regex R --prompt P`, or `--schema FILE`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, get_args
 from bpe_automata.cli.common import (
     Commands,
     add_command,
-    add_regex,
     from_hub,
     is_hub_name,
     load_tokenizer,
     natural,
     show,
 )
+from bpe_automata.cli.language import add_language, language_of
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import MissingFileError
 from bpe_automata.storage import cache_folder
@@ -26,9 +26,9 @@ from bpe_automata.tokenizer import Tokenizer
 
 def register(commands: Commands) -> None:
     """Add the command."""
-    summary = "let a causal language model write a text that matches a regex"
+    summary = "let a causal language model write a text that matches a regex or a schema"
     parser = add_command(commands, "generate", summary, run)
-    add_regex(parser)
+    add_language(parser)
     parser.add_argument("--prompt", required=True, help="what the model reads first")
     parser.add_argument("--model", help="a local folder, or a name on the hub")
     parser.add_argument("--tokenizer", help="if it is not where the model is; see `inspect`")
@@ -46,6 +46,7 @@ def register(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    language = language_of(arguments)
     source = _model_source(arguments.model)
     tokenizer = _tokenizer(arguments.tokenizer, source)
     # torch and transformers are optional; this import names what is missing.
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         _load(source),
         tokenizer,
         arguments.prompt,
-        arguments.regex,
+        language,
         method=arguments.method,
         max_new_tokens=arguments.max_new_tokens,
         seed=arguments.seed,

@@ -1,0 +1,277 @@
+"""DFAs put together: sequences, choices and loops of them, as one DFA.
+
+    L(assembly, start) = { w : some way from start to an accepting place reads w }
+
+Places are joined by texts, by DFAs and by silent steps, in any way; where two ways begin alike, a
+subset construction (kernels.assemble) sorts it out. It costs about one look into a table for each
+state and column of the result, as long as few ways overlap.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+
+from bpe_automata.automata.budget import Budget, Clock, out_of_memory
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.reduce import reduced
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.kernels.assemble import (
+    DONE,
+    FULL,
+    STATES,
+    Network,
+    Scratch,
+    Subsets,
+    begin,
+    expand,
+    joint_columns,
+)
+from bpe_automata.kernels.distance import NEVER, distances_by_head
+from bpe_automata.kernels.mixing import rehashed, table_size
+
+_DEFAULT = Budget()
+_STEPS = 4_000_000  # cells between two looks at the clock: some 20 ms
+_SMALLER = "allow fewer repeats or shorter texts, or pass a larger Budget"
+MANY = 2**62
+_INT = np.int32
+
+
+class Assembly:
+    """Places joined by texts, DFAs and silent steps. Mutable; one result may be taken from it for
+    each start."""
+
+    def __init__(self) -> None:
+        self._places = 0
+        self._accepting: list[int] = []
+        self._silent: list[tuple[int, int]] = []
+        self._texts: list[tuple[int, bytes, int]] = []
+        self._copies: list[tuple[int, int, int]] = []  # place of entry, block, exit
+        self._blocks: list[ByteDFA] = []
+        self._block_of: dict[int, int] = {}
+        self._entry: dict[tuple[int, int], int] = {}
+
+    def state(self) -> int:
+        """A new place."""
+        self._places += 1
+        return self._places - 1
+
+    def accept(self, place: int) -> None:
+        """A way may end there."""
+        self._accepting.append(place)
+
+    def skip(self, one: int, other: int) -> None:
+        """From one place to another, reading nothing."""
+        self._silent.append((one, other))
+
+    def read(self, one: int, data: bytes, other: int) -> None:
+        """From one place to another, reading a text."""
+        if data:
+            self._texts.append((one, data, other))
+        else:
+            self.skip(one, other)
+
+    def embed(self, dfa: ByteDFA, leave: int) -> int:
+        """A place from which `leave` is reached by reading any text of `dfa`. Asked again, the same
+        place; its own, so nothing else should lead out of it."""
+        block = self._block_of.get(id(dfa))
+        if block is None:
+            block = self._block_of[id(dfa)] = len(self._blocks)
+            self._blocks.append(dfa)
+        entry = self._entry.get((block, leave))
+        if entry is None:
+            entry = self._entry[block, leave] = self.state()
+            if dfa.start:
+                self._copies.append((entry, block, leave))
+        return entry
+
+    def put(self, one: int, piece: bytes | ByteDFA, other: int) -> None:
+        """From one place to another, reading one text, or any of a DFA's."""
+        if isinstance(piece, bytes):
+            self.read(one, piece, other)
+        else:
+            self.skip(one, self.embed(piece, other))
+
+    def dfa(self, start: int, budget: Budget = _DEFAULT, largest_reduced: int = MANY) -> ByteDFA:
+        """What is read from `start` to an accepting place.
+
+        Minimal, trimmed and numbered as those of `compile_regex` are; but with more cells than
+        `largest_reduced` it is left as it comes, trimmed if all that was embedded is, which saves
+        most of the time and memory. Places and states (over bytes) are each limited to max_places
+        of the budget. Raises BudgetExceededError.
+        """
+        net, byte_class = _network(self._lively())
+        subsets, first = _subsets(net, start, len(byte_class[1]), budget)
+        count = int(subsets.counts[STATES])
+        trans, accepting = subsets.trans[:count], subsets.accepting[:count]
+        if trans.size <= largest_reduced:
+            return reduced((trans, byte_class[0]), accepting, first, budget)
+        return ByteDFA(trans, byte_class[0].astype(np.uint8), accepting, first)
+
+    def _lively(self) -> Assembly:
+        """The same without what leads to places from which no way ends."""
+        joins = [(one, other) for one, _, other in (*self._texts, *self._copies)]
+        pairs = np.array(self._silent + joins, _INT).reshape(-1, 2)
+        accepts = np.zeros(self._places, np.bool_)
+        accepts[self._accepting] = True
+        live = (distances_by_head(*_by_head(pairs, self._places), accepts) != NEVER).tolist()
+        if all(live):
+            return self
+        left = copy(self)
+        left._silent = [join for join in self._silent if live[join[1]]]
+        left._texts = [join for join in self._texts if live[join[2]]]
+        left._copies = [join for join in self._copies if live[join[2]]]
+        return left
+
+
+def _by_head(pairs: np.ndarray, places: int) -> tuple[np.ndarray, np.ndarray]:
+    """(ptr int64 [places + 1], tail int32) of edges int32 [n, 2], sorted by where they lead."""
+    ptr = np.zeros(places + 1, np.int64)
+    np.cumsum(np.bincount(pairs[:, 1], minlength=places), out=ptr[1:])
+    return ptr, np.ascontiguousarray(pairs[np.argsort(pairs[:, 1], kind="stable"), 0])
+
+
+def _network(parts: Assembly) -> tuple[Network, tuple[np.ndarray, np.ndarray]]:
+    """The arrays, and (column of each byte, first byte of each column)."""
+    data = np.frombuffer(b"".join(text for _, text, _ in parts._texts), np.uint8)
+    alphabet = _alphabet(parts._blocks, data)
+    hubs, letters = parts._places, len(data)
+    ends = np.cumsum([len(text) for _, text, _ in parts._texts], dtype=np.int64)
+    follow = np.arange(hubs + 1, hubs + letters + 1, dtype=_INT)
+    follow[ends - 1] = [to for _, _, to in parts._texts]
+    begins = [
+        hubs + int(end) - len(text) for (_, text, _), end in zip(parts._texts, ends, strict=True)
+    ]
+    block = np.array([block for _, block, _ in parts._copies], _INT)
+    sizes = np.array([dfa.n_states for dfa in parts._blocks], np.int64)
+    base = hubs + letters + np.cumsum(sizes[block]) - sizes[block]
+    edges = parts._silent + [
+        (one, at) for (one, _, _), at in zip(parts._texts, begins, strict=True)
+    ]
+    edges += [
+        (entry, int(at) + parts._blocks[number].start)
+        for (entry, number, _), at in zip(parts._copies, base, strict=True)
+    ]
+    edge_ptr, edge_to = _by_origin(edges, hubs)
+    accepts = np.zeros(hubs, np.bool_)
+    accepts[parts._accepting] = True
+    net = Network(
+        edge_ptr,
+        edge_to,
+        accepts,
+        alphabet[0][data],
+        follow,
+        np.repeat(np.arange(len(block), dtype=_INT), sizes[block]),
+        base.astype(_INT),
+        block,
+        np.array([leave for _, _, leave in parts._copies], _INT),
+        *_tables(parts._blocks),
+        _columns(parts._blocks, alphabet[1]),
+    )
+    return net, alphabet
+
+
+def _alphabet(blocks: list[ByteDFA], data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(column of each byte, first byte of each column); bytes that nothing tells apart are one."""
+    told_apart = np.zeros(256, np.bool_)
+    told_apart[data] = True
+    rows = {dfa.byte_class.tobytes(): dfa.byte_class for dfa in blocks}
+    classes = np.array(list(rows.values()), np.uint8).reshape(len(rows), 256)
+    return joint_columns(classes, told_apart)
+
+
+def _columns(blocks: list[ByteDFA], some_byte: np.ndarray) -> np.ndarray:
+    """int32 [blocks, columns]: the column of each block that a column here stands for."""
+    columns = [dfa.byte_class[some_byte] for dfa in blocks]
+    return np.array(columns, _INT).reshape(len(blocks), len(some_byte))
+
+
+def _tables(
+    blocks: list[ByteDFA],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """table, table_at, width, final, final_at of a Network."""
+    width = np.array([dfa.n_classes for dfa in blocks], np.int64)
+    sizes = np.array([dfa.n_states for dfa in blocks], np.int64)
+    table = [dfa.trans.ravel() for dfa in blocks] or [np.zeros(0, _INT)]
+    final = [_final(dfa) for dfa in blocks] or [np.zeros(0, np.uint8)]
+    table_at, final_at = np.cumsum(sizes * width) - sizes * width, np.cumsum(sizes) - sizes
+    return np.concatenate(table), table_at, width, np.concatenate(final), final_at
+
+
+def _final(dfa: ByteDFA) -> np.ndarray:
+    """uint8 of each state: 0, 1 if it accepts, 2 if it moreover reads nothing."""
+    final = dfa.accepting.astype(np.uint8)
+    ends = np.flatnonzero(dfa.accepting)
+    final[ends[~dfa.trans[ends].any(axis=1)]] = 2
+    return final
+
+
+def _by_origin(edges: list[tuple[int, int]], places: int) -> tuple[np.ndarray, np.ndarray]:
+    """(ptr int32 [places + 1], to int32 [edges]), sorted by where they begin."""
+    pairs = np.array(edges, _INT).reshape(len(edges), 2)
+    ptr = np.zeros(places + 1, _INT)
+    np.cumsum(np.bincount(pairs[:, 0], minlength=places), out=ptr[1:])
+    return ptr, np.ascontiguousarray(pairs[np.argsort(pairs[:, 0], kind="stable"), 1])
+
+
+def _subsets(net: Network, start: int, columns: int, budget: Budget) -> tuple[Subsets, int]:
+    """All sets of nodes that `start` leads to, and the number of the first one."""
+    nodes = len(net.accepts) + len(net.letter) + len(net.copy_of)
+    if nodes > budget.max_places:
+        raise BudgetExceededError("states", budget.max_places, _SMALLER)
+    # Rows that are never written take no memory; as a rule there are fewer states than nodes.
+    room = min(nodes + columns + 64, max(budget.max_bytes, 0) // (4 * columns) + columns + 64)
+    subsets = Subsets(
+        np.zeros((room, columns), _INT),
+        np.zeros(room, np.bool_),
+        np.zeros(room, np.uint64),
+        np.zeros(room + 1, _INT),
+        np.zeros(table_size(room), _INT),
+        np.zeros(4 * room + nodes, _INT),
+        np.zeros(nodes, _INT),
+        np.zeros(nodes, _INT),
+        np.zeros(3, np.int64),
+    )
+    scratch = Scratch(
+        np.empty(nodes, _INT),
+        np.empty(nodes, _INT),
+        np.empty(columns, _INT),
+        np.empty(columns, np.uint64),
+        np.empty(columns, _INT),
+        np.empty(256, _INT),
+    )
+    first = begin(net, subsets, scratch, start)
+    expand(net, subsets, scratch, 0)  # the clock is not for the compilation of the kernel
+    clock = Clock(budget)
+    while True:
+        status = expand(net, subsets, scratch, _STEPS)
+        if subsets.counts[STATES] > budget.max_places:
+            raise BudgetExceededError("states", budget.max_places, _SMALLER)
+        if status == DONE:
+            return subsets, int(first)
+        if status == FULL:
+            subsets = _roomier(subsets, budget)
+        clock.check()
+
+
+def _roomier(subsets: Subsets, budget: Budget) -> Subsets:
+    """The same with twice the room."""
+    room, columns = subsets.trans.shape
+    if 4 * (2 * room * (columns + 6) + 2 * len(subsets.pool)) > budget.max_bytes:
+        raise out_of_memory(budget)
+    return subsets._replace(
+        trans=_longer(subsets.trans, 2 * room),
+        accepting=_longer(subsets.accepting, 2 * room),
+        keys=_longer(subsets.keys, 2 * room),
+        ptr=_longer(subsets.ptr, 2 * room + 1),
+        slots=rehashed(subsets.slots, subsets.keys, 2 * room),
+        pool=_longer(subsets.pool, 2 * len(subsets.pool)),
+    )
+
+
+def _longer(array: np.ndarray, size: int) -> np.ndarray:
+    """A copy with zeros at its end."""
+    copy = np.zeros((size, *array.shape[1:]), array.dtype)
+    copy[: len(array)] = array
+    return copy

@@ -1,0 +1,266 @@
+"""Boolean operations on sets of JSON values.
+
+    union, intersection, difference, complement: { v : v in a or b, a and b, a and not b, not a }
+
+Exact, and lazy below the outermost array or object. Arrays and objects are in disjunctive form, so
+that an intersection multiplies terms; more than MAX_TERMS of them are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import cast
+
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.schemas.constants import ALL, ANY_ARRAY, ANY_OBJECT, NONE, NOTHING
+from bpe_automata.schemas.emptiness import is_empty, shape_is_empty
+from bpe_automata.schemas.leaves import (
+    join_numbers,
+    join_texts,
+    less_numbers,
+    less_texts,
+    meet_numbers,
+    meet_texts,
+)
+from bpe_automata.schemas.limits import step
+from bpe_automata.schemas.shapes import (
+    ArrayShape,
+    Child,
+    ObjectShape,
+    Property,
+    Shape,
+    Term,
+    Values,
+)
+from bpe_automata.schemas.splitting import member, split
+
+Terms = tuple[Term[Shape], ...]
+
+MAX_TERMS = 1024
+_PIECES = 4  # a difference is split up to here; beyond, automata are subtracted
+_WIDEST = (ANY_ARRAY, ANY_OBJECT)
+
+
+def union(one: Values, other: Values) -> Values:
+    """{ v : v in one or v in other }. These four raise BudgetExceededError."""
+    if one is other or one is ALL or other is NONE:
+        return one
+    if other is ALL or one is NONE:
+        return other
+    return Values(
+        one.null or other.null,
+        one.booleans | other.booleans,
+        join_numbers(one.numbers, other.numbers),
+        join_texts(one.strings, other.strings),
+        _joined(one.arrays, other.arrays),
+        _joined(one.objects, other.objects),
+        one.loops | other.loops,
+        one.entry or other.entry,
+    )
+
+
+def intersection(one: Values, other: Values) -> Values:
+    """{ v : v in one and v in other }."""
+    if one is other or other is ALL or one is NONE:
+        return one
+    if one is ALL or other is NONE:
+        return other
+    return _remembered(one, other, "and", _intersection)
+
+
+def difference(one: Values, other: Values) -> Values:
+    """{ v : v in one and not v in other }."""
+    if one is other or other is ALL or one is NONE:
+        return NONE
+    if other is NONE:
+        return one
+    return _remembered(one, other, "less", _difference)
+
+
+def complement(values: Values) -> Values:
+    """{ v : not v in values }."""
+    back = values.memo.get("not")
+    if back is None:
+        back = difference(ALL, values)
+        values.memo["not"] = back
+        if back is not NONE and back is not ALL:
+            back.memo["not"] = values
+    return cast(Values, back)
+
+
+def disjoint(one: Values, other: Values) -> bool:
+    """Is it sure that no value is in both?"""
+    return is_empty(intersection(one, other))
+
+
+def _remembered(
+    one: Values, other: Values, name: str, find: Callable[[Values, Values], Values]
+) -> Values:
+    """find(one, other), which is kept with `one`; `other` is kept too, so that its id stays its."""
+    key = (name, id(other))
+    if key not in one.memo:
+        found = find(one, other)
+        one.memo[key] = (found, other)
+        if name == "and":
+            other.memo[(name, id(one))] = (found, one)
+    return cast(Values, one.memo[key][0])
+
+
+def _intersection(one: Values, other: Values) -> Values:
+    return Values(
+        one.null and other.null,
+        one.booleans & other.booleans,
+        meet_numbers(one.numbers, other.numbers),
+        meet_texts(one.strings, other.strings),
+        _met(one.arrays, other.arrays),
+        _met(one.objects, other.objects),
+        one.loops | other.loops,
+        one.entry or other.entry,
+    )
+
+
+def _difference(one: Values, other: Values) -> Values:
+    return Values(
+        one.null and not other.null,
+        one.booleans - other.booleans,
+        less_numbers(one.numbers, other.numbers),
+        less_texts(one.strings, other.strings),
+        _less(one.arrays, other.arrays),
+        _less(one.objects, other.objects),
+        one.loops | other.loops,
+        one.entry or other.entry,
+    )
+
+
+def _joined(one: Terms[Shape], other: Terms[Shape]) -> Terms[Shape]:
+    """Both, each term once; if one of them is everything, only that."""
+    for term in one + other:
+        if term.shape in _WIDEST and not term.minus:
+            return (term,)
+    return _few(one + tuple(term for term in other if not any(term is seen for seen in one)))
+
+
+def _met(one: Terms[Shape], other: Terms[Shape]) -> Terms[Shape]:
+    for widest, kept in ((one, other), (other, one)):
+        if len(widest) == 1 and widest[0].shape in _WIDEST and not widest[0].minus:
+            return kept
+    if len(one) * len(other) > 64 * MAX_TERMS:
+        raise _too_many()
+    return _few(found for a in one for b in other for found in _met_terms(a, b))
+
+
+def _met_terms(one: Term[Shape], other: Term[Shape]) -> list[Term[Shape]]:
+    """[one and other], or nothing."""
+    step()
+    if one is other:
+        return [one]
+    shape = meet_shapes(one.shape, other.shape)
+    if shape_is_empty(shape):
+        return []
+    terms = [Term(shape)]
+    for minus in one.minus + tuple(n for n in other.minus if not any(n is m for m in one.minus)):
+        terms = [left for term in terms for left in _less_shape(term, minus)]
+    return terms
+
+
+def _less(one: Terms[Shape], other: Terms[Shape]) -> Terms[Shape]:
+    for theirs in other:
+        one = _few(left for term in one for left in _less_term(term, theirs))
+    return one
+
+
+def _less_term(term: Term[Shape], other: Term[Shape]) -> list[Term[Shape]]:
+    """p - (n - k) = (p - n) + (p and k)."""
+    if term is other:
+        return []
+    found = _less_shape(term, other.shape)
+    for kept in other.minus:
+        found += _met_terms(term, Term(meet_shapes(other.shape, kept)))
+    return found
+
+
+def _less_shape(term: Term[Shape], other: Shape) -> list[Term[Shape]]:
+    """The term less one more shape: split if that takes few pieces, else noted down."""
+    step()
+    if shape_is_empty(meet_shapes(term.shape, other)):
+        return [term]
+    pieces = split(term.shape, other, difference)
+    if pieces is None or len(pieces) > _PIECES:
+        return [Term(term.shape, term.minus + (other,))]  # noqa: RUF005 - mypy needs this form
+    return [left for piece in pieces for left in _again(piece, term.minus)]
+
+
+def _again(shape: Shape, minus: tuple[Shape, ...]) -> list[Term[Shape]]:
+    """The shape less all of `minus`, of which some may have become needless."""
+    kept = tuple(n for n in minus if not shape_is_empty(meet_shapes(shape, n)))
+    return [Term(shape, kept)]
+
+
+def meet_shapes(one: Shape, other: Shape) -> Shape:
+    """{ v : v has both shapes }; the order of names is that of the first, then of the second."""
+    if one is other or other in _WIDEST:
+        return one
+    if one in _WIDEST:
+        return other
+    if isinstance(one, ObjectShape) and isinstance(other, ObjectShape):
+        return _meet_objects(one, other)
+    if isinstance(one, ArrayShape) and isinstance(other, ArrayShape):
+        return _meet_arrays(one, other)
+    raise TypeError("an object and an array are never compared")
+
+
+def _meet_objects(one: ObjectShape, other: ObjectShape) -> ObjectShape:
+    names = [*one.named, *(name for name in other.named if name not in one.named)]
+    named = {name: _meet_members(member(one, name), member(other, name)) for name in names}
+    rest = []
+    for mine, a in one.rest:
+        for theirs, b in other.rest:
+            both = meet_texts(mine, theirs)
+            if not both.is_empty:
+                rest.append((both, meet_children(a, b)))
+    most = _fewer(one.most, other.most)
+    pointer = one.pointer if one.fewest >= other.fewest else other.pointer
+    return ObjectShape(named, tuple(rest), max(one.fewest, other.fewest), most, pointer)
+
+
+def _meet_members(one: Property, other: Property) -> Property:
+    return Property(meet_children(one.child, other.child), one.required or other.required)
+
+
+def _meet_arrays(one: ArrayShape, other: ArrayShape) -> ArrayShape:
+    places = range(max(len(one.prefix), len(other.prefix)))
+    return ArrayShape(
+        tuple(meet_children(one.item(at), other.item(at)) for at in places),
+        meet_children(one.rest, other.rest),
+        max(one.fewest, other.fewest),
+        _fewer(one.most, other.most),
+        one.unique or other.unique,
+        other.pointer if other.unique else one.pointer,
+    )
+
+
+def meet_children(one: Child, other: Child) -> Child:
+    """What may stand at a place of which both say something."""
+    if one is other or other.known is ALL or one is NOTHING:
+        return one
+    if one.known is ALL or other is NOTHING:
+        return other
+    return Child(lambda: intersection(one.values, other.values))
+
+
+def _fewer(one: int | None, other: int | None) -> int | None:
+    return min((most for most in (one, other) if most is not None), default=None)
+
+
+def _few(terms: Iterable[Term[Shape]]) -> Terms[Shape]:
+    found = []
+    for term in terms:
+        found.append(term)
+        if len(found) > MAX_TERMS:
+            raise _too_many()
+    return tuple(found)
+
+
+def _too_many() -> BudgetExceededError:
+    advice = "alternatives multiply under allOf, oneOf, not, if or dependencies; use fewer of them"
+    return BudgetExceededError("terms", MAX_TERMS, advice)

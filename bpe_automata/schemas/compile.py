@@ -1,0 +1,84 @@
+"""JSON Schema -> byte DFA of all texts, in one pinned style, of the instances that are valid.
+
+    L(compile_json_schema(S)) = { text of v : v is valid under S, nested to a bounded depth }
+
+The chain: schema (a dict, JSON text, a pydantic model, a function) -> document -> sets of values ->
+those of bounded depth -> automaton. Every accepted text is one of a valid instance. What is left
+out is other orders of properties, other white space, deeper nesting, and other spellings of numbers
+and characters: never a value that the schema allows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from bpe_automata.arguments import at_least
+from bpe_automata.automata.budget import Budget
+from bpe_automata.automata.dfa import ByteDFA
+
+if TYPE_CHECKING:
+    from bpe_automata.schemas.style import Style
+
+_DEFAULT = Budget()
+_DEPTH = 3
+
+
+def compile_json_schema(
+    schema: Any,
+    *,
+    whitespace: Literal["compact", "spaced", "flexible"] = "compact",
+    escapes: Literal["minimal", "any"] = "minimal",
+    depth: int = _DEPTH,
+    closed: bool = False,
+    budget: Budget = _DEFAULT,
+) -> ByteDFA:
+    """The automaton of the JSON texts that are valid under a schema.
+
+    schema: a dict or boolean, JSON text, a pydantic model or type adapter, or a function, whose
+    arguments are meant. whitespace: "compact", "spaced" (as `json.dumps` writes by default), or
+    "flexible" (both, and line breaks with indents of at most 2 a level). escapes: "any" takes also
+    escapes that need not be. depth: rounds of a schema through itself, and how deep a value of
+    which nothing is said may be nested. closed: an object schema that says nothing of other
+    properties has none.
+
+    Raises InvalidSchemaError, UnsupportedSchemaError, UnsatisfiableSchemaError and
+    SchemaTooLargeError, all with the JSON pointer; ArgumentError, MissingDependencyError.
+    """
+    from bpe_automata.schemas.json_style import JsonStyle  # these make automata when imported
+
+    style = JsonStyle(whitespace, escapes, budget)
+    return _compiled(schema, style, depth, closed, budget)
+
+
+def compile_yaml_schema(
+    schema: Any, *, depth: int = _DEPTH, closed: bool = False, budget: Budget = _DEFAULT
+) -> ByteDFA:
+    """The automaton of the YAML texts, in block style, that are valid under a schema.
+
+    Lists and mappings stand in lines, two spaces a level; scalars are plain where `yaml.safe_load`
+    gives the same value back, else quoted. The rest is as for `compile_json_schema`.
+    """
+    from bpe_automata.schemas.yaml_style import YamlStyle
+
+    return _compiled(schema, YamlStyle(budget), depth, closed, budget)
+
+
+def _compiled(schema: Any, style: Style, depth: int, closed: bool, budget: Budget) -> ByteDFA:
+    from bpe_automata.schemas.documents import Document
+    from bpe_automata.schemas.limits import as_too_large, limited_steps
+    from bpe_automata.schemas.python import schema_of
+    from bpe_automata.schemas.reader import Reader
+    from bpe_automata.schemas.unsatisfiable import unsatisfiable
+    from bpe_automata.schemas.values import limited
+    from bpe_automata.schemas.writable import check_writable
+    from bpe_automata.schemas.writing import write
+
+    rounds = at_least(0, depth, "depth")
+    with limited_steps(), as_too_large("#"):
+        reader = Reader(Document(schema_of(schema)), closed)
+        values = limited(reader.values("#"), rounds)
+        check_writable(values)
+        found = write(values, style, budget)
+    if not found.start:  # trimmed, so empty: `is_empty` would measure all of it
+        raise unsatisfiable(reader)
+    return found

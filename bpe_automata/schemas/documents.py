@@ -1,0 +1,204 @@
+"""One schema document: where its parts are, what they are called, and where a $ref leads.
+
+A part is known by its pointer. `$id` gives a part a URI and its references a base, `$anchor` a name
+inside the nearest `$id`; other documents are never fetched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin
+
+from bpe_automata.errors import InvalidSchemaError, SchemaTooLargeError, UnsupportedSchemaError
+from bpe_automata.schemas.drafts import (
+    ASSERTING,
+    DRAFT_2020,
+    SHELVES,
+    Draft,
+    draft_of,
+    is_schema,
+    parts,
+)
+from bpe_automata.schemas.pointers import below, tokens_of
+
+MAX_PARTS = 50_000
+MAX_NESTING = 400  # schemas inside one another: what is read below goes that deep in calls
+_NAMES = ("$anchor", "$dynamicAnchor")
+_ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._:]*")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A schema somewhere in the document. base: the URI against which its references are read."""
+
+    pointer: str
+    schema: Any
+    base: str
+    draft: Draft
+
+
+def parsed(text: str) -> Any:
+    """A schema from JSON text, its fractions exact. Raises InvalidSchemaError."""
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except json.JSONDecodeError as error:
+        raise InvalidSchemaError("#", f"the text is no JSON: {error}") from None
+    except RecursionError:
+        raise _too_deep("#") from None
+
+
+class Document:
+    """The parts of one schema. Raises InvalidSchemaError, UnsupportedSchemaError,
+    SchemaTooLargeError."""
+
+    def __init__(self, schema: Any) -> None:
+        if not is_schema(schema):
+            kind = type(schema).__name__
+            raise InvalidSchemaError("#", f"a schema is an object or a boolean, not a {kind}")
+        self._parts: dict[str, Part] = {}
+        self._resources: dict[str, str] = {}  # URI -> pointer
+        self._anchors: dict[tuple[str, str], str] = {}  # (base, name) -> pointer
+        self._dynamic: dict[str, list[str]] = {}  # name of a $dynamicAnchor -> pointers
+        self.root = schema
+        self._scan(Part("#", schema, "", _draft("#", schema, DRAFT_2020)))
+
+    def part(self, pointer: str) -> Part:
+        """The part at a pointer that is known to be one."""
+        return self._parts[pointer]
+
+    def target(self, part: Part, keyword: str) -> Part:
+        """Where `$ref`, `$dynamicRef` or `$recursiveRef` of a part leads."""
+        reference = part.schema[keyword]
+        uri, fragment = urldefrag(reference)
+        base = urldefrag(urljoin(part.base, uri))[0] if uri else part.base
+        where = below(part.pointer, keyword)
+        resource = self._resources.get(base)
+        if resource is None:
+            why = f"{reference!r} is another document; put it under $defs, with its $id"
+            raise UnsupportedSchemaError(keyword, where, why)
+        if keyword == "$recursiveRef" or unquote(fragment) in self._dynamic:
+            self._only_one(keyword, where, unquote(fragment))
+        if fragment and not fragment.startswith("/"):
+            found = self._anchors.get((base, unquote(fragment)))
+            if found is None:
+                raise InvalidSchemaError(where, f"{reference!r} leads nowhere: no such $anchor")
+            return self._parts[found]
+        return self._at(self._parts[resource], tokens_of(fragment), where, reference)
+
+    def _only_one(self, keyword: str, where: str, name: str) -> None:
+        """A dynamic reference is as good as a plain one if there is nothing to choose from."""
+        if keyword != "$ref" and len(self._dynamic.get(name, ())) > 1:
+            why = f"where it leads depends on the way to it: {len(self._dynamic[name])} targets"
+            raise UnsupportedSchemaError(keyword, where, why)
+
+    def _at(self, start: Part, tokens: list[str], where: str, reference: str) -> Part:
+        """The part that some steps lead to; a part that no keyword made one becomes one."""
+        here, pointer, nearest = start.schema, start.pointer, start
+        for token in tokens:
+            here = _step(here, token)
+            if here is _NOWHERE:
+                raise InvalidSchemaError(where, f"{reference!r} leads nowhere")
+            pointer = below(pointer, token)
+            nearest = self._parts.get(pointer, nearest)
+        if pointer not in self._parts:
+            if not is_schema(here):
+                raise InvalidSchemaError(where, f"{reference!r} leads to what is no schema")
+            self._scan(Part(pointer, here, nearest.base, nearest.draft))
+        return self._parts[pointer]
+
+    def _scan(self, start: Part) -> None:
+        """Note down a part and all below it."""
+        waiting = [(start, 0)]
+        while waiting:
+            part, level = waiting.pop()
+            if len(self._parts) + len(waiting) >= MAX_PARTS:
+                advice = "the schema has more parts; take out what is not needed"
+                raise SchemaTooLargeError(part.pointer, "schemas", MAX_PARTS, advice)
+            if level > MAX_NESTING:
+                raise _too_deep(part.pointer)
+            part = self._noted(part)
+            waiting += [(inner, level + 1) for inner in islice(_inner(part), MAX_PARTS)]
+
+    def _noted(self, part: Part) -> Part:
+        """The part with its own base, in all tables."""
+        schema = part.schema
+        if isinstance(schema, dict):
+            part = self._named(part)
+            for keyword in _NAMES:
+                name = schema.get(keyword)
+                if isinstance(name, str) and _ANCHOR.fullmatch(name):
+                    self._anchors[part.base, name] = part.pointer
+                    if keyword == "$dynamicAnchor":
+                        self._dynamic.setdefault(name, []).append(part.pointer)
+            if schema.get("$recursiveAnchor") is True:
+                self._dynamic.setdefault("", []).append(part.pointer)
+        elif part.pointer == "#":
+            self._resources[""] = "#"
+        self._parts[part.pointer] = part
+        return part
+
+    def _named(self, part: Part) -> Part:
+        """The part with the base that its `$id` makes; the root is one without, too."""
+        schema, draft = part.schema, part.draft
+        name = schema.get(draft.id_keyword)
+        if part.pointer == "#" and not isinstance(name, str):
+            name = schema.get("id") or schema.get("$id")  # of another draft, and harmless here
+        if part.pointer == "#":
+            self._resources[""] = "#"
+        if not isinstance(name, str) or (draft.ref_alone and "$ref" in schema):
+            return part
+        uri, anchor = urldefrag(urljoin(part.base, name))
+        if anchor and name.startswith("#"):  # how drafts up to 7 spell an $anchor
+            self._anchors[part.base, anchor] = part.pointer
+            return part
+        self._resources.setdefault(uri, part.pointer)
+        inner = _draft(part.pointer, schema, draft)
+        return Part(part.pointer, schema, uri, inner)
+
+
+_NOWHERE = object()
+
+
+def _step(here: Any, token: str) -> Any:
+    """One step of a pointer."""
+    if isinstance(here, dict):
+        return here.get(token, _NOWHERE)
+    if isinstance(here, list) and re.fullmatch("0|[1-9][0-9]{0,8}", token):
+        return here[int(token)] if int(token) < len(here) else _NOWHERE
+    return _NOWHERE
+
+
+def _inner(part: Part) -> Iterator[Part]:
+    """The schemas right inside a part."""
+    if not isinstance(part.schema, dict):
+        return
+    for keyword, value in part.schema.items():
+        if keyword in ASSERTING or keyword in SHELVES:
+            for way, schema in parts(keyword, value):
+                if is_schema(schema):
+                    yield Part(below(part.pointer, keyword, *way), schema, part.base, part.draft)
+
+
+def _draft(pointer: str, schema: Any, above: Draft) -> Draft:
+    """The draft of a schema by its `$schema`, else the one around it."""
+    uri = schema.get("$schema") if isinstance(schema, dict) else None
+    if uri is None:
+        return above
+    if not isinstance(uri, str):
+        raise InvalidSchemaError(below(pointer, "$schema"), f"$schema is {uri!r}, not a string")
+    found = draft_of(uri)
+    if found is None:
+        why = f"{uri!r} is none of the drafts 4, 6, 7, 2019-09 and 2020-12"
+        raise UnsupportedSchemaError("$schema", below(pointer, "$schema"), why)
+    return found
+
+
+def _too_deep(pointer: str) -> SchemaTooLargeError:
+    advice = "schemas are nested more deeply; use $defs and $ref"
+    return SchemaTooLargeError(pointer, "levels", MAX_NESTING, advice)

@@ -1,0 +1,118 @@
+"""The formats of JSON Schema, by the grammars of their RFCs.
+
+    L(format_texts(name)) = { w : w is of that format }
+
+SUPPORTED of those DEFINED; the others are no regular property (a regex that is well formed,
+Punycode that decodes). UNDERSTATED: formats of which some texts are left out, each time because
+what they need is not regular or because the validators in use refuse them; so what is *not* of the
+format must not be taken from them.
+  date, date-time: the year 0000. time, date-time: second 60. duration: lower-case letters.
+  email: address literals other than IPv4 and IPv6. hostname: labels that begin with `xn--`.
+  iri, iri-reference, uri-template: characters above U+FFFF. uri-template: names that begin with an
+  escape, prefixes of four digits. relative-json-pointer: zeros that are not the last digit, `+`
+  and `-`.
+Sources: RFC 3339, 5321, 1123, 4122, 2673, 4291, 3986, 3987, 6570, 6901.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from bpe_automata.automata.algebra import difference
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.errors import ArgumentError
+from bpe_automata.schemas.resource_names import IRI, URI, uri_template
+from bpe_automata.schemas.strings import within_length
+
+_UP_TO_30 = "(0[1-9]|[12][0-9]|30)"
+_LEAP = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
+_DATE = (
+    f"([0-9]{{4}}-((0[13578]|1[02])-({_UP_TO_30}|31)|(0[469]|11)-{_UP_TO_30}"
+    f"|02-(0[1-9]|1[0-9]|2[0-8]))|{_LEAP}-02-29)"
+)
+_CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]"
+_TIME = rf"{_CLOCK}:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]{_CLOCK})"
+_NUMBER = "[0-9]+"
+_CLOCK_SPAN = f"T({_NUMBER}H({_NUMBER}M({_NUMBER}S)?)?|{_NUMBER}M({_NUMBER}S)?|{_NUMBER}S)"
+_DAY_SPAN = f"({_NUMBER}Y({_NUMBER}M({_NUMBER}D)?)?|{_NUMBER}M({_NUMBER}D)?|{_NUMBER}D)"
+_DURATION = f"P({_DAY_SPAN}({_CLOCK_SPAN})?|{_CLOCK_SPAN}|{_NUMBER}W)"
+
+_BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_IPV4 = rf"{_BYTE}(\.{_BYTE}){{3}}"
+_GROUP = "[0-9A-Fa-f]{1,4}"
+
+
+def ipv6(fewest_left_out: int = 1) -> str:
+    """An IPv6 address, in which `::` stands for so many groups or more."""
+    last = f"({_GROUP}:{_GROUP}|{_IPV4})"  # the last two groups, if they are spelled out
+    found = [f"({_GROUP}:){{6}}{last}"]
+    for before in range(8 - fewest_left_out + 1):
+        left = 8 - fewest_left_out - before
+        head = _run(before) if before else ""
+        tails = [_run(after) for after in range(1, left + 1)]
+        tails += [f"({_GROUP}:){{{after - 2}}}{_IPV4}" for after in range(2, left + 1)]
+        found.append(f"{head}::({'|'.join(tails)})?" if tails else f"{head}::")
+    return f"({'|'.join(found)})"
+
+
+def _run(groups: int) -> str:
+    return f"{_GROUP}(:{_GROUP}){{{groups - 1}}}"
+
+
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_QUOTED = r'"([ !#-\[\]-~]|\\[ -~])*"'
+_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
+_DOMAIN = rf"({_LABEL}(\.{_LABEL})*|\[({_IPV4}|IPv6:{ipv6(2)})\])"
+_EMAIL = rf"({_ATOM}(\.{_ATOM})*|{_QUOTED})@{_DOMAIN}"
+
+_UUID = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+_POINTER = "(/([^~/]|~[01])*)*"
+
+
+def _after_year_zero(regex: str) -> ByteDFA:
+    return difference(compile_regex(regex), compile_regex("0000(?s:.*)"))
+
+
+def _hostname() -> ByteDFA:
+    """Labels of at most 63 characters, 253 in all."""
+    label = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+    names = compile_regex(rf"{label}(\.{label})*")
+    punycode = compile_regex(r"((?s:.*)\.)?[Xx][Nn]--(?s:.*)")
+    return within_length(difference(names, punycode), 1, 253)
+
+
+def _plain(regex: str) -> Callable[[], ByteDFA]:
+    return lambda: compile_regex(regex)
+
+
+_MADE: dict[str, Callable[[], ByteDFA]] = {
+    "date": lambda: _after_year_zero(_DATE),
+    "time": _plain(_TIME),
+    "date-time": lambda: _after_year_zero(f"{_DATE}[Tt]{_TIME}"),
+    "duration": _plain(_DURATION),
+    "email": _plain(_EMAIL),
+    "hostname": _hostname,
+    "ipv4": _plain(_IPV4),
+    "ipv6": _plain(ipv6()),
+    "uri": lambda: compile_regex(URI.whole(ipv6())),
+    "uri-reference": lambda: compile_regex(URI.reference(ipv6())),
+    "iri": lambda: compile_regex(IRI.whole(ipv6())),
+    "iri-reference": lambda: compile_regex(IRI.reference(ipv6())),
+    "uri-template": lambda: compile_regex(uri_template()),
+    "json-pointer": _plain(_POINTER),
+    "relative-json-pointer": _plain(f"(0|[1-9]+0?)(#|{_POINTER})"),
+    "uuid": _plain(_UUID),
+}
+SUPPORTED = frozenset(_MADE)
+DEFINED = SUPPORTED | {"idn-email", "idn-hostname", "regex"}
+UNDERSTATED = SUPPORTED - {"ipv4", "ipv6", "json-pointer", "uri", "uri-reference", "uuid"}
+
+
+@lru_cache(maxsize=len(_MADE))
+def format_texts(name: str) -> ByteDFA:
+    """The texts of a format. Raises ArgumentError for one that is not in SUPPORTED."""
+    if name not in _MADE:
+        raise ArgumentError(f"format {name!r}: give one of {', '.join(sorted(SUPPORTED))}")
+    return _MADE[name]()

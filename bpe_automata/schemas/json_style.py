@@ -1,0 +1,161 @@
+"""Values as JSON (RFC 8259), with white space in one of three ways.
+
+    compact   {"a":1,"b":[1,2]}
+    spaced    {"a": 1, "b": [1, 2]}          as `json.dumps` writes by default
+    flexible  after each of { [ , : and before each of } ] either nothing, or one space, or a line
+              feed and up to 2 spaces for each level that the line is deep
+
+Flexible takes in the two others, `json.dumps(indent=2)` and mixtures of them; after a colon comes
+nothing or one space. The text begins and ends with the value.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Literal, get_args
+
+from bpe_automata.automata.algebra import concatenation, union
+from bpe_automata.automata.budget import Budget
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.sources import from_strings
+from bpe_automata.errors import ArgumentError
+from bpe_automata.schemas.escapes import Escapes, json_string
+from bpe_automata.schemas.kept import Kept
+from bpe_automata.schemas.numbers import SCIENTIFIC, NumberSet
+from bpe_automata.schemas.style import Brackets, Piece, Place
+
+Whitespace = Literal["compact", "spaced", "flexible"]
+_SHARED: defaultdict[tuple[Whitespace, Escapes], Kept] = defaultdict(Kept)
+_INDENT = 2  # spaces for each level, at most
+
+
+class JsonStyle:
+    """JSON; a place is its level, 0 for the whole text, or always 0 where no line is broken."""
+
+    def __init__(
+        self,
+        whitespace: Whitespace = "compact",
+        escapes: Escapes = "minimal",
+        budget: Budget = Budget(),  # noqa: B008 - frozen
+    ) -> None:
+        if whitespace not in get_args(Whitespace):
+            known = ", ".join(map(repr, get_args(Whitespace)))
+            raise ArgumentError(f"whitespace is {whitespace!r}: give one of {known}")
+        if escapes not in get_args(Escapes):
+            known = ", ".join(map(repr, get_args(Escapes)))
+            raise ArgumentError(f"escapes is {escapes!r}: give one of {known}")
+        self._whitespace, self._escapes, self._budget = whitespace, escapes, budget
+        self._memo: dict[tuple[object, int], tuple[object, ByteDFA]] = {}
+        self._brackets: dict[tuple[bytes, Place], Brackets] = {}
+        self._colon: Piece = _after_colon(whitespace)
+
+    @property
+    def shared(self) -> Kept:
+        """For all styles with these two options."""
+        return _SHARED[self._whitespace, self._escapes]
+
+    @property
+    def root(self) -> Place:
+        """Level 0."""
+        return 0
+
+    def around(self, place: Place) -> tuple[Piece, Piece]:
+        """Nothing."""
+        return b"", b""
+
+    def objects(self, place: Place) -> Brackets:
+        """Braces."""
+        return self._between(b"{}", place)
+
+    def arrays(self, place: Place) -> Brackets:
+        """Brackets."""
+        return self._between(b"[]", place)
+
+    def null(self) -> Piece:
+        """The word."""
+        return b"null"
+
+    def boolean(self, value: bool) -> Piece:
+        """The word."""
+        return b"true" if value else b"false"
+
+    def numbers(self, numbers: NumberSet, generous: bool) -> ByteDFA:
+        """Decimals, and with an exponent where all such texts are in the set."""
+        if not generous:
+            return self._once(("numbers", numbers.scientific), numbers.decimals, numbers.written)
+        if numbers.scientific == "none":
+            return numbers.decimals
+        find = partial(union, numbers.decimals, SCIENTIFIC, self._budget)
+        return self._once("generous", numbers.decimals, find)
+
+    def strings(self, texts: ByteDFA, place: Place) -> ByteDFA:
+        """In quotes."""
+        return self._once("strings", texts, lambda: self._quoted(texts))
+
+    def key(self, name: str) -> Piece:
+        """In quotes, with a colon."""
+        if self._escapes == "minimal" and isinstance(self._colon, bytes):
+            return _literal(name) + self._colon
+        return concatenation(self._quoted(from_strings((name,))), self._colon)
+
+    def keys(self, names: ByteDFA) -> ByteDFA:
+        """In quotes, with a colon."""
+        return self._once("keys", names, lambda: self._with_colon(names))
+
+    def _quoted(self, texts: ByteDFA) -> ByteDFA:
+        return json_string(texts, self._escapes, self._budget)
+
+    def _with_colon(self, names: ByteDFA) -> ByteDFA:
+        return concatenation(self._quoted(names), self._colon, budget=self._budget)
+
+    def _once(self, kind: object, of: object, find: Callable[[], ByteDFA]) -> ByteDFA:
+        """What was found before for this very object; large ones only within this style."""
+        key = (kind, id(of))
+        if key not in self._memo:
+            self._memo[key] = (of, self.shared.once(kind, of, find))
+        return self._memo[key][1]
+
+    def _between(self, pair: bytes, place: Place) -> Brackets:
+        level = place if isinstance(place, int) else 0
+        key = (pair, level)
+        if key not in self._brackets:
+            self._brackets[key] = self._layout(pair[:1], pair[1:], level)
+        return self._brackets[key]
+
+    def _layout(self, opening: bytes, closing: bytes, level: int) -> Brackets:
+        if self._whitespace == "compact":
+            return Brackets(opening, b",", closing, opening + closing, 0)
+        if self._whitespace == "spaced":
+            return Brackets(opening, b", ", closing, opening + closing, 0)
+        deep, here = _gap(level + 1), _gap(level)
+        return Brackets(
+            concatenation(opening, deep),
+            concatenation(b",", deep),
+            concatenation(here, closing),
+            concatenation(opening, here, closing),
+            level + 1,
+        )
+
+
+def _after_colon(whitespace: Whitespace) -> Piece:
+    if whitespace == "flexible":
+        return compile_regex(r": ?")
+    return b":" if whitespace == "compact" else b": "
+
+
+@lru_cache(maxsize=64)
+def _gap(level: int) -> ByteDFA:
+    """Nothing, a space, or a line feed and the spaces of a line that is `level` deep."""
+    return compile_regex(rf" ?|\n {{0,{_INDENT * level}}}")
+
+
+_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _literal(name: str) -> bytes:
+    """The one spelling of a name with minimal escapes."""
+    spelled = "".join(_SHORT.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in name)
+    return f'"{spelled}"'.encode()

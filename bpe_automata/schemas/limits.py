@@ -1,0 +1,53 @@
+"""How much work the reading of one schema may take.
+
+Counted in steps (a schema read, two shapes compared) and not in seconds: the same schema is refused
+everywhere or nowhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from bpe_automata.errors import BudgetExceededError, SchemaError, SchemaTooLargeError
+
+MAX_STEPS = 100_000  # 10 to 100 microseconds each
+_left: ContextVar[list[int] | None] = ContextVar("left", default=None)
+
+
+@contextmanager
+def limited_steps(steps: int = MAX_STEPS) -> Iterator[None]:
+    """Inside, `step` raises BudgetExceededError once it has been called `steps` times."""
+    token = _left.set([steps])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def step() -> None:
+    """Count one."""
+    left = _left.get()
+    if left is None:
+        return
+    left[0] -= 1
+    if left[0] < 0:
+        advice = "alternatives have to be compared too often; use fewer under oneOf, allOf or not"
+        raise BudgetExceededError("comparisons", MAX_STEPS, advice)
+
+
+@contextmanager
+def as_too_large(pointer: str) -> Iterator[None]:
+    """Inside, a budget that is exceeded is told as a SchemaTooLargeError at `pointer`."""
+    try:
+        yield
+    except SchemaError:
+        raise
+    except BudgetExceededError as error:
+        advice = str(error).partition("exceeded: ")[2]
+        raise SchemaTooLargeError(pointer, error.resource, error.limit, advice) from error
+    except RecursionError:
+        advice = "schemas are nested more deeply than calls may be; use fewer levels"
+        raise SchemaTooLargeError(pointer, "calls", sys.getrecursionlimit(), advice) from None

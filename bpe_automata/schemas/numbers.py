@@ -1,0 +1,179 @@
+"""Sets of numbers, exact.
+
+    decimals = { x in T : value(x) in the set },   T = -?(0|[1-9][0-9]*)(\\.[0-9]+)?
+
+A set of values holds a decimal in all its spellings (1, 1.0, 1.00) or in none; only `integer` of
+draft 4 goes by the text. Values are those of the texts, as JSON Schema has it (and as
+`json.loads(parse_float=Decimal)` reads them): 0.99999999999999999999 is below 1, though the nearest
+float is not. Numbers with an exponent are a second part, of which only all, none or
+"unknown" is known: that `1e5` is an integer and `15e-1` is not is no regular property.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from bpe_automata.automata.algebra import difference, intersection, reduced, union
+from bpe_automata.automata.budget import Budget
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.sources import from_strings
+from bpe_automata.errors import ArgumentError
+from bpe_automata.schemas.decimal_texts import compared, divisible
+
+Scientific = Literal["all", "none", "unknown"]
+Number = int | float | Decimal
+
+DECIMALS = compile_regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+SCIENTIFIC = compile_regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?[eE][+-]?[0-9]+")
+_PLAIN = compile_regex(r"-?[1-9][0-9]*|0")
+_BY_TEXT = compile_regex(r"-?(0|[1-9][0-9]*)")
+_NEGATED: dict[Scientific, Scientific] = {"all": "none", "none": "all", "unknown": "unknown"}
+
+
+@dataclass(frozen=True, eq=False)
+class NumberSet:
+    """decimals: the members that T spells. scientific: what is known of those with an exponent."""
+
+    decimals: ByteDFA
+    scientific: Scientific
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no number is in it. (Each value has a decimal, so those decide.)"""
+        return self.decimals.is_empty and self.scientific != "all"
+
+    def __or__(self, other: NumberSet) -> NumberSet:
+        known = {self.scientific, other.scientific}
+        decimals = union(self.decimals, other.decimals)
+        return NumberSet(decimals, _settled(known, "all", "none"))
+
+    def __and__(self, other: NumberSet) -> NumberSet:
+        known = {self.scientific, other.scientific}
+        decimals = intersection(self.decimals, other.decimals)
+        return NumberSet(decimals, _settled(known, "none", "all"))
+
+    def __invert__(self) -> NumberSet:
+        return NumberSet(difference(DECIMALS, self.decimals), _NEGATED[self.scientific])
+
+    def __sub__(self, other: NumberSet) -> NumberSet:
+        return self & ~other
+
+    def written(self) -> ByteDFA:
+        """The texts to write: plain integers (no `-0`) for a set of integers, and otherwise all
+        decimals of the set, and those with an exponent if they are all in it."""
+        return self._written
+
+    @cached_property
+    def _written(self) -> ByteDFA:
+        if self.scientific == "all":
+            return union(self.decimals, SCIENTIFIC)
+        plain = intersection(self.decimals, _PLAIN)
+        spelled = _with_zeros(plain)
+        return plain if difference(self.decimals, spelled).is_empty else self.decimals
+
+
+def _settled(known: set[Scientific], wins: Scientific, loses: Scientific) -> Scientific:
+    """Three-valued "or" where `wins` is true, "and" where it is false."""
+    if wins in known:
+        return wins
+    return loses if known == {loses} else "unknown"
+
+
+def _with_zeros(plain: ByteDFA) -> ByteDFA:
+    """All decimals equal to one of the plain integers: 7, 7.0, 7.00, and -0 where 0 is one."""
+    n = plain.n_states
+    byte_class = plain.byte_class.astype(np.int64) + 3
+    byte_class[[ord("-"), ord("."), ord("0")]] = range(3)
+    sources = plain.byte_class[[ord("-"), ord("."), ord("0")]].tolist()
+    columns = [*sources, *range(plain.n_classes)]
+    trans = np.zeros((n + 4, len(columns)), np.int32)
+    trans[:n] = plain.trans[:, columns]
+    accepting = np.append(plain.accepting, [False, True, False, True])
+    dot, tail, minus, zero = range(n, n + 4)
+    trans[:n, 1] = np.where(plain.accepting, dot, 0)
+    trans[[dot, tail], 2] = tail
+    start = plain.start
+    if plain.accepts(b"0"):
+        trans[minus] = trans[trans[start, 0]]
+        trans[minus, 2], trans[zero, 1], trans[start, 0] = zero, dot, minus
+    return reduced((trans, byte_class.astype(np.uint8)), accepting, start, Budget())
+
+
+NONE = NumberSet(from_strings(()), "none")
+ALL = NumberSet(DECIMALS, "all")
+
+
+def no_numbers() -> NumberSet:
+    """The empty set."""
+    return NONE
+
+
+def numbers() -> NumberSet:
+    """Every number."""
+    return ALL
+
+
+def integers(by_text: bool = False) -> NumberSet:
+    """The whole numbers: 1.0 is one, as since draft 6; by_text: it is not, as in draft 4."""
+    if by_text:
+        return NumberSet(_BY_TEXT, "none")
+    return NumberSet(divisible(Decimal(1)), "unknown")
+
+
+def at_least(bound: Number) -> NumberSet:
+    """{ x : x >= bound }. This and the next four take a finite int, float (read as the decimal
+    that Python prints for it) or Decimal; they raise ArgumentError for anything else, and
+    BudgetExceededError for a bound of more than 20,000 digits."""
+    return _compared(bound, False, True, True)
+
+
+def above(bound: Number) -> NumberSet:
+    """{ x : x > bound }"""
+    return _compared(bound, False, False, True)
+
+
+def at_most(bound: Number) -> NumberSet:
+    """{ x : x <= bound }"""
+    return _compared(bound, True, True, False)
+
+
+def below(bound: Number) -> NumberSet:
+    """{ x : x < bound }"""
+    return _compared(bound, True, False, False)
+
+
+def of_value(value: Number) -> NumberSet:
+    """{ x : x = value }"""
+    return _compared(value, False, True, False)
+
+
+def multiples_of(divisor: Number) -> NumberSet:
+    """{ n * divisor : n an integer }, for a divisor > 0.
+
+    Raises ArgumentError, or BudgetExceededError if the automaton would be too large: it has a
+    state for each remainder, up to powers of ten.
+    """
+    exact = exactly(divisor)
+    if exact <= 0:
+        raise ArgumentError(f"multiples of {divisor!r}: give a number above 0")
+    return NumberSet(divisible(exact), "unknown")
+
+
+def exactly(value: Number) -> Decimal:
+    """The decimal that the number is spelled as. Raises ArgumentError if there is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise ArgumentError(f"{value!r} is no number: give an int, float or Decimal")
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if not exact.is_finite():
+        raise ArgumentError(f"{value!r} is no decimal: give a finite number")
+    return exact
+
+
+def _compared(bound: Number, less: bool, equal: bool, greater: bool) -> NumberSet:
+    return NumberSet(compared(exactly(bound), less, equal, greater), "unknown")

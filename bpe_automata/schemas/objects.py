@@ -1,0 +1,197 @@
+"""The texts of objects of one shape.
+
+    { } with the named members in order, each or none, the required ones for sure, then any others
+
+A regular language cannot see that one of the other names comes twice. What `fewest` and `most`
+count is bounded on the safe side: how many names there are is at most the named ones and all others
+that are written, at least the named ones and one more if there are others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bpe_automata.automata.algebra import less_strings
+from bpe_automata.automata.assembly import Assembly
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.sources import from_strings
+from bpe_automata.schemas.leaves import less_texts
+from bpe_automata.schemas.order import OrderTree
+from bpe_automata.schemas.shapes import ObjectShape, Property
+from bpe_automata.schemas.spelling import Inside, Texts
+from bpe_automata.schemas.splitting import member
+from bpe_automata.schemas.style import Brackets, Piece, Style
+
+Count = tuple[int, int]  # names there are for sure, or maybe; what `fewest` and `most` look at
+
+
+@dataclass(frozen=True, eq=False)
+class _Named:
+    """A named member that may appear."""
+
+    key: Piece
+    texts: Texts
+    required: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Other:
+    """Members of other names."""
+
+    keys: Piece
+    texts: Texts
+
+
+def object_texts(
+    shape: ObjectShape,
+    brackets: Brackets,
+    style: Style,
+    inside: Inside,
+    order: OrderTree | None,
+    generous: bool,
+) -> tuple[Assembly, int] | None:
+    """Parts that read the objects from the place returned, or None if there are none. order: of the
+    names; None for that of the shape. generous: all texts that may be one, for a difference, where
+    a text with a name twice may count as either; else only those that are one for sure."""
+    if shape.most is not None and shape.fewest > shape.most:
+        return None
+    named = []
+    for name, tree, given in _in_order(shape, order):
+        texts = inside(given.child, tree)
+        if not texts.is_empty:
+            named.append(_Named(style.key(name), texts, given.required))
+        elif given.required:
+            return None
+    others = [] if shape.most == 0 else _others(shape, style, inside, order)
+    writing = _Object(brackets, named, others, *_bounds(shape, named, others), generous)
+    return writing.parts, writing.start
+
+
+def _in_order(
+    shape: ObjectShape, order: OrderTree | None
+) -> list[tuple[str, OrderTree | None, Property]]:
+    if order is None:
+        return [(name, None, given) for name, given in shape.named.items()]
+    return [(name, order.member(name), member(shape, name)) for name in order.names]
+
+
+def _others(
+    shape: ObjectShape, style: Style, inside: Inside, order: OrderTree | None
+) -> list[_Other]:
+    """The other members, whose names are not among the named ones."""
+    taken = shape.named if order is None else order.names
+    found = []
+    for names, child in shape.rest:
+        texts = inside(child, order and order.rest)
+        if not texts.is_empty:
+            keys = _keys_but(names, tuple(taken), style)
+            if keys.start:
+                found.append(_Other(keys, texts))
+    return found
+
+
+def _keys_but(names: ByteDFA, taken: tuple[str, ...], style: Style) -> ByteDFA:
+    """The spellings of all of `names` but those in `taken`. Where a name has one spelling, that is
+    taken away from the spellings, which is quicker than to spell what is left."""
+    spelled = [style.key(name) for name in taken]
+    single = [piece for piece in spelled if isinstance(piece, bytes)]
+    if len(single) == len(spelled):
+        return less_strings(style.keys(names), single)
+    left = less_texts(names, from_strings(taken))
+    return left if left.is_empty else style.keys(left)
+
+
+def _bounds(
+    shape: ObjectShape, named: list[_Named], others: list[_Other]
+) -> tuple[int, int | None]:
+    """(fewest, most), 0 or None where they ask for nothing that the rest does not."""
+    required = sum(one.required for one in named)
+    fewest, most = shape.fewest, shape.most
+    if most is not None and most >= len(named) and not others:
+        most = None
+    return (0 if fewest <= required else fewest), most
+
+
+class _Object:
+    """The way through the members: before and after each of the named ones, in order, and then
+    round and round the others; with counts where there are bounds."""
+
+    def __init__(
+        self,
+        brackets: Brackets,
+        named: list[_Named],
+        others: list[_Other],
+        fewest: int,
+        most: int | None,
+        generous: bool,
+    ) -> None:
+        self.parts = Assembly()
+        self._brackets, self._named, self._others = brackets, named, others
+        self._fewest, self._most, self._generous = fewest, most, generous
+        needed = [at + 1 for at, one in enumerate(named) if one.required]
+        self._last_required = needed[-1] if needed else 0
+        self._cap = fewest if fewest > 1 else 0
+        self._keys: dict[tuple[int, Count, bool], int] = {}
+        self._end = self.parts.state()
+        self.parts.accept(self._end)
+        self.start = self.parts.state()
+        if not needed and fewest == 0:
+            self.parts.put(self.start, brackets.empty, self._end)
+        self._closing = self.parts.state()
+        self.parts.put(self._closing, brackets.last, self._end)
+        self._pending: list[tuple[int, Count, bool]] = []
+        self.parts.put(self.start, brackets.first, self._key(0, (0, 0), False))
+        while self._pending:
+            self._choose(*self._pending.pop())
+
+    def _key(self, at: int, count: Count, later: bool) -> int:
+        """The place before the key of the next member: number `at` or after; among the others,
+        `later` if one of them was there already."""
+        key = (at, count, later and (self._cap > 0 or self._most is not None))
+        if key not in self._keys:
+            self._keys[key] = self.parts.state()
+            self._pending.append(key)
+        return self._keys[key]
+
+    def _choose(self, at: int, count: Count, later: bool) -> None:
+        """All members that may follow."""
+        here = self._keys[at, count, later]
+        if at == len(self._named):
+            self._choose_other(here, count, later)
+            return
+        one, after = self._named[at], self._counted(count, 1, 1)
+        if after is not None:
+            self._member(here, one.key, one.texts, self._after(at + 1, after, False))
+        if not one.required:
+            self.parts.skip(here, self._key(at + 1, count, later))
+
+    def _choose_other(self, here: int, count: Count, later: bool) -> None:
+        again = int(self._generous) if later else 1
+        after = self._counted(count, again, 1 - again if later else 1)
+        if after is None or not self._others:
+            return
+        to = self._after(len(self._named), after, True)
+        for other in self._others:
+            self._member(here, other.keys, other.texts, to)
+
+    def _counted(self, count: Count, few: int, many: int) -> Count | None:
+        """One member more; None if that is one too many."""
+        if self._most is None:
+            return min(count[0] + few, self._cap), 0
+        if count[1] + many > self._most:
+            return None
+        return min(count[0] + few, self._cap), count[1] + many
+
+    def _member(self, here: int, key: Piece, texts: Texts, to: int) -> None:
+        value = self.parts.state()
+        self.parts.put(here, key, value)
+        texts.put(self.parts, value, to)
+
+    def _after(self, at: int, count: Count, later: bool) -> int:
+        """The place after a member: another one, or the end."""
+        place = self.parts.state()
+        if at < len(self._named) or self._others:
+            self.parts.put(place, self._brackets.between, self._key(at, count, later))
+        if at >= self._last_required and count[0] >= self._cap:
+            self.parts.skip(place, self._closing)
+        return place

@@ -1,0 +1,129 @@
+"""JSON Schema to sets of values.
+
+    Reader(document).values("#") = { v : v is valid under the schema }
+
+exact and lazy: schemas inside properties and items are read when they are asked for, so a schema
+may come back to itself there. One that comes back to itself in place says nothing, and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from bpe_automata.errors import InvalidSchemaError
+from bpe_automata.schemas.checks import check_keywords
+from bpe_automata.schemas.contents import Contents
+from bpe_automata.schemas.documents import Document, Part
+from bpe_automata.schemas.limits import as_too_large, step
+from bpe_automata.schemas.loops import Loops, find_loops
+from bpe_automata.schemas.pointers import below
+from bpe_automata.schemas.values import ALL, NONE, Child, Unfinished, Values
+
+
+class Reader:
+    """What the parts of a document allow, each read once.
+
+    closed: an object schema that says nothing of other properties has none. `open` is the reader
+    for what is only compared with (`not`, `if`, the other branches of `oneOf`): there, closing
+    would allow more and not less.
+    """
+
+    def __init__(self, document: Document, closed: bool = False) -> None:
+        loops = find_loops(document, check_keywords)
+        self._begin(document, loops, closed)
+        self.open = self
+        if closed:
+            self.open = object.__new__(Reader)
+            self.open._begin(document, loops, False)
+            self.open.open = self.open
+
+    def _begin(self, document: Document, loops: Loops, closed: bool) -> None:
+        self.document, self._loops, self.closed = document, loops, closed
+        self._read: dict[str, Values] = {}
+        self._children: dict[str, Child] = {}
+        self._reading: list[str | None] = []  # None: a step into a property or an item
+        self._numbers = Contents()
+        self._first: dict[tuple[object, ...], str] = {}  # what a part says -> the first such part
+
+    def values(self, pointer: str) -> Values:
+        """What the schema at a pointer allows, in the same place as the schema being read."""
+        pointer = self._alike(pointer)
+        found = self._read.get(pointer)
+        if found is None:
+            with self._inside(pointer):
+                found = self._in_loop(pointer, self._found(pointer))
+            self._read[pointer] = found
+        return found
+
+    def child(self, pointer: str) -> Child:
+        """What the schema at a pointer allows, one place further in."""
+        pointer = self._alike(pointer)
+        if pointer not in self._children:
+            schema = self.document.part(pointer).schema
+            if isinstance(schema, bool):
+                self._children[pointer] = Child.of(ALL if schema else NONE)
+            else:
+                self._children[pointer] = Child(lambda: self._below(pointer))
+        return self._children[pointer]
+
+    def _alike(self, pointer: str) -> str:
+        """The first part that says the same: large schemas repeat themselves."""
+        part = self.document.part(pointer)
+        loop = (self._loops.of.get(pointer), pointer in self._loops.entries)
+        key = (self._numbers.of(part.schema), part.base, part.draft, *loop)
+        return self._first.setdefault(key, pointer)
+
+    def _below(self, pointer: str) -> Values:
+        self._reading.append(None)
+        try:
+            return self.values(pointer)
+        finally:
+            self._reading.pop()
+
+    def _found(self, pointer: str) -> Values:
+        from bpe_automata.schemas.combining import read_part  # which reads parts through this class
+
+        part = self.document.part(pointer)
+        if isinstance(part.schema, bool):
+            return ALL if part.schema else NONE
+        step()
+        with as_too_large(pointer):
+            return read_part(self, part)
+
+    def _in_loop(self, pointer: str, values: Values) -> Values:
+        """The values with the loop that the part itself is on."""
+        number = self._loops.of.get(pointer)
+        entry = pointer in self._loops.entries
+        if number is None or values is NONE or (number in values.loops and entry <= values.entry):
+            return values
+        loops = values.loops | {number}
+        return replace(values, loops=loops, entry=values.entry or entry, memo={})
+
+    @contextmanager
+    def _inside(self, pointer: str) -> Iterator[None]:
+        """Note that a part is being read. Raises InvalidSchemaError if it comes back to itself in
+        place, Unfinished if further in."""
+        if pointer in self._reading:
+            at = len(self._reading) - 1 - self._reading[::-1].index(pointer)
+            if None in self._reading[at:]:
+                raise Unfinished(pointer)
+            way = " -> ".join(str(step) for step in (*self._reading[at:], pointer))
+            raise InvalidSchemaError(pointer, f"the schema refers to itself in place: {way}")
+        self._reading.append(pointer)
+        try:
+            yield
+        finally:
+            self._reading.pop()
+
+
+def part_below(reader: Reader, part: Part, *way: str | int) -> Part:
+    """The part that stands right inside another."""
+    return reader.document.part(below(part.pointer, *way))
+
+
+def count_of(schema: dict[str, Any], keyword: str) -> int | None:
+    """A keyword that counts, as an integer (3.0 is 3); None if it is not there."""
+    return int(schema[keyword]) if keyword in schema else None

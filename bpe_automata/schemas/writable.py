@@ -1,0 +1,142 @@
+"""Whether the texts of a set of values can be told apart by an automaton; else it is refused.
+
+An automaton cannot see that a key comes twice. Where a text repeats a key that is not named, all
+its members must fit, so the value that a parser keeps fits too: what is accepted is right. But in
+p - n a text of p that is not in n only because of a member that the parser drops would be accepted
+wrongly. So of every n that is taken away from a p:
+
+    a text of p whose value is in n must be a text of n                       (law of `_compare`)
+
+which holds if, for the members that neither names, p's are all in n's, or none is. Counting is
+limited in the same way: see `_check_count`.
+"""
+
+from __future__ import annotations
+
+from bpe_automata.errors import BudgetExceededError, UnsupportedSchemaError
+from bpe_automata.schemas.boolean import difference, intersection, meet_shapes
+from bpe_automata.schemas.constants import ALL
+from bpe_automata.schemas.emptiness import child_is_empty, is_empty, shape_is_empty
+from bpe_automata.schemas.leaves import meet_texts
+from bpe_automata.schemas.pointers import tokens_of
+from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Shape, Values
+from bpe_automata.schemas.splitting import member
+
+MAX_UNIQUE = 8
+_COMPARING = frozenset(
+    ("not", "oneOf", "if", "contains", "dependentRequired", "dependentSchemas", "dependencies")
+)
+
+
+def check_writable(values: Values) -> None:
+    """Look through a set of bounded depth. Raises UnsupportedSchemaError with the pointer of the
+    schema that cannot be told apart."""
+    _Check().values(values)
+
+
+class _Check:
+    def __init__(self) -> None:
+        self._seen: dict[int, Values] = {}
+        self._compared: dict[tuple[int, int], tuple[Values, Values]] = {}
+
+    def values(self, values: Values) -> None:
+        """Everything in and below a set; one that is under way is found again, not gone into."""
+        waiting = [values]
+        while waiting:
+            here = waiting.pop()
+            if id(here) in self._seen:
+                continue
+            self._seen[id(here)] = here
+            for term in here.arrays:
+                _check_unique(term.shape)
+                for taken in term.minus:
+                    self._compare(term.shape, taken)
+                waiting += [child.values for child in (*term.shape.prefix, term.shape.rest)]
+            for found in here.objects:
+                _check_count(found.shape)
+                for less in found.minus:
+                    self._compare(found.shape, less)
+                waiting += [m.child.values for m in found.shape.named.values()]
+                waiting += [child.values for _, child in found.shape.rest]
+
+    def _compare(self, shape: Shape, taken: Shape) -> None:
+        """The law above, for one shape less another."""
+        if shape is taken or shape_is_empty(meet_shapes(shape, taken)):
+            return
+        if isinstance(shape, ObjectShape) and isinstance(taken, ObjectShape):
+            self._compare_objects(shape, taken)
+        elif isinstance(shape, ArrayShape) and isinstance(taken, ArrayShape):
+            if taken.unique and not shape.unique:
+                raise _refused(taken.pointer, "items would have to be compared with one another")
+            for at in range(max(len(shape.prefix), len(taken.prefix)) + 1):
+                self._compare_children(shape.item(at), taken.item(at))
+
+    def _compare_objects(self, shape: ObjectShape, taken: ObjectShape) -> None:
+        for name in {**shape.named, **taken.named}:
+            self._compare_children(member(shape, name).child, member(taken, name).child)
+        for mine, have in shape.rest:
+            for theirs, need in taken.rest:
+                if not meet_texts(mine, theirs).is_empty:
+                    self._compare_rest(have, need, taken.pointer)
+        both = meet_shapes(shape, taken)
+        _check_count(both)
+        required = sum(found.required for found in both.named.values())
+        counts = taken.most is not None and (shape.most is None or shape.most > taken.most)
+        if counts and both.rest and (both.most or 0) > required:
+            raise _refused(taken.pointer, "members beyond the named ones would have to be counted")
+
+    def _compare_rest(self, have: Child, need: Child, pointer: str) -> None:
+        if need.values is ALL or child_is_empty(have):
+            return
+        inside = is_empty(difference(have.values, need.values))
+        if not inside and not is_empty(intersection(have.values, need.values)):
+            raise _refused(pointer, "members beyond the named ones would have to be compared")
+        self._compare_children(have, need)
+
+    def _compare_children(self, have: Child, need: Child) -> None:
+        one, other = have.values, need.values
+        key = (id(one), id(other))
+        if other is ALL or one is other or key in self._compared:
+            return
+        self._compared[key] = (one, other)
+        for array in one.arrays:
+            for their_array in other.arrays:
+                self._compare(array.shape, their_array.shape)
+        for found in one.objects:
+            for their_object in other.objects:
+                self._compare(found.shape, their_object.shape)
+
+
+def _check_count(shape: ObjectShape) -> None:
+    """Members that are not named count as one: they might all be the same."""
+    required = sum(found.required for found in shape.named.values())
+    if shape.fewest <= required + 1 or all(child_is_empty(child) for _, child in shape.rest):
+        return
+    why = "members beyond the named ones would have to be told apart to be counted"
+    raise UnsupportedSchemaError("minProperties", shape.pointer, why)
+
+
+def _check_unique(shape: ArrayShape) -> None:
+    if not shape.unique or (shape.most is not None and shape.most <= 1):
+        return
+    for child in (*shape.prefix, shape.rest):
+        if not _few(child.values):
+            why = f"items out of more than {MAX_UNIQUE} values, or of arrays or objects"
+            raise UnsupportedSchemaError("uniqueItems", shape.pointer, why)
+
+
+def _few(values: Values) -> bool:
+    """Are there at most MAX_UNIQUE values, all of them scalars?"""
+    shapes = [term.shape for term in values.arrays], [term.shape for term in values.objects]
+    if not all(shape_is_empty(shape) for some in shapes for shape in some):
+        return False
+    try:
+        texts = [*values.strings.strings(MAX_UNIQUE), *values.numbers.written().strings(MAX_UNIQUE)]
+    except BudgetExceededError:
+        return False
+    return values.null + len(values.booleans) + len(texts) <= MAX_UNIQUE
+
+
+def _refused(pointer: str, why: str) -> UnsupportedSchemaError:
+    named = [token for token in tokens_of(pointer) if token in _COMPARING]
+    return UnsupportedSchemaError(named[-1] if named else "oneOf", pointer, why)

@@ -1,0 +1,193 @@
+"""From sets of values to automata of texts.
+
+    L(write(V, style)) = the texts that the style gives the values of V
+
+left out: orders of properties other than the one given, and spellings that the style does not use.
+Arrays and objects are written from the inside out, each set once at each place (see `style`), as
+minimal automata of their own, which are then copied into what is around them.
+
+A term p less n, m, ... is a difference of texts. It is right if p and what it has in common with
+n, m, ... write a value alike, so all of them are written in one order (see `order`); and if nothing
+that may be in n stays, so what is taken away is written generously: all spellings of a number, all
+texts of which it is not sure how many names they have. Inside of what is taken away it is the other
+way round.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from bpe_automata.automata import algebra
+from bpe_automata.automata.assembly import Assembly
+from bpe_automata.automata.budget import Budget
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.automata.sources import from_strings
+from bpe_automata.errors import BudgetExceededError, SchemaError, SchemaTooLargeError
+from bpe_automata.schemas.anything import anything_to
+from bpe_automata.schemas.arrays import array_texts
+from bpe_automata.schemas.boolean import meet_shapes
+from bpe_automata.schemas.depth import any_value
+from bpe_automata.schemas.objects import object_texts
+from bpe_automata.schemas.order import OrderTree
+from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Shape, Term, Values
+from bpe_automata.schemas.spelling import Texts
+from bpe_automata.schemas.style import Piece, Place, Style
+
+_DEFAULT = Budget()
+_REDUCED = 1_500_000  # cells of an automaton that is made minimal: below half a second
+_TOO_LARGE = "its automaton is larger; allow shorter texts or fewer items, or pass a larger Budget"
+_Shape = ObjectShape | ArrayShape
+_Order = OrderTree | None
+
+
+def write(values: Values, style: Style, budget: Budget = _DEFAULT, order: _Order = None) -> ByteDFA:
+    """The texts of a set of values, see above. Values must be nested to a bounded depth (`limited`
+    in `depth`); order: of the names, None for that of each shape.
+
+    Minimal unless it is very large. The seconds and bytes of the budget are for all parts together.
+    Raises SchemaTooLargeError with the place in the schema.
+    """
+    return Writer(style, budget).whole(values, order)
+
+
+class Writer:
+    """What has been written so far, for one style."""
+
+    def __init__(self, style: Style, budget: Budget = _DEFAULT) -> None:
+        self._style, self._budget = style, budget
+        self._until = time.thread_time() + budget.max_seconds
+        self._bytes = 0  # of all tables so far
+        self._memo: dict[tuple[object, ...], tuple[object, Texts | ByteDFA | _Shape]] = {}
+
+    def whole(self, values: Values, order: _Order = None) -> ByteDFA:
+        """The texts of a set of values, as whole texts."""
+        texts = self._texts(values, self._style.root, order, generous=False)
+        return self._guarded("#", lambda: self._one(texts))
+
+    def _one(self, texts: Texts) -> ByteDFA:
+        pieces = texts.compounds
+        if len(pieces) == 1 and not texts.scalars and isinstance(pieces[0], ByteDFA):
+            return pieces[0]
+        parts = Assembly()
+        start, end = parts.state(), parts.state()
+        parts.accept(end)
+        texts.put(parts, start, end)
+        return self._dfa(parts, start)
+
+    def _dfa(self, parts: Assembly, start: int) -> ByteDFA:
+        found = parts.dfa(start, self._left(), _REDUCED)
+        self._bytes += found.trans.nbytes
+        return found
+
+    def _left(self) -> Budget:
+        """What the parts together have left of the budget. Seconds are those of the thread: what is
+        refused must not depend on what else the machine does."""
+        seconds = max(self._until - time.thread_time(), 0.0)
+        return replace(
+            self._budget, max_seconds=seconds, max_bytes=self._budget.max_bytes - self._bytes
+        )
+
+    def _texts(self, values: Values, place: Place, order: _Order, generous: bool) -> Texts:
+        key = (id(values), place, id(order), generous)
+        if key not in self._memo:
+            found = self._found(values, place, order, generous)
+            self._memo[key] = ((values, order), found)  # kept, so that their ids stay theirs
+        return self._memo[key][1]  # type: ignore[return-value]
+
+    def _found(self, values: Values, place: Place, order: _Order, generous: bool) -> Texts:
+        """The texts; those of anything at all are written once for all schemas."""
+        depth = None if order else anything_to(values)
+        if depth is None:
+            return self._spelled(values, place, order, generous)
+        same = any_value(depth)
+        find = partial(self._spelled, same, place, None, generous)
+        return self._style.shared.once((place, generous), same, find)
+
+    def _spelled(self, values: Values, place: Place, order: _Order, generous: bool) -> Texts:
+        style, scalars = self._style, list[Piece]()
+        if values.null:
+            scalars.append(style.null())
+        scalars += [style.boolean(value) for value in sorted(values.booleans)]
+        if not values.numbers.is_empty:
+            scalars.append(style.numbers(values.numbers, generous))
+        if not values.strings.is_empty:
+            scalars.append(style.strings(values.strings, place))
+        before, after = style.around(place)
+        compounds = [
+            self._union(values.arrays, place, order, generous),
+            self._union(values.objects, place, order, generous),
+        ]
+        return Texts(before, _some(scalars), after, _some(compounds))
+
+    def _union(
+        self, terms: tuple[Term[Shape], ...], place: Place, order: _Order, generous: bool
+    ) -> ByteDFA:
+        """The texts of all terms. They are of one kind and may overlap: sorted out here, once."""
+        found = [self._term(term, place, order, generous) for term in terms]
+        found = [dfa for dfa in found if dfa.start]  # the start of an empty one is the dead state
+        if len(found) == 1:
+            return found[0]
+        return algebra.any_of(found, self._left()) if found else from_strings(())
+
+    def _term(self, term: Term[Shape], place: Place, order: _Order, generous: bool) -> ByteDFA:
+        if not term.minus:
+            return self._shape(term.shape, place, order, generous)
+        order = order or self._order(term)
+        whole = self._shape(term.shape, place, order, generous)
+        less = [self._shape(self._common(term, n), place, order, not generous) for n in term.minus]
+        return self._guarded(
+            term.shape.pointer,
+            lambda: algebra.difference(whole, algebra.any_of(less, self._left()), self._left()),
+        )
+
+    def _order(self, term: Term[Shape]) -> OrderTree:
+        return OrderTree((term.shape, *term.minus))
+
+    def _common(self, term: Term[Shape], other: Shape) -> Shape:
+        """What the term's shape has in common with one of its `minus`."""
+        key = ("common", id(term), id(other))
+        if key not in self._memo:
+            self._memo[key] = ((term, other), meet_shapes(term.shape, other))
+        return self._memo[key][1]  # type: ignore[return-value]
+
+    def _shape(self, shape: _Shape, place: Place, order: _Order, generous: bool) -> ByteDFA:
+        key = (id(shape), place, id(order), generous)
+        if key not in self._memo:
+            found = self._guarded(
+                shape.pointer, lambda: self._written(shape, place, order, generous)
+            )
+            self._memo[key] = ((shape, order), found)
+        return self._memo[key][1]  # type: ignore[return-value]
+
+    def _written(self, shape: _Shape, place: Place, order: _Order, generous: bool) -> ByteDFA:
+        style = self._style
+        arrays = isinstance(shape, ArrayShape)
+        brackets = style.arrays(place) if arrays else style.objects(place)
+
+        def inside(child: Child, tree: _Order) -> Texts:
+            return self._texts(child.values, brackets.inside, tree, generous)
+
+        if isinstance(shape, ArrayShape):
+            made = array_texts(shape, brackets, inside, order)
+        else:
+            made = object_texts(shape, brackets, style, inside, order, generous)
+        return from_strings(()) if made is None else self._dfa(*made)
+
+    def _guarded(self, pointer: str, find: Callable[[], ByteDFA]) -> ByteDFA:
+        """find(), where a budget that is exceeded is told with a place in the schema."""
+        try:
+            return find()
+        except SchemaError:
+            raise
+        except BudgetExceededError as error:
+            whole = {"seconds": self._budget.max_seconds, "bytes": self._budget.max_bytes}
+            limit = whole.get(error.resource, error.limit)
+            raise SchemaTooLargeError(pointer, error.resource, limit, _TOO_LARGE) from error
+
+
+def _some(pieces: list[Piece] | list[ByteDFA]) -> tuple[Piece, ...]:
+    """The pieces that have a text."""
+    return tuple(piece for piece in pieces if isinstance(piece, bytes) or piece.start)

@@ -1,0 +1,126 @@
+"""Values as one block of YAML 1.1, in the one way that this package writes it.
+
+    text({k: x, l: y}) = key(k): text(x)        text([x, y]) = - text(x)
+                         key(l): text(y)                       - text(y)
+
+Each member and each item begins a line, and every line ends with a line feed. What stands in an
+object under a key begins on the next line, two spaces further in, lists too; what stands in a list
+begins on the line of its dash. `{}` and `[]` are written so; scalars as in `yaml_scalars`; null,
+true, false are those words. No comments, anchors, tags, block scalars or folded lines.
+
+Every text is one document for `yaml.safe_load`, which gives the value back. What is left out: some
+names beside `properties`, see `yaml_keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from bpe_automata.automata.algebra import intersection, union
+from bpe_automata.automata.budget import Budget
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.errors import ArgumentError
+from bpe_automata.schemas import yaml_scalars
+from bpe_automata.schemas.kept import Kept
+from bpe_automata.schemas.numbers import NumberSet
+from bpe_automata.schemas.style import Brackets, Piece, Place
+from bpe_automata.schemas.yaml_keys import key, keys
+from bpe_automata.schemas.yaml_quotes import yaml_texts
+
+INDENT = 2  # spaces a level
+_SHARED = Kept()
+
+
+class Spot(NamedTuple):
+    """A place: `level` is how deep the lines of an array or object there begin."""
+
+    level: int
+    after_key: bool
+
+
+class YamlStyle:
+    """Block YAML, see above. budget: of the set of spellings of one set of strings or names."""
+
+    def __init__(self, budget: Budget = Budget()) -> None:  # noqa: B008 - frozen
+        self._budget = budget
+        self._memo: dict[tuple[object, ...], tuple[object, ByteDFA]] = {}
+        self._brackets: dict[tuple[Place, bool], Brackets] = {}
+
+    @property
+    def shared(self) -> Kept:
+        """There is one way of writing."""
+        return _SHARED
+
+    @property
+    def root(self) -> Place:
+        """The whole text."""
+        return Spot(0, after_key=False)
+
+    def around(self, place: Place) -> tuple[Piece, Piece]:
+        """A scalar ends its line."""
+        return (b" " if _spot(place).after_key else b""), b"\n"
+
+    def objects(self, place: Place) -> Brackets:
+        """One line or more for each member."""
+        return self._block(_spot(place), b"", b"{}\n", after_key=True)
+
+    def arrays(self, place: Place) -> Brackets:
+        """One line or more for each item."""
+        return self._block(_spot(place), b"- ", b"[]\n", after_key=False)
+
+    def _block(self, spot: Spot, mark: bytes, empty: bytes, after_key: bool) -> Brackets:
+        key = (spot, after_key)
+        if key not in self._brackets:
+            margin = b" " * (INDENT * spot.level)
+            first = b"\n" + margin + mark if spot.after_key else mark
+            empty = b" " + empty if spot.after_key else empty
+            inside = Spot(spot.level + 1, after_key)
+            self._brackets[key] = Brackets(first, margin + mark, b"", empty, inside)
+        return self._brackets[key]
+
+    def null(self) -> Piece:
+        """One of the four spellings."""
+        return b"null"
+
+    def boolean(self, value: bool) -> Piece:
+        """One of the twelve."""
+        return b"true" if value else b"false"
+
+    def numbers(self, numbers: NumberSet, generous: bool) -> ByteDFA:
+        """Those texts of numbers that YAML 1.1 reads as JSON does."""
+        return self._once(("numbers", generous), numbers, lambda: _numbers(numbers, generous))
+
+    def strings(self, texts: ByteDFA, place: Place) -> ByteDFA:
+        """Plain, or else in double quotes."""
+        return self._once(("strings",), texts, lambda: yaml_texts(texts, self._budget))
+
+    def key(self, name: str) -> Piece:
+        """The name as a scalar, with a colon. Raises UnsupportedSchemaError if it is too long."""
+        return key(name)
+
+    def keys(self, names: ByteDFA) -> ByteDFA:
+        """The names, as far as they are written, each with a colon."""
+        return self._once(("keys",), names, lambda: keys(names, self._budget))
+
+    def _once(self, kind: tuple[object, ...], of: object, find: Callable[[], ByteDFA]) -> ByteDFA:
+        """What was found before for this very object. It is kept, so that its id stays its own."""
+        key = (*kind, id(of))
+        if key not in self._memo:
+            self._memo[key] = (of, find())
+        return self._memo[key][1]
+
+
+def _spot(place: Place) -> Spot:
+    if not isinstance(place, Spot):
+        raise ArgumentError(f"{place!r} is no place in YAML; begin with the root of the style")
+    return place
+
+
+def _numbers(numbers: NumberSet, generous: bool) -> ByteDFA:
+    """The texts; generous: with those that may be among them."""
+    if not generous:
+        return intersection(numbers.written(), yaml_scalars.numbers())
+    if numbers.scientific == "none":
+        return numbers.decimals
+    return union(numbers.decimals, yaml_scalars.scientific())

@@ -1,0 +1,189 @@
+"""Laws of automata put together: against compiled regexes, `re`, and one another."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_automata.automata import Budget, ByteDFA, compile_regex, from_strings
+from bpe_automata.automata.algebra import (
+    any_of,
+    concatenation,
+    difference,
+    less_strings,
+    repeated,
+    union,
+)
+from bpe_automata.automata.assembly import Assembly
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.testing import byte_dfas, cyclic_regexes
+
+PIECES = ("a", "é", "日", "aé", "\n")
+WORDS = [bytes(w) for n in range(6) for w in itertools.product(b"abc", repeat=n)]
+
+
+def same(one: ByteDFA, other: ByteDFA) -> bool:
+    """Are all the arrays equal?"""
+    names = ("trans", "byte_class", "accepting")
+    return one.start == other.start and all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in names
+    )
+
+
+@examples(40)
+@given(cyclic_regexes(PIECES), cyclic_regexes(PIECES), cyclic_regexes(PIECES))
+def test_rational_operations_are_those_of_regexes(one, two, three):
+    a, b, c = (compile_regex(regex) for regex in (one, two, three))
+    assert same(concatenation(a, b, c), compile_regex(f"(?:{one})(?:{two})(?:{three})"))
+    assert same(concatenation(a, "xé".encode(), c), compile_regex(f"(?:{one})xé(?:{three})"))
+    assert same(any_of((a, b, c)), compile_regex(f"(?:{one})|(?:{two})|(?:{three})"))
+    assert same(any_of((a, b)), union(a, b))
+
+
+@examples(40)
+@given(cyclic_regexes(PIECES), st.integers(0, 3), st.integers(0, 3) | st.none())
+def test_repeated_is_a_counted_repeat(regex, fewest, extra):
+    most = None if extra is None else fewest + extra
+    bound = f"{{{fewest},{'' if most is None else most}}}"
+    found = repeated(compile_regex(regex), fewest, most)
+    assert same(found, compile_regex(f"(?:{regex}){bound}"))
+
+
+@examples(60)
+@given(st.data())
+def test_any_network_reads_what_its_ways_read(data):
+    """Places joined at random: the words found by walking sets of places and positions."""
+    blocks = data.draw(st.lists(byte_dfas(), min_size=1, max_size=3).map(trimmed))
+    place = st.integers(0, 3)
+    piece = st.sampled_from([b"", b"a", b"ab", b"c", *blocks])
+    joins = data.draw(st.lists(st.tuples(place, piece, place), max_size=6))
+    ends = data.draw(st.sets(place))
+    parts = Assembly()
+    for _ in range(4):
+        parts.state()
+    for one, what, other in joins:
+        parts.put(one, what, other)
+    for end in ends:
+        parts.accept(end)
+    found, left = parts.dfa(0), parts.dfa(0, largest_reduced=0)
+    for word in WORDS:
+        expected = reads(joins, ends, word)
+        assert found.accepts(word) == expected
+        assert left.accepts(word) == expected
+    assert (left.distance()[1:] >= 0).all()  # no state leads nowhere
+    assert found.n_states <= left.n_states
+
+
+def trimmed(dfas: list[ByteDFA]) -> list[ByteDFA]:
+    """Without states that lead nowhere."""
+    return [union(dfa, dfa) for dfa in dfas]
+
+
+def reads(joins, ends, word: bytes) -> bool:
+    """Is there a way from place 0 to one of `ends` that reads the word?"""
+    seen, pending = {(0, 0)}, [(0, 0)]
+    while pending:
+        place, at = pending.pop()
+        for one, what, other in joins:
+            for to in range(at, len(word) + 1) if one == place else ():
+                text = word[at:to]
+                read = text == what if isinstance(what, bytes) else what.accepts(text)
+                if read and (other, to) not in seen:
+                    seen.add((other, to))
+                    pending.append((other, to))
+    return any((end, len(word)) in seen for end in ends)
+
+
+@examples(60)
+@given(byte_dfas(), st.lists(st.sampled_from(WORDS), max_size=6))
+def test_less_strings_is_a_difference(dfa, words):
+    dfa = union(dfa, dfa)
+    found = less_strings(dfa, words)
+    wanted = difference(dfa, from_strings(word.decode() for word in words))
+    assert same(union(found, found), wanted)
+    assert (found.distance()[1:] >= 0).all()
+    assert (found.start == 0) == wanted.is_empty
+
+
+def test_a_block_is_copied_for_each_exit_and_found_again_for_the_same():
+    parts, digits = Assembly(), compile_regex("[0-9]+")
+    end, comma = parts.state(), parts.state()
+    parts.accept(end)
+    first = parts.embed(digits, comma)
+    assert parts.embed(digits, comma) == first
+    second = parts.embed(digits, end)
+    assert second != first
+    parts.read(comma, b",", second)
+    assert same(parts.dfa(first), compile_regex("[0-9]+,[0-9]+"))
+
+
+def test_nothing_is_read_where_no_way_ends():
+    parts = Assembly()
+    start, other = parts.state(), parts.state()
+    parts.read(start, b"abc", other)
+    for empty in (parts.dfa(start), parts.dfa(start, largest_reduced=0)):
+        assert empty.is_empty
+        assert empty.start == 0
+    nothing = from_strings(())
+    assert concatenation(compile_regex("a*"), nothing).is_empty
+    assert any_of(()).is_empty
+    assert repeated(nothing, 0, 3).accepts(b"")
+    assert repeated(compile_regex("a"), 3, 2).is_empty
+
+
+def test_ambiguous_loops_are_sorted_out():
+    pieces = [b"ab", b"aba", b"b", compile_regex("a+")]
+    parts = Assembly()
+    place = parts.state()
+    parts.accept(place)
+    for piece in pieces:
+        parts.put(place, piece, place)
+    assert same(parts.dfa(place), compile_regex("(?:ab|aba|b|a+)*"))
+
+
+def test_a_long_chain_outgrows_its_first_room():
+    """More states than the tables have rows at first."""
+    parts, two = Assembly(), compile_regex("[ab]{2}")
+    start = place = parts.state()
+    for _ in range(70_000):
+        after = parts.state()
+        parts.put(place, two, after)
+        place = after
+    parts.accept(place)
+    dfa = parts.dfa(start, largest_reduced=0)
+    assert dfa.n_states == 140_002
+    for count, wanted in ((139_999, False), (140_000, True), (140_001, False)):
+        assert dfa.accepts(b"a" * count) == wanted
+
+
+@pytest.mark.parametrize("budget", [Budget(max_states=20), Budget(max_bytes=20_000)])
+def test_a_budget_is_kept(budget):
+    parts = Assembly()
+    place = parts.state()
+    start = place
+    for step in range(9):  # an a that has 8 letters after it: 512 sets
+        after = parts.state()
+        for letter in b"a" if step == 0 else b"ab":
+            parts.read(place, bytes((letter,)), after)
+        place = after
+    for letter in b"ab":
+        parts.read(start, bytes((letter,)), start)
+    parts.accept(place)
+    with pytest.raises(BudgetExceededError):
+        parts.dfa(start, budget)
+    assert parts.dfa(start).n_states == 513
+
+
+def test_many_ways_that_overlap_are_re_fullmatch():
+    regex = "(?:(?:a|ab)(?:c|bcd)(?:d*))*"
+    dfa = repeated(concatenation(*map(compile_regex, ("a|ab", "c|bcd", "d*"))), 0)
+    for n in range(7):
+        for word in itertools.product("abcd", repeat=n):
+            text = "".join(word)
+            assert dfa.accepts(text.encode()) == bool(re.fullmatch(regex, text))

@@ -1,0 +1,206 @@
+"""Sets of numbers against exact fractions, and set algebra against sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from budget import examples
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.errors import ArgumentError, BudgetExceededError
+from bpe_automata.schemas import numbers
+from bpe_automata.schemas.numbers import NumberSet
+
+DIGITS = st.text("0123456789", max_size=6)
+WHOLE = st.one_of(st.just("0"), st.builds(str.__add__, st.sampled_from("123456789"), DIGITS))
+FRACTION = st.one_of(st.just(""), st.text("012359", min_size=1, max_size=4).map(lambda d: "." + d))
+TEXTS = st.builds(lambda *parts: "".join(parts), st.sampled_from(("", "-")), WHOLE, FRACTION)
+SHORT = st.builds(
+    lambda *parts: "".join(parts),
+    st.sampled_from(("", "-")),
+    st.sampled_from(("0", "1", "2", "9", "10", "19", "100")),
+    st.sampled_from(("", ".0", ".00", ".5", ".05", ".50", ".9", ".95")),
+)
+BOUNDS = st.one_of(SHORT, TEXTS).map(Decimal)
+NEAR = st.one_of(SHORT, TEXTS)
+COMPARISONS: dict[str, tuple[Callable[[Decimal], NumberSet], Callable[[Fraction, Fraction], bool]]]
+COMPARISONS = {
+    "at_least": (numbers.at_least, Fraction.__ge__),
+    "above": (numbers.above, Fraction.__gt__),
+    "at_most": (numbers.at_most, Fraction.__le__),
+    "below": (numbers.below, Fraction.__lt__),
+    "of_value": (numbers.of_value, Fraction.__eq__),
+}
+NO_DECIMALS = (
+    "",
+    "-",
+    "01",
+    "-00",
+    "1.",
+    ".5",
+    "+1",
+    "1e5",
+    "1E-2",
+    "0x1",
+    " 1",
+    "1 ",
+    "1.0.0",
+    "--1",
+)
+
+
+def has(found: NumberSet | ByteDFA, text: str) -> bool:
+    return (found.decimals if isinstance(found, NumberSet) else found).accepts(text.encode())
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@given(bound=BOUNDS, texts=st.lists(NEAR, min_size=4, max_size=8))
+@examples(25)
+def test_comparisons_are_exact(name: str, bound: Decimal, texts: list[str]) -> None:
+    made, holds = COMPARISONS[name]
+    found = made(bound)
+    for text in (*texts, f"{bound:f}", f"{bound:f}".split(".")[0]):
+        assert has(found, text) == holds(Fraction(text), Fraction(bound))
+
+
+@given(
+    st.one_of(SHORT, TEXTS), st.integers(-8, 8), st.lists(NEAR, max_size=6), st.integers(-99, 99)
+)
+@examples(50)
+def test_multiples_are_exact(text: str, shift: int, texts: list[str], times: int) -> None:
+    divisor = abs(Decimal(text)).scaleb(shift)
+    assume(divisor and len(divisor.normalize().as_tuple().digits) < 5)
+    found = numbers.multiples_of(divisor)
+    for near in (*texts, f"{divisor * times:f}", f"{divisor * times + divisor / 2:f}"):
+        whole = (Fraction(near) / Fraction(divisor)).denominator == 1
+        assert has(found, near) == whole
+
+
+@pytest.mark.parametrize("text", NO_DECIMALS)
+def test_only_decimals_are_in_a_set(text: str) -> None:
+    sets = (numbers.at_most(10), numbers.multiples_of(Decimal("0.5")), ~numbers.of_value(3))
+    assert not any(has(found, text) for found in sets)
+
+
+PREDICATES: tuple[tuple[NumberSet, Callable[[Fraction], bool]], ...] = (
+    (numbers.integers(), lambda x: x.denominator == 1),
+    (numbers.at_least(Decimal("-1.5")), lambda x: x >= Fraction(-3, 2)),
+    (numbers.below(10), lambda x: x < 10),
+    (numbers.multiples_of(Decimal("0.05")), lambda x: (x * 20).denominator == 1),
+    (numbers.of_value(Decimal("9.50")), lambda x: x == Fraction(19, 2)),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from("|&~-"), st.integers(0, 4)), max_size=4), st.lists(NEAR))
+@examples(50)
+def test_algebra_is_that_of_sets(steps: list[tuple[str, int]], texts: list[str]) -> None:
+    found, member = PREDICATES[0]
+    members = {text: member(Fraction(text)) for text in texts}
+    for operation, which in steps:
+        other, holds = PREDICATES[which]
+        right = {text: holds(Fraction(text)) for text in texts}
+        if operation == "|":
+            found, members = found | other, {t: members[t] or right[t] for t in texts}
+        elif operation == "&":
+            found, members = found & other, {t: members[t] and right[t] for t in texts}
+        elif operation == "-":
+            found, members = found - other, {t: members[t] and not right[t] for t in texts}
+        else:
+            found, members = ~found, {t: not members[t] for t in texts}
+    assert {text: has(found, text) for text in texts} == members
+
+
+@pytest.mark.parametrize(
+    "bound", [9007199254740991, -(2**63), 1e308, -1.79769e308, 5e-324, 10**400]
+)
+def test_huge_and_tiny_bounds(bound: float) -> None:
+    exact = Decimal(repr(bound))
+    with_more, with_less = (f"{Fraction(exact) + d}" for d in (1, -1))
+    whole = exact == exact.to_integral_value()
+    found = numbers.at_most(bound)
+    assert has(found, f"{exact:f}")
+    if whole:
+        assert has(found, with_less)
+        assert not has(found, with_more)
+    else:
+        assert has(found, "0")
+        assert not has(found, "0.1")
+
+
+def test_what_is_known_of_exponents() -> None:
+    some, everything, nothing = numbers.at_most(3), numbers.ALL, numbers.NONE
+    assert some.scientific == (some & everything).scientific == (some | nothing).scientific
+    assert some.scientific == (~some).scientific == "unknown"
+    assert (some | everything).scientific == (~nothing).scientific == "all"
+    assert (some & nothing).scientific == (~everything).scientific == "none"
+    assert numbers.integers(by_text=True).scientific == "none"
+    assert (~numbers.integers(by_text=True)).scientific == "all"
+
+
+def test_emptiness() -> None:
+    assert (numbers.integers() & numbers.above(3) & numbers.below(4)).is_empty
+    assert not (numbers.above(3) & numbers.below(4)).is_empty
+    assert numbers.NONE.is_empty
+    assert not numbers.ALL.is_empty
+    assert (~numbers.ALL).is_empty
+
+
+WRITTEN = [
+    (numbers.integers() & numbers.at_least(-2) & numbers.below(2), ["-1", "-2", "0", "1"]),
+    (numbers.of_value(Decimal("7.0")), ["7"]),
+    (numbers.integers(by_text=True) & numbers.of_value(0), ["0"]),
+    (numbers.of_value(0), ["0"]),
+]
+
+
+@pytest.mark.parametrize(("found", "texts"), WRITTEN)
+def test_integers_are_written_plainly(found: NumberSet, texts: list[str]) -> None:
+    assert sorted(t.decode() for t in found.written().strings(10)) == texts
+
+
+def test_other_sets_are_written_with_all_their_decimals() -> None:
+    half = numbers.multiples_of(Decimal("0.5")).written()
+    assert [has(half, t) for t in ("1", "1.0", "1.50", "-0", "1.25", "5e-1")] == [True] * 4 + [
+        False
+    ] * 2
+    no_integers_by_text = (~numbers.integers(by_text=True)).written()
+    assert [has(no_integers_by_text, t) for t in ("1.0", "1e5", "1")] == [True, True, False]
+    only = (numbers.of_value(1) - numbers.integers(by_text=True)).written()
+    assert [has(only, t) for t in ("1.0", "1.00", "1")] == [True, True, False]
+    everything = numbers.ALL.written()
+    assert all(has(everything, t) for t in ("-0", "1e5", "-1.5E-07", "0.00"))
+    assert not any(has(everything, t) for t in ("1e", "01e5", "e5", "1.e5"))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "1", None])
+def test_what_is_no_number_is_refused(value: object) -> None:
+    with pytest.raises(ArgumentError, match="number"):
+        numbers.at_least(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("divisor", [0, -1, Decimal("-0.5"), 0.0])
+def test_a_divisor_that_is_not_above_zero_is_refused(divisor: float) -> None:
+    with pytest.raises(ArgumentError, match="above 0"):
+        numbers.multiples_of(divisor)
+
+
+def test_what_is_too_large_is_refused() -> None:
+    with pytest.raises(BudgetExceededError, match="divide by 1234567"):
+        numbers.multiples_of(1234567)
+    with pytest.raises(BudgetExceededError, match="per remainder"):
+        numbers.multiples_of(Decimal("1." + "7" * 5000))
+    with pytest.raises(BudgetExceededError, match="digits"):
+        numbers.at_least(Decimal("1e50000"))
+
+
+def test_powers_of_ten_cost_nothing() -> None:
+    assert numbers.multiples_of(10**18).decimals.n_states < 30
+    assert has(numbers.multiples_of(10**6000), "7" + "0" * 6000)
+    assert numbers.multiples_of(Decimal("1e-12")).decimals.n_states < 30
+    assert has(numbers.multiples_of(3 * 10**18), "3" + "0" * 18)
+    assert not has(numbers.multiples_of(3 * 10**18), "4" + "0" * 18)

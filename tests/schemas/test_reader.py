@@ -1,0 +1,183 @@
+"""What single keywords, drafts and references mean."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import pytest
+
+from bpe_automata.errors import ArgumentError, UnsatisfiableSchemaError
+from bpe_automata.schemas import compile_json_schema, schema_of
+
+D4 = "http://json-schema.org/draft-04/schema#"
+D7 = "http://json-schema.org/draft-07/schema#"
+D2019 = "https://json-schema.org/draft/2019-09/schema"
+
+
+def accepts(schema: Any, *texts: str, **options: Any) -> list[bool]:
+    dfa = compile_json_schema(schema, **options)
+    return [dfa.accepts(text.encode()) for text in texts]
+
+
+def test_properties_stand_in_the_order_given_and_others_after_them() -> None:
+    schema = {"properties": {"b": {}, "a": {}}, "required": ["z", "a"]}
+    texts = ('{"b":1,"a":1,"z":1,"q":1}', '{"a":1,"z":1}', '{"a":1,"b":1,"z":1}', '{"z":1,"a":1}')
+    assert accepts(schema, *texts) == [True, True, False, False]
+
+
+def test_a_named_property_comes_once_and_members_of_one_name_must_all_fit() -> None:
+    schema = {"properties": {"a": {}}, "additionalProperties": {"type": "null"}}
+    texts = ('{"a":1,"a":2}', '{"a":1,"x":null,"x":null}', '{"x":1,"x":null}')
+    assert accepts(schema, *texts) == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"minimum": 1, "exclusiveMinimum": True, "$schema": D4}, "2", "1"),
+        ({"minimum": 1, "exclusiveMinimum": True}, "2", "1"),
+        ({"exclusiveMinimum": 1}, "1.5", "1"),
+        ({"$schema": D7, "items": [{"type": "null"}], "additionalItems": False}, "[null]",
+         "[null,1]"),
+        ({"items": [{"type": "null"}], "additionalItems": {"const": 1}}, "[null,1]", "[null,2]"),
+        ({"prefixItems": [{"type": "null"}], "items": False}, "[null]", "[null,1]"),
+        ({"$schema": D4, "dependencies": {"a": ["b"]}}, '{"b":1,"a":1}', '{"a":1}'),
+        ({"dependencies": {"a": {"required": ["b"]}}}, '{"a":1,"b":1}', '{"a":1}'),
+        ({"dependentRequired": {"a": ["a"]}}, '{"a":1}', "["),
+        ({"$schema": D7, "$ref": "#/definitions/n", "type": "string",
+          "definitions": {"n": {"type": "null"}}}, "null", '""'),
+        ({"$schema": D2019, "$ref": "#/definitions/n", "const": 1,
+          "definitions": {"n": {"type": "integer"}}}, "1", "2"),
+        ({"type": "object", "properties": {"a": {}}, "unevaluatedProperties": False}, '{"a":1}',
+         '{"b":1}'),
+        ({"patternProperties": {"^x": {"const": 1}, "y$": {"type": "number"}},
+          "additionalProperties": False}, '{"xy":1,"ay":2}', '{"xy":2}'),
+        ({"propertyNames": {"maxLength": 1}, "properties": {"aa": {}}}, '{"b":1}', '{"aa":1}'),
+        ({"contains": {"const": 1}}, "[2,1]", "[2]"),
+        ({"contains": {"const": 1}, "minContains": 0}, "[2]", "{"),
+        ({"items": {"enum": ["a", "b"]}, "uniqueItems": True}, '["b","a"]', '["a","a"]'),
+        ({"patternProperties": {"^(a|b|c)$": {}}, "additionalProperties": False,
+          "minProperties": 2}, '{"a":1,"c":1}', '{"a":1}'),
+        ({"maxProperties": 1}, '{"a":1}', '{"a":1,"b":1}'),
+        ({"const": {"a": [1, {"b": None}]}}, '{"a":[1,{"b":null}]}', '{"a":[1,{}]}'),
+        ({"enum": [1, True, "1"]}, "true", "false"),
+        ({"if": {"properties": {"k": {"const": 1}}, "required": ["k"]}, "then": {"required": ["v"]},
+          "else": {"maxProperties": 0}}, '{"k":1,"v":2}', '{"k":1}'),
+        ({"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, '{"a":1}', '{"a":1,"b":1}'),
+        ({"oneOf": [{"multipleOf": 2}, {"multipleOf": 3}]}, "4", "6"),
+        ({"not": {"type": ["object", "string"]}}, "[]", '""'),
+        ({"$ref": "#n", "$defs": {"x": {"$anchor": "n", "type": "null"}}}, "null", "1"),
+        ({"$ref": "item", "$defs": {"x": {"$id": "item", "type": "null"}}}, "null", "1"),
+        ({"$id": "http://e.org/a/", "$ref": "b", "$defs": {"x": {"$id": "b", "const": 2}}}, "2",
+         "1"),
+        ({"$ref": "#/x-parts/a~1b%20c", "x-parts": {"a/b c": {"const": 2}}}, "2", "1"),
+        ({"nullable": True, "type": "string", "x": 3}, '""', "null"),
+    ],
+)  # fmt: skip
+def test_a_keyword_allows_and_forbids(schema: Any, good: str, bad: str) -> None:
+    assert accepts(schema, good, bad) == [True, False]
+
+
+def test_whole_numbers_with_a_fraction_are_integers_but_not_in_draft_4() -> None:
+    rest = {"not": {"type": "integer"}, "type": "number"}
+    assert accepts(rest, "1.0", "1.5") == [False, True]
+    assert accepts({**rest, "$schema": D4}, "1.0", "1.5") == [True, True]
+
+
+def test_a_recursive_schema_goes_as_many_rounds_as_asked() -> None:
+    node = {"type": "object", "properties": {"n": {"$ref": "#"}}, "additionalProperties": False}
+    texts = ['{"n":' * rounds + "{}" + "}" * rounds for rounds in range(5)]
+    for depth in range(4):
+        assert accepts(node, *texts, depth=depth) == [rounds <= depth for rounds in range(5)]
+
+
+def test_what_nothing_is_said_of_is_nested_as_deep_as_asked() -> None:
+    texts = ["[" * level + "]" * level for level in range(1, 6)]
+    assert accepts({}, *texts, depth=2) == [True, True, True, False, False]
+    deep = {"items": {"items": {"items": {"items": {"maxItems": 0}}}}}
+    assert accepts(deep, *texts, depth=0) == [True] * 5
+
+
+def test_what_is_compared_with_is_not_cut_off() -> None:
+    node = {"$defs": {"n": {"items": {"$ref": "#/$defs/n"}, "type": "array"}}}
+    schema = {**node, "type": "array", "not": {"$ref": "#/$defs/n"}}
+    assert accepts(schema, "[[[[]]]]", "[[[1]]]", depth=3) == [False, True]
+
+
+def test_closed_leaves_no_other_properties_where_nothing_is_said_of_them() -> None:
+    schema = {"type": "object", "properties": {"a": {"additionalProperties": True}}}
+    texts = ('{"a":{"x":1}}', '{"b":1}')
+    assert accepts(schema, *texts) == [True, True]
+    assert accepts(schema, *texts, closed=True) == [True, False]
+
+
+def test_closed_takes_away_in_a_comparison_what_it_took_before() -> None:
+    schema = {"not": {"properties": {"a": {"const": 1}}, "required": ["a"]}, "type": "object",
+              "properties": {"a": {}}, "additionalProperties": True}  # fmt: skip
+    assert accepts(schema, '{"a":1,"b":2}', '{"a":2,"b":2}', closed=True) == [False, True]
+
+
+def test_formats_of_the_specification_are_asserted_and_others_are_notes() -> None:
+    assert accepts({"format": "date"}, '"2024-02-29"', '"2023-02-29"') == [True, False]
+    assert accepts({"format": "colour"}, '"2023-02-29"') == [True]
+
+
+def test_copies_of_a_schema_differ_by_what_they_list() -> None:
+    one = {"const": {"title": "x"}}
+    schema = {"prefixItems": [one, {"const": {"title": "y"}}, {"const": True}, {"const": 1}]}
+    good = '[{"title":"x"},{"title":"y"},true,1]'
+    assert accepts(schema, good, good.replace("true", "1"), good.replace("y", "x")) == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_schema_given_as_text_is_read_with_exact_fractions() -> None:
+    assert accepts('{"const": 0.10000000000000000001}', "0.10000000000000000001", "0.1") == [
+        True,
+        False,
+    ]
+
+
+def test_a_function_stands_for_the_object_of_its_arguments() -> None:
+    pytest.importorskip("pydantic")
+
+    def book(city: str, days: int = 1, *, kind: Literal["a", "b"], copy: bool = False) -> None:
+        """Only its signature counts."""
+
+    schema = schema_of(book)
+    assert schema["required"] == ["city", "kind"]
+    texts = ('{"city":"x","days":2,"kind":"a"}', '{"city":"x","kind":"c"}', '{"city":1,"kind":"a"}')
+    assert accepts(book, *texts) == [True, False, False]
+    assert accepts(book, '{"city":"","kind":"b","copy":true}', '{"city":"","kind":"b","x":1}') == [
+        True,
+        False,
+    ]
+
+    def spread(*values: int) -> None: ...
+
+    with pytest.raises(ArgumentError, match="values"):
+        schema_of(spread)
+
+
+def test_pydantic_models_and_types_stand_for_their_schemas() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    Point = pydantic.create_model("Point", x=(int, ...), next=("Point | None", None))
+    assert accepts(Point, '{"x":1,"next":{"x":2,"next":null}}', '{"x":"1"}') == [True, False]
+    assert accepts(pydantic.TypeAdapter(list[bool]), "[true]", "[1]") == [True, False]
+    assert accepts(dict[str, int], '{"a":1}', '{"a":null}') == [True, False]
+
+
+def test_the_whole_language_of_a_small_schema() -> None:
+    schema = {"properties": {"a": {"enum": [1, None]}, "b": {"const": []}}, "type": "object",
+              "additionalProperties": False, "minProperties": 1}  # fmt: skip
+    found = {json.dumps(json.loads(text)) for text in compile_json_schema(schema).strings(20)}
+    a = ({"a": 1}, {"a": None}, {"b": []}, {"a": 1, "b": []}, {"a": None, "b": []})
+    assert found == set(map(json.dumps, a))
+
+
+def test_branches_that_exclude_all_others_leave_nothing() -> None:
+    with pytest.raises(UnsatisfiableSchemaError):
+        compile_json_schema({"oneOf": [{"type": "string"}, {"type": "string"}]})

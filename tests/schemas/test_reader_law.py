@@ -1,0 +1,56 @@
+"""The law of the reader: a text is accepted iff it is one of a valid instance, by jsonschema."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from typing import Any
+
+import pytest
+from budget import examples
+from hypothesis import event, given
+from hypothesis import strategies as st
+from made_schemas import instances, schemas, texts
+
+from bpe_automata.errors import UnsatisfiableSchemaError, UnsupportedSchemaError
+from bpe_automata.schemas import compile_json_schema
+
+jsonschema = pytest.importorskip("jsonschema")
+DEPTH = 4  # deeper than any instance
+_LONG_NUMBER = re.compile(r"[0-9.]{15}|[eE]")  # json.loads rounds it, so it is another value
+
+
+def check(schema: Any, values: list[Any]) -> None:
+    valid = jsonschema.Draft202012Validator(schema).is_valid
+    try:
+        dfa = compile_json_schema(schema, depth=DEPTH)
+    except UnsupportedSchemaError as error:
+        event(f"refused: {error.keyword}")
+        return
+    except UnsatisfiableSchemaError:
+        event("unsatisfiable")
+        assert not any(map(valid, values))
+        return
+    found = [any(dfa.accepts(text.encode()) for text in texts(value)) for value in values]
+    assert dict(enumerate(found)) == dict(enumerate(map(valid, values))), values
+    rng = random.Random(len(values))
+    for _ in range(5):
+        text = dfa.sample(rng, 60).decode()
+        if not _LONG_NUMBER.search(text):
+            assert valid(json.loads(text)), text
+
+
+@examples(30)
+@given(schemas, st.lists(instances, min_size=5, max_size=15))
+def test_a_text_is_accepted_iff_its_instance_is_valid(schema: Any, values: list[Any]) -> None:
+    check(schema, values)
+
+
+@pytest.mark.long
+@examples(50)
+@given(schemas, st.lists(instances, min_size=20, max_size=60))
+def test_a_text_is_accepted_iff_its_instance_is_valid_on_many(
+    schema: Any, values: list[Any]
+) -> None:
+    check(schema, values)

@@ -1,0 +1,201 @@
+"""Plain and quoted scalars against PyYAML itself: its resolvers, its scanner, every short text."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from itertools import product
+
+import numpy as np
+import pytest
+import yaml
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_automata.automata.algebra import all_texts
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.sources import from_strings
+from bpe_automata.schemas import yaml_scalars
+from bpe_automata.schemas.yaml_quotes import in_quotes, yaml_texts
+from bpe_automata.schemas.yaml_scalars import escaped, plain, quoted, spelled
+
+PLACES = (
+    ("{}\n", lambda t: t),
+    ("k: {}\n", lambda t: {"k": t}),
+    ("- {}\n", lambda t: [t]),
+    ("{}: 1\n", lambda t: {t: 1}),
+    ("k: {}\nl: 1\n", lambda t: {"k": t, "l": 1}),
+    ("- - {}\n  - 1\n", lambda t: [[t, 1]]),
+    ("- {}: 1\n  l: 2\n", lambda t: [{t: 1, "l": 2}]),
+    ("k:\n  {}:\n    l: 2\nm: 3\n", lambda t: {"k": {t: {"l": 2}}, "m": 3}),
+)
+NASTY = (
+    " -?:#.,[]{}&*!|>'\"%@`\\~=</019_+eExobnyNtT\t\r\n\0\x7f\x80\x85\xa0\u2028\u2029\ufffe\ufffdé😀"
+)
+WORSE = " -:#.?0_1e\t\u2028~="
+PIECES = (
+    *NASTY,
+    *(
+        "---",
+        "...",
+        ": ",
+        " #",
+        "yes",
+        "No",
+        "ON",
+        "null",
+        "true",
+        "0x",
+        "0b",
+        "0o",
+        ".inf",
+        ".NaN",
+    ),
+    *("1:30", "1.5", "e+3", "e3", "2001", "-01", "-1", "T", "12:00:00", "Z", "<<", "a", "word"),
+)
+
+
+def loaded(document: str) -> object:
+    """What PyYAML makes of it; an exception is a value too."""
+    try:
+        return yaml.safe_load(document)
+    except Exception as error:  # PyYAML lets ValueError through
+        return error
+
+
+def read_back_everywhere(text: str) -> bool:
+    return all(loaded(place.format(text)) == value(text) for place, value in PLACES)
+
+
+def disagreements(texts) -> list[str]:
+    return [t for t in texts if plain().accepts(t.encode()) != read_back_everywhere(t)]
+
+
+def test_resolvers_are_those_of_pyyaml():
+    patterns: dict[str, str] = {}
+    for listed in yaml.SafeLoader.yaml_implicit_resolvers.values():
+        patterns |= {tag.split(":")[-1]: regexp.pattern for tag, regexp in listed}
+    assert patterns.pop("yaml") == "^(?:!|&|\\*)$"  # for show: no plain scalar begins with them
+    assert set(patterns) == set(yaml_scalars.RESOLVED)
+    for tag, pattern in patterns.items():
+        theirs = compile_regex(f"(?x:{pattern.removeprefix('^').removesuffix('$')})")
+        ours = compile_regex(yaml_scalars.RESOLVED[tag])
+        assert np.array_equal(theirs.trans, ours.trans), tag
+        assert np.array_equal(theirs.byte_class, ours.byte_class), tag
+        assert np.array_equal(theirs.accepting, ours.accepting), tag
+
+
+def test_every_short_text_is_plain_iff_it_is_read_back_everywhere():
+    short = ("".join(found) for n in range(3) for found in product(NASTY, repeat=n))
+    assert disagreements(short) == []
+
+
+@pytest.mark.long
+def test_every_text_of_four_of_the_worst_characters():
+    assert disagreements(map("".join, product(WORSE, repeat=4))) == []
+    assert disagreements(map("".join, product(NASTY, repeat=3))) == []
+
+
+@examples(300)
+@given(st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
+def test_texts_of_pieces_are_plain_iff_they_are_read_back_everywhere(text):
+    assert plain().accepts(text.encode()) == read_back_everywhere(text)
+
+
+@examples(100)
+@given(st.text())
+def test_any_text_is_plain_iff_it_is_read_back_everywhere(text):
+    wanted = read_back_everywhere(text) and "\ufeff" not in text
+    assert plain().accepts(text.encode()) == wanted
+
+
+@pytest.mark.parametrize("tag", yaml_scalars.RESOLVED)
+def test_what_is_resolved_is_quoted(tag):
+    rng, resolved = random.Random(0), compile_regex(yaml_scalars.RESOLVED[tag])
+    for text in {resolved.sample(rng, 20).decode() for _ in range(30)}:
+        assert not isinstance(loaded(f"k: {text}\n"), dict) or loaded(f"k: {text}\n") != {"k": text}
+        assert spelled(text).startswith('"')
+        assert loaded(f"k: {spelled(text)}\n") == {"k": text}
+
+
+def test_plain_samples_are_read_back():
+    rng = random.Random(1)
+    for text in {plain().sample(rng, 30).decode() for _ in range(300)}:
+        assert read_back_everywhere(text), text
+
+
+@examples(200)
+@given(st.text() | st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
+def test_the_spelling_is_read_back_everywhere(text):
+    for place, value in PLACES:
+        assert loaded(place.format(spelled(text))) == value(text)
+
+
+def test_a_character_is_escaped_iff_it_must_be():
+    kept = {"\t": "a tab does no harm in quotes", "\ufeff": "PyYAML reads it, YAML does not"}
+    ends = (
+        (0x2000, 0x2100),
+        (0xD7F0, 0xD800),
+        (0xE000, 0xE010),
+        (0xFEF0, 0x10010),
+        (0x10FFF0, 0x110000),
+    )
+    codes = [*range(0x200), *(code for low, high in ends for code in range(low, high))]
+    for c in map(chr, codes):
+        raw = loaded(f'"a {c} b"\n') == f"a {c} b"  # a line break eats spaces
+        assert loaded(f'"a{escaped(c)}b"\n') == f"a{c}b"
+        assert (escaped(c) == c) == (raw and c not in kept), c
+
+
+def test_all_characters_at_once():
+    everything = "".join(
+        map(chr, (*range(0xD800), *range(0xE000, 0x10000), *range(0x1F600, 0x1F700)))
+    )
+    assert yaml.safe_load(f"- {spelled(everything)}\n") == [everything]
+
+
+def test_the_automaton_of_spellings():
+    words = [
+        "",
+        "a",
+        "no",
+        "a b",
+        "a: b",
+        '\x01\x85é\ufeff😀"\\',
+        "1:30",
+        "\\x41",
+        "\0\x1b\x7f\t\n",
+    ]
+    words += ["".join(pair) for pair in product('\\"x0\ufffe\u2028:\x80', repeat=2)]
+    found = yaml_texts(from_strings(words))
+    assert sorted(found.strings(1000)) == sorted({spelled(w).encode() for w in words})
+    found = in_quotes(from_strings(words))
+    inside = {"".join(map(escaped, w)) for w in words}
+    assert sorted(found.strings(1000)) == sorted(f'"{w}"'.encode() for w in inside)
+    assert yaml_texts(from_strings([])).is_empty
+
+
+def test_all_texts_have_one_spelling():
+    rng, found = random.Random(2), yaml_texts(all_texts())
+    for _ in range(300):
+        text = found.sample(rng, 40).decode()
+        value = yaml.safe_load(f"k: {text}\n")["k"]
+        assert spelled(value) == text
+    for text in ('"a"', '"\\x09"', '"\\u2028"', '"\\x0b"', "'no'", '"no', "no", '"a\nb: "', "a\tb"):
+        assert not found.accepts(text.encode()), text
+    assert quoted().accepts(b'"a"')
+
+
+def test_numbers_are_read_as_json_reads_them():
+    json_number = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+    texts = ("".join(found) for n in range(1, 6) for found in product("-0.1eE+", repeat=n))
+    for text in filter(json_number.fullmatch, texts):
+        value, wanted = loaded(f"k: {text}\n"), json.loads(text)
+        same = value == {"k": wanted} and type(value["k"]) is type(wanted)
+        assert yaml_scalars.numbers().accepts(text.encode()) == same, text
+        has_exponent = yaml_scalars.scientific().accepts(text.encode())
+        assert has_exponent == (same and "e" in text.lower()), text
+    for text in ("010", "1_0", "+1", ".5", "1.", "1:30", "0x1", ".inf", "1e5", ""):
+        assert not yaml_scalars.numbers().accepts(text.encode()), text
