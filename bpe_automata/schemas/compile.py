@@ -5,7 +5,9 @@
 The chain: schema (a dict, JSON text, a pydantic model, a function) -> document -> sets of values ->
 those of bounded depth -> automaton. Every accepted text is one of a valid instance. What is left
 out is other orders of properties, other white space, deeper nesting, and other spellings of numbers
-and characters: never a value that the schema allows.
+and characters; decimals that a parser which reads doubles would round to a number that is not valid
+(9.99999999999999999 if it must be below 10; see `rounding`); and, where a text must *not* be of a
+format, those of which it is not decided (see `formats`): no other value that the schema allows.
 """
 
 from __future__ import annotations

@@ -4,8 +4,11 @@
 
 SUPPORTED of those DEFINED; the others are no regular property (a regex that is well formed,
 Punycode that decodes). UNDERSTATED: formats of which some texts are left out, each time because
-what they need is not regular or because the validators in use refuse them; so what is *not* of the
-format must not be taken from them.
+what they need is not regular or because the validators in use refuse them. What is *not* of the
+format is therefore taken from a larger set, which is simple and regular:
+
+    L(format_texts(name)) <= what the RFC or a validator in use takes <= L(at_most_format(name))
+
   date, date-time: the year 0000. time, date-time: second 60. duration: lower-case letters.
   email: address literals other than IPv4 and IPv6. hostname: labels that begin with `xn--`.
   iri, iri-reference, uri-template: characters above U+FFFF. uri-template: names that begin with an
@@ -107,7 +110,20 @@ _MADE: dict[str, Callable[[], ByteDFA]] = {
 }
 SUPPORTED = frozenset(_MADE)
 DEFINED = SUPPORTED | {"idn-email", "idn-hostname", "regex"}
-UNDERSTATED = SUPPORTED - {"ipv4", "ipv6", "json-pointer", "uri", "uri-reference", "uuid"}
+_LEAP_TIME = rf"{_CLOCK}:([0-5][0-9]|60)(\.[0-9]+)?([Zz]|[+-]{_CLOCK})\n?"
+_AT_MOST = {
+    "date": _DATE,
+    "time": _LEAP_TIME,
+    "date-time": f"{_DATE}[Tt ]{_LEAP_TIME}",
+    "duration": r"[+-]?[Pp](?s:.*)",
+    "email": r"(?s:.*)@(?s:.*)",
+    "hostname": r"[-.A-Za-z0-9\u0080-\U0010ffff]+\n?",
+    "iri": r"[A-Za-z][A-Za-z0-9+.-]*:(?s:.*)",
+    "iri-reference": r'[^\x00-\x20"<>\\^`{|}\x7f]*',
+    "uri-template": r"([^{}]|\{[^}]*\})*",
+    "relative-json-pointer": r"[^\x00-/:-\x7f](?s:.*)",
+}
+UNDERSTATED = frozenset(_AT_MOST)
 
 
 @lru_cache(maxsize=len(_MADE))
@@ -116,3 +132,9 @@ def format_texts(name: str) -> ByteDFA:
     if name not in _MADE:
         raise ArgumentError(f"format {name!r}: give one of {', '.join(sorted(SUPPORTED))}")
     return _MADE[name]()
+
+
+@lru_cache(maxsize=len(_MADE))
+def at_most_format(name: str) -> ByteDFA:
+    """A set that holds the texts of a format, and others if it is one of UNDERSTATED."""
+    return compile_regex(_AT_MOST[name]) if name in UNDERSTATED else format_texts(name)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Literal, get_args
 
 from bpe_automata.automata.algebra import concatenation, union
@@ -85,11 +85,10 @@ class JsonStyle:
     def numbers(self, numbers: NumberSet, generous: bool) -> ByteDFA:
         """Decimals, and with an exponent where all such texts are in the set."""
         if not generous:
-            return self._once(("numbers", numbers.scientific), numbers.decimals, numbers.written)
-        if numbers.scientific == "none":
-            return numbers.decimals
-        find = partial(union, numbers.decimals, SCIENTIFIC, self._budget)
-        return self._once("generous", numbers.decimals, find)
+            kind = ("numbers", numbers.scientific, numbers.leaving)
+            return self._once(kind, numbers.decimals, numbers.written)
+        kind = ("generous", numbers.scientific, numbers.entering)
+        return self._once(kind, numbers.decimals, lambda: self._possible(numbers))
 
     def strings(self, texts: ByteDFA, place: Place) -> ByteDFA:
         """In quotes."""
@@ -104,6 +103,13 @@ class JsonStyle:
     def keys(self, names: ByteDFA) -> ByteDFA:
         """In quotes, with a colon."""
         return self._once("keys", names, lambda: self._with_colon(names))
+
+    def _possible(self, numbers: NumberSet) -> ByteDFA:
+        """All texts that may be in the set."""
+        found = numbers.possible()
+        if numbers.scientific == "none":
+            return found
+        return union(found, SCIENTIFIC, self._budget)
 
     def _quoted(self, texts: ByteDFA) -> ByteDFA:
         return json_string(texts, self._escapes, self._budget)

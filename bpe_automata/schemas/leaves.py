@@ -1,8 +1,16 @@
 """Boolean operations on sets of decoded texts and of numbers, quick where a set is all or nothing,
-and remembered: a schema asks for the same few again and again."""
+and remembered: a schema asks for the same few again and again.
+
+Of some sets of texts only two bounds are known, least <= S <= most; they are computed with as
+
+    least(A - B) = least(A) - most(B)        most(A - B) = most(A) - least(B)
+
+and each bound by itself under union and intersection: so no text is ever in by mistake.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,6 +33,37 @@ class Listed(ByteDFA):
     texts: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, eq=False)
+class Bounded(ByteDFA):
+    """A set of texts between two: as an automaton it is the texts that are in it for sure. It is
+    empty only if nothing may be in it."""
+
+    least: ByteDFA = NO_TEXT
+    most: ByteDFA = NO_TEXT
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is sure that no text is in the set."""
+        return self.most.is_empty
+
+
+def least(texts: ByteDFA) -> ByteDFA:
+    """The texts that are in the set for sure."""
+    return texts.least if isinstance(texts, Bounded) else texts
+
+
+def most(texts: ByteDFA) -> ByteDFA:
+    """The texts that may be in the set."""
+    return texts.most if isinstance(texts, Bounded) else texts
+
+
+def bounded(low: ByteDFA, high: ByteDFA) -> ByteDFA:
+    """A set between two, of which the first is a part of the second."""
+    if low is high or _same(low, high):
+        return low
+    return Bounded(low.trans, low.byte_class, low.accepting, low.start, low, high)
+
+
 @lru_cache(maxsize=_KEPT)
 def listed(texts: frozenset[str]) -> ByteDFA:
     """The set of some texts. Raises UnsupportedRegexError for a text that has no UTF-8."""
@@ -35,7 +74,7 @@ def listed(texts: frozenset[str]) -> ByteDFA:
 
 
 def holds(texts: ByteDFA, text: str) -> bool:
-    """Is a text in the set?"""
+    """Is a text in the set for sure?"""
     if isinstance(texts, Listed):
         return text in texts.texts
     return texts is ALL_TEXTS or texts.accepts(text.encode())
@@ -49,6 +88,8 @@ def meet_texts(one: ByteDFA, other: ByteDFA) -> ByteDFA:
         return other
     if NO_TEXT in (one, other):
         return NO_TEXT
+    if isinstance(one, Bounded) or isinstance(other, Bounded):
+        return _bounds(meet_texts, one, other)
     for few, many in ((one, other), (other, one)):
         if isinstance(few, Listed):
             return listed(frozenset(text for text in few.texts if holds(many, text)))
@@ -63,6 +104,8 @@ def join_texts(one: ByteDFA, other: ByteDFA) -> ByteDFA:
         return other
     if ALL_TEXTS in (one, other):
         return ALL_TEXTS
+    if isinstance(one, Bounded) or isinstance(other, Bounded):
+        return _bounds(join_texts, one, other)
     if isinstance(one, Listed) and isinstance(other, Listed):
         return listed(one.texts | other.texts)
     return _join(one, other)
@@ -74,9 +117,25 @@ def less_texts(one: ByteDFA, other: ByteDFA) -> ByteDFA:
         return NO_TEXT
     if other is NO_TEXT:
         return one
+    if isinstance(one, Bounded) or isinstance(other, Bounded):
+        return _less_bounds(one, other)
     if isinstance(one, Listed):
         return listed(frozenset(text for text in one.texts if not holds(other, text)))
     return _less(one, other)
+
+
+@lru_cache(maxsize=_KEPT)
+def _bounds(
+    operation: Callable[[ByteDFA, ByteDFA], ByteDFA], one: ByteDFA, other: ByteDFA
+) -> ByteDFA:
+    """Of an operation under which more texts give more texts."""
+    low, high = operation(least(one), least(other)), operation(most(one), most(other))
+    return bounded(low, high)
+
+
+@lru_cache(maxsize=_KEPT)
+def _less_bounds(one: ByteDFA, other: ByteDFA) -> ByteDFA:
+    return bounded(less_texts(least(one), most(other)), less_texts(most(one), least(other)))
 
 
 def canonical(dfa: ByteDFA) -> ByteDFA:

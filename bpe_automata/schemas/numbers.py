@@ -5,12 +5,15 @@
 A set of values holds a decimal in all its spellings (1, 1.0, 1.00) or in none; only `integer` of
 draft 4 goes by the text. Values are those of the texts, as JSON Schema has it (and as
 `json.loads(parse_float=Decimal)` reads them): 0.99999999999999999999 is below 1, though the nearest
-float is not. Numbers with an exponent are a second part, of which only all, none or
-"unknown" is known: that `1e5` is an integer and `15e-1` is not is no regular property.
+double is not. What is written is in the set in both readings, and what is taken away from others is
+all that is in it in one of them; see `rounding`. Numbers with an exponent are a second part, of
+which only all, none or "unknown" is known: that `1e5` is an integer and `15e-1` is not is no
+regular property.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -25,6 +28,13 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas.decimal_texts import compared, divisible
+from bpe_automata.schemas.rounding import (
+    NO_DOUBT,
+    Doubts,
+    doubtful,
+    of_comparison,
+    of_multiples,
+)
 
 Scientific = Literal["all", "none", "unknown"]
 Number = int | float | Decimal
@@ -33,15 +43,20 @@ DECIMALS = compile_regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 SCIENTIFIC = compile_regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?[eE][+-]?[0-9]+")
 _PLAIN = compile_regex(r"-?[1-9][0-9]*|0")
 _BY_TEXT = compile_regex(r"-?(0|[1-9][0-9]*)")
+_EXACT = 2**53  # integers up to here are doubles
 _NEGATED: dict[Scientific, Scientific] = {"all": "none", "none": "all", "unknown": "unknown"}
 
 
 @dataclass(frozen=True, eq=False)
 class NumberSet:
-    """decimals: the members that T spells. scientific: what is known of those with an exponent."""
+    """decimals: the members that T spells. scientific: what is known of those with an exponent.
+    leaving, entering: members that reading as doubles may take out, and others that it may bring
+    in."""
 
     decimals: ByteDFA
     scientific: Scientific
+    leaving: Doubts = NO_DOUBT
+    entering: Doubts = NO_DOUBT
 
     @property
     def is_empty(self) -> bool:
@@ -51,31 +66,44 @@ class NumberSet:
     def __or__(self, other: NumberSet) -> NumberSet:
         known = {self.scientific, other.scientific}
         decimals = union(self.decimals, other.decimals)
-        return NumberSet(decimals, _settled(known, "all", "none"))
+        return NumberSet(decimals, _settled(known, "all", "none"), *self._doubts(other))
 
     def __and__(self, other: NumberSet) -> NumberSet:
         known = {self.scientific, other.scientific}
         decimals = intersection(self.decimals, other.decimals)
-        return NumberSet(decimals, _settled(known, "none", "all"))
+        return NumberSet(decimals, _settled(known, "none", "all"), *self._doubts(other))
 
     def __invert__(self) -> NumberSet:
-        return NumberSet(difference(DECIMALS, self.decimals), _NEGATED[self.scientific])
+        decimals = difference(DECIMALS, self.decimals)
+        return NumberSet(decimals, _NEGATED[self.scientific], self.entering, self.leaving)
 
     def __sub__(self, other: NumberSet) -> NumberSet:
         return self & ~other
 
+    def _doubts(self, other: NumberSet) -> tuple[Doubts, Doubts]:
+        return self.leaving | other.leaving, self.entering | other.entering
+
     def written(self) -> ByteDFA:
-        """The texts to write: plain integers (no `-0`) for a set of integers, and otherwise all
-        decimals of the set, and those with an exponent if they are all in it."""
+        """The texts to write: plain integers (no `-0`) for a set of integers, and otherwise the
+        decimals of the set but for those that may leave it, and those with an exponent if they
+        are all in it."""
         return self._written
 
     @cached_property
     def _written(self) -> ByteDFA:
         if self.scientific == "all":
-            return union(self.decimals, SCIENTIFIC)
+            return union(self._sure(), SCIENTIFIC)
         plain = intersection(self.decimals, _PLAIN)
         spelled = _with_zeros(plain)
-        return plain if difference(self.decimals, spelled).is_empty else self.decimals
+        return plain if difference(self.decimals, spelled).is_empty else self._sure()
+
+    def _sure(self) -> ByteDFA:
+        """The decimals that are in the set in both readings."""
+        return difference(self.decimals, doubtful(self.leaving)) if self.leaving else self.decimals
+
+    def possible(self) -> ByteDFA:
+        """The decimals that are in the set in one of both readings."""
+        return union(self.decimals, doubtful(self.entering)) if self.entering else self.decimals
 
 
 def _settled(known: set[Scientific], wins: Scientific, loses: Scientific) -> Scientific:
@@ -123,7 +151,7 @@ def integers(by_text: bool = False) -> NumberSet:
     """The whole numbers: 1.0 is one, as since draft 6; by_text: it is not, as in draft 4."""
     if by_text:
         return NumberSet(_BY_TEXT, "none")
-    return NumberSet(divisible(Decimal(1)), "unknown")
+    return multiples_of(1)
 
 
 def at_least(bound: Number) -> NumberSet:
@@ -162,7 +190,7 @@ def multiples_of(divisor: Number) -> NumberSet:
     exact = exactly(divisor)
     if exact <= 0:
         raise ArgumentError(f"multiples of {divisor!r}: give a number above 0")
-    return NumberSet(divisible(exact), "unknown")
+    return NumberSet(divisible(exact), "unknown", *of_multiples(exact))
 
 
 def exactly(value: Number) -> Decimal:
@@ -176,4 +204,15 @@ def exactly(value: Number) -> Decimal:
 
 
 def _compared(bound: Number, less: bool, equal: bool, greater: bool) -> NumberSet:
-    return NumberSet(compared(exactly(bound), less, equal, greater), "unknown")
+    exact = _as_read(exactly(bound))
+    decimals = compared(exact, less, equal, greater)
+    return NumberSet(decimals, "unknown", *of_comparison(exact, less, equal, greater))
+
+
+def _as_read(bound: Decimal) -> Decimal:
+    """A bound such as 1e23, which is no double and not spelled as an integer: all who compare with
+    it compare with the double, 99999999999999991611392, and integers of that size exactly."""
+    if bound.as_tuple().exponent == 0 or bound.copy_abs() < _EXACT:
+        return bound
+    near = float(bound)
+    return bound if math.isinf(near) else Decimal(near)

@@ -15,7 +15,7 @@ from bpe_automata.automata.algebra import less_strings
 from bpe_automata.automata.assembly import Assembly
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
-from bpe_automata.schemas.leaves import less_texts
+from bpe_automata.schemas.leaves import least, less_texts
 from bpe_automata.schemas.order import OrderTree
 from bpe_automata.schemas.shapes import ObjectShape, Property
 from bpe_automata.schemas.spelling import Inside, Texts
@@ -84,7 +84,7 @@ def _others(
     for names, child in shape.rest:
         texts = inside(child, order and order.rest)
         if not texts.is_empty:
-            keys = _keys_but(names, tuple(taken), style)
+            keys = _keys_but(least(names), tuple(taken), style)
             if keys.start:
                 found.append(_Other(keys, texts))
     return found

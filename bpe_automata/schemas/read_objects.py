@@ -12,12 +12,12 @@ from bpe_automata.schemas.boolean import meet_children
 from bpe_automata.schemas.constants import ALL_TEXTS, ANYTHING, NOTHING
 from bpe_automata.schemas.documents import Part
 from bpe_automata.schemas.evaluated import nothing_else_applies
-from bpe_automata.schemas.leaves import holds, less_texts, meet_texts
+from bpe_automata.schemas.leaves import holds, less_texts, meet_texts, most
 from bpe_automata.schemas.pointers import below
 from bpe_automata.schemas.read_scalars import pattern_texts
 from bpe_automata.schemas.reader import Reader, count_of
 from bpe_automata.schemas.shapes import Child, ObjectShape, Property
-from bpe_automata.schemas.splitting import member
+from bpe_automata.schemas.splitting import holds_name, member
 
 _MAX_CLASSES = 64
 _FEW_NAMES = 32  # names by a pattern that are taken one by one, where members must be counted
@@ -34,18 +34,20 @@ def read_object(reader: Reader, part: Part) -> ObjectShape:
     patterns = _patterns(reader, part)
     others = _others(reader, part)
     rest = _classes(allowed, patterns, others)
-    by_rest = ObjectShape(rest=rest)
+    by_rest = ObjectShape(rest=rest, pointer=part.pointer)
     given, required = schema.get("properties", {}), frozenset(schema.get("required", ()))
     named: dict[str, Property] = {}
     for name in given:
         child = reader.child(below(part.pointer, "properties", name))
-        named[name] = Property(_of_name(name, child, allowed, patterns), name in required)
+        allowed_name = holds_name(allowed, name, part.pointer)
+        found = _of_name(name, child, patterns) if allowed_name else NOTHING
+        named[name] = Property(found, name in required)
     for name in schema.get("required", ()):
         if name not in named:
             named[name] = Property(member(by_rest, name).child, required=True)
     fewest, most = count_of(schema, "minProperties") or 0, count_of(schema, "maxProperties")
     if fewest > 1:
-        rest = _few_others(named, rest)
+        rest = _few_others(named, rest, part.pointer)
     return ObjectShape(named, rest, fewest, most, part.pointer)
 
 
@@ -74,12 +76,8 @@ def _others(reader: Reader, part: Part) -> Child:
     return NOTHING if reader.closed and is_object_schema else ANYTHING
 
 
-def _of_name(
-    name: str, child: Child, allowed: ByteDFA, patterns: list[tuple[ByteDFA, Child]]
-) -> Child:
+def _of_name(name: str, child: Child, patterns: list[tuple[ByteDFA, Child]]) -> Child:
     """What a named property may be, by its own schema and by the patterns that its name matches."""
-    if not holds(allowed, name):
-        return NOTHING
     for names, also in patterns:
         if holds(names, name):
             child = meet_children(child, also)
@@ -103,16 +101,17 @@ def _classes(allowed: ByteDFA, patterns: list[tuple[ByteDFA, Child]], others: Ch
     return tuple((known, child) for known, child in found if child.known is not NOTHING.known)
 
 
-def _few_others(named: dict[str, Property], rest: Rest) -> Rest:
+def _few_others(named: dict[str, Property], rest: Rest, pointer: str) -> Rest:
     """Put other names that are few into `named`, so that how many there are can be told; the rest
     that remains."""
     many = []
     for names, child in rest:
         try:
-            listed = [text.decode() for text in names.strings(_FEW_NAMES)]
+            listed = [text.decode() for text in most(names).strings(_FEW_NAMES)]
         except BudgetExceededError:
             many.append((names, child))
         else:
             for name in listed:
-                named.setdefault(name, Property(child))
+                if name not in named and holds_name(names, name, pointer):
+                    named[name] = Property(child)
     return tuple(many)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, TypeVar
 
 from bpe_automata.automata.dfa import ByteDFA
@@ -15,8 +15,16 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas.constants import ALL_NUMBERS, ALL_TEXTS, NO_NUMBER, NOTHING
 from bpe_automata.schemas.documents import Part
-from bpe_automata.schemas.formats import SUPPORTED, format_texts
-from bpe_automata.schemas.leaves import canonical, join_numbers, listed, meet_numbers, meet_texts
+from bpe_automata.schemas.formats import SUPPORTED, at_most_format, format_texts
+from bpe_automata.schemas.leaves import (
+    Bounded,
+    bounded,
+    canonical,
+    join_numbers,
+    listed,
+    meet_numbers,
+    meet_texts,
+)
 from bpe_automata.schemas.numbers import (
     NumberSet,
     above,
@@ -36,13 +44,26 @@ def read_strings(part: Part) -> ByteDFA:
     """minLength, maxLength, pattern, format."""
     schema, found = part.schema, ALL_TEXTS
     if schema.get("format") in SUPPORTED:
-        found = format_texts(schema["format"])
+        found = _of_format(schema["format"])
     if "pattern" in schema:
         found = meet_texts(found, pattern_texts(schema["pattern"], part.pointer, "pattern"))
     fewest, most = int(schema.get("minLength", 0)), schema.get("maxLength")
     if fewest or most is not None:
-        found = canonical(within_length(found, fewest, None if most is None else int(most)))
+        found = _within(found, fewest, None if most is None else int(most))
     return found
+
+
+@lru_cache(maxsize=len(SUPPORTED))
+def _of_format(name: str) -> ByteDFA:
+    return bounded(format_texts(name), at_most_format(name))
+
+
+@lru_cache(maxsize=128)
+def _within(texts: ByteDFA, fewest: int, most: int | None) -> ByteDFA:
+    if isinstance(texts, Bounded):
+        low, high = (_within(bound, fewest, most) for bound in (texts.least, texts.most))
+        return bounded(low, high)
+    return canonical(within_length(texts, fewest, most))
 
 
 def pattern_texts(pattern: str, pointer: str, *way: str) -> ByteDFA:

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.errors import UnsupportedSchemaError
 from bpe_automata.schemas.constants import NOTHING
 from bpe_automata.schemas.emptiness import child_is_empty, shape_is_empty
-from bpe_automata.schemas.leaves import holds, less_texts, listed, meet_texts
+from bpe_automata.schemas.leaves import holds, less_texts, listed, meet_texts, most
 from bpe_automata.schemas.shapes import (
     ArrayShape,
     Child,
@@ -44,7 +46,18 @@ def member(shape: ObjectShape, name: str) -> Property:
     found = shape.named.get(name)
     if found is not None:
         return found
-    return Property(next((child for names, child in shape.rest if holds(names, name)), NOTHING))
+    for names, child in shape.rest:
+        if holds_name(names, name, shape.pointer):
+            return Property(child)
+    return Property(NOTHING)
+
+
+def holds_name(names: ByteDFA, name: str, pointer: str) -> bool:
+    """Is a name in a set? Raises UnsupportedSchemaError if that is not known."""
+    if holds(names, name) != holds(most(names), name):
+        why = f"it is not decided whether the name {name!r} is of the format"
+        raise UnsupportedSchemaError("format", pointer, why)
+    return holds(names, name)
 
 
 def _split_object(shape: ObjectShape, other: ObjectShape, less: Less) -> list[ObjectShape] | None:

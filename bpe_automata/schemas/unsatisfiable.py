@@ -12,8 +12,9 @@ from bpe_automata.schemas.reader import Reader
 
 _WHY = "no value is valid under this schema"
 _NO_TEXT = (
-    "no value that is valid under this schema can be written: it would be nested too deeply, or "
-    "has no spelling in this style"
+    "no value that is valid under this schema can be written: it would be nested too deeply, has "
+    "no spelling in this style, or is too close to one that is not valid (a rounded number, or a "
+    "text of which it is not decided whether it is of a format)"
 )
 
 

@@ -17,7 +17,7 @@ from bpe_automata.errors import BudgetExceededError, UnsupportedSchemaError
 from bpe_automata.schemas.boolean import difference, intersection, meet_shapes
 from bpe_automata.schemas.constants import ALL
 from bpe_automata.schemas.emptiness import child_is_empty, is_empty, shape_is_empty
-from bpe_automata.schemas.leaves import meet_texts
+from bpe_automata.schemas.leaves import Bounded, meet_texts
 from bpe_automata.schemas.pointers import tokens_of
 from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Shape, Values
 from bpe_automata.schemas.splitting import member
@@ -74,6 +74,7 @@ class _Check:
     def _compare_objects(self, shape: ObjectShape, taken: ObjectShape) -> None:
         for name in {**shape.named, **taken.named}:
             self._compare_children(member(shape, name).child, member(taken, name).child)
+        _check_names(shape, taken)
         for mine, have in shape.rest:
             for theirs, need in taken.rest:
                 if not meet_texts(mine, theirs).is_empty:
@@ -107,6 +108,14 @@ class _Check:
                 self._compare(found.shape, their_object.shape)
 
 
+def _check_names(*shapes: ObjectShape) -> None:
+    """What is taken away must have all its names."""
+    for shape in shapes:
+        if any(isinstance(names, Bounded) for names, _ in shape.rest):
+            why = "names would have to be compared, but of some it is not decided if they are of it"
+            raise UnsupportedSchemaError("format", shape.pointer, why)
+
+
 def _check_count(shape: ObjectShape) -> None:
     """Members that are not named count as one: they might all be the same."""
     required = sum(found.required for found in shape.named.values())
@@ -129,6 +138,8 @@ def _few(values: Values) -> bool:
     """Are there at most MAX_UNIQUE values, all of them scalars?"""
     shapes = [term.shape for term in values.arrays], [term.shape for term in values.objects]
     if not all(shape_is_empty(shape) for some in shapes for shape in some):
+        return False
+    if isinstance(values.strings, Bounded):
         return False
     try:
         texts = [*values.strings.strings(MAX_UNIQUE), *values.numbers.written().strings(MAX_UNIQUE)]

@@ -30,6 +30,7 @@ from bpe_automata.schemas.anything import anything_to
 from bpe_automata.schemas.arrays import array_texts
 from bpe_automata.schemas.boolean import meet_shapes
 from bpe_automata.schemas.depth import any_value
+from bpe_automata.schemas.leaves import least, most
 from bpe_automata.schemas.objects import object_texts
 from bpe_automata.schemas.order import OrderTree
 from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Shape, Term, Values
@@ -113,8 +114,9 @@ class Writer:
         scalars += [style.boolean(value) for value in sorted(values.booleans)]
         if not values.numbers.is_empty:
             scalars.append(style.numbers(values.numbers, generous))
-        if not values.strings.is_empty:
-            scalars.append(style.strings(values.strings, place))
+        texts = most(values.strings) if generous else least(values.strings)
+        if not texts.is_empty:
+            scalars.append(style.strings(texts, place))
         before, after = style.around(place)
         compounds = [
             self._union(values.arrays, place, order, generous),

@@ -122,5 +122,5 @@ def _numbers(numbers: NumberSet, generous: bool) -> ByteDFA:
     if not generous:
         return intersection(numbers.written(), yaml_scalars.numbers())
     if numbers.scientific == "none":
-        return numbers.decimals
-    return union(numbers.decimals, yaml_scalars.scientific())
+        return numbers.possible()
+    return union(numbers.possible(), yaml_scalars.scientific())

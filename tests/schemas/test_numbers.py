@@ -119,7 +119,7 @@ def test_algebra_is_that_of_sets(steps: list[tuple[str, int]], texts: list[str])
     "bound", [9007199254740991, -(2**63), 1e308, -1.79769e308, 5e-324, 10**400]
 )
 def test_huge_and_tiny_bounds(bound: float) -> None:
-    exact = Decimal(repr(bound))
+    exact = Decimal(bound if bound % 1 == 0 else repr(bound))
     with_more, with_less = (f"{Fraction(exact) + d}" for d in (1, -1))
     whole = exact == exact.to_integral_value()
     found = numbers.at_most(bound)

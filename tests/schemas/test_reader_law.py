@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from bpe_automata.schemas import compile_json_schema
 
 jsonschema = pytest.importorskip("jsonschema")
 DEPTH = 4  # deeper than any instance
-_LONG_NUMBER = re.compile(r"[0-9.]{15}|[eE]")  # json.loads rounds it, so it is another value
 
 
 def check(schema: Any, values: list[Any]) -> None:
@@ -37,8 +35,7 @@ def check(schema: Any, values: list[Any]) -> None:
     rng = random.Random(len(values))
     for _ in range(5):
         text = dfa.sample(rng, 60).decode()
-        if not _LONG_NUMBER.search(text):
-            assert valid(json.loads(text)), text
+        assert valid(json.loads(text)), text
 
 
 @examples(30)

@@ -1,0 +1,120 @@
+"""The experiment on YAML schemas: what becomes of files and texts, orders, and the tables."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.sources import from_strings
+from bpe_automata.errors import MissingFileError
+from bpe_automata.schemas import compile_yaml_schema
+from bpe_automata.schemas.yaml_text import yaml_text
+from experiments import yaml_files, yaml_report, yaml_schemas
+from experiments.runner import Options, read_run
+from experiments.schemas_ours import Judge
+from experiments.yaml_orders import in_some_order
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "integer"},
+        "b": {"type": "array", "items": {"type": "string"}},
+        "any": {},
+        "on": {"type": "boolean"},
+    },
+    "required": ["a"],
+}
+FILES = {
+    "a: 1\nb: [x, 'no']\n": yaml_files.ACCEPTED,
+    "b: [x]\n# a comment\na: 0x10\n": yaml_files.ORDER,
+    "any: {z: 1, y: [x]}\na: 2\n": yaml_files.DEPTH,
+    "a: 1.0\n": yaml_files.NUMBER,
+    f"a: 1\n{'k' * 65}: 1\n": yaml_files.KEY,
+    "a: x\n": yaml_files.INVALID,
+    "a: 1\non: 1\n": yaml_files.NO_JSON,  # the key is True
+    "a: 2001-01-01\n": yaml_files.NO_JSON,
+    "a: [\n": yaml_files.NO_YAML,
+}
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory) -> Options:
+    made = Options("yaml_schemas", n=2, results=tmp_path_factory.mktemp("yaml_schemas"))
+    cases = [
+        {"id": "small", "schema": SCHEMA, "yaml": [*FILES]},
+        {"id": "refused", "schema": {"not": {"pattern": "(?=a)"}}, "yaml": ["a\n"]},
+    ]
+    yaml_schemas.measure(made, cases, walks=12)
+    return made
+
+
+def test_each_file_has_its_outcome(options):
+    rows, manifest = read_run(options)
+    assert manifest["complete"]
+    assert rows[0]["files"] == [*FILES.values()]
+    assert (rows[0]["walks"], rows[0]["failures"]) == (12, [])
+    assert rows[0]["states"] > 1000
+    assert (rows[1]["status"], rows[1]["keyword"]) == ("refused", "pattern")
+    assert rows[1]["files"] == []
+
+
+def test_the_tables(options, capsys):
+    rows, manifest = read_run(options)
+    yaml_report.render(rows, manifest, options)
+    text = (options.folder / "yaml_schemas.md").read_text()
+    assert "| refused: pattern | 1 |" in text
+    assert "| accepted, keys in another order | 1 |" in text
+    assert "INCOMPLETE" not in text
+    assert yaml_report.wrong(rows) == 0
+    yaml_report.render(rows, manifest | {"complete": False}, options)
+    assert "INCOMPLETE" in (options.folder / "yaml_schemas.md").read_text()
+    assert "INCOMPLETE" in capsys.readouterr().out
+
+
+def test_what_is_wrong_is_counted():
+    judge = Judge().compile({"schema": {"type": "integer"}})
+    checked = yaml_files.Files({}, compile_regex(r"[a1]\n|- a\n"), judge)
+    outcomes = [checked.verdict(text) for text in ("a\n", "1\n", "2\n", "[b]\n")]
+    wanted = [yaml_files.WRONG, yaml_files.ACCEPTED, yaml_files.DEPTH, yaml_files.INVALID]
+    assert outcomes == wanted  # {} allows 2
+    failed = [{"why": "not valid", "text": "a\n"}]
+    assert yaml_report.wrong([{"files": outcomes, "failures": failed}]) == 2
+    for text in ("a: [\n", "2001-99-01\n", "2001-01-01\n", "x\n"):
+        assert yaml_files.complaint(text, judge)
+    assert yaml_files.complaint("3\n", judge) == ""
+
+
+def test_an_order_is_found_iff_there_is_one():
+    value = {"b": [{"y": 1, "x": {"q": [], "p": {}}}, [[1], 2]], "a": "no"}
+    other = {"a": "no", "b": [{"x": {"p": {}, "q": []}, "y": 1}, [[1], 2]]}
+    one = from_strings([yaml_text(other)])
+    assert in_some_order(one, value)
+    assert in_some_order(one, other, ("b", "a"))
+    assert not in_some_order(one, value | {"c": 1})
+    assert not in_some_order(one, {"a": "no"})
+    assert not in_some_order(one, other | {"b": [[[1], 2], other["b"][0]]})  # lists have an order
+
+
+def test_the_data_may_be_a_file_of_ones_own(tmp_path):
+    line = json.dumps({"id": "a", "schema": {}, "yaml": []})
+    (tmp_path / "one.jsonl").write_text(line + "\n")
+    with gzip.open(tmp_path / "two.jsonl.gz", "wt") as file:
+        file.write(f"{line}\n{line}\n")
+    assert len([*yaml_schemas.cases(tmp_path / "one.jsonl")]) == 1
+    assert len([*yaml_schemas.cases(tmp_path / "two.jsonl.gz")]) == 2
+    with pytest.raises(MissingFileError, match="--schemas"):
+        [*yaml_schemas.cases(tmp_path / "three")]
+
+
+def test_a_real_schema_and_its_walks():
+    if not yaml_schemas.STORE.exists():
+        pytest.skip("the schemas are not there")
+    case = next(c for c in yaml_schemas.cases(yaml_schemas.STORE) if c["id"] == "buf.work")
+    row = yaml_schemas.measured(case, 20, seed=1)
+    assert row["status"] == "compiled"
+    assert row["failures"] == []
+    assert set(row["files"]) <= {yaml_files.ACCEPTED, yaml_files.ORDER}
+    assert compile_yaml_schema({"const": {"no": [1, "1"]}}).accepts(b'"no":\n  - 1\n  - "1"\n')
