@@ -13,9 +13,12 @@ import numpy as np
 from bpe_automata import Constraint, Tokenizer, compile_regex, constrain, explain, verify
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.banning import Ban, Spellings
-from bpe_automata.constructions import canonical_automaton
+from bpe_automata.constructions import SegmentCache, canonical_automaton
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.integrations.bitmask import apply_bitmask
+from bpe_automata.schemas.compile import compile_json_schema
+from bpe_automata.schemas.escapes import json_string
+from bpe_automata.schemas.strings import within_length
 from bpe_automata.testing import small_tokenizer
 from bpe_automata.tokenizer.sources.splits import all_splits
 from experiments.runner import Options
@@ -51,12 +54,13 @@ def warm_kernels(tokenizer: Tokenizer) -> None:
 
 
 def _steered(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
-    """Budgets, forced ids, bans and masks of batches."""
+    """Budgets, forced ids, bans, segments and masks of batches."""
     for method in METHODS:
         _walk(constrain(tokenizer, r'"(\w| ){0,40}"|[a-z]+é', method, eos_ids=eos_ids).within(4))
     ban = Ban(["a b"], whole_word=True, ignore_case=True)
     _walk(ban.constrain(tokenizer, r"[a-z ]{1,20}", eos_ids=eos_ids))
     Spellings(tokenizer, ban, eos_ids).automaton()
+    _walk(constrain(tokenizer, SMALL[1], eos_ids=eos_ids, segments=SegmentCache()))
     logits = np.zeros((1, tokenizer.n_ids), dtype=np.float32)
     words = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)
     apply_bitmask(logits, words)
@@ -69,6 +73,8 @@ def _small_ones() -> None:
     canonical_automaton(small_tokenizer(vocabulary, merges))
     ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256, b"abc": 257}
     all_splits(ranks)
+    json_string(within_length(compile_regex(SMALL[1]), 1, 3))
+    compile_json_schema({"type": "object", "properties": {"a": {"type": "integer"}}})
 
 
 def _walk(constraint: Constraint, steps: int = 12) -> None:

@@ -60,7 +60,8 @@ class Geometry:
     = left part); merge m forbids rows.low[m]:rows.high[m] x columns.low[m]:columns.high[m],
     in preorder positions. Merges are the derivations, numbered as in `derivation.proper`; slots,
     values: hash table of them, from left * n_ids + right to their number. `tables` holds
-    all of these.
+    all of these. before, after: what the kernels need to tell what may not come before an id, and
+    what may not follow it.
     """
 
     def __init__(self, derivation: Derivation, tables: Tables | None = None) -> None:
@@ -73,8 +74,8 @@ class Geometry:
         self.rows, self.columns = self.tables.rows, self.tables.columns
         if tables is None:
             check_ties(derivation, self)
-        self._before = _half(self.columns, self.rows)
-        self._after = _half(self.rows, self.columns)
+        self.before = _half(self.columns, self.rows)
+        self.after = _half(self.rows, self.columns)
 
     @property
     def n_words(self) -> int:
@@ -98,7 +99,7 @@ class Geometry:
         """Take out of `suspects` (int32 [n_words], packed) every id that some of `tokens` (int64,
         reachable) may follow; returns how many are left."""
         d = self.derivation
-        return int(narrow(tokens, suspects, d.reachable, d.birth, self._before, self._after))
+        return int(narrow(tokens, suspects, d.reachable, d.birth, self.before, self.after))
 
     def breaking_merge(self, left: int, right: int) -> int:
         """The rank of the first merge that breaks the pair, -1 if it is canonical."""

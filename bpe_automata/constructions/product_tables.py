@@ -8,11 +8,14 @@ from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.prefixed import PrefixedDfa
 from bpe_automata.constructions.seen_text import SeenText, text_for
 from bpe_automata.constructions.set_arrays import SetArrays
+from bpe_automata.constructions.steady import steady_for
 from bpe_automata.constructions.token_actions import INSIDE
+from bpe_automata.kernels.dead_sets import Tokens, dead_sets
 from bpe_automata.kernels.fan import Texts, fan
 from bpe_automata.kernels.hashing import slot_of
 from bpe_automata.kernels.node_status import node_statuses
 from bpe_automata.kernels.product_row import product_row
+from bpe_automata.kernels.suspects import Pairs
 from bpe_automata.kernels.world import (
     ALIVE,
     DEAD,
@@ -20,7 +23,6 @@ from bpe_automata.kernels.world import (
     Dfa,
     Fragments,
     Memo,
-    Pairs,
     Reading,
     World,
     added_step,
@@ -55,8 +57,14 @@ class ProductTables:
             memo=_memo(dfa.n_states, canonical.pipeline.boundaries.n),
             fragments=derived("fragments", lambda _: _fragments(canonical)),
             pairs=Pairs(
-                d.left, d.right, d.birth, canonical.geometry.slots, canonical.geometry.values
+                d.left,
+                d.right,
+                d.birth,
+                canonical.geometry.slots,
+                canonical.geometry.values,
+                canonical.geometry.before,
             ),
+            steady=steady_for(canonical, dfa),
         )
 
     @property
@@ -104,6 +112,31 @@ class ProductTables:
         while True:
             try:
                 return node_statuses(places, numbers, self._world)
+            except OverflowError:
+                self._grow()
+
+    @property
+    def steady(self) -> int:
+        """The number of the set that reading leaves as it is, -1 if there is none."""
+        return self._world.steady.number
+
+    def places(self, states: np.ndarray, texts: np.ndarray) -> np.ndarray:
+        """int64: `place` of each."""
+        found = states.astype(np.int64)
+        for k in np.flatnonzero(self._text.same[texts]).tolist():
+            found[k] = self.place(int(states[k]), int(texts[k]))
+        return found
+
+    def dead_sets(self, places: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """(found, dead) of `kernels.dead_sets`. places: int64."""
+        canonical, reachable = self.canonical, self.canonical.derivation.reachable
+        after, rows = canonical.geometry.after, canonical.sets.rows(number)
+        tokens = Tokens(canonical.trie, self._text.nodes, *rows, reachable, after)
+        self._keep_up()
+        while True:
+            nearest = np.argsort(self._world.steady.distance[self.memo.state[places]])
+            try:
+                return dead_sets(places[nearest], number, tokens, self._world)
             except OverflowError:
                 self._grow()
 

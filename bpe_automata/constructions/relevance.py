@@ -24,6 +24,7 @@ from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.kernels.bits import members, set_bits, without
+from bpe_automata.kernels.dead_sets import NOTHING, UNSETTLED
 
 Node = tuple[int, int]
 
@@ -85,9 +86,22 @@ class Relevance:
 
     def dead(self, node: Node) -> np.ndarray | None:
         """The ids that are irrelevant when they lead to this node (packed), None if none is."""
+        if node not in self._dead and node[1] == self._tables.steady:
+            self.settle(np.array([node[0]]))
         if node not in self._dead:
             self._settle(node)
         return self._dead[node]
+
+    def settle(self, places: np.ndarray) -> None:
+        """Find what is dead at many nodes of the steady set, those that a cycle needs excepted.
+        places: int64."""
+        number = self._tables.steady
+        if not len(places):
+            return
+        found, dead = self._tables.dead_sets(places, number)
+        for place in np.flatnonzero(found != UNSETTLED).tolist():
+            at = found[place]
+            self._dead.setdefault((place, number), None if at == NOTHING else dead[at])
 
     # ------------------------------------------------------------ depth first, with early ends
 

@@ -8,6 +8,7 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown
 from bpe_automata.kernels.hashing import slot_of
 from bpe_automata.kernels.split_characters import completed
+from bpe_automata.kernels.steady import suspects_left
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.world import (
     ALIVE,
@@ -28,7 +29,7 @@ def node_status(place: int, number: int, w: World) -> int:
     if w.memo.status[place, number] != UNKNOWN:
         return w.memo.status[place, number]
     row = w.sets.row[number]
-    status = DEAD
+    status, suspects = DEAD, _steady_suspects(place, number, w)
     if row != 0:
         if _leads_on(place, row, number, -1, w):
             status = PARTLY
@@ -40,14 +41,24 @@ def node_status(place: int, number: int, w: World) -> int:
             and w.added.ends[w.memo.added[place]]
             and set_ends(number, w)
         )
+        or suspects == 0
         or _leads_on(place, 0, number, 1, w)
         or _added_leads_on(place, number, w)
     ):
         status = ALIVE
-    elif _leads_on(place, 0, number, 0, w):
+    elif suspects > 0 or _leads_on(place, 0, number, 0, w):
         status = PARTLY
     w.memo.status[place, number] = status
     return status
+
+
+@kernel
+def _steady_suspects(place: int, number: int, w: World) -> int:
+    """See `kernels.steady.suspects_left`; NONE too where the node is not a steady one."""
+    state = w.memo.state[place]
+    if number != w.steady.number or w.memo.added[place] != 0 or w.steady.distance[state] == 0:
+        return -1
+    return suspects_left(state, w.dfa.trans, w.dfa.byte_class, w.steady, w.pairs)
 
 
 @kernel

@@ -10,6 +10,7 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown_rows
 from bpe_automata.kernels.hashing import look_up
 from bpe_automata.kernels.node_status import node_status
+from bpe_automata.kernels.steady import surely_lively
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.world import (
@@ -77,7 +78,9 @@ def product_row(
         status = known[p, after]
         if status == UNKNOWN:
             status = node_status(p, after, w)
-        if status == ALIVE:
+        # Where many ids lead to a node that is only PARTLY open, nearly all of them are lively, and
+        # one pair shows it; the rest is left to `constructions.relevance`.
+        if status == ALIVE or (status == PARTLY and _is_surely_lively(token, p, after, w)):
             both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
         elif status == PARTLY:
             # The list is overwritten from its beginning with what stays open.
@@ -148,6 +151,14 @@ def _walk_row(
                 slow[n_slow, 3], slow[n_slow, 4] = after, a
                 n_slow += 1
     return both, slow[:n_slow]
+
+
+@kernel
+def _is_surely_lively(token: int, place: int, number: int, w: World) -> bool:
+    """Is it known without a search that the id is not dead at a node?"""
+    if number != w.steady.number or w.memo.added[place] != 0:
+        return False
+    return surely_lively(token, w.memo.state[place], w.steady, w.pairs)
 
 
 @kernel

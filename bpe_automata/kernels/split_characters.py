@@ -10,7 +10,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.characters import ascii_steps
-from bpe_automata.kernels.geometry import breaking_merge
+from bpe_automata.kernels.suspects import breaks
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.world import ALIVE, DEAD, UNKNOWN, World, intern_place, step_range
 
@@ -20,15 +20,18 @@ _STEPS = 1000  # tries after which the question is left open
 
 @kernel
 def completed(place: int, row: int, number: int, w: World) -> bool:
-    """Inside a character: does every id that can have led here have a way to complete it, after
-    which the text can end or a boundary come? (No answer is no proof of the contrary.)"""
+    """Inside a character that some text completes and leads on from: does every id that can have
+    led here have a way to do so, after which the text can end or a boundary come, or that ends in
+    an id that may stand beside every id? (No is no proof of the contrary.)"""
+    if w.steady.apart and _binds(number, w):
+        return True
     ready = np.empty(_READY, np.int32)
     n_ready = _ready_fragments(place, row, number, w, ready)
     for i in range(w.fragments.open_start[row], w.fragments.open_start[row + 1]):
         last = w.fragments.open_ids[i]
         followed = False
         for k in range(n_ready):
-            if not _breaks(last, ready[k], w):
+            if not breaks(last, ready[k], w.pairs):
                 followed = True
                 break
         if not followed and not _completes(
@@ -40,6 +43,12 @@ def completed(place: int, row: int, number: int, w: World) -> bool:
         ):
             return False
     return True
+
+
+@kernel
+def _binds(number: int, w: World) -> bool:
+    """Can there be no boundary after each member of the set?"""
+    return bool(w.sets.may_bind[w.sets.start[number] : w.sets.start[number + 1]].all())
 
 
 @kernel
@@ -57,7 +66,7 @@ def _ready_fragments(
         q, r = _read_fragment(w.memo.state[place], row, k, w)
         if q == 0 or r >= -1:
             continue
-        if _then_free(place, -2 - r, q, number, w):
+        if _then_free(place, -2 - r, q, number, w.fragments.ids[k], w):
             ready[count] = w.fragments.ids[k]
             count += 1
             if count == len(ready):
@@ -84,12 +93,12 @@ def _completes(place: int, row: int, last: int, number: int, w: World) -> bool:
         if q == 0 or r == -1:
             continue
         token = w.fragments.ids[k]
-        if _breaks(lasts[depth], token, w):
+        if breaks(lasts[depth], token, w.pairs):
             continue
         if r >= 0 and depth < 3:
             depth += 1
             states[depth], rows[depth], lasts[depth], tried[depth] = q, r, token, 0
-        elif r < -1 and _then_free(place, -2 - r, q, number, w):
+        elif r < -1 and _then_free(place, -2 - r, q, number, token, w):
             return True
     return False
 
@@ -106,14 +115,9 @@ def _read_fragment(state: int, row: int, k: int, w: World) -> tuple[int, int]:
 
 
 @kernel
-def _breaks(left: int, right: int, w: World) -> bool:
-    p = w.pairs
-    return breaking_merge(left, right, p.left, p.right, p.birth, p.slots, p.values) >= 0
-
-
-@kernel
-def _then_free(place: int, atom: int, state: int, number: int, w: World) -> bool:
-    """Having completed the character: from some member, can the text end or a boundary come?"""
+def _then_free(place: int, atom: int, state: int, number: int, token: int, w: World) -> bool:
+    """Having completed the character by `token`: from some member, can the text end or a boundary
+    come, or any text at all where anything may follow the token?"""
     a = w.added.next[w.memo.added[place], atom]
     if a < 0:
         return False
@@ -121,7 +125,10 @@ def _then_free(place: int, atom: int, state: int, number: int, w: World) -> bool
     for m in range(w.sets.start[number], w.sets.start[number + 1]):
         low, high = step_range(w.sets.boundary[m], w.sets.hypothesis[m], atom, w)
         for j in range(low, high):
-            if w.sets.may_bind[m] and _is_free(p, w.reading.step_to[j], w):
+            after = w.reading.step_to[j]
+            if w.sets.may_bind[m] and (
+                _is_free(p, after, w) or (w.steady.loose[token] and reads(p, after, w))
+            ):
                 return True
     return False
 

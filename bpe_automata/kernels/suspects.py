@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.geometry import FOREVER, clear_intervals
+from bpe_automata.kernels.geometry import FOREVER, breaking_merge, clear_intervals
 
 _SAMPLE = 64  # tokens tried against all suspects at once; those left are tried one by one
 
@@ -24,6 +24,24 @@ class Half(NamedTuple):
     low: np.ndarray
     high: np.ndarray
     order: np.ndarray
+
+
+class Pairs(NamedTuple):
+    """What `kernels.geometry.breaking_merge` needs: left, right, birth int32 [n_ids]; slots int64
+    and values int32, the hash table of merges. before: what may not come before an id."""
+
+    left: np.ndarray
+    right: np.ndarray
+    birth: np.ndarray
+    slots: np.ndarray
+    values: np.ndarray
+    before: Half
+
+
+@kernel
+def breaks(left: int, right: int, p: Pairs) -> bool:
+    """Is the pair broken by a merge?"""
+    return breaking_merge(left, right, p.left, p.right, p.birth, p.slots, p.values) >= 0
 
 
 @kernel
@@ -45,15 +63,12 @@ def narrow(
         return count
     pairs = np.empty(len(suspects), np.int32)
     sample = tokens[:: (len(tokens) - 1) // _SAMPLE + 1]
-    weights = np.empty(len(sample), np.int64)
-    for i in range(len(sample)):
-        weights[i] = _weight(sample[i], birth, before)
     # Those that the fewest ids forbid clear the most suspects.
-    for i in np.argsort(weights):
+    for i in np.argsort(weights(sample, birth, before)):
         if count == 0:
             return 0
         pairs[:] = -1
-        _clear(sample[i], birth, 1, before, pairs)
+        clear(sample[i], birth, 1, before, pairs)
         for w in range(len(suspects)):
             suspects[w] &= ~pairs[w]
         count = _count(suspects)
@@ -65,7 +80,7 @@ def narrow(
             if not (suspects[word] >> bit) & 1 or not reachable[suspect]:
                 continue
             pairs[:] = -1
-            _clear(suspect, birth, 0, after, pairs)
+            clear(suspect, birth, 0, after, pairs)
             for token in tokens:
                 if (pairs[token >> 5] >> (token & 31)) & 1:
                     suspects[word] &= ~(np.int32(1) << np.int32(bit))
@@ -75,8 +90,18 @@ def narrow(
 
 
 @kernel
+def weights(tokens: np.ndarray, birth: np.ndarray, half: Half) -> np.ndarray:
+    """int64: about how many ids may not stand on the other side of each of `tokens` (int64), never
+    too few; 0 for none."""
+    found = np.empty(len(tokens), np.int64)
+    for i in range(len(tokens)):
+        found[i] = _weight(tokens[i], birth, half)
+    return found
+
+
+@kernel
 def _weight(token: int, birth: np.ndarray, half: Half) -> int:
-    """About how many ids may not come before `token` (overlaps counted twice)."""
+    """See `weights`; overlaps are counted twice."""
     node, limit, weight = token, FOREVER, 0
     while node >= 0:
         for i in range(half.by_part[node], half.by_part[node + 1]):
@@ -90,7 +115,8 @@ def _weight(token: int, birth: np.ndarray, half: Half) -> int:
 
 
 @kernel
-def _clear(token: int, birth: np.ndarray, slack: int, half: Half, bits: np.ndarray) -> None:
+def clear(token: int, birth: np.ndarray, slack: int, half: Half, bits: np.ndarray) -> None:
+    """`kernels.geometry.clear_intervals`, with the arrays of one side."""
     clear_intervals(
         token,
         half.part,
@@ -109,7 +135,10 @@ def _clear(token: int, birth: np.ndarray, slack: int, half: Half, bits: np.ndarr
 def _count(bits: np.ndarray) -> int:
     count = 0
     for w in range(len(bits)):
-        if bits[w] != 0:
-            for bit in range(32):
-                count += (bits[w] >> bit) & 1
+        word = np.int64(bits[w]) & 0xFFFFFFFF
+        # Sums of 2, 4 and 8 neighbouring bits side by side, then all four in the highest byte.
+        word -= (word >> 1) & 0x55555555
+        word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
+        word = (word + (word >> 4)) & 0x0F0F0F0F
+        count += int(((word * 0x01010101) >> 24) & 0xFF)
     return count

@@ -4,9 +4,8 @@ A place is a DFA state q together with a state a of the text automaton; place p 
 (p, 0), others are interned as they come up. A node is a place with a hypothesis set. A node is
 
     ALIVE    if some text goes on from it to acceptance whatever the last id was: it accepts, or a
-             boundary can come right here
-    PARTLY   if every text that goes on to acceptance has no boundary here, so that it depends on
-             what the last id would merge with
+             boundary can come right here, or texts are known that are enough for every id
+    PARTLY   if some text goes on, and it may depend on what the last id would merge with
     DEAD     if no text goes on to acceptance
 """
 
@@ -18,6 +17,8 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.steady import Steady
+from bpe_automata.kernels.suspects import Pairs
 from bpe_automata.kernels.trie import walk
 
 UNKNOWN, ALIVE, DEAD, PARTLY = 0, 1, 2, 3
@@ -85,17 +86,6 @@ class Fragments(NamedTuple):
     ids: np.ndarray
 
 
-class Pairs(NamedTuple):
-    """What `kernels.geometry.breaking_merge` needs: left, right, birth int32 [n_ids]; slots int64
-    and values int32, the hash table of merges."""
-
-    left: np.ndarray
-    right: np.ndarray
-    birth: np.ndarray
-    slots: np.ndarray
-    values: np.ndarray
-
-
 class Memo(NamedTuple):
     """What is known. status uint8 [places, sets]; text uint8 [places, n]: ALIVE or DEAD for a
     hypothesis at a character's end; order int32, the same shape: scratch of the search; free uint8,
@@ -123,6 +113,7 @@ class World(NamedTuple):
     memo: Memo
     fragments: Fragments
     pairs: Pairs
+    steady: Steady
 
 
 @kernel

@@ -1,0 +1,143 @@
+"""Ids that lead on because a text does: why, without a pretokenizer, hardly anything is dead.
+
+Where there is never a boundary, one hypothesis set stays for ever, the steady one, and a node of it
+is a DFA state. A text of the DFA has a canonical spelling, whose first id n leads on; so only ids
+that n may not follow can be dead there. For each byte that can be read one shortest text that
+begins with it is looked at. Where they leave no suspect, the node is ALIVE.
+
+The first ids of all shortest texts come backwards, each from those of the texts that it ends in:
+t is the first id of  bytes(t) v  iff  the first id of v may follow t.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.distance import NEVER
+from bpe_automata.kernels.suspects import Pairs, breaks, clear
+from bpe_automata.kernels.trie import Trie
+
+NONE, NOT_YET = -1, -2
+
+
+class Steady(NamedTuple):
+    """number: the steady set, NONE if the tokenizer has none. Of its trie: token int32 [nodes],
+    the reachable id there that keeps the set and the text automaton's state 0, or NONE; root int32
+    [256], the node of each first byte, or NONE. order: uint8 [256], bytes, those first that the
+    fewest ids may not come before. loose: bool [n_ids], ids that every id may follow.
+    apart: has every byte inside a character an id of its own that may stand beside every id?
+    Of the DFA: distance int32 [n_states], bytes to acceptance; first int32 [n_states], the first id
+    of the shortest text, NONE where it is not steady, NOT_YET; step int32 [n_states], that text's
+    first byte, or NOT_YET; leading int32 [n_states, k], a few ids that lead on, then NONE."""
+
+    number: int
+    trie: Trie
+    token: np.ndarray
+    root: np.ndarray
+    order: np.ndarray
+    loose: np.ndarray
+    apart: bool
+    distance: np.ndarray
+    first: np.ndarray
+    step: np.ndarray
+    leading: np.ndarray
+
+
+@kernel
+def suspects_left(
+    state: int, trans: np.ndarray, byte_class: np.ndarray, s: Steady, p: Pairs
+) -> int:
+    """Do the texts from `state` leave ids under suspicion to be dead there? 0: none, more: some,
+    NONE: no text was found, which says nothing. Fills in `leading`."""
+    left, last, n_leading = NONE, NONE, 0
+    n_words = (len(p.birth) + 31) >> 5
+    suspects, pairs = np.full(n_words, -1, np.int32), np.empty(n_words, np.int32)
+    for byte in s.order:
+        after = trans[state, byte_class[byte]]
+        if after == 0 or s.distance[after] == NEVER:
+            continue
+        _spell(after, trans, byte_class, s, p)
+        token = _first_id(byte, after, trans, byte_class, s, p)
+        if token in (NONE, last):
+            continue
+        last = token
+        pairs[:] = -1
+        clear(token, p.birth, 1, p.before, pairs)
+        left, fewer = 0, False
+        for word in range(n_words):
+            fewer |= (suspects[word] & pairs[word]) != 0
+            suspects[word] &= ~pairs[word]
+            left += suspects[word] != 0
+        if left == 0:
+            return 0
+        if fewer and n_leading < s.leading.shape[1]:
+            s.leading[state, n_leading] = token
+            n_leading += 1
+    return left
+
+
+@kernel
+def surely_lively(token: int, state: int, s: Steady, p: Pairs) -> bool:
+    """May some id that is known to lead on from `state` follow `token`? (No is no answer.)"""
+    for lead in s.leading[state]:
+        if lead == NONE:
+            return False
+        if not breaks(token, lead, p):
+            return True
+    return False
+
+
+@kernel
+def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: Steady, p: Pairs) -> None:
+    """Fill in `first` and `step` along the shortest text from `state`."""
+    path = np.empty(s.distance[state] + 1, np.int32)
+    count = 0
+    while s.distance[state] > 0 and s.first[state] == NOT_YET:
+        path[count] = state
+        count += 1
+        for byte in s.order:
+            after = trans[state, byte_class[byte]]
+            if s.distance[after] == s.distance[state] - 1:
+                s.step[state] = byte
+                break
+        state = trans[state, byte_class[s.step[state]]]
+    for i in range(count - 1, -1, -1):
+        byte = s.step[path[i]]
+        after = trans[path[i], byte_class[byte]]
+        s.first[path[i]] = _first_id(byte, after, trans, byte_class, s, p)
+
+
+@kernel
+def _first_id(
+    byte: int, after: int, trans: np.ndarray, byte_class: np.ndarray, s: Steady, p: Pairs
+) -> int:
+    """The first id of `byte` and the shortest text from `after`, which is spelled; NONE: it is not
+    steady."""
+    node = s.root[byte]
+    while node != NONE:
+        token = s.token[node]
+        if token != NONE:
+            if s.distance[after] == 0:
+                return token
+            then = s.first[after]
+            if then >= 0 and not breaks(token, then, p):
+                return token
+        if s.distance[after] == 0:
+            return NONE
+        node = _child(node, s.step[after], s.trie)
+        after = trans[after, byte_class[s.step[after]]]
+    return NONE
+
+
+@kernel
+def _child(node: int, byte: int, trie: Trie) -> int:
+    """The node under `node` for a byte, NONE if there is none."""
+    depth, child, end = trie.depth[node] + 1, node + 1, trie.skip[node]
+    while child < end and trie.depth[child] == depth:
+        if trie.label[child] == byte:
+            return child
+        child = trie.skip[child]
+    return NONE

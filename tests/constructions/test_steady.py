@@ -1,0 +1,157 @@
+"""Relevance where nothing ends a pretoken: texts say what leads on, and never say too much."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from budget import examples
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+from bpe_automata import Tokenizer, compile_regex
+from bpe_automata.constructions import CartesianMerge, explored
+from bpe_automata.constructions.every_node import Where, every_node, settle
+from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, MissingDependencyError
+from bpe_automata.kernels.bits import members
+from bpe_automata.kernels.steady import NONE
+from bpe_automata.kernels.world import ALIVE, PARTLY
+from bpe_automata.reference import (
+    CartesianProduct,
+    all_texts,
+    lift,
+    merges_in_order,
+    product_mask,
+    spelled_in_symbols,
+    symbol_dfa,
+)
+from bpe_automata.testing import bpe_tokenizers, byte_dfas, finite_regexes, small_tokenizer
+from bpe_automata.testing.tables import merge_tables
+from bpe_automata.testing.texts import own_pieces
+from bpe_automata.testing.tokenizers import untied
+
+MOST = 300  # pairs of one product
+OBJECT = r'\{"name":"[^"\\\x00-\x1f]*","age":-?[0-9]+,"tags":\[("[a-z]{1,3}"(,"[a-z]{1,3}")*)?\]\}'
+
+
+def product_of(tokenizer, dfa):
+    """The plain product."""
+    merges, base = merges_in_order(tokenizer.description), tokenizer.description.base.values()
+    spelled = spelled_in_symbols([*base], merges)
+    lifted = lift(symbol_dfa(tokenizer.description, dfa), spelled)
+    return CartesianProduct(lifted, all_texts(base, merges).fused())
+
+
+def check_masks(engine, product):
+    """Every mask of the engine against the plain one, at pairs of states that go together."""
+    todo, seen = [(engine.initial(), product.start)], set()
+    while todo and len(seen) < MOST:
+        state, pair = todo.pop()
+        if (state, pair) in seen:
+            continue
+        seen.add((state, pair))
+        ids = members(engine.mask(state)).tolist()
+        assert {*ids} == product_mask(product, pair)
+        todo += [(engine.step(state, i), product.step(pair, i)) for i in ids]
+    return len(seen)
+
+
+@examples(25)
+@given(merge_tables(), byte_dfas())
+def test_masks_are_those_of_the_plain_algorithms(table, dfa):
+    table = untied(table)
+    tokenizer = small_tokenizer(table.vocabulary, table.merges)
+    engine = CartesianMerge(tokenizer, dfa)
+    assert engine._tables._world.steady.number != NONE
+    try:
+        engine.initial()
+    except EmptyLanguageError:
+        assume(False)
+    check_masks(engine, product_of(tokenizer, dfa))
+    event(f"partly: {(engine._tables.memo.status == PARTLY).any()}")
+
+
+@examples(25)
+@given(merge_tables(), byte_dfas())
+def test_where_a_node_is_alive_no_id_is_dead(table, dfa):
+    """ALIVE is said by a few texts; the plain product has a relevant pair for every last id."""
+    table = untied(table)
+    tokenizer = small_tokenizer(table.vocabulary, table.merges)
+    tables = CartesianMerge(tokenizer, dfa)._tables
+    steady, product = tables._world.steady.number, product_of(tokenizer, dfa)
+    states = np.arange(1, dfa.n_states, dtype=np.int64)
+    status = tables.statuses(states, np.full(len(states), steady))
+    for state in states[status == ALIVE].tolist():
+        for last, text in product.texts.delta.items():
+            in_lift = state in product.lifted.states()  # on a path from the start to acceptance
+            assert not in_lift or relevant_from(product, state, text), (state, last)
+
+
+def relevant_from(product, state, text):
+    """Does some path lead from a pair to acceptance?"""
+    todo, seen = [(state, text)], set()
+    while todo:
+        pair = todo.pop()
+        if pair[0] in product.lifted.accepting:
+            return True
+        if pair not in seen and pair[0] in product.lifted.out:
+            seen.add(pair)
+            todo += [target for _, target in product.readable(pair)]
+    return False
+
+
+@examples(15)
+@given(st.data())
+def test_every_node_that_is_visited_is_among_all_nodes(data):
+    tokenizer = data.draw(bpe_tokenizers())
+    regex = data.draw(finite_regexes(own_pieces(tokenizer)))
+    engine = CartesianMerge(tokenizer, compile_regex(regex))
+    try:
+        states = explored(engine, engine.initial(), 20_000).states
+    except (EmptyLanguageError, BudgetExceededError):
+        assume(False)
+    memo = engine._tables.memo
+    visited = {Where(int(memo.state[p]), int(memo.added[p]), h) for p, h, _ in states}
+    fresh = CartesianMerge(tokenizer, compile_regex(regex))
+    nodes = every_node(fresh, fresh.initial())
+    assert visited <= {*nodes}
+    assert len({*nodes}) == len(nodes)
+
+
+@pytest.fixture(scope="module")
+def mistral():
+    try:
+        return Tokenizer.load("mistral-v1")
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+
+
+def test_few_nodes_of_an_object_need_a_search(mistral):
+    """Inside strings and numbers texts settle everything; what is dead is dead inside keys."""
+    engine = CartesianMerge(mistral, compile_regex(OBJECT))
+    nodes = every_node(engine, engine.initial())
+    fresh = CartesianMerge(mistral, compile_regex(OBJECT))
+    assert 0 < settle(fresh, nodes) < 40 < 400 < len(nodes)
+    assert len(fresh._relevance._dead) < 60
+
+
+def test_a_character_in_byte_tokens_is_completed_at_once(mistral):
+    """A byte token merges with nothing, so no node inside a character has anything dead."""
+    engine = CartesianMerge(mistral, compile_regex(r'"[一-龯]{1,3}"'))
+    nodes = [
+        n
+        for n in every_node(engine, engine.initial())
+        if engine.canonical.sets.sets[n.hypotheses].row
+    ]
+    assert nodes
+    assert settle(engine, nodes) == 0
+
+
+def test_settling_all_changes_no_mask(mistral):
+    lazy, eager = (CartesianMerge(mistral, compile_regex(OBJECT)) for _ in range(2))
+    settle(eager, every_node(eager, eager.initial()))
+    here, there = lazy.initial(), eager.initial()
+    for token in mistral.encode('{"name":"Zoë 日","age":31,"tags":["ab","c"]}'):
+        assert (lazy.mask(here) == eager.mask(there)).all()
+        here, there = lazy.step(here, token), eager.step(there, token)
+    assert lazy.accepting(here)
+    assert eager.accepting(there)
