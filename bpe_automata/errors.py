@@ -119,7 +119,8 @@ class SchemaTooLargeError(SchemaError, BudgetExceededError):
     """The automaton of the schema goes over its budget. Attributes: `resource`, `limit`."""
 
     def __init__(self, pointer: str, resource: str, limit: float, advice: str) -> None:
-        BudgetExceededError.__init__(self, resource, limit, f"{advice} (at {pointer} of the schema)")
+        where = f"(at {pointer} of the schema)"
+        BudgetExceededError.__init__(self, resource, limit, f"{advice} {where}")
         self.pointer = pointer
 
 

@@ -22,7 +22,6 @@ from bpe_automata.automata.budget import Budget, Clock, out_of_memory, out_of_st
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.reduce import reduced as reduced  # also part of this module
-from bpe_automata.kernels.assemble import joint_columns
 from bpe_automata.kernels.byte_product import (
     MORE,
     OUT_OF_MEMORY,
@@ -31,6 +30,7 @@ from bpe_automata.kernels.byte_product import (
     begun,
     product,
 )
+from bpe_automata.kernels.columns import joint_columns
 from bpe_automata.kernels.less_strings import less_strings as _less
 
 _DEFAULT = Budget()

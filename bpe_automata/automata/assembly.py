@@ -10,6 +10,7 @@ state and column of the result, as long as few ways overlap.
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,19 +22,20 @@ from bpe_automata.kernels.assemble import (
     DONE,
     FULL,
     STATES,
-    Network,
     Scratch,
     Subsets,
     begin,
     expand,
-    joint_columns,
 )
+from bpe_automata.kernels.assemble import Network as Nodes
+from bpe_automata.kernels.columns import joint_columns
 from bpe_automata.kernels.distance import NEVER, distances_by_head
 from bpe_automata.kernels.mixing import rehashed, table_size
 
 _DEFAULT = Budget()
 _STEPS = 4_000_000  # cells between two looks at the clock: some 20 ms
 _SMALLER = "allow fewer repeats or shorter texts, or pass a larger Budget"
+_MOST_PLACES = 10_000_000  # of all networks that one assembly takes over
 MANY = 2**62
 _INT = np.int32
 
@@ -75,10 +77,7 @@ class Assembly:
     def embed(self, dfa: ByteDFA, leave: int) -> int:
         """A place from which `leave` is reached by reading any text of `dfa`. Asked again, the same
         place; its own, so nothing else should lead out of it."""
-        block = self._block_of.get(id(dfa))
-        if block is None:
-            block = self._block_of[id(dfa)] = len(self._blocks)
-            self._blocks.append(dfa)
+        block = self._block(dfa)
         entry = self._entry.get((block, leave))
         if entry is None:
             entry = self._entry[block, leave] = self.state()
@@ -86,12 +85,44 @@ class Assembly:
                 self._copies.append((entry, block, leave))
         return entry
 
-    def put(self, one: int, piece: bytes | ByteDFA, other: int) -> None:
-        """From one place to another, reading one text, or any of a DFA's."""
+    def put(self, one: int, piece: bytes | ByteDFA | Network, other: int) -> None:
+        """From one place to another, reading one text, or any of a DFA's or network's."""
         if isinstance(piece, bytes):
             self.read(one, piece, other)
-        else:
+        elif isinstance(piece, ByteDFA):
             self.skip(one, self.embed(piece, other))
+        else:
+            self._take_over(one, piece, other)
+
+    def _take_over(self, one: int, network: Network, other: int) -> None:
+        """The network's own places, anew, between the two; each time it is put."""
+        parts, first = network.parts, self._places
+        self._places += parts._places
+        if self._places > _MOST_PLACES:
+            raise BudgetExceededError("states", _MOST_PLACES, _SMALLER)
+        self._silent += [(a + first, b + first) for a, b in parts._silent]
+        self._texts += [(a + first, text, b + first) for a, text, b in parts._texts]
+        blocks = [self._block(dfa) for dfa in parts._blocks]
+        self._copies += [(a + first, blocks[n], b + first) for a, n, b in parts._copies]
+        self.skip(one, network.start + first)
+        self._silent += [(place + first, other) for place in parts._accepting]
+
+    def _block(self, dfa: ByteDFA) -> int:
+        block = self._block_of.get(id(dfa))
+        if block is None:
+            block = self._block_of[id(dfa)] = len(self._blocks)
+            self._blocks.append(dfa)
+        return block
+
+    @property
+    def nodes(self) -> int:
+        """How large it is: places, letters of texts, and states of all copies of DFAs."""
+        letters = sum(len(text) for _, text, _ in self._texts)
+        return self._places + letters + sum(self._blocks[n].n_states for _, n, _ in self._copies)
+
+    def is_empty(self, start: int) -> bool:
+        """Does no way from `start` end?"""
+        return not self._ends()[start]
 
     def dfa(self, start: int, budget: Budget = _DEFAULT, largest_reduced: int = MANY) -> ByteDFA:
         """What is read from `start` to an accepting place.
@@ -101,6 +132,8 @@ class Assembly:
         most of the time and memory. Places and states (over bytes) are each limited to max_places
         of the budget. Raises BudgetExceededError.
         """
+        if self.nodes > budget.max_places:
+            raise BudgetExceededError("states", budget.max_places, _SMALLER)
         net, byte_class = _network(self._lively())
         subsets, first = _subsets(net, start, len(byte_class[1]), budget)
         count = int(subsets.counts[STATES])
@@ -111,11 +144,7 @@ class Assembly:
 
     def _lively(self) -> Assembly:
         """The same without what leads to places from which no way ends."""
-        joins = [(one, other) for one, _, other in (*self._texts, *self._copies)]
-        pairs = np.array(self._silent + joins, _INT).reshape(-1, 2)
-        accepts = np.zeros(self._places, np.bool_)
-        accepts[self._accepting] = True
-        live = (distances_by_head(*_by_head(pairs, self._places), accepts) != NEVER).tolist()
+        live = self._ends().tolist()
         if all(live):
             return self
         left = copy(self)
@@ -123,6 +152,25 @@ class Assembly:
         left._texts = [join for join in self._texts if live[join[2]]]
         left._copies = [join for join in self._copies if live[join[2]]]
         return left
+
+    def _ends(self) -> np.ndarray:
+        """bool of each place: whether a way from there ends."""
+        joins = [(one, other) for one, _, other in (*self._texts, *self._copies)]
+        pairs = np.array(self._silent + joins, _INT).reshape(-1, 2)
+        accepts = np.zeros(self._places, np.bool_)
+        accepts[self._accepting] = True
+        ends: np.ndarray = distances_by_head(*_by_head(pairs, self._places), accepts) != NEVER
+        return ends
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """What an assembly reads from a place, of which no DFA is made: for a part of something larger
+    that is itself so large that it should be written out only once. The assembly must not change.
+    """
+
+    parts: Assembly
+    start: int
 
 
 def _by_head(pairs: np.ndarray, places: int) -> tuple[np.ndarray, np.ndarray]:
@@ -132,7 +180,7 @@ def _by_head(pairs: np.ndarray, places: int) -> tuple[np.ndarray, np.ndarray]:
     return ptr, np.ascontiguousarray(pairs[np.argsort(pairs[:, 1], kind="stable"), 0])
 
 
-def _network(parts: Assembly) -> tuple[Network, tuple[np.ndarray, np.ndarray]]:
+def _network(parts: Assembly) -> tuple[Nodes, tuple[np.ndarray, np.ndarray]]:
     """The arrays, and (column of each byte, first byte of each column)."""
     data = np.frombuffer(b"".join(text for _, text, _ in parts._texts), np.uint8)
     alphabet = _alphabet(parts._blocks, data)
@@ -156,7 +204,7 @@ def _network(parts: Assembly) -> tuple[Network, tuple[np.ndarray, np.ndarray]]:
     edge_ptr, edge_to = _by_origin(edges, hubs)
     accepts = np.zeros(hubs, np.bool_)
     accepts[parts._accepting] = True
-    net = Network(
+    net = Nodes(
         edge_ptr,
         edge_to,
         accepts,
@@ -190,7 +238,7 @@ def _columns(blocks: list[ByteDFA], some_byte: np.ndarray) -> np.ndarray:
 def _tables(
     blocks: list[ByteDFA],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """table, table_at, width, final, final_at of a Network."""
+    """table, table_at, width, final, final_at of the nodes."""
     width = np.array([dfa.n_classes for dfa in blocks], np.int64)
     sizes = np.array([dfa.n_states for dfa in blocks], np.int64)
     table = [dfa.trans.ravel() for dfa in blocks] or [np.zeros(0, _INT)]
@@ -215,11 +263,9 @@ def _by_origin(edges: list[tuple[int, int]], places: int) -> tuple[np.ndarray, n
     return ptr, np.ascontiguousarray(pairs[np.argsort(pairs[:, 0], kind="stable"), 1])
 
 
-def _subsets(net: Network, start: int, columns: int, budget: Budget) -> tuple[Subsets, int]:
+def _subsets(net: Nodes, start: int, columns: int, budget: Budget) -> tuple[Subsets, int]:
     """All sets of nodes that `start` leads to, and the number of the first one."""
     nodes = len(net.accepts) + len(net.letter) + len(net.copy_of)
-    if nodes > budget.max_places:
-        raise BudgetExceededError("states", budget.max_places, _SMALLER)
     # Rows that are never written take no memory; as a rule there are fewer states than nodes.
     room = min(nodes + columns + 64, max(budget.max_bytes, 0) // (4 * columns) + columns + 64)
     subsets = Subsets(

@@ -97,11 +97,16 @@ def expand(net: Network, sets: Subsets, scratch: Scratch, steps: int) -> int:
     while counts[EXPANDED] < counts[STATES]:
         if steps <= 0:
             return MORE
+        whole, steps = _rows_of_copies(net, sets, scratch, steps)
+        if not whole:
+            return FULL
+        if counts[EXPANDED] == counts[STATES] or steps <= 0:
+            continue
         state = counts[EXPANDED]
         first, past = sets.ptr[state], sets.ptr[state + 1]
         if past - first == 1:
             steps -= len(scratch.head)
-            whole = _row_of_one(net, sets, scratch, state, sets.pool[first])
+            whole = _row_of_letter(net, sets, scratch, state, sets.pool[first])
         else:
             cells = _most_cells(net, sets, first, past)
             steps -= cells + len(scratch.head)
@@ -116,28 +121,45 @@ def expand(net: Network, sets: Subsets, scratch: Scratch, steps: int) -> int:
 
 
 @kernel
-def _row_of_one(net: Network, sets: Subsets, scratch: Scratch, state: int, node: int) -> bool:
-    """The row of a state with one node; False if there was no room."""
-    hubs, states_from = len(net.accepts), len(net.accepts) + len(net.letter)
-    if node < states_from:
-        to = _single(net, sets, scratch, net.follow[node - hubs])
-        sets.trans[state, net.letter[node - hubs]] = to
-        return to != _NO_ROOM
-    copy = net.copy_of[node - states_from]
-    block, base = net.block[copy], net.base[copy]
-    row = net.table_at[block] + (node - base) * net.width[block]
-    for k in range(net.width[block]):
-        target = net.table[row + k]
-        to = 0 if target == 0 else sets.single[base + target]
-        if target != 0 and to <= 0:
-            to = _single(net, sets, scratch, base + target)
-            if to == _NO_ROOM:
-                return False
-        scratch.moved[k] = to
-    column = net.column[block]
-    for c in range(sets.trans.shape[1]):
-        sets.trans[state, c] = scratch.moved[column[c]]
-    return True
+def _rows_of_copies(net: Network, sets: Subsets, scratch: Scratch, steps: int) -> tuple[bool, int]:
+    """Rows of the next states that have one node each, of a copy, while there are any and `steps`
+    cells are left: (False if there was no room, the cells left). Nearly all rows are such, so they
+    are made in one loop, with nothing looked up twice."""
+    states_from, counts, columns = len(net.accepts) + len(net.letter), sets.counts, net.column
+    trans, single, ptr, moved = sets.trans, sets.single, sets.ptr, scratch.moved
+    while steps > 0 and counts[EXPANDED] < counts[STATES]:
+        state = counts[EXPANDED]
+        node = sets.pool[ptr[state]]
+        if ptr[state + 1] - ptr[state] != 1 or node < states_from:
+            break
+        copy = net.copy_of[node - states_from]
+        block, base = net.block[copy], net.base[copy]
+        row, final_at = net.table_at[block] + (node - base) * net.width[block], net.final_at[block]
+        for k in range(net.width[block]):
+            target = net.table[row + k]
+            to = single[base + target] if target != 0 else 0
+            if target != 0 and to <= 0:
+                if to == 0 and net.final[final_at + target] == 0:
+                    to = _only(sets.pool, ptr, single, counts, base + target)
+                else:
+                    to = _single(net, sets, scratch, base + target)
+                if to == _NO_ROOM:
+                    return False, steps
+            moved[k] = to
+        for c in range(trans.shape[1]):
+            trans[state, c] = moved[columns[block, c]]
+        counts[EXPANDED] += 1
+        steps -= trans.shape[1]
+    return True, steps
+
+
+@kernel
+def _row_of_letter(net: Network, sets: Subsets, scratch: Scratch, state: int, node: int) -> bool:
+    """The row of a state with one node, a letter; False if there was no room."""
+    letter = node - len(net.accepts)
+    to = _single(net, sets, scratch, net.follow[letter])
+    sets.trans[state, net.letter[letter]] = to
+    return to != _NO_ROOM
 
 
 @kernel
@@ -316,6 +338,23 @@ def _alone(sets: Subsets, scratch: Scratch) -> int:
 
 
 @kernel
+def _only(
+    pool: np.ndarray, ptr: np.ndarray, single: np.ndarray, counts: np.ndarray, node: int
+) -> int:
+    """The new state of a node that nothing silent leads out of, or _NO_ROOM: most states of long
+    strings are such, and need no closure."""
+    state = counts[STATES]
+    begins = ptr[state]
+    if state + 2 > len(ptr) - 1 or begins + 1 > len(pool):
+        return _NO_ROOM
+    pool[begins] = node
+    ptr[state + 1] = begins + 1
+    counts[STATES] += 1
+    single[node] = state
+    return state
+
+
+@kernel
 def _new(sets: Subsets, scratch: Scratch, count: int) -> int:
     """A new state of the set that was found, or _NO_ROOM."""
     state = sets.counts[STATES]
@@ -336,38 +375,5 @@ def _is_found(sets: Subsets, state: int, count: int, accepts: bool) -> bool:
         return False
     for at in range(first, past):  # noqa: SIM110 - numba compiles a loop better
         if sets.seen[sets.pool[at]] != sets.counts[EPOCH]:
-            return False
-    return True
-
-
-@kernel
-def joint_columns(byte_class: np.ndarray, told_apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(column of each byte int32 [256], its first byte int32 [columns]) such that bytes share one
-    only if they do in every row of byte_class (uint8 [blocks, 256]) and are not in told_apart (bool
-    [256]); numbered by first byte."""
-    column, some_byte, count = np.zeros(256, np.int32), np.zeros(256, np.int32), 0
-    key = np.zeros(256, np.uint64)
-    for byte in range(256):
-        key[byte] = mix(1 + byte) if told_apart[byte] else np.uint64(0)
-        for b in range(len(byte_class)):
-            key[byte] = mix(key[byte] + np.uint64(byte_class[b, byte]))
-        k = 0
-        while k < count and not _together(byte_class, told_apart, key, some_byte[k], byte):
-            k += 1
-        if k == count:
-            some_byte[k] = byte
-            count += 1
-        column[byte] = k
-    return column, some_byte[:count].copy()
-
-
-@kernel
-def _together(
-    byte_class: np.ndarray, told_apart: np.ndarray, key: np.ndarray, a: int, b: int
-) -> bool:
-    if key[a] != key[b] or told_apart[a] or told_apart[b]:
-        return False
-    for row in range(len(byte_class)):  # noqa: SIM110 - numba compiles a loop better
-        if byte_class[row, a] != byte_class[row, b]:
             return False
     return True

@@ -74,17 +74,20 @@ def difference(one: Values, other: Values) -> Values:
         return NONE
     if other is NONE:
         return one
+    if one is ALL:  # lives for ever, and so would all that it remembers
+        return complement(other)
     return _remembered(one, other, "less", _difference)
 
 
 def complement(values: Values) -> Values:
     """{ v : not v in values }."""
+    if values is ALL or values is NONE:
+        return NONE if values is ALL else ALL
     back = values.memo.get("not")
     if back is None:
-        back = difference(ALL, values)
+        back = _difference(ALL, values)
         values.memo["not"] = back
-        if back is not NONE and back is not ALL:
-            back.memo["not"] = values
+        back.memo["not"] = values
     return cast(Values, back)
 
 
@@ -219,8 +222,8 @@ def _meet_objects(one: ObjectShape, other: ObjectShape) -> ObjectShape:
             if not both.is_empty:
                 rest.append((both, meet_children(a, b)))
     most = _fewer(one.most, other.most)
-    pointer = one.pointer if one.fewest >= other.fewest else other.pointer
-    return ObjectShape(named, tuple(rest), max(one.fewest, other.fewest), most, pointer)
+    more = one if one.fewest >= other.fewest else other
+    return ObjectShape(named, tuple(rest), more.fewest, most, more.pointer, more.counting)
 
 
 def _meet_members(one: Property, other: Property) -> Property:

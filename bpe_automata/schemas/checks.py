@@ -12,6 +12,9 @@ from bpe_automata.schemas.drafts import KINDS, TYPES
 from bpe_automata.schemas.formats import DEFINED, SUPPORTED
 from bpe_automata.schemas.pointers import below
 
+_TEXTS = ("required", "const", "enum", "pattern", "dependentRequired")
+_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "dependencies")
+
 
 def check_keywords(part: Part) -> None:
     """Raises InvalidSchemaError, UnsupportedSchemaError with the pointer of the first fault."""
@@ -25,15 +28,19 @@ def check_keywords(part: Part) -> None:
         if kind is not None and not kind[0](value):
             where = below(part.pointer, keyword)
             raise InvalidSchemaError(where, f"{keyword} is {short(value)}, not {kind[1]}")
+    if isinstance(schema.get("items"), list) and "prefixItems" in schema:
+        where = below(part.pointer, "items")
+        raise InvalidSchemaError(where, "beside prefixItems, items is one schema, not a list")
     _check_texts(part.pointer, schema)
     _check_format(part.pointer, schema)
 
 
 def _check_texts(pointer: str, schema: dict[str, Any]) -> None:
     """Names and texts must be texts: half a surrogate pair has no UTF-8."""
-    for keyword in ("properties", "required", "const", "enum", "pattern"):
+    for keyword in _TEXTS + _BY_NAME:
+        value = schema.get(keyword)
         try:
-            _encoded(schema.get(keyword) if keyword != "properties" else [*schema.get(keyword, ())])
+            _encoded(list(value) if keyword in _BY_NAME and value else value)
         except UnicodeEncodeError:
             why = "half of a surrogate pair in it has no UTF-8"
             raise UnsupportedSchemaError(keyword, below(pointer, keyword), why) from None

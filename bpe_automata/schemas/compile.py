@@ -12,11 +12,15 @@ format, those of which it is not decided (see `formats`): no other value that th
 
 from __future__ import annotations
 
+import time
+from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
-from bpe_automata.arguments import at_least
+from bpe_automata.arguments import at_least, short
 from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.errors import ArgumentError
 
 if TYPE_CHECKING:
     from bpe_automata.schemas.style import Style
@@ -32,6 +36,7 @@ def compile_json_schema(
     escapes: Literal["minimal", "any"] = "minimal",
     depth: int = _DEPTH,
     closed: bool = False,
+    formats: Literal["draft", "all"] = "draft",
     budget: Budget = _DEFAULT,
 ) -> ByteDFA:
     """The automaton of the JSON texts that are valid under a schema.
@@ -41,7 +46,8 @@ def compile_json_schema(
     "flexible" (both, and line breaks with indents of at most 2 a level). escapes: "any" takes also
     escapes that need not be. depth: rounds of a schema through itself, and how deep a value of
     which nothing is said may be nested. closed: an object schema that says nothing of other
-    properties has none.
+    properties has none. formats: "draft" holds texts to the formats that the schema's own draft
+    defines, "all" also to the others.
 
     Raises InvalidSchemaError, UnsupportedSchemaError, UnsatisfiableSchemaError and
     SchemaTooLargeError, all with the JSON pointer; ArgumentError, MissingDependencyError.
@@ -49,11 +55,16 @@ def compile_json_schema(
     from bpe_automata.schemas.json_style import JsonStyle  # these make automata when imported
 
     style = JsonStyle(whitespace, escapes, budget)
-    return _compiled(schema, style, depth, closed, budget)
+    return _compiled(schema, style, depth, closed, formats, budget)
 
 
 def compile_yaml_schema(
-    schema: Any, *, depth: int = _DEPTH, closed: bool = False, budget: Budget = _DEFAULT
+    schema: Any,
+    *,
+    depth: int = _DEPTH,
+    closed: bool = False,
+    formats: Literal["draft", "all"] = "draft",
+    budget: Budget = _DEFAULT,
 ) -> ByteDFA:
     """The automaton of the YAML texts, in block style, that are valid under a schema.
 
@@ -62,10 +73,12 @@ def compile_yaml_schema(
     """
     from bpe_automata.schemas.yaml_style import YamlStyle
 
-    return _compiled(schema, YamlStyle(budget), depth, closed, budget)
+    return _compiled(schema, YamlStyle(budget), depth, closed, formats, budget)
 
 
-def _compiled(schema: Any, style: Style, depth: int, closed: bool, budget: Budget) -> ByteDFA:
+def _compiled(
+    schema: Any, style: Style, depth: int, closed: bool, formats: str, budget: Budget
+) -> ByteDFA:
     from bpe_automata.schemas.documents import Document
     from bpe_automata.schemas.limits import as_too_large, limited_steps
     from bpe_automata.schemas.python import schema_of
@@ -75,12 +88,33 @@ def _compiled(schema: Any, style: Style, depth: int, closed: bool, budget: Budge
     from bpe_automata.schemas.writable import check_writable
     from bpe_automata.schemas.writing import write
 
+    if formats not in ("draft", "all"):
+        raise ArgumentError(f"formats is {short(formats)}: give 'draft' or 'all'")
     rounds = at_least(0, depth, "depth")
+    if schema is not _SMALL:
+        _load_kernels()
     with limited_steps(), as_too_large("#"):
-        reader = Reader(Document(schema_of(schema)), closed)
+        started = time.thread_time()
+        reader = Reader(Document(schema_of(schema), formats == "all"), closed)
         values = limited(reader.values("#"), rounds)
         check_writable(values)
-        found = write(values, style, budget)
+        found = write(values, style, budget, started=started)
     if not found.start:  # trimmed, so empty: `is_empty` would measure all of it
         raise unsatisfiable(reader)
     return found
+
+
+_SMALL: dict[str, Any] = {
+    "properties": {
+        "a": {"type": "string", "minLength": 1, "maxLength": 3, "pattern": "^x"},
+        "b": {"type": "number", "minimum": 0, "multipleOf": 0.5},
+    },
+    "oneOf": [{"required": ["a"]}, {"required": ["b"], "additionalProperties": False}],
+}
+
+
+@lru_cache(maxsize=1)
+def _load_kernels() -> None:
+    """Once, on a small schema: where they are compiled for the first time this takes longer than
+    any schema may."""
+    compile_json_schema(_SMALL, budget=Budget(max_seconds=inf))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice
 from typing import Any
@@ -25,47 +25,57 @@ from bpe_automata.schemas.drafts import (
     is_schema,
     parts,
 )
+from bpe_automata.schemas.json_values import check_json
 from bpe_automata.schemas.pointers import below, tokens_of
 
 MAX_PARTS = 50_000
 MAX_NESTING = 400  # schemas inside one another: what is read below goes that deep in calls
+_INT_DIGITS = 4300
 _NAMES = ("$anchor", "$dynamicAnchor")
 _ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._:]*")
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A schema somewhere in the document. base: the URI against which its references are read."""
+    """A schema somewhere in the document. schema: what of it its draft knows. base: the URI against
+    which its references are read. given: all of it, through which a pointer may lead."""
 
     pointer: str
     schema: Any
     base: str
     draft: Draft
+    given: Any = None
 
 
 def parsed(text: str) -> Any:
     """A schema from JSON text, its fractions exact. Raises InvalidSchemaError."""
     try:
-        return json.loads(text, parse_float=Decimal)
-    except json.JSONDecodeError as error:
-        raise InvalidSchemaError("#", f"the text is no JSON: {error}") from None
+        return json.loads(text, parse_float=Decimal, parse_int=_whole)
+    except (ValueError, ArithmeticError) as error:  # numbers too long for Python are no better
+        raise InvalidSchemaError("#", f"the text is no JSON that can be read: {error}") from None
     except RecursionError:
         raise _too_deep("#") from None
 
 
-class Document:
-    """The parts of one schema. Raises InvalidSchemaError, UnsupportedSchemaError,
-    SchemaTooLargeError."""
+def _whole(digits: str) -> int | Decimal:
+    """Python turns only so many digits into an int."""
+    return int(digits) if len(digits) <= _INT_DIGITS else Decimal(digits)
 
-    def __init__(self, schema: Any) -> None:
+
+class Document:
+    """The parts of one schema. all_formats: also those that a part's draft does not define are
+    more than notes. Raises InvalidSchemaError, UnsupportedSchemaError, SchemaTooLargeError."""
+
+    def __init__(self, schema: Any, all_formats: bool = False) -> None:
         if not is_schema(schema):
             kind = type(schema).__name__
             raise InvalidSchemaError("#", f"a schema is an object or a boolean, not a {kind}")
+        check_json(schema)
         self._parts: dict[str, Part] = {}
         self._resources: dict[str, str] = {}  # URI -> pointer
         self._anchors: dict[tuple[str, str], str] = {}  # (base, name) -> pointer
         self._dynamic: dict[str, list[str]] = {}  # name of a $dynamicAnchor -> pointers
-        self.root = schema
+        self.root, self._all_formats = schema, all_formats
         self._scan(Part("#", schema, "", _draft("#", schema, DRAFT_2020)))
 
     def part(self, pointer: str) -> Part:
@@ -99,7 +109,7 @@ class Document:
 
     def _at(self, start: Part, tokens: list[str], where: str, reference: str) -> Part:
         """The part that some steps lead to; a part that no keyword made one becomes one."""
-        here, pointer, nearest = start.schema, start.pointer, start
+        here, pointer, nearest = start.given, start.pointer, start
         for token in tokens:
             here = _step(here, token)
             if here is _NOWHERE:
@@ -126,10 +136,12 @@ class Document:
             waiting += [(inner, level + 1) for inner in islice(_inner(part), MAX_PARTS)]
 
     def _noted(self, part: Part) -> Part:
-        """The part with its own base, in all tables."""
-        schema = part.schema
-        if isinstance(schema, dict):
+        """The part with its own base, and with what its draft knows, in all tables."""
+        part = replace(part, given=part.schema)
+        if isinstance(part.schema, dict):
             part = self._named(part)
+            part = replace(part, schema=self._known(part))
+            schema = part.schema
             for keyword in _NAMES:
                 name = schema.get(keyword)
                 if isinstance(name, str) and _ANCHOR.fullmatch(name):
@@ -142,6 +154,16 @@ class Document:
             self._resources[""] = "#"
         self._parts[part.pointer] = part
         return part
+
+    def _known(self, part: Part) -> Any:
+        """The members of a part that its draft knows, and notes that none does."""
+        schema, draft = part.given, part.draft
+        unknown = {keyword for keyword in schema if not draft.knows(keyword)}
+        if "format" in schema and not (self._all_formats or draft.defines(schema["format"])):
+            unknown.add("format")
+        if not unknown:
+            return schema
+        return {keyword: value for keyword, value in schema.items() if keyword not in unknown}
 
     def _named(self, part: Part) -> Part:
         """The part with the base that its `$id` makes; the root is one without, too."""
@@ -159,7 +181,7 @@ class Document:
             return part
         self._resources.setdefault(uri, part.pointer)
         inner = _draft(part.pointer, schema, draft)
-        return Part(part.pointer, schema, uri, inner)
+        return replace(part, base=uri, draft=inner)
 
 
 _NOWHERE = object()

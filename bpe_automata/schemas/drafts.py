@@ -2,7 +2,8 @@
 
 One table serves all drafts: an older spelling (`definitions`, `dependencies`, items as a list,
 additionalItems, a boolean exclusiveMinimum, `id`) is read in the newer ones too, where it has no
-other meaning. What a draft does otherwise than the newest hangs on `Draft`.
+other meaning. The reverse is not so: in a draft from before a keyword was, it is a note. What a
+draft does otherwise than the newest hangs on `Draft`.
 """
 
 from __future__ import annotations
@@ -17,22 +18,52 @@ TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 @dataclass(frozen=True)
 class Draft:
-    """name: as people say it. ref_alone: what stands beside a $ref is ignored. integers_by_text:
-    1.0 is no integer. id_keyword: the one that names a schema and the base of its references."""
+    """name: as people say it. number: drafts in order; later ones have their year. ref_alone: what
+    stands beside a $ref is ignored. integers_by_text: 1.0 is no integer. id_keyword: the one that
+    names a schema and the base of its references."""
 
     name: str
+    number: int
     ref_alone: bool = False
     integers_by_text: bool = False
     id_keyword: str = "$id"
 
+    def knows(self, keyword: str) -> bool:
+        """Does the keyword say anything in this draft? Else it is a note."""
+        until = _UNTIL.get(keyword, self.number)
+        return _SINCE.get(keyword, 0) <= self.number <= until
 
-DRAFT_2020 = Draft("2020-12")
+    def defines(self, format_name: object) -> bool:
+        """Is the format one of this draft? Else it is a note."""
+        return _FORMATS.get(str(format_name), 0) <= self.number
+
+
+# The first draft that has a keyword, if that is not draft 4; and the last one of those that are
+# gone and are not read as older spellings.
+_SINCE = {
+    **dict.fromkeys(("const", "contains", "propertyNames"), 6),
+    **dict.fromkeys(("if", "then", "else"), 7),
+    **dict.fromkeys(("dependentRequired", "dependentSchemas", "minContains", "maxContains"), 2019),
+    **dict.fromkeys(("unevaluatedItems", "unevaluatedProperties", "contentSchema"), 2019),
+    **dict.fromkeys(("$anchor", "$recursiveRef", "$recursiveAnchor"), 2019),
+    **dict.fromkeys(("prefixItems", "$dynamicRef", "$dynamicAnchor"), 2020),
+}
+_UNTIL = {"$recursiveRef": 2019, "$recursiveAnchor": 2019}
+# The first draft that defines a format, if that is not draft 4.
+_FORMATS = {
+    **dict.fromkeys(("uri-reference", "uri-template", "json-pointer"), 6),
+    **dict.fromkeys(("date", "time", "regex", "idn-email", "idn-hostname"), 7),
+    **dict.fromkeys(("iri", "iri-reference", "relative-json-pointer"), 7),
+    **dict.fromkeys(("duration", "uuid"), 2019),
+}
+
+DRAFT_2020 = Draft("2020-12", 2020)
 _DRAFTS = {
     "json-schema.org/draft/2020-12/schema": DRAFT_2020,
-    "json-schema.org/draft/2019-09/schema": Draft("2019-09"),
-    "json-schema.org/draft-07/schema": Draft("7", ref_alone=True),
-    "json-schema.org/draft-06/schema": Draft("6", ref_alone=True),
-    "json-schema.org/draft-04/schema": Draft("4", True, True, "id"),
+    "json-schema.org/draft/2019-09/schema": Draft("2019-09", 2019),
+    "json-schema.org/draft-07/schema": Draft("7", 7, ref_alone=True),
+    "json-schema.org/draft-06/schema": Draft("6", 6, ref_alone=True),
+    "json-schema.org/draft-04/schema": Draft("4", 4, True, True, "id"),
 }
 
 

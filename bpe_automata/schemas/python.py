@@ -18,6 +18,7 @@ _KNOWN = (
     "give a schema as a dict, a boolean or JSON text, a pydantic model or TypeAdapter, a type, "
     "or a function with annotations"
 )
+_OTHERS = "**"  # no parameter can have this name
 
 
 def schema_of(source: Any) -> Any:
@@ -34,9 +35,9 @@ def schema_of(source: Any) -> Any:
     if isinstance(source, str | bytes | bytearray):
         return parsed(_decoded(source))
     if hasattr(source, "model_json_schema"):  # a pydantic model
-        return source.model_json_schema()
+        return _asked(source, lambda: source.model_json_schema())
     if hasattr(source, "json_schema"):  # a TypeAdapter
-        return source.json_schema()
+        return _asked(source, lambda: source.json_schema())
     if inspect.isfunction(source) or inspect.ismethod(source) or inspect.isbuiltin(source):
         return _of_function(source)
     if source is None or isinstance(source, int | float | list | tuple):
@@ -66,15 +67,22 @@ def _pydantic() -> Any:
 def _of_type(annotation: Any) -> Any:
     """The schema of any type that pydantic knows: a dataclass, a TypedDict, list[int], ..."""
     pydantic = _pydantic()
+    return _asked(annotation, lambda: pydantic.TypeAdapter(annotation).json_schema())
+
+
+def _asked(source: Any, schema: Callable[[], Any]) -> Any:
+    """What pydantic answers. Its errors have no common class but those of Python: no schema for a
+    type, a model that is not complete, a name that is not known."""
     try:
-        return pydantic.TypeAdapter(annotation).json_schema()
-    except (pydantic.errors.PydanticUserError, TypeError) as error:
+        return schema()
+    except (RuntimeError, TypeError, NameError, ValueError, AttributeError) as error:
         first = str(error).partition("\n")[0]
-        raise ArgumentError(f"{short(annotation)} has no schema: {first}; {_KNOWN}") from error
+        raise ArgumentError(f"{short(source)} has no schema: {first}; {_KNOWN}") from error
 
 
 def _of_function(function: Callable[..., Any]) -> Any:
-    """An object with a property for each parameter, required if it has no default."""
+    """An object with a property for each parameter, required if it has no default; what `**name`
+    takes in are other properties."""
     pydantic = _pydantic()
     fields: dict[str, Any] = {}
     extra = "forbid"
@@ -86,25 +94,31 @@ def _of_function(function: Callable[..., Any]) -> Any:
         if parameter.kind is parameter.VAR_POSITIONAL:
             why = "its place in an object of arguments is not known"
             raise ArgumentError(f"*{parameter.name} of {short(function)} has no schema: {why}")
+        name = parameter.name
         if parameter.kind is parameter.VAR_KEYWORD:
-            extra = "allow"
-        else:
-            fields[f"field_{len(fields)}"] = _field(pydantic, parameter)
+            extra, name = "allow", _OTHERS
+        fields[f"field_{len(fields)}"] = _field(pydantic, parameter, name)
     settings = {"extra": extra, "arbitrary_types_allowed": False}
-    try:
-        model = pydantic.create_model(
-            getattr(function, "__name__", "arguments"), __config__=settings, **fields
-        )
-        return model.model_json_schema(by_alias=True)
-    except (pydantic.errors.PydanticUserError, TypeError) as error:
-        first = str(error).partition("\n")[0]
-        raise ArgumentError(f"{short(function)} has no schema: {first}; {_KNOWN}") from error
+    title = getattr(function, "__name__", "arguments")
+    found = _asked(
+        function,
+        lambda: pydantic.create_model(title, __config__=settings, **fields).model_json_schema(),
+    )
+    return _with_others(found)
 
 
-def _field(pydantic: Any, parameter: inspect.Parameter) -> tuple[Any, Any]:
+def _with_others(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of the one field that stands for all others, where it belongs."""
+    if _OTHERS in schema.get("properties", {}):
+        schema["additionalProperties"] = schema["properties"].pop(_OTHERS)
+        schema["required"] = [name for name in schema["required"] if name != _OTHERS]
+    return schema
+
+
+def _field(pydantic: Any, parameter: inspect.Parameter, name: str) -> tuple[Any, Any]:
     """(annotation, default) as pydantic takes them. The name goes in as an alias: as a field some
     names, such as `_x` or `copy`, are not free."""
     empty = inspect.Parameter.empty
     annotation = Any if parameter.annotation is empty else parameter.annotation
     default = ... if parameter.default is empty else None
-    return annotation, pydantic.Field(default, alias=parameter.name)
+    return annotation, pydantic.Field(default, alias=name)

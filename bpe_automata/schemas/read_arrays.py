@@ -7,11 +7,11 @@ maxItems, uniqueItems; contains, minContains, maxContains.
 from __future__ import annotations
 
 from bpe_automata.errors import UnsupportedSchemaError
-from bpe_automata.schemas.constants import ANYTHING, NOTHING
+from bpe_automata.schemas.constants import ANYTHING, NONE, NOTHING
 from bpe_automata.schemas.documents import Part
 from bpe_automata.schemas.evaluated import nothing_else_applies
 from bpe_automata.schemas.pointers import below
-from bpe_automata.schemas.reader import Reader, count_of
+from bpe_automata.schemas.reader import Reader, check_count, count_of
 from bpe_automata.schemas.shapes import ArrayShape, Child
 from bpe_automata.schemas.values import complement
 
@@ -25,11 +25,17 @@ def read_array(reader: Reader, part: Part) -> ArrayShape:
     listed = schema.get(keyword, [])
     prefix = tuple(reader.child(below(part.pointer, keyword, at)) for at in range(len(listed)))
     rest = reader.child(below(part.pointer, others)) if others in schema else None
-    most = count_of(schema, "maxItems")
+    rest = rest or _unevaluated(reader, part)
+    fewest, most = count_of(schema, "minItems") or 0, count_of(schema, "maxItems")
+    if rest.known is NONE:  # there are no more than the listed ones
+        fewest = min(fewest, len(prefix) + 1)
+        most = None if most is None else min(most, len(prefix))
+    check_count(fewest, part.pointer, "minItems")
+    check_count(most, part.pointer, "maxItems")
     return ArrayShape(
         prefix,
-        rest or _unevaluated(reader, part),
-        count_of(schema, "minItems") or 0,
+        rest,
+        fewest,
         most,
         bool(schema.get("uniqueItems")) and (most is None or most > 1),
         part.pointer,

@@ -7,7 +7,7 @@ Names fall into classes by the patterns that they match; the members of one clas
 from __future__ import annotations
 
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.errors import BudgetExceededError
+from bpe_automata.errors import BudgetExceededError, UnsupportedSchemaError
 from bpe_automata.schemas.boolean import meet_children
 from bpe_automata.schemas.constants import ALL_TEXTS, ANYTHING, NOTHING
 from bpe_automata.schemas.documents import Part
@@ -15,8 +15,8 @@ from bpe_automata.schemas.evaluated import nothing_else_applies
 from bpe_automata.schemas.leaves import holds, less_texts, meet_texts, most
 from bpe_automata.schemas.pointers import below
 from bpe_automata.schemas.read_scalars import pattern_texts
-from bpe_automata.schemas.reader import Reader, count_of
-from bpe_automata.schemas.shapes import Child, ObjectShape, Property
+from bpe_automata.schemas.reader import Reader, check_count, count_of
+from bpe_automata.schemas.shapes import Child, ObjectShape, Property, Unfinished
 from bpe_automata.schemas.splitting import holds_name, member
 
 _MAX_CLASSES = 64
@@ -28,9 +28,7 @@ Rest = tuple[tuple[ByteDFA, Child], ...]
 def read_object(reader: Reader, part: Part) -> ObjectShape:
     """All of them."""
     schema = part.schema
-    allowed = ALL_TEXTS
-    if "propertyNames" in schema:
-        allowed = reader.child(below(part.pointer, "propertyNames")).values.strings
+    allowed = _allowed_names(reader, part)
     patterns = _patterns(reader, part)
     others = _others(reader, part)
     rest = _classes(allowed, patterns, others)
@@ -46,9 +44,23 @@ def read_object(reader: Reader, part: Part) -> ObjectShape:
         if name not in named:
             named[name] = Property(member(by_rest, name).child, required=True)
     fewest, most = count_of(schema, "minProperties") or 0, count_of(schema, "maxProperties")
+    if most is not None and not rest and most >= len(named):
+        most = None  # there are no more names
+    check_count(most, part.pointer, "maxProperties")
     if fewest > 1:
         rest = _few_others(named, rest, part.pointer)
     return ObjectShape(named, rest, fewest, most, part.pointer)
+
+
+def _allowed_names(reader: Reader, part: Part) -> ByteDFA:
+    if "propertyNames" not in part.schema:
+        return ALL_TEXTS
+    where = below(part.pointer, "propertyNames")
+    try:
+        return reader.child(where).values.strings
+    except Unfinished:  # names are needed at once, where other children can wait
+        why = "the schema of the names leads back to the schema of the object"
+        raise UnsupportedSchemaError("propertyNames", where, why) from None
 
 
 def _patterns(reader: Reader, part: Part) -> list[tuple[ByteDFA, Child]]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from bpe_automata.errors import InvalidSchemaError
+from bpe_automata.errors import InvalidSchemaError, SchemaTooLargeError
 from bpe_automata.schemas.checks import check_keywords
 from bpe_automata.schemas.contents import Contents
 from bpe_automata.schemas.documents import Document, Part
@@ -124,6 +124,17 @@ def part_below(reader: Reader, part: Part, *way: str | int) -> Part:
     return reader.document.part(below(part.pointer, *way))
 
 
+MAX_COUNT = 100_000  # items or members, each of which takes states of its own
+
+
 def count_of(schema: dict[str, Any], keyword: str) -> int | None:
     """A keyword that counts, as an integer (3.0 is 3); None if it is not there."""
     return int(schema[keyword]) if keyword in schema else None
+
+
+def check_count(count: int | None, pointer: str, keyword: str) -> None:
+    """Raises SchemaTooLargeError for items or members that are too many to be counted."""
+    if count is not None and count > MAX_COUNT:
+        advice = f"{keyword} asks for more to be counted; use a smaller one, or leave it out"
+        where = below(pointer, keyword)
+        raise SchemaTooLargeError(where, "items or members", MAX_COUNT, advice)

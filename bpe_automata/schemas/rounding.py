@@ -95,14 +95,18 @@ def _texts(doubt: Doubt) -> ByteDFA:
 
 
 def _beside(bound: Decimal) -> tuple[Decimal | None, bool, Decimal | None]:
-    """The last double below, whether the bound is a double, and the first one above."""
+    """The double below, whether the bound is read as a double too, and the one above. (An integer
+    is read exactly: one that is no double is compared with the doubles around it.)"""
     if bound == 0:
         return -_TINY, True, _TINY
     near = float(bound)
     value = _value(near)
-    low = near if value is not None and value < bound else math.nextafter(near, -math.inf)
-    high = near if value is not None and value > bound else math.nextafter(near, math.inf)
-    return _value(low), value == bound, _value(high)
+    is_double = value == bound or bound != bound.to_integral_value()
+    below = not is_double and value is not None and value < bound
+    above = not is_double and value is not None and value > bound
+    low = near if below else math.nextafter(near, -math.inf)
+    high = near if above else math.nextafter(near, math.inf)
+    return _value(low), is_double, _value(high)
 
 
 def _value(double: float) -> Decimal | None:

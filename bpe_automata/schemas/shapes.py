@@ -62,7 +62,7 @@ class ObjectShape:
 
     named: in the order in which they are written. rest: (names, child), for names that are not in
     `named`: decoded texts, disjoint sets; a name in none of them must be absent. pointer: where in
-    the schema, for messages.
+    the schema, and counting: the keyword that `fewest` comes from, both for messages.
     """
 
     named: Mapping[str, Property] = field(default_factory=dict)
@@ -70,6 +70,7 @@ class ObjectShape:
     fewest: int = 0
     most: int | None = None
     pointer: str = "#"
+    counting: str = "minProperties"
 
 
 @dataclass(frozen=True, eq=False)

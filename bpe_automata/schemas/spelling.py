@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bpe_automata.automata.assembly import Assembly
+from bpe_automata.automata.assembly import Assembly, Network
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.schemas.order import OrderTree
 from bpe_automata.schemas.shapes import Child
 from bpe_automata.schemas.style import Piece
+
+Compound = ByteDFA | Network  # of arrays or objects; a network where a DFA would be very large
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +21,7 @@ class Texts:
     before: Piece
     scalars: tuple[Piece, ...]
     after: Piece
-    compounds: tuple[Piece, ...]
+    compounds: tuple[Compound, ...]
 
     @property
     def is_empty(self) -> bool:
@@ -27,8 +30,8 @@ class Texts:
 
     def put(self, parts: Assembly, one: int, other: int) -> None:
         """Any of the texts leads from place `one` to place `other` of `parts`."""
-        for piece in self.compounds:
-            parts.put(one, piece, other)
+        for compound in self.compounds:
+            parts.put(one, compound, other)
         if not self.scalars:
             return
         if self.before != b"":

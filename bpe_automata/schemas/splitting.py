@@ -71,7 +71,11 @@ def _split_object(shape: ObjectShape, other: ObjectShape, less: Less) -> list[Ob
         bad = _bad(have.child, need.child, less)
         if bad is not None:
             pieces.append(_with(shape, name, Property(bad, required=True)))
-    return pieces + _split_count(shape, other)
+    if other.most is not None and (shape.most is None or shape.most > other.most):
+        more = max(shape.fewest, other.most + 1)
+        why = "maxProperties"
+        pieces.append(replace(shape, fewest=more, pointer=other.pointer, counting=why))
+    return pieces + _too_few(shape, other)
 
 
 def _with(shape: ObjectShape, name: str, found: Property) -> ObjectShape:
@@ -119,7 +123,9 @@ def _split_array(shape: ArrayShape, other: ArrayShape, less: Less) -> list[Array
         bad = _bad(shape.item(at), other.item(at), less)
         if bad is not None:
             pieces.append(_with_item(shape, at, bad))
-    return pieces + _split_count(shape, other)
+    if other.most is not None and (shape.most is None or shape.most > other.most):
+        pieces.append(replace(shape, fewest=max(shape.fewest, other.most + 1)))
+    return pieces + _too_few(shape, other)
 
 
 def _with_item(shape: ArrayShape, at: int, bad: Child) -> ArrayShape:
@@ -129,12 +135,9 @@ def _with_item(shape: ArrayShape, at: int, bad: Child) -> ArrayShape:
     return replace(shape, prefix=prefix, fewest=max(shape.fewest, at + 1))
 
 
-def _split_count(shape: Shape, other: Shape) -> list[Shape]:
-    """Those that are too short or too long for `other`."""
-    pieces = []
-    if other.fewest > shape.fewest:
-        most = other.fewest - 1 if shape.most is None else min(shape.most, other.fewest - 1)
-        pieces.append(replace(shape, most=most))
-    if other.most is not None and (shape.most is None or shape.most > other.most):
-        pieces.append(replace(shape, fewest=max(shape.fewest, other.most + 1)))
-    return pieces
+def _too_few(shape: Shape, other: Shape) -> list[Shape]:
+    """[those with fewer members or items than `other` asks for], or nothing."""
+    if other.fewest <= shape.fewest:
+        return []
+    most = other.fewest - 1 if shape.most is None else min(shape.most, other.fewest - 1)
+    return [replace(shape, most=most)]

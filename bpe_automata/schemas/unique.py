@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from functools import lru_cache
 
+from bpe_automata.automata.algebra import intersection
 from bpe_automata.automata.assembly import Assembly
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas.constants import NONE
 from bpe_automata.schemas.emptiness import shape_is_empty
-from bpe_automata.schemas.numbers import of_value
+from bpe_automata.schemas.numbers import NumberSet, of_value
 from bpe_automata.schemas.order import OrderTree
 from bpe_automata.schemas.shapes import ArrayShape, Child, Values
 from bpe_automata.schemas.spelling import Inside
@@ -102,11 +106,31 @@ def single_values(values: Values) -> dict[Name, Values]:
         found["boolean", value] = replace(NONE, booleans=frozenset((value,)), memo={})
     for text in values.strings.strings(MAX_VALUES):
         found["string", text] = replace(NONE, strings=from_strings((text.decode(),)), memo={})
-    for text in values.numbers.written().strings(MAX_VALUES):
-        number = Decimal(text.decode())
-        found["number", number] = replace(NONE, numbers=of_value(number), memo={})
+    for number, texts in _single_numbers(values.numbers).items():
+        found["number", number] = replace(NONE, numbers=texts, memo={})
     arrays = any(not shape_is_empty(term.shape) for term in values.arrays)
     objects = any(not shape_is_empty(term.shape) for term in values.objects)
     if len(found) > MAX_VALUES or arrays or objects:
         raise BudgetExceededError("values", MAX_VALUES, _ADVICE)
     return found
+
+
+def _single_numbers(numbers: NumberSet) -> dict[Decimal, NumberSet]:
+    """A set of numbers cut into sets of one value each. Raises BudgetExceededError if it has more
+    than MAX_VALUES values, or one of which the shortest decimal is not in it."""
+    short = intersection(numbers.decimals, _shortest())
+    found = {}
+    left = numbers
+    for text in short.strings(MAX_VALUES):
+        number = Decimal(text.decode())
+        found[number] = numbers & of_value(number)
+        left = left - of_value(number)
+    if not left.is_empty:
+        raise BudgetExceededError("values", MAX_VALUES, _ADVICE)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _shortest() -> ByteDFA:
+    """Decimals of which no digit is needless: one for each value."""
+    return compile_regex(r"0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]")

@@ -21,8 +21,8 @@ from bpe_automata.schemas.leaves import Bounded, meet_texts
 from bpe_automata.schemas.pointers import tokens_of
 from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Shape, Values
 from bpe_automata.schemas.splitting import member
+from bpe_automata.schemas.unique import MAX_VALUES, single_values
 
-MAX_UNIQUE = 8
 _COMPARING = frozenset(
     ("not", "oneOf", "if", "contains", "dependentRequired", "dependentSchemas", "dependencies")
 )
@@ -122,30 +122,31 @@ def _check_count(shape: ObjectShape) -> None:
     if shape.fewest <= required + 1 or all(child_is_empty(child) for _, child in shape.rest):
         return
     why = "members beyond the named ones would have to be told apart to be counted"
-    raise UnsupportedSchemaError("minProperties", shape.pointer, why)
+    raise UnsupportedSchemaError(shape.counting, shape.pointer, why)
 
 
 def _check_unique(shape: ArrayShape) -> None:
     if not shape.unique or (shape.most is not None and shape.most <= 1):
         return
-    for child in (*shape.prefix, shape.rest):
+    most = shape.most
+    reached = [*shape.prefix[:most]]
+    if most is None or most > len(shape.prefix):
+        reached.append(shape.rest)
+    for child in reached:
         if not _few(child.values):
-            why = f"items out of more than {MAX_UNIQUE} values, or of arrays or objects"
+            why = f"items out of more than {MAX_VALUES} values, or of arrays or objects"
             raise UnsupportedSchemaError("uniqueItems", shape.pointer, why)
 
 
 def _few(values: Values) -> bool:
-    """Are there at most MAX_UNIQUE values, all of them scalars?"""
-    shapes = [term.shape for term in values.arrays], [term.shape for term in values.objects]
-    if not all(shape_is_empty(shape) for some in shapes for shape in some):
-        return False
+    """Are there at most MAX_VALUES values, all of them scalars?"""
     if isinstance(values.strings, Bounded):
         return False
     try:
-        texts = [*values.strings.strings(MAX_UNIQUE), *values.numbers.written().strings(MAX_UNIQUE)]
+        single_values(values)
     except BudgetExceededError:
         return False
-    return values.null + len(values.booleans) + len(texts) <= MAX_UNIQUE
+    return True
 
 
 def _refused(pointer: str, why: str) -> UnsupportedSchemaError:

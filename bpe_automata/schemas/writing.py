@@ -4,7 +4,8 @@
 
 left out: orders of properties other than the one given, and spellings that the style does not use.
 Arrays and objects are written from the inside out, each set once at each place (see `style`), as
-minimal automata of their own, which are then copied into what is around them.
+minimal automata of their own, which are then copied into what is around them; very large ones as
+networks, which are written out only once, with all that is around them.
 
 A term p less n, m, ... is a difference of texts. It is right if p and what it has in common with
 n, m, ... write a value alike, so all of them are written in one order (see `order`); and if nothing
@@ -19,9 +20,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from bpe_automata.automata import algebra
-from bpe_automata.automata.assembly import Assembly
+from bpe_automata.automata.assembly import Assembly, Network
 from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
@@ -34,39 +36,58 @@ from bpe_automata.schemas.leaves import least, most
 from bpe_automata.schemas.objects import object_texts
 from bpe_automata.schemas.order import OrderTree
 from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Shape, Term, Values
-from bpe_automata.schemas.spelling import Texts
+from bpe_automata.schemas.spelling import Compound, Texts
 from bpe_automata.schemas.style import Piece, Place, Style
 
 _DEFAULT = Budget()
 _REDUCED = 1_500_000  # cells of an automaton that is made minimal: below half a second
+_OVERLAPPING = 6_000_000  # the same for a union: what overlaps is written more than once in it
+_LARGE = 50_000  # nodes of a network that is no DFA until it is part of a whole, or compared
+_ROUNDS = 2  # all networks together may have so many times the nodes that one may have
 _TOO_LARGE = "its automaton is larger; allow shorter texts or fewer items, or pass a larger Budget"
 _Shape = ObjectShape | ArrayShape
 _Order = OrderTree | None
+_Found = TypeVar("_Found")
+_NOTHING = from_strings(())
 
 
-def write(values: Values, style: Style, budget: Budget = _DEFAULT, order: _Order = None) -> ByteDFA:
+def write(
+    values: Values,
+    style: Style,
+    budget: Budget = _DEFAULT,
+    order: _Order = None,
+    started: float | None = None,
+) -> ByteDFA:
     """The texts of a set of values, see above. Values must be nested to a bounded depth (`limited`
     in `depth`); order: of the names, None for that of each shape.
 
-    Minimal unless it is very large. The seconds and bytes of the budget are for all parts together.
+    Minimal unless it is very large. The seconds and bytes of the budget are for all parts together,
+    and so are twice its max_places; seconds count from `started` (time.thread_time()) on.
     Raises SchemaTooLargeError with the place in the schema.
     """
-    return Writer(style, budget).whole(values, order)
+    return Writer(style, budget, started).whole(values, order)
 
 
 class Writer:
     """What has been written so far, for one style."""
 
-    def __init__(self, style: Style, budget: Budget = _DEFAULT) -> None:
+    def __init__(
+        self, style: Style, budget: Budget = _DEFAULT, started: float | None = None
+    ) -> None:
         self._style, self._budget = style, budget
-        self._until = time.thread_time() + budget.max_seconds
+        started = time.thread_time() if started is None else started
+        self._until = started + budget.max_seconds
         self._bytes = 0  # of all tables so far
-        self._memo: dict[tuple[object, ...], tuple[object, Texts | ByteDFA | _Shape]] = {}
+        self._nodes = 0  # of all networks so far that became automata
+        self._memo: dict[tuple[object, ...], tuple[object, Texts | Compound | _Shape]] = {}
 
     def whole(self, values: Values, order: _Order = None) -> ByteDFA:
         """The texts of a set of values, as whole texts."""
-        texts = self._texts(values, self._style.root, order, generous=False)
-        return self._guarded("#", lambda: self._one(texts))
+
+        def find() -> ByteDFA:
+            return self._one(self._texts(values, self._style.root, order, generous=False))
+
+        return self._guarded("#", find)
 
     def _one(self, texts: Texts) -> ByteDFA:
         pieces = texts.compounds
@@ -78,8 +99,29 @@ class Writer:
         texts.put(parts, start, end)
         return self._dfa(parts, start)
 
-    def _dfa(self, parts: Assembly, start: int) -> ByteDFA:
-        found = parts.dfa(start, self._left(), _REDUCED)
+    def _made(self, parts: Assembly, start: int, largest: int = _REDUCED) -> Compound:
+        """An automaton, or if it is large the network itself."""
+        nodes = parts.nodes
+        if nodes < _LARGE:
+            return self._dfa(parts, start, largest)
+        if nodes > self._budget.max_places:  # so much will not become less in something larger
+            raise BudgetExceededError("states", self._budget.max_places, _TOO_LARGE)
+        return _NOTHING if parts.is_empty(start) else Network(parts, start)
+
+    def _closed(self, found: Compound) -> ByteDFA:
+        """An automaton, whatever was made."""
+        if isinstance(found, ByteDFA):
+            return found
+        key = ("closed", id(found))
+        if key not in self._memo:
+            self._memo[key] = (found, self._dfa(found.parts, found.start))
+        return self._memo[key][1]  # type: ignore[return-value]
+
+    def _dfa(self, parts: Assembly, start: int, largest: int = _REDUCED) -> ByteDFA:
+        self._nodes += parts.nodes
+        if self._nodes > _ROUNDS * self._budget.max_places:
+            raise BudgetExceededError("states", _ROUNDS * self._budget.max_places, _TOO_LARGE)
+        found = parts.dfa(start, self._left(), largest)
         self._bytes += found.trans.nbytes
         return found
 
@@ -118,32 +160,37 @@ class Writer:
         if not texts.is_empty:
             scalars.append(style.strings(texts, place))
         before, after = style.around(place)
+        spelled = [piece for piece in scalars if isinstance(piece, bytes) or piece.start]
         compounds = [
             self._union(values.arrays, place, order, generous),
             self._union(values.objects, place, order, generous),
         ]
-        return Texts(before, _some(scalars), after, _some(compounds))
+        written = [piece for piece in compounds if not _is_empty(piece)]
+        return Texts(before, tuple(spelled), after, tuple(written))
 
     def _union(
         self, terms: tuple[Term[Shape], ...], place: Place, order: _Order, generous: bool
-    ) -> ByteDFA:
+    ) -> Compound:
         """The texts of all terms. They are of one kind and may overlap: sorted out here, once."""
         found = [self._term(term, place, order, generous) for term in terms]
-        found = [dfa for dfa in found if dfa.start]  # the start of an empty one is the dead state
+        found = [one for one in found if not _is_empty(one)]
         if len(found) == 1:
             return found[0]
-        return algebra.any_of(found, self._left()) if found else from_strings(())
+        return self._made(*_choice(found), _OVERLAPPING) if found else _NOTHING
 
-    def _term(self, term: Term[Shape], place: Place, order: _Order, generous: bool) -> ByteDFA:
+    def _term(self, term: Term[Shape], place: Place, order: _Order, generous: bool) -> Compound:
         if not term.minus:
             return self._shape(term.shape, place, order, generous)
         order = order or self._order(term)
         whole = self._shape(term.shape, place, order, generous)
         less = [self._shape(self._common(term, n), place, order, not generous) for n in term.minus]
-        return self._guarded(
-            term.shape.pointer,
-            lambda: algebra.difference(whole, algebra.any_of(less, self._left()), self._left()),
-        )
+        return self._guarded(term.shape.pointer, lambda: self._difference(whole, less))
+
+    def _difference(self, whole: Compound, less: list[Compound]) -> ByteDFA:
+        taken = self._dfa(*_choice(less), _OVERLAPPING)
+        found = algebra.difference(self._closed(whole), taken, self._left())
+        self._bytes += found.trans.nbytes
+        return found
 
     def _order(self, term: Term[Shape]) -> OrderTree:
         return OrderTree((term.shape, *term.minus))
@@ -155,7 +202,7 @@ class Writer:
             self._memo[key] = ((term, other), meet_shapes(term.shape, other))
         return self._memo[key][1]  # type: ignore[return-value]
 
-    def _shape(self, shape: _Shape, place: Place, order: _Order, generous: bool) -> ByteDFA:
+    def _shape(self, shape: _Shape, place: Place, order: _Order, generous: bool) -> Compound:
         key = (id(shape), place, id(order), generous)
         if key not in self._memo:
             found = self._guarded(
@@ -164,7 +211,7 @@ class Writer:
             self._memo[key] = ((shape, order), found)
         return self._memo[key][1]  # type: ignore[return-value]
 
-    def _written(self, shape: _Shape, place: Place, order: _Order, generous: bool) -> ByteDFA:
+    def _written(self, shape: _Shape, place: Place, order: _Order, generous: bool) -> Compound:
         style = self._style
         arrays = isinstance(shape, ArrayShape)
         brackets = style.arrays(place) if arrays else style.objects(place)
@@ -176,9 +223,9 @@ class Writer:
             made = array_texts(shape, brackets, inside, order)
         else:
             made = object_texts(shape, brackets, style, inside, order, generous)
-        return from_strings(()) if made is None else self._dfa(*made)
+        return _NOTHING if made is None else self._made(*made)
 
-    def _guarded(self, pointer: str, find: Callable[[], ByteDFA]) -> ByteDFA:
+    def _guarded(self, pointer: str, find: Callable[[], _Found]) -> _Found:
         """find(), where a budget that is exceeded is told with a place in the schema."""
         try:
             return find()
@@ -190,6 +237,16 @@ class Writer:
             raise SchemaTooLargeError(pointer, error.resource, limit, _TOO_LARGE) from error
 
 
-def _some(pieces: list[Piece] | list[ByteDFA]) -> tuple[Piece, ...]:
-    """The pieces that have a text."""
-    return tuple(piece for piece in pieces if isinstance(piece, bytes) or piece.start)
+def _choice(found: list[Compound]) -> tuple[Assembly, int]:
+    """Parts that read any of them, and where they begin."""
+    parts = Assembly()
+    start, end = parts.state(), parts.state()
+    parts.accept(end)
+    for one in found:
+        parts.put(start, one, end)
+    return parts, start
+
+
+def _is_empty(piece: Compound) -> bool:
+    """Has it no text? The start of an empty DFA is the dead state; networks have one."""
+    return isinstance(piece, ByteDFA) and not piece.start

@@ -20,7 +20,7 @@ from bpe_automata.automata.algebra import (
     repeated,
     union,
 )
-from bpe_automata.automata.assembly import Assembly
+from bpe_automata.automata.assembly import Assembly, Network
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.testing import byte_dfas, cyclic_regexes
 
@@ -78,6 +78,40 @@ def test_any_network_reads_what_its_ways_read(data):
         assert left.accepts(word) == expected
     assert (left.distance()[1:] >= 0).all()  # no state leads nowhere
     assert found.n_states <= left.n_states
+
+
+@examples(60)
+@given(st.data())
+def test_a_network_put_into_another_reads_what_its_dfa_does(data):
+    """Also twice, and where it overlaps with what is around it."""
+    blocks = data.draw(st.lists(byte_dfas(), min_size=1, max_size=2).map(trimmed))
+    place = st.integers(0, 3)
+    piece = st.sampled_from([b"", b"a", b"ab", *blocks])
+    joins = st.lists(st.tuples(place, piece, place), max_size=5)
+    ends = st.sets(place, min_size=1)
+    inner, start = joined(data.draw(joins), data.draw(ends)), data.draw(place)
+    dfa, network = inner.dfa(start), Network(inner, start)
+    assert inner.is_empty(start) == dfa.is_empty
+    around, final = data.draw(joins), data.draw(ends)
+    at = data.draw(st.lists(st.tuples(place, place), min_size=1, max_size=2))
+    copied, taken_over = joined(around, final), joined(around, final)
+    for one, other in at:
+        copied.put(one, dfa, other)
+        taken_over.put(one, network, other)
+    assert same(copied.dfa(0), taken_over.dfa(0))
+    assert same(inner.dfa(start), dfa)
+
+
+def joined(joins, ends) -> Assembly:
+    """Four places, joined."""
+    parts = Assembly()
+    for _ in range(4):
+        parts.state()
+    for one, what, other in joins:
+        parts.put(one, what, other)
+    for end in ends:
+        parts.accept(end)
+    return parts
 
 
 def trimmed(dfas: list[ByteDFA]) -> list[ByteDFA]:

@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 
 NAMES = ("a", "b", "c")
 OTHERS = ("x1", "x2", "y")
-TEXTS = ("", "a", "ab", "b1", "é", "long text")
+TEXTS = ("", "a", "ab", "b1", "é", "long text", "2024-02-29", "1.2.3.4", "23:59:59Z")
 NUMBERS = (0, 1, 2, -3, 10, 0.5, 2.0, -1.5)
 
 scalars = st.sampled_from((None, False, True, *NUMBERS, *TEXTS))
@@ -36,6 +36,7 @@ _leaves = st.one_of(
         ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"))),
     st.builds(lambda d: {"multipleOf": d}, st.sampled_from((1, 2, 0.5, 3))),
     st.builds(lambda p: {"pattern": p}, st.sampled_from(("a", "^b", "[0-9]$", "^..$"))),
+    st.builds(lambda f: {"format": f}, st.sampled_from(("date", "time", "ipv4", "email"))),
     st.builds(lambda k, n: {k: n}, st.sampled_from(("minLength", "maxLength")), st.integers(0, 3)),
 )  # fmt: skip
 

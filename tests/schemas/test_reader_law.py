@@ -20,7 +20,8 @@ DEPTH = 4  # deeper than any instance
 
 
 def check(schema: Any, values: list[Any]) -> None:
-    valid = jsonschema.Draft202012Validator(schema).is_valid
+    checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
+    valid = jsonschema.Draft202012Validator(schema, format_checker=checker).is_valid
     try:
         dfa = compile_json_schema(schema, depth=DEPTH)
     except UnsupportedSchemaError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -17,6 +19,13 @@ from bpe_automata.errors import (
     UnsupportedSchemaError,
 )
 from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas.values import ALL
+
+
+def cycle() -> list[Any]:
+    found: list[Any] = []
+    found.append(found)
+    return found
 
 
 def fault(schema: Any, kind: type[SchemaError], **options: Any) -> Any:
@@ -50,6 +59,17 @@ def fault(schema: Any, kind: type[SchemaError], **options: Any) -> Any:
         ({"$defs": {"a": {"anyOf": [{"type": "null"}, {"not": {"$ref": "#/$defs/a"}}]}},
           "items": {"$ref": "#/$defs/a"}}, "#/$defs/a"),
         ({"$schema": 3}, "#/$schema"),
+        ({"prefixItems": [{}], "items": [{}]}, "#/items"),
+        ({"const": [1, {"a": {2}}]}, "#/const/1/a"),
+        ({"default": (1,)}, "#/default"),
+        ({"enum": [float("inf")]}, "#/enum/0"),
+        ({"maximum": Decimal("sNaN")}, "#/maximum"),
+        ({"const": {"a": {1: 2}}}, "#/const/a"),
+        ({"properties": {1: {}}}, "#/properties"),
+        ({"maxLength": -(10**5000)}, "#/maxLength"),
+        ({"const": cycle()}, "#/const/0"),
+        ('{"const": NaN}', "#/const"),
+        ('{"const": 1e99999999999999999999}', "#"),
     ],
 )  # fmt: skip
 def test_what_is_no_schema_is_told_with_its_place(schema: Any, pointer: str) -> None:
@@ -81,6 +101,12 @@ def test_what_stands_for_no_schema_is_told(source: Any) -> None:
         ({"$ref": "https://example.org/other.json"}, "$ref", "#/$ref"),
         ({"$schema": "http://json-schema.org/draft-03/schema#"}, "$schema", "#/$schema"),
         ({"const": "\ud800"}, "const", "#/const"),
+        ({"dependentRequired": {"\ud800": ["a"]}}, "dependentRequired", "#/dependentRequired"),
+        ({"dependentRequired": {"a": ["\ud800"]}}, "dependentRequired", "#/dependentRequired"),
+        ({"dependentSchemas": {"\ud800": {}}}, "dependentSchemas", "#/dependentSchemas"),
+        ({"type": ["object", "string"], "propertyNames": {"$ref": "#"}}, "propertyNames",
+         "#/propertyNames"),
+        ({"not": {"maxProperties": 1}}, "maxProperties", "#/not"),
     ],
 )  # fmt: skip
 def test_what_no_automaton_tells_apart_is_refused(schema: Any, keyword: str, pointer: str) -> None:
@@ -129,3 +155,75 @@ def test_alternatives_that_multiply_are_refused() -> None:
 def test_an_automaton_over_the_budget_is_refused() -> None:
     schema = {"items": {"type": "string", "maxLength": 500}, "maxItems": 50}
     fault(schema, SchemaTooLargeError, budget=Budget(max_states=1000))
+
+
+@pytest.mark.parametrize(
+    ("schema", "resource", "pointer"),
+    [
+        ('{"minimum": 1e99999999}', "digits", "#/minimum"),
+        ('{"items": {"const": [1e-99999999]}}', "digits", "#/items/const/0"),
+        ('{"minLength": 1e99999999}', "digits", "#/minLength"),
+        ({"const": 10**30_000}, "digits", "#/const"),
+        ({"items": {"type": "null"}, "maxItems": 2**31 - 1}, "items or members", "#/maxItems"),
+        ({"minItems": 10**8}, "items or members", "#/minItems"),
+        ({"maxProperties": 2**31 - 1}, "items or members", "#/maxProperties"),
+    ],
+)  # fmt: skip
+def test_what_would_be_endless_to_write_is_refused(
+    schema: Any, resource: str, pointer: str
+) -> None:
+    error = fault(schema, SchemaTooLargeError)
+    assert (error.resource, error.pointer) == (resource, pointer)
+
+
+def test_large_counts_that_do_not_bind_are_read() -> None:
+    few = {"type": "object", "properties": {"a": {"const": 1}}, "additionalProperties": False}
+    found = compile_json_schema({**few, "maxProperties": 2**31 - 1})
+    assert found.accepts(b'{"a":1}')
+    assert found.accepts(b"{}")
+    assert not found.accepts(b'{"b":1}')
+    pair = {"type": "array", "prefixItems": [{"const": 1}], "items": False, "maxItems": 2**31 - 1}
+    found = compile_json_schema(pair)
+    assert found.accepts(b"[1]")
+    assert not found.accepts(b"[1,1]")
+
+
+def test_a_number_of_more_digits_than_an_int_takes_is_read_exactly() -> None:
+    found = compile_json_schema('{"const": 1%s}' % ("0" * 4999))
+    assert found.accepts(b"1" + b"0" * 4999)
+    assert not found.accepts(b"1" + b"0" * 5000)
+
+
+def test_errors_of_pydantic_are_told_as_ours() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    called = pydantic.create_model("Called", f=(Callable[[int], int], ...))
+    unknown = pydantic.create_model("Unknown", f=("Nowhere", ...))
+
+    def unfit(f: Callable[[int], int]) -> None: ...
+
+    def places(*rest: int) -> None: ...
+
+    for source in (called, unknown, unfit, places, pydantic.TypeAdapter(called)):
+        with pytest.raises(ArgumentError, match="has no schema"):
+            compile_json_schema(source)
+
+
+def test_other_arguments_by_name_have_their_type() -> None:
+    pytest.importorskip("pydantic")
+
+    def typed(a: int, **others: int) -> None: ...
+
+    def free(**others: Any) -> None: ...
+
+    found = compile_json_schema(typed)
+    accepted = [found.accepts(t) for t in (b'{"a":1}', b'{"a":1,"z":2}', b'{"a":1,"z":"s"}')]
+    assert accepted == [True, True, False]
+    assert not found.accepts(b'{"z":2}')
+    assert compile_json_schema(free).accepts(b'{"z":"s"}')
+
+
+def test_what_a_set_is_compared_with_is_not_kept_for_ever() -> None:
+    before = len(ALL.memo)
+    for value in range(3):
+        compile_json_schema({"properties": {"a": {"not": {"const": value}}}})
+    assert len(ALL.memo) <= before + 1

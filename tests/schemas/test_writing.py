@@ -19,7 +19,7 @@ from bpe_automata.errors import (
     SchemaTooLargeError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas import numbers
+from bpe_automata.schemas import numbers, writing
 from bpe_automata.schemas.anything import anything_to
 from bpe_automata.schemas.json_style import JsonStyle
 from bpe_automata.schemas.order import OrderTree
@@ -216,6 +216,19 @@ def test_the_texts_are_those_of_the_values(values):
             assert any(dfa.accepts(text.encode()) for text in texts), value
 
 
+@examples(30)
+@given(value_sets())
+def test_networks_are_written_like_automata(values):
+    """However large something must be to be kept as a network, the result is the same."""
+    dfa = write(values, JsonStyle())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "_LARGE", 0)
+        found = write(values, JsonStyle())
+    for name in ("trans", "byte_class", "accepting"):
+        assert np.array_equal(getattr(found, name), getattr(dfa, name))
+    assert found.start == dfa.start
+
+
 @examples(20)
 @given(value_sets())
 def test_white_space_changes_nothing_else(values):
@@ -367,3 +380,13 @@ def test_too_large_a_shape_is_told_with_its_place():
     with pytest.raises(SchemaTooLargeError, match="#/properties/many") as caught:
         write(arrays(shape), JsonStyle(), Budget(max_states=1000))
     assert caught.value.pointer == "#/properties/many"
+
+
+def test_all_networks_together_are_limited():
+    shapes = [ArrayShape((), Child.of(scalars("a" * n)), most=60) for n in range(20, 60)]
+    few = Budget(max_states=2000)
+    values = [arrays(shape) for shape in shapes]
+    assert all(write(found, JsonStyle(), few).start for found in values)
+    both = arrays(ArrayShape(tuple(map(Child.of, values)), Child.of(NONE), pointer="#/all"))
+    with pytest.raises(SchemaTooLargeError, match="40,000 states"):
+        write(both, JsonStyle(), few)
