@@ -55,5 +55,8 @@ def sequence_of_ids(ids: Any) -> tuple[int, ...]:
 
 def short(value: object) -> str:
     """For a message: what it looks like, cut."""
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # an int, or what holds one, of more digits than Python shows
+        shown = f"a {type(value).__name__} of too many digits to show"
     return shown if len(shown) <= 60 else f"{shown[:60]}…"
