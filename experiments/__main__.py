@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bpe_automata.errors import BpeAutomataError
-from experiments import exact_options, forced_options
+from experiments import exact_options, forced_options, schemas_options
 from experiments.runner import Options
 
 EXPERIMENTS = {
@@ -20,13 +20,18 @@ EXPERIMENTS = {
     "forced": "ids that are certain beforehand: canonical, lift, published heuristic; model passes",
     "geometry": "the automaton of all texts: the published algorithm against the rectangles",
     "growth": "DirectMerge against CartesianMerge as the regex grows: sizes, seconds, memory",
+    "schemas": "real JSON schemas: compiled, refused, wrong, and the cost, beside other engines",
+    "segments": "segments shared between schemas: hit share and speed-up; what merges with what",
     "speed": "what automata, regexes and masks cost, beside other engines",
     "support": "every component value as a test, and the README's table of what they show",
     "table1": "the article's Table 1 and example automaton, published beside measured",
+    "table2": "the article's Table 2: what function calls cost, step by step, published beside",
+    "walks": "random walks through the masks of schemas; each text is parsed and validated",
+    "yaml_schemas": "real schemas of YAML files: compiled, their files, and random texts checked",
     "warm": "compile every kernel once; they are kept on disk",
 }
 """Name of a module of this package with `run(options: Options) -> None`, and what it shows."""
-MODULES = {"figures": "article_figures"}
+MODULES = {"figures": "article_figures", "walks": "schema_walks"}
 """Those that are called otherwise: `figures` is what all figures have in common."""
 
 
@@ -41,9 +46,13 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--render", action="store_true", help="redraw from the rows on disk")
     exact_options.add_arguments(result)
     forced_options.add_arguments(result)
+    schemas_options.add_arguments(result)
     result.add_argument("--check", action="store_true", help="support: compare, run nothing")
     result.add_argument(
-        "--regexes", type=Path, metavar="FILE", help='figures, forced: JSON lines with a "regex"'
+        "--regexes",
+        type=Path,
+        metavar="FILE",
+        help='figures, forced, schemas: JSON lines with a "regex"',
     )
     return result
 

@@ -9,6 +9,7 @@ from bpe_automata.constructions.explicit import Explored, explore, explored
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.lift import Lift
 from bpe_automata.constructions.listed import Listed
+from bpe_automata.constructions.segments_cache import SegmentCache
 
 __all__ = [
     "CanonicalAutomaton",
@@ -18,6 +19,7 @@ __all__ = [
     "Geometry",
     "Lift",
     "Listed",
+    "SegmentCache",
     "TextEngine",
     "canonical_automaton",
     "explore",

@@ -37,6 +37,8 @@ from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.relevance import Relevance
+from bpe_automata.constructions.segments_cache import SegmentCache
+from bpe_automata.constructions.segments_rows import SharedRows
 from bpe_automata.constructions.successors import Successors
 from bpe_automata.errors import (
     EmptyLanguageError,
@@ -67,9 +69,11 @@ class CartesianMerge:
         dfa: ByteDFA,
         eos_ids: tuple[int, ...] = (),
         added_tokens: bool = True,
+        segments: SegmentCache | None = None,
     ) -> None:
         """added_tokens: may added tokens be read as the text that they spell? If not, texts that
-        spell one have no tokenization here. Raises what `canonical_automaton` raises."""
+        spell one have no tokenization here. segments: where rows are shared with other products,
+        see `segments`. Raises what `canonical_automaton` raises."""
         self.tokenizer, self.eos_ids = tokenizer, eos_ids
         self._spelled, self._added_tokens = dfa, added_tokens
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
@@ -78,7 +82,11 @@ class CartesianMerge:
         _refuse_text(self.canonical, eos_ids)
         banned = set(eos_ids) if added_tokens else {*self.canonical.pipeline.text.ids.tolist()}
         self._tables = ProductTables(self.canonical, self.prefixed, banned)
-        self._relevance = Relevance(self._tables, self.canonical.geometry)
+        self._relevance = (
+            Relevance(self._tables, self.canonical.geometry)
+            if segments is None
+            else SharedRows(self._tables, self.prefixed.added_from, segments, _context(banned))
+        )
         self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
         self._successors = Successors(self._tables, self._relevance, self.prefixed).of_node
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
@@ -86,6 +94,16 @@ class CartesianMerge:
     @property
     def n_ids(self) -> int:
         return self.tokenizer.n_ids
+
+    @property
+    def tables(self) -> ProductTables:
+        """What the kernels run on."""
+        return self._tables
+
+    @property
+    def rows(self) -> Relevance:
+        """The rows of the nodes."""
+        return self._relevance
 
     @cached_property
     def horizon(self) -> Horizon[ProductState]:
@@ -127,13 +145,13 @@ class CartesianMerge:
         return bits
 
     def _mask(self, state: ProductState) -> np.ndarray:
-        bits = self._relevance.row(state.place, state.hypotheses).free | self._bound(state)
+        bits = self._relevance.row(state.place, state.hypotheses).free | self.bound(state)
         if self.accepting(state):
             set_bits(bits, self._eos)
         return bits
 
-    def _bound(self, state: ProductState) -> np.ndarray:
-        """The ids without a boundary at the joint, packed."""
+    def bound(self, state: ProductState) -> np.ndarray:
+        """The ids of the mask that come without a boundary at the joint, packed."""
         bound = self._relevance.row(state.place, state.hypotheses).bound
         if state.last == NO_TOKEN or not self.canonical.derivation.reachable[state.last]:
             return np.zeros_like(bound)
@@ -166,7 +184,7 @@ class CartesianMerge:
     def steps(self, state: ProductState, tokens: np.ndarray) -> list[ProductState]:
         node = self._successors(state.place, state.hypotheses)
         at = np.searchsorted(node.ids, tokens)
-        binds = contained(self._bound(state), tokens)
+        binds = contained(self.bound(state), tokens)
         numbers = np.where(binds, node.bound[at], node.free[at])
         triples = zip(node.places[at].tolist(), numbers.tolist(), tokens.tolist(), strict=True)
         # As ProductState(*triple), without a call in Python for each.
@@ -207,6 +225,11 @@ class CartesianMerge:
             "before that text and let the constraint begin with it (a space belongs to the "
             "answer), or let `heal` give it back"
         )
+
+
+def _context(banned: set[int]) -> str:
+    """What rows depend on besides the tokenizer and the language."""
+    return f"banned {sorted(banned)}"
 
 
 def _refuse_text(canonical: CanonicalAutomaton, eos_ids: tuple[int, ...]) -> None:

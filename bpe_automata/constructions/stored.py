@@ -69,6 +69,11 @@ def kept(kind: type[T], tokenizer: Tokenizer, build: Callable[[], T]) -> T:
     return made
 
 
+def stamp() -> str:
+    """Digest of the sources that make what is stored."""
+    return _stamp()
+
+
 def cache_key(tokenizer: Tokenizer) -> str:
     """Equal for two tokenizers only if their automata are."""
     libraries = {rule.library for rule in tokenizer.description.normalizers}

@@ -10,6 +10,8 @@ from typing import Any, Literal
 from bpe_automata.automata.compile import Budget, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, Lift, TextEngine, explore
+from bpe_automata.constructions.segments_cache import SegmentCache
+from bpe_automata.constructions.segments_eager import assembled
 from bpe_automata.constructions.within import TextWithin
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.decoding.removed import Removed, removed_by_normalizer
@@ -31,7 +33,7 @@ class Constraint:
     """Immutable; memoises what matchers visit, so it is worth keeping and sharing.
 
     tokenizer, dfa: what it is made of; method: "canonical" or "lift"; engine: the lazy automaton;
-    added_tokens: may added tokens be read as text?
+    added_tokens: may added tokens be read as text? segments: where rows are shared.
     """
 
     tokenizer: Tokenizer
@@ -39,6 +41,7 @@ class Constraint:
     method: Method
     engine: TextEngine[Any]
     added_tokens: bool = True
+    segments: SegmentCache | None = None
 
     @property
     def n_ids(self) -> int:
@@ -78,8 +81,12 @@ class Constraint:
         """All id sequences that may follow `prefix`, written out: to count, draw, compare, export.
         End-of-sequence is left out; accepting states say where it may come. Not minimised.
 
+        With `segments` it is put together from them: the same language, in other states.
+
         Raises PromptError, and BudgetExceededError over `max_edges` transitions.
         """
+        if self.segments is not None and isinstance(self.engine, CartesianMerge):
+            return assembled(self.engine, self.engine.initial(prefix), max_edges)
         return explore(self.engine, self.engine.initial(prefix), max_edges)
 
 
@@ -91,6 +98,7 @@ def constrain(
     *,
     added_tokens: bool = True,
     budget: Budget | None = None,
+    segments: SegmentCache | None = None,
 ) -> Constraint:
     """Constrain a model to a language.
 
@@ -98,12 +106,16 @@ def constrain(
     (the tokenizer's own tokenization of each text) or "lift" (all tokenizations). eos_ids: ids that
     end the text, allowed exactly where it is complete; by default those that the tokenizer's source
     names. added_tokens: may added tokens other than end-of-sequence be read as the text they spell?
+    segments: what is known of parts that stand in many languages, to be used and added to; masks
+    are the same without. Only for method "canonical".
 
     Raises RegexError, BudgetExceededError, EmptyLanguageError, TokenOutOfRangeError and, for
     method "canonical", UnsupportedTokenizerError and ImproperMergeTableError.
     """
     if method not in _ENGINES:
         raise ArgumentError(f"method {method!r} is neither 'canonical' nor 'lift'")
+    if segments is not None and method != "canonical":
+        raise ArgumentError(f"segments are of no use to method {method!r}: leave them out")
     if not isinstance(language, str | ByteDFA):
         raise ArgumentError(
             f"the language is a {type(language).__name__}: give a regex or a ByteDFA; an automaton "
@@ -119,8 +131,9 @@ def constrain(
     if dfa.is_empty:
         shown = repr(language) if isinstance(language, str) else "the constraint"
         raise EmptyLanguageError(f"no text matches {shown}")
-    engine = _ENGINES[method](tokenizer, dfa, eos, added_tokens)
-    return Constraint(tokenizer, dfa, method, engine, added_tokens)
+    arguments = (tokenizer, dfa, eos, added_tokens)
+    engine = _ENGINES[method](*arguments, *([] if segments is None else [segments]))
+    return Constraint(tokenizer, dfa, method, engine, added_tokens, segments)
 
 
 def rebuilt(constraint: Constraint, dfa: ByteDFA) -> Constraint:
@@ -138,5 +151,6 @@ def rebuilt(constraint: Constraint, dfa: ByteDFA) -> Constraint:
         constraint.method,
         constraint.eos_ids,
         added_tokens=constraint.added_tokens,
+        segments=constraint.segments,
     )
     return made.within(engine.max_tokens) if isinstance(engine, TextWithin) else made
