@@ -77,8 +77,7 @@ def random_ids(constraint: Constraint, rng: random.Random) -> list[int]:
     matcher = constraint.within(least + rng.randrange(MORE_IDS)).matcher()
     ids: list[int] = []
     state = constraint.dfa.start
-    while not matcher.is_finished:
-        allowed = matcher.allowed_ids()
+    while len(allowed := matcher.allowed_ids()):
         is_end = np.isin(allowed, constraint.eos_ids)
         text = allowed[~is_end]
         if not len(text) or (is_end.any() and rng.random() < 1 / 4):

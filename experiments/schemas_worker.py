@@ -182,6 +182,8 @@ def opened(engine: str, tokenizer: str, whitespace: str) -> Worker | JudgeWorker
     for source in WARMING:  # kernels and tables that are made once are no part of any case
         worker.answer({"compile": source})
         worker.answer({"texts": ['"a"'], "valid": [True]})
+    gc.collect()
+    gc.freeze()  # what is there by now stays; later collections need not look through it
     return worker
 
 
