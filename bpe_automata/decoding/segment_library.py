@@ -11,7 +11,7 @@ from typing import Any
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, SegmentCache
-from bpe_automata.constructions.segments_eager import prepared
+from bpe_automata.constructions.segments_eager import prepared_common
 from bpe_automata.errors import EmptyLanguageError
 from bpe_automata.schemas import compile_json_schema, compile_yaml_schema
 from bpe_automata.tokenizer import Tokenizer
@@ -64,7 +64,7 @@ def precompute(tokenizer: Tokenizer, cache: SegmentCache) -> dict[str, int]:
     for name, dfa in languages():
         engine = CartesianMerge(tokenizer, dfa, tokenizer.eos_ids, segments=cache)
         try:
-            found[name] = prepared(engine, engine.initial())
+            found[name] = prepared_common(engine, engine.initial())
         except EmptyLanguageError:
             found[name] = 0
     return found

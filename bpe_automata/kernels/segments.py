@@ -25,6 +25,7 @@ _WAITING = 4  # to be looked at (again)
 NEW, DONE = 1, 2  # of a hypothesis or text state at a DFA state
 _HYPOTHESIS, _TEXT, _CROSSED = 0, 1, 2
 _ROW = -1  # in the form: a state follows
+# Kernels are called with `int(...)`: one type of number is one compiled version of each.
 _MOST_TEXTS = 32  # at a cut; more are not worth telling apart
 _TRIED = 8  # text states with which a hypothesis is tried before it is taken to be live
 
@@ -76,20 +77,20 @@ def part(
     while at < n_open and count <= limit:
         k = open_[at]
         at += 1
-        q, mode[k] = states[k], mode[k] & ~_WAITING
+        q, mode[k] = int(states[k]), mode[k] & ~_WAITING
         if mode[k] != OPEN:
             mode[k] = SHUT if _is_cut(q, hs[k], ts[k], joint, inside, w) else OPEN
         if mode[k] == SHUT:
             continue
         found, n_found = _leads(q, hs[k], ts[k], texts, w)
         for i in range(n_found):
-            q, kind, value = found[i, 0], found[i, 1], found[i, 2]
-            j = slot[q]
+            to, kind, value = found[i, 0], found[i, 1], found[i, 2]
+            j = slot[to]
             if j < 0:
                 if count == len(states):
                     states, mode, hs, ts = _doubled(states, mode, hs, ts)
                 j, count = count, count + 1
-                slot[q], states[j] = j, q
+                slot[to], states[j] = j, to
             if kind == _HYPOTHESIS and hs[j, value] == 0:
                 hs[j, value] = NEW
             elif kind == _TEXT and ts[j, value] == 0:
@@ -135,7 +136,7 @@ def _is_cut(
         return True
     for h in np.flatnonzero(hs):
         for a in at:
-            if _lives_on(intern_place(q, int(a), w), int(h), 0, w):
+            if _lives_on(int(intern_place(q, int(a), w)), int(h), 0, w):
                 return False
     return True
 
@@ -146,17 +147,17 @@ def _lives_on(place: int, h: int, boundary: int, w: World) -> bool:
     q, a = w.memo.state[place], w.memo.added[place]
     for wide in range(2):
         if wide == 1:
-            atoms, states = wide_steps(0, q, w)
+            atoms, states = wide_steps(0, int(q), w)
         else:
-            atoms, states = ascii_steps(q, w)
+            atoms, states = ascii_steps(int(q), w)
         for i in range(len(atoms)):
             a2 = w.added.next[a, atoms[i]]
-            low, high = step_range(boundary, h, atoms[i], w)
+            low, high = step_range(boundary, h, int(atoms[i]), w)
             if a2 < 0 or low == high:
                 continue
-            p2 = intern_place(states[i], a2, w)
+            p2 = intern_place(int(states[i]), int(a2), w)
             for j in range(low, high):
-                if reads(p2, w.reading.step_to[j], w):
+                if reads(int(p2), int(w.reading.step_to[j]), w):
                     return True
     return False
 
@@ -172,8 +173,8 @@ def flags_of(place: int, h: int, w: World) -> int:
         return flags | AFTER
     if w.reading.ends[h]:
         for k in range(len(w.added.ids)):
-            a2, q2 = added_step(q, a, k, w)
-            if a2 >= 0 and q2 != 0 and reads(intern_place(q2, a2, w), 0, w):
+            a2, q2 = added_step(int(q), int(a), k, w)
+            if a2 >= 0 and q2 != 0 and reads(int(intern_place(int(q2), int(a2), w)), 0, w):
                 return flags | AFTER
     return flags
 
@@ -183,9 +184,9 @@ def all_flags(q: int, at: np.ndarray, hypotheses: np.ndarray, w: World) -> np.nd
     """int32 [text states, hypotheses]: `flags_of` each."""
     found = np.zeros((len(at), len(hypotheses)), np.int32)
     for i in range(len(at)):
-        place = intern_place(q, at[i], w)
+        place = int(intern_place(q, int(at[i]), w))
         for j in range(len(hypotheses)):
-            found[i, j] = flags_of(place, hypotheses[j], w)
+            found[i, j] = flags_of(place, int(hypotheses[j]), w)
     return found
 
 
@@ -205,19 +206,18 @@ def _leads(
         return found, count
     for wide in range(2):
         if wide == 1:
-            atoms, states = wide_steps(0, q, w)
+            atoms, states = wide_steps(0, int(q), w)
         else:
-            atoms, states = ascii_steps(q, w)
+            atoms, states = ascii_steps(int(q), w)
         for i in range(len(atoms)):
             if not texts.ever[atoms[i]]:
                 continue
             for h in fresh:
                 for b in range(2):
-                    low, high = step_range(b, h, atoms[i], w)
+                    low, high = step_range(b, int(h), int(atoms[i]), w)
                     for j in range(low, high):
-                        found, count = _put(
-                            states[i], _HYPOTHESIS, w.reading.step_to[j], found, count
-                        )
+                        after = int(w.reading.step_to[j])
+                        found, count = _put(int(states[i]), _HYPOTHESIS, after, found, count)
         found, count = _text_leads(atoms, states, ts, texts, w.added.next, found, count)
     if ends:
         found, count = _added_leads(q, ts, found, count, w)
@@ -236,7 +236,7 @@ def _live_ones(q: int, hs: np.ndarray, ts: np.ndarray, w: World) -> np.ndarray:
             continue
         live = len(at) > _TRIED
         for a in at[:_TRIED]:
-            live = live or reads(intern_place(q, a, w), h, w)
+            live = live or reads(int(intern_place(q, int(a), w)), h, w)
         if live:
             hs[h], fresh[count] = DONE, h
             count += 1
@@ -265,7 +265,8 @@ def _text_leads(
     head, link = np.full(text_next.shape[1], -1, np.int32), np.empty(len(atoms), np.int32)
     for i in range(len(atoms)):
         if text_next[0, atoms[i]] >= 0:
-            found, count = _put(states[i], _TEXT, text_next[0, atoms[i]], found, count)
+            after = int(text_next[0, atoms[i]])
+            found, count = _put(int(states[i]), _TEXT, after, found, count)
         link[i] = head[atoms[i]]
         head[atoms[i]] = i
     for a in range(len(ts)):
@@ -274,9 +275,9 @@ def _text_leads(
         for j in range(texts.start[a], texts.start[a + 1]):
             i = head[texts.atom[j]]
             while i >= 0:
-                after = text_next[a, texts.atom[j]]
+                after = int(text_next[a, texts.atom[j]])
                 if after >= 0:
-                    found, count = _put(states[i], _TEXT, after, found, count)
+                    found, count = _put(int(states[i]), _TEXT, after, found, count)
                 i = link[i]
     return found, count
 
@@ -286,17 +287,16 @@ def _added_leads(
     q: int, ts: np.ndarray, found: np.ndarray, count: int, w: World
 ) -> tuple[np.ndarray, int]:
     """Where added tokens lead, and what they are read across."""
-    trans, byte_class, begin = w.dfa.trans, w.dfa.byte_class, w.dfa.added_from[q]
+    trans, byte_class, begin = w.dfa.trans, w.dfa.byte_class, int(w.dfa.added_from[q])
     at = np.flatnonzero(ts)
     for k in range(len(w.added.ids)):
         low, high = w.added.start[k], w.added.start[k + 1]
         if w.added.ids[k] < 0 or begin == 0:
             continue
-        after = walk(trans, byte_class, begin, w.added.data[low:high])
-        after = w.dfa.after_added[after]
+        after = int(w.dfa.after_added[walk(trans, byte_class, begin, w.added.data[low:high])])
         possible = False
         for a in at:
-            a2 = w.added.after[w.added.after_row[a], k]
+            a2 = int(w.added.after[w.added.after_row[a], k])
             if after != 0 and a2 >= 0:
                 found, count = _put(after, _TEXT, a2, found, count)
                 possible = True
@@ -305,7 +305,7 @@ def _added_leads(
         found, count = _put(after, _HYPOTHESIS, 0, found, count)
         for end in range(low + 1, high):
             state = walk(trans, byte_class, begin, w.added.data[low:end])
-            found, count = _put(state, _CROSSED, 0, found, count)
+            found, count = _put(int(state), _CROSSED, 0, found, count)
     return found, count
 
 
@@ -366,15 +366,15 @@ def completions(
     `hypothesis` is that before the character, `boundary` whether there is one there."""
     found, count = np.empty((64, 2), np.int32), 0
     a = w.memo.added[place]
-    atoms, states = wide_steps(row, w.memo.state[place], w)
+    atoms, states = wide_steps(row, int(w.memo.state[place]), w)
     for i in range(len(atoms)):
         a2 = w.added.next[a, atoms[i]]
         if a2 < 0:
             continue
-        low, high = step_range(boundary, hypothesis, atoms[i], w)
+        low, high = step_range(boundary, hypothesis, int(atoms[i]), w)
         for j in range(low, high):
-            p2 = intern_place(states[i], a2, w)
-            if reads(p2, w.reading.step_to[j], w):
+            p2 = int(intern_place(int(states[i]), int(a2), w))
+            if reads(p2, int(w.reading.step_to[j]), w):
                 if count == len(found):
                     found = grown_rows(found)
                 found[count, 0], found[count, 1] = p2, w.reading.step_to[j]

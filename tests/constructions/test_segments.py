@@ -15,6 +15,7 @@ from bpe_automata import Tokenizer, compile_regex, constrain
 from bpe_automata.constructions import SegmentCache, canonical_automaton, explore, explored, stored
 from bpe_automata.constructions.segments_eager import assembled, prepared
 from bpe_automata.constructions.segments_joints import meetings, neighbours
+from bpe_automata.decoding import segment_library
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
@@ -22,6 +23,7 @@ from bpe_automata.errors import (
     MissingDependencyError,
 )
 from bpe_automata.kernels.bits import members
+from bpe_automata.schemas import compile_json_schema
 from bpe_automata.storage import arrays_path
 from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, small_tokenizer
 from bpe_automata.testing.texts import own_pieces
@@ -41,6 +43,12 @@ JSON = (
     + r")*\]\}",
     r'(key: (a|b)+\n)(other: "[^"\n]*"\n)?',
     r'"<\|im_[a-z]*\|?>?"|<(s|/s)>x',
+)
+PLAIN = '"[ !#-[^-~]*"'  # ASCII: few enough nodes to make the rows of all of them
+PLAIN_JSON = (
+    r'\{"name":' + PLAIN + r',"city":' + PLAIN + r',"age":(0|[1-9][0-9]{0,2})\}',
+    r'\{"a": (true|false|null), "title": ' + PLAIN + r', "tags": \[' + PLAIN + r"\]\}",
+    r'(key: (a|b)+\n)(other: "[a-z]*"\n)?',
 )
 NAMES = ("smollm2", "mistral-v1", "llama-3")
 
@@ -147,7 +155,7 @@ def test_masks_of_named_tokenizers(name, regex):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("regex", JSON[:3])
+@pytest.mark.parametrize("regex", PLAIN_JSON)
 def test_encode_has_a_joint_at_each_cut(name, regex):
     tokenizer, rng = named(name), random.Random(2)
     _, shared = engines(tokenizer, regex, SegmentCache())
@@ -190,14 +198,14 @@ def test_put_together_is_built_whole(name):
 def test_the_same_value_is_made_once(name):
     """What stands between two keys is the same segment in any object."""
     tokenizer, cache = named(name), SegmentCache()
-    _, first = engines(tokenizer, JSON[0], cache)
+    _, first = engines(tokenizer, PLAIN_JSON[0], cache)
     prepared(first, first.initial())
     made = cache.counts.made
     assert made
-    _, again = engines(tokenizer, JSON[0], cache)
+    _, again = engines(tokenizer, PLAIN_JSON[0], cache)
     assert prepared(again, again.initial()) > 10
     assert cache.counts.made == made
-    other = r'\{"label":' + TEXT + r',"owner":' + TEXT + r',"size":(0|[1-9][0-9]{0,2})\}'
+    other = r'\{"label":' + PLAIN + r',"owner":' + PLAIN + r',"size":(0|[1-9][0-9]{0,2})\}'
     _, third = engines(tokenizer, other, cache)
     count = prepared(third, third.initial())
     assert cache.counts.made - made < count / 2
@@ -239,10 +247,26 @@ def test_a_damaged_file_is_made_again():
     assert later.counts.made == 1
 
 
+def test_the_library_serves_schemas(monkeypatch):
+    tokenizer, cache = named("smollm2"), SegmentCache()
+    monkeypatch.setattr(segment_library, "VALUES", {"string": {"type": "string"}})
+    nodes = segment_library.precompute(tokenizer, cache)
+    assert nodes["string, compact"] > 10
+    found = cache.counts.found
+    schema = {"properties": {"place": {"type": "string"}, "thing": {"type": "string"}}}
+    schema |= {"type": "object", "required": ["place", "thing"], "additionalProperties": False}
+    engine = constrain(tokenizer, compile_json_schema(schema), segments=cache).engine
+    state = engine.initial()
+    for token in tokenizer.encode('{"place":"in Rome","thing":"a cup, or so"}'):
+        engine.mask(state)
+        state = engine.step(state, token)
+    assert cache.counts.found - found >= 6
+
+
 def test_memory_is_bounded():
     tokenizer = named("smollm2")
     cache = SegmentCache(max_bytes=40_000)
-    _, engine = engines(tokenizer, JSON[0], cache)
+    _, engine = engines(tokenizer, PLAIN_JSON[0], cache)
     prepared(engine, engine.initial())
     assert cache.n_segments < len(engine.rows.segments.found())
     with pytest.raises(ArgumentError):
