@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bpe_automata import Tokenizer, compile_regex, constrain
 from bpe_automata.constructions import SegmentCache, canonical_automaton, explore, explored, stored
-from bpe_automata.constructions.segments_eager import assembled, prepared
+from bpe_automata.constructions.segments_eager import assembled, prepared, prepared_common
 from bpe_automata.constructions.segments_joints import meetings, neighbours
 from bpe_automata.decoding import segment_library
 from bpe_automata.errors import (
@@ -159,7 +159,7 @@ def test_masks_of_named_tokenizers(name, regex):
 def test_encode_has_a_joint_at_each_cut(name, regex):
     tokenizer, rng = named(name), random.Random(2)
     _, shared = engines(tokenizer, regex, SegmentCache())
-    prepared(shared, shared.initial())
+    prepared_common(shared, shared.initial())
     cuts = shared.rows.segments.cuts()
     met = 0
     for _ in range(60):
