@@ -12,7 +12,7 @@ from bpe_automata.constructions.steady import steady_for
 from bpe_automata.constructions.token_actions import INSIDE
 from bpe_automata.kernels.dead_sets import Tokens, dead_sets
 from bpe_automata.kernels.fan import Texts, fan
-from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.hashing import EMPTY, rehash, slot_of
 from bpe_automata.kernels.node_status import node_statuses
 from bpe_automata.kernels.product_row import product_row
 from bpe_automata.kernels.suspects import Pairs
@@ -30,6 +30,7 @@ from bpe_automata.kernels.world import (
 )
 
 _SPARE_PLACES = 1024
+_ROOM = 4096
 
 
 class ProductTables:
@@ -54,7 +55,7 @@ class ProductTables:
             reading=derived("reading", lambda _: _reading(canonical)),
             added=_added(canonical, self._text, banned),
             sets=self._set_arrays.current(),
-            memo=_memo(dfa.n_states, canonical.pipeline.boundaries.n),
+            memo=_memo(dfa.n_states, canonical.pipeline.boundaries.n, _SPARE_PLACES),
             fragments=derived("fragments", lambda _: _fragments(canonical)),
             pairs=Pairs(
                 d.left,
@@ -186,21 +187,30 @@ class ProductTables:
         sets = self._set_arrays.current()
         if sets is not self._world.sets:
             self._world = self._world._replace(sets=sets)
-        if len(sets.row) > self.memo.status.shape[1]:
-            # Statuses follow quickly from `text`, so they are not worth copying.
-            status = np.zeros((len(self.memo.state), 2 * len(sets.row)), dtype=np.uint8)
-            self._world = self._world._replace(memo=self.memo._replace(status=status))
 
     def _grow(self) -> None:
-        """Double the room for places."""
+        """Double the room for what is full: statuses, places, or both."""
+        if 2 * int(self.memo.n_nodes[0]) >= len(self.memo.nodes):
+            self._grow_nodes()
+        if int(self.memo.n_places[0]) == len(self.memo.state):
+            self._grow_places()
+
+    def _grow_nodes(self) -> None:
+        old, room = self.memo, 2 * len(self.memo.nodes)
+        nodes, status = np.full(room, EMPTY, dtype=np.int64), np.zeros(room, dtype=np.uint8)
+        rehash(old.nodes, old.status, nodes, status)
+        self._world = self._world._replace(memo=old._replace(nodes=nodes, status=status))
+
+    def _grow_places(self) -> None:
         old, size = self.memo, len(self.memo.state)
         n_states = len(self._world.dfa.trans)
-        new = _memo(size, old.text.shape[1], 2 * size, old.status.shape[1])
+        new = _memo(n_states, old.text.shape[1], 2 * (size - n_states))
         # A search that was cut short leaves marks of its own; they are not knowledge.
         new.text[:size] = np.where((old.text == ALIVE) | (old.text == DEAD), old.text, 0)
-        new.status[:size], new.free[:size] = old.status, old.free
-        new.state[:size], new.added[:size] = old.state, old.added
-        new.n_places[0] = old.n_places[0]
+        new.free[:size], new.state[:size], new.added[:size] = old.free, old.state, old.added
+        new = new._replace(
+            nodes=old.nodes, status=old.status, n_nodes=old.n_nodes, n_places=old.n_places
+        )
         self._world = self._world._replace(memo=new)
         for place in range(n_states, int(new.n_places[0])):
             self._reinsert(place)
@@ -219,13 +229,15 @@ def _added(canonical: CanonicalAutomaton, seen: SeenText, banned: set[int]) -> A
     return Added(seen.next, text.ends, text.after_row, seen.after, text.token_start, text.data, ids)
 
 
-def _memo(n_states: int, n: int, places: int | None = None, n_sets: int = 512) -> Memo:
-    places = places or n_states + _SPARE_PLACES
-    size = 1 << (2 * places).bit_length()
+def _memo(n_states: int, n: int, spare: int) -> Memo:
+    """`spare` places besides the DFA's states."""
+    places, size = n_states + spare, 1 << (2 * spare).bit_length()
     state = np.zeros(places, dtype=np.int32)
     state[:n_states] = np.arange(n_states)
     return Memo(
-        status=np.zeros((places, n_sets), dtype=np.uint8),
+        nodes=np.full(_ROOM, EMPTY, dtype=np.int64),
+        status=np.zeros(_ROOM, dtype=np.uint8),
+        n_nodes=np.zeros(1, dtype=np.int64),
         text=np.zeros((places, n), dtype=np.uint8),
         order=np.zeros((places, n), dtype=np.int32),
         free=np.zeros((places, n), dtype=np.uint8),

@@ -6,14 +6,40 @@ cached on disk, so only the first run on a machine compiles.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
+from numba.core import sigutils
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
 def kernel(function: F) -> F:
-    """Compile without Python objects, releasing the GIL, cached on disk."""
-    return numba.njit(function, cache=True, nogil=True)
+    """Compile without Python objects, releasing the GIL, cached on disk.
+
+    Integers that are passed are widened to int64, so a kernel is compiled once, not once for each
+    mixture of int32, int64 and constants that other kernels call it with. Private ones are called
+    by kernels only, and have no entry for the interpreter.
+    """
+    private = function.__name__.startswith("_")
+    compiled: Any = numba.njit(
+        function, cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=private
+    )
+    narrow = compiled.compile
+    compiled.compile = lambda signature: narrow(_widened(signature))
+    return cast(F, compiled)
+
+
+def _widened(signature: Sequence[types.Type]) -> tuple[types.Type, ...]:
+    arguments, _ = sigutils.normalize_signature(signature)
+    return tuple(map(_wide, arguments))
+
+
+def _wide(argument: types.Type) -> types.Type:
+    """Unsigned words stay what they are: they are hashes and bits, and meant to overflow."""
+    plain = types.unliteral(argument)
+    if isinstance(plain, types.Integer) and plain not in (types.uint64, types.uint32):
+        return types.int64
+    return plain

@@ -33,17 +33,20 @@ def distances_by_head(ptr: np.ndarray, tail: np.ndarray, accepting: np.ndarray) 
 def distances(trans: np.ndarray, accepting: np.ndarray) -> np.ndarray:
     """int32 [n]: steps from each state to the nearest accepting one, NEVER if there is none.
 
-    trans: int32 [n, k]; accepting: bool [n]. Breadth-first over the reversed edges.
+    trans: int32 [n, k], 0: the dead state; accepting: bool [n]. Breadth-first over the reversed
+    edges; neighbouring columns mostly agree, and an edge is kept once of those.
     """
     n, k = trans.shape
     ptr = np.zeros(n + 2, np.int64)
     for s in range(n):
         for a in range(k):
-            ptr[trans[s, a] + 2] += 1
+            if trans[s, a] != 0 and (a == 0 or trans[s, a] != trans[s, a - 1]):
+                ptr[trans[s, a] + 2] += 1
     ptr = ptr.cumsum()
     tail = np.empty(ptr[n + 1], np.int32)
     for s in range(n):
         for a in range(k):
-            tail[ptr[trans[s, a] + 1]] = s
-            ptr[trans[s, a] + 1] += 1
+            if trans[s, a] != 0 and (a == 0 or trans[s, a] != trans[s, a - 1]):
+                tail[ptr[trans[s, a] + 1]] = s
+                ptr[trans[s, a] + 1] += 1
     return distances_by_head(ptr[: n + 1].copy(), tail, accepting)

@@ -39,3 +39,14 @@ def look_up(slots: np.ndarray, values: np.ndarray, key: int) -> int:
     """The value of `key`, -1 if it is not in the table."""
     at = slot_of(slots, key)
     return values[at] if slots[at] == key else EMPTY
+
+
+@kernel
+def rehash(
+    old_slots: np.ndarray, old_values: np.ndarray, slots: np.ndarray, values: np.ndarray
+) -> None:
+    """Enter what one table holds into an empty one."""
+    for i in range(len(old_slots)):
+        if old_slots[i] != EMPTY:
+            at = slot_of(slots, old_slots[i])
+            slots[at], values[at] = old_slots[i], old_values[i]

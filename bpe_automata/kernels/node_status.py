@@ -18,6 +18,8 @@ from bpe_automata.kernels.world import (
     World,
     added_step,
     intern_place,
+    known_status,
+    remember_status,
     set_ends,
     step_range,
 )
@@ -25,9 +27,10 @@ from bpe_automata.kernels.world import (
 
 @kernel
 def node_status(place: int, number: int, w: World) -> int:
-    """ALIVE, PARTLY or DEAD, see the module's docstring; memoised in `w.memo.status`."""
-    if w.memo.status[place, number] != UNKNOWN:
-        return w.memo.status[place, number]
+    """ALIVE, PARTLY or DEAD, see the module's docstring; memoised."""
+    known = known_status(place, number, w.memo)
+    if known != UNKNOWN:
+        return known
     row = w.sets.row[number]
     status, suspects = DEAD, _steady_suspects(place, number, w)
     if row != 0:
@@ -48,7 +51,7 @@ def node_status(place: int, number: int, w: World) -> int:
         status = ALIVE
     elif suspects > 0 or _leads_on(place, 0, number, 0, w):
         status = PARTLY
-    w.memo.status[place, number] = status
+    remember_status(place, number, status, w.memo)
     return status
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown_rows
-from bpe_automata.kernels.hashing import look_up
+from bpe_automata.kernels.hashing import look_up, slot_of
 from bpe_automata.kernels.node_status import node_status
 from bpe_automata.kernels.steady import surely_lively
 from bpe_automata.kernels.text_search import reads
@@ -21,6 +21,8 @@ from bpe_automata.kernels.world import (
     World,
     added_step,
     intern_place,
+    known_status,
+    node_key,
     set_ends,
 )
 
@@ -65,7 +67,7 @@ def product_row(
     both, slow = _walk_row(
         place, row0 == 0, deepest, trie, nodes, otherwise, free_after, bound_after, w
     )
-    n_open, known = 0, w.memo.status
+    n_open = 0
     for i in range(len(slow)):
         token, q, side, after, a = slow[i, 0], slow[i, 1], slow[i, 2], slow[i, 3], slow[i, 4]
         if a == _TO_BE_READ:
@@ -75,7 +77,7 @@ def product_row(
             continue
         # Looked up before it is asked for: a call hands over all of `w`.
         p = q if a == 0 else intern_place(q, a, w)
-        status = known[p, after]
+        status = known_status(p, after, w.memo)
         if status == UNKNOWN:
             status = node_status(p, after, w)
         # Where many ids lead to a node that is only PARTLY open, nearly all of them are lively, and
@@ -108,8 +110,8 @@ def _walk_row(
     ids (free ones, then bound ones); the rest is listed, as rows (id, DFA state, is it bound, set,
     state of the text automaton or _TO_BE_READ). `at_character`: at a character's end.
     """
-    trans, byte_class, known = w.dfa.trans, w.dfa.byte_class, w.memo.status
-    keys, values, n_text_states = w.memo.keys, w.memo.values, len(w.added.next)
+    trans, byte_class, n_text_states = w.dfa.trans, w.dfa.byte_class, len(w.added.next)
+    keys, values, known_nodes, known = w.memo.keys, w.memo.values, w.memo.nodes, w.memo.status
     clean, n_words = w.memo.added[place] == 0, (len(trie.start) + 30) >> 5
     both = np.zeros(2 * n_words, np.int32)
     slow = np.empty((256, 5), np.int32)
@@ -141,7 +143,9 @@ def _walk_row(
             after = bound_after[kind] if side == 1 else free_after[kind]
             if after < 0:
                 continue
-            status = known[p, after] if a >= 0 and p >= 0 else UNKNOWN
+            status = UNKNOWN
+            if a >= 0 and p >= 0:
+                status = known[slot_of(known_nodes, node_key(p, after))]
             if status == ALIVE:
                 both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
             elif status != DEAD:

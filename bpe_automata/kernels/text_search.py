@@ -22,16 +22,25 @@ from bpe_automata.kernels.world import (
 )
 
 _ON_SEARCH = 3  # in `Memo.text`: met in the search that is running
+_RECENT = 32
 
 
 @kernel
-def _push_successor(q: int, a: int, h: int, pool: np.ndarray, count: int, w: World) -> np.ndarray:
+def _pushed(
+    q: int, a: int, h: int, pool: np.ndarray, first: int, count: int, w: World
+) -> tuple[np.ndarray, int]:
+    """Append (place, hypothesis) unless it is dead, or one of the last few from `first` on: the
+    pool holds what is left at each step of a path, which may be as long as a text."""
+    place = intern_place(q, a, w)
+    if w.memo.text[place, h] == DEAD:
+        return pool, count
+    for i in range(max(first, count - _RECENT), count):
+        if pool[i, 0] == place and pool[i, 1] == h:
+            return pool, count
     if count == len(pool):
-        bigger = np.empty((2 * count, 2), np.int32)
-        bigger[:count] = pool
-        pool = bigger
-    pool[count, 0], pool[count, 1] = intern_place(q, a, w), h
-    return pool
+        pool = grown_rows(pool)
+    pool[count, 0], pool[count, 1] = place, h
+    return pool, count + 1
 
 
 @kernel
@@ -39,8 +48,8 @@ def _successors(
     place: int, h: int, wide: bool, pool: np.ndarray, count: int, w: World
 ) -> tuple[np.ndarray, int]:
     """Append to `pool` the (place, hypothesis) that one character leads to: an ASCII one, or, if
-    `wide`, any other or an added token."""
-    q, a = w.memo.state[place], w.memo.added[place]
+    `wide`, any other or an added token. The one that is nearest to acceptance comes first."""
+    first, q, a = count, w.memo.state[place], w.memo.added[place]
     if wide:
         atoms, states = wide_steps(0, q, w)
     else:
@@ -53,15 +62,27 @@ def _successors(
             low, high = step_range(b, h, atoms[i], w)
             for j in range(low, high):
                 to = w.reading.step_to[j]
-                pool = _push_successor(states[i], a2, to, pool, count, w)
-                count += 1
+                pool, count = _pushed(states[i], a2, to, pool, first, count, w)
     if wide and w.reading.ends[h]:
         for k in range(len(w.added.ids)):
             a2, q2 = added_step(q, a, k, w)
             if a2 >= 0 and q2 != 0:
-                pool = _push_successor(q2, a2, 0, pool, count, w)
-                count += 1
+                pool, count = _pushed(q2, a2, 0, pool, first, count, w)
+    _nearest_first(pool[first:count], w)
     return pool, count
+
+
+@kernel
+def _nearest_first(found: np.ndarray, w: World) -> None:
+    """Acceptance is met early on a short path, and a long one is costly."""
+    best, least = 0, -1
+    for i in range(len(found)):
+        distance = w.steady.distance[w.memo.state[found[i, 0]]]
+        if least < 0 or distance < least:
+            best, least = i, distance
+    if best > 0:
+        for j in range(2):
+            found[0, j], found[best, j] = found[best, j], found[0, j]
 
 
 @kernel

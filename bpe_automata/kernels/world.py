@@ -87,12 +87,15 @@ class Fragments(NamedTuple):
 
 
 class Memo(NamedTuple):
-    """What is known. status uint8 [places, sets]; text uint8 [places, n]: ALIVE or DEAD for a
-    hypothesis at a character's end; order int32, the same shape: scratch of the search; free uint8,
-    the same shape: see `kernels.split_characters`; keys int64, values int32: hash table of places;
-    state, added int32 [places]; n_places int64 [1]."""
+    """What is known. nodes int64, status uint8: hash table of statuses by `node_key`; n_nodes int64
+    [1]; text uint8 [places, n]: ALIVE or DEAD for a hypothesis at a character's end; order int32,
+    the same shape: scratch of the search; free uint8, the same shape: see
+    `kernels.split_characters`; keys int64, values int32: hash table of places; state, added int32
+    [places]; n_places int64 [1]."""
 
+    nodes: np.ndarray
     status: np.ndarray
+    n_nodes: np.ndarray
     text: np.ndarray
     order: np.ndarray
     free: np.ndarray
@@ -132,6 +135,28 @@ def intern_place(state: int, added: int, w: World) -> int:
         w.memo.added[w.memo.n_places[0]] = added
         w.memo.n_places[0] += 1
     return w.memo.values[at]
+
+
+@kernel
+def node_key(place: int, number: int) -> int:
+    return (place << 24) | number
+
+
+@kernel
+def known_status(place: int, number: int, memo: Memo) -> int:
+    """UNKNOWN where nobody has asked yet: automata are large, and few of their nodes are met."""
+    return memo.status[slot_of(memo.nodes, node_key(place, number))]
+
+
+@kernel
+def remember_status(place: int, number: int, status: int, memo: Memo) -> None:
+    """Raises OverflowError when the memo is full; nothing is lost then."""
+    if 2 * memo.n_nodes[0] >= len(memo.nodes):
+        raise OverflowError("the memo is full")
+    key = node_key(place, number)
+    slot = slot_of(memo.nodes, key)
+    memo.n_nodes[0] += memo.nodes[slot] != key
+    memo.nodes[slot], memo.status[slot] = key, status
 
 
 @kernel

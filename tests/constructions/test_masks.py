@@ -93,15 +93,17 @@ def test_smollm2_after_a_prompt(smollm2_tokenizer, prompt):
 
 
 def test_a_full_memo_grows(smollm2_tokenizer, monkeypatch):
-    """Added tokens under way are places beyond the DFA's states; here there is no room for them."""
+    """Added tokens under way are places beyond the DFA's states; here there is no room for them,
+    and next to none for what is known of nodes."""
     grown = []
-    whole = product_tables.ProductTables._grow
+    memos = product_tables.ProductTables
+    places, nodes = memos._grow_places, memos._grow_nodes
     monkeypatch.setattr(product_tables, "_SPARE_PLACES", 1)
-    monkeypatch.setattr(
-        product_tables.ProductTables, "_grow", lambda self: grown.append(1) or whole(self)
-    )
+    monkeypatch.setattr(product_tables, "_ROOM", 4)
+    monkeypatch.setattr(memos, "_grow_places", lambda self: grown.append("places") or places(self))
+    monkeypatch.setattr(memos, "_grow_nodes", lambda self: grown.append("nodes") or nodes(self))
     assert check(smollm2_tokenizer, FINITE["special in a row"], (), (0, 2))
-    assert len(grown) > 1
+    assert min(grown.count("places"), grown.count("nodes")) > 1
 
 
 def test_added_tokens_may_be_kept_out(smollm2_tokenizer):
