@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import numpy as np
 
 from bpe_automata.constructions.canonical import CanonicalAutomaton
@@ -18,7 +21,6 @@ from bpe_automata.kernels.product_row import product_row
 from bpe_automata.kernels.suspects import Pairs
 from bpe_automata.kernels.world import (
     ALIVE,
-    DEAD,
     Added,
     Dfa,
     Fragments,
@@ -29,6 +31,8 @@ from bpe_automata.kernels.world import (
     intern_place,
 )
 
+T = TypeVar("T")
+
 _SPARE_PLACES = 1024
 _ROOM = 4096
 
@@ -36,7 +40,7 @@ _ROOM = 4096
 class ProductTables:
     """Kernel arguments for one DFA over one canonical automaton.
 
-    `memo` grows by doubling when a kernel says that it is full; what was learnt is kept.
+    `memo` grows by doubling when a kernel finds it full.
     """
 
     def __init__(
@@ -78,11 +82,7 @@ class ProductTables:
         text = int(self._text.same[text])
         if text == 0:
             return state
-        while True:
-            try:
-                return int(intern_place(state, text, self._world))
-            except OverflowError:
-                self._grow()
+        return int(self.ask(intern_place, state, text))
 
     def row(
         self, place: int, number: int, deepest: int | None = None
@@ -92,29 +92,13 @@ class ProductTables:
         deepest = canonical.trie.deepest if deepest is None else deepest
         free, bound = canonical.sets.rows(number)
         self._keep_up()
-        while True:
-            try:
-                return product_row(
-                    place,
-                    number,
-                    deepest,
-                    canonical.trie,
-                    self._text.nodes,
-                    free,
-                    bound,
-                    self._world,
-                )
-            except OverflowError:
-                self._grow()
+        nodes = self._text.nodes
+        return self.ask(product_row, place, number, deepest, canonical.trie, nodes, free, bound)
 
     def statuses(self, places: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """uint8: the status of each node, see `kernels.world`. places, numbers: int64."""
         self._keep_up()
-        while True:
-            try:
-                return node_statuses(places, numbers, self._world)
-            except OverflowError:
-                self._grow()
+        return self.ask(node_statuses, places, numbers)
 
     @property
     def steady(self) -> int:
@@ -134,12 +118,8 @@ class ProductTables:
         after, rows = canonical.geometry.after, canonical.sets.rows(number)
         tokens = Tokens(canonical.trie, self._text.nodes, *rows, reachable, after)
         self._keep_up()
-        while True:
-            nearest = np.argsort(self._world.steady.distance[self.memo.state[places]])
-            try:
-                return dead_sets(places[nearest], number, tokens, self._world)
-            except OverflowError:
-                self._grow()
+        nearest = np.argsort(self._world.steady.distance[self.memo.state[places]])
+        return self.ask(dead_sets, places[nearest], number, tokens)
 
     def fan(self, place: int, row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """All tokens that can be read at a place from UTF-8 row `row` if the hypotheses allow it,
@@ -188,11 +168,15 @@ class ProductTables:
         if sets is not self._world.sets:
             self._world = self._world._replace(sets=sets)
 
-    def _grow(self) -> None:
-        """Double the room for what is full: statuses, places, or both."""
-        if 2 * int(self.memo.n_nodes[0]) >= len(self.memo.nodes):
-            self._grow_nodes()
-        if int(self.memo.n_places[0]) == len(self.memo.state):
+    def ask(self, kernel: Callable[..., T], *arguments: Any) -> T:
+        """What a kernel answers that takes the `World` last; asked again where the memo had no
+        room for its places."""
+        while True:
+            answer = kernel(*arguments, self._world)
+            if 2 * int(self.memo.n_nodes[0]) >= len(self.memo.nodes):
+                self._grow_nodes()
+            if int(self.memo.n_places[0]) <= len(self.memo.state):
+                return answer
             self._grow_places()
 
     def _grow_nodes(self) -> None:
@@ -205,14 +189,12 @@ class ProductTables:
         old, size = self.memo, len(self.memo.state)
         n_states = len(self._world.dfa.trans)
         new = _memo(n_states, old.text.shape[1], 2 * (size - n_states))
-        # A search that was cut short leaves marks of its own; they are not knowledge.
-        new.text[:size] = np.where((old.text == ALIVE) | (old.text == DEAD), old.text, 0)
-        new.free[:size], new.state[:size], new.added[:size] = old.free, old.state, old.added
-        new = new._replace(
-            nodes=old.nodes, status=old.status, n_nodes=old.n_nodes, n_places=old.n_places
-        )
+        # Texts that were found are texts. All else may rest on a place that was not there.
+        new.text[:size] = np.where(old.text == ALIVE, ALIVE, 0)
+        new.state[:size], new.added[:size] = old.state, old.added
+        new.n_places[0] = size
         self._world = self._world._replace(memo=new)
-        for place in range(n_states, int(new.n_places[0])):
+        for place in range(n_states, size):
             self._reinsert(place)
 
     def _reinsert(self, place: int) -> None:

@@ -13,6 +13,8 @@ import numba
 from numba import types
 from numba.core import sigutils
 
+from bpe_automata.kernels.freshness import stamp
+
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -29,6 +31,7 @@ def kernel(function: F) -> F:
     )
     narrow = compiled.compile
     compiled.compile = lambda signature: narrow(_widened(signature))
+    compiled._cache._cache_file._source_stamp = stamp(function.__module__.rpartition(".")[2])
     return cast(F, compiled)
 
 

@@ -13,6 +13,8 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown
 from bpe_automata.kernels.hashing import EMPTY, slot_of
 
+NOWHERE, TOO_MANY = -1, -2
+
 
 class Rows(NamedTuple):
     """accepting: bool [n]; offsets: int64 [n + 1]; symbols, targets: int32 [m]; start: a state."""
@@ -130,7 +132,8 @@ def product(
 
     Returns (pairs int32 [n, 2], offsets int64 [n + 1], symbols int32 [m], targets int32 [m],
     found): with `until_differ`, `found` is the first pair of which one accepts and the other does
-    not, and the walk ends there; else -1. Raises OverflowError over `most` edges.
+    not, and the walk ends there; else NOWHERE, or TOO_MANY where there are more than `most`
+    edges, with no pairs. (No exception: numba never frees what a kernel holds when it raises one.)
     """
     wide = len(b.accepting) + 1
     keys, values = np.full(1024, EMPTY, np.int64), np.empty(1024, np.int32)
@@ -156,7 +159,7 @@ def product(
             if (need_a and not in_a) or (need_b and not in_b):
                 continue
             if m == most:
-                raise OverflowError
+                return pairs[:0], offsets[:1], symbols[:0], targets[:0], TOO_MANY
             if 2 * count + 2 > len(keys):
                 keys, values, pairs = _more_room(keys, values, pairs, count)
                 offsets = grown(offsets, len(offsets))
@@ -166,7 +169,7 @@ def product(
             m += 1
         done += 1
         offsets[done] = m
-    return pairs[:count], offsets[: done + 1], symbols[:m], targets[:m], -1
+    return pairs[:count], offsets[: done + 1], symbols[:m], targets[:m], NOWHERE
 
 
 @kernel

@@ -121,14 +121,17 @@ class World(NamedTuple):
 
 @kernel
 def intern_place(state: int, added: int, w: World) -> int:
-    """The number of a place. Raises OverflowError when the memo is full; nothing is lost then."""
+    """The number of a place. Where there is no room for it the memo says so (`is_full`), and what
+    the kernel answers then is worth nothing. (No exception: numba never frees the arrays that a
+    kernel holds when it raises one.)"""
     if added == 0:
         return state
     key = state * len(w.added.next) + added
     at = slot_of(w.memo.keys, key)
     if w.memo.keys[at] != key:
         if w.memo.n_places[0] >= len(w.memo.state):
-            raise OverflowError("the memo is full")
+            w.memo.n_places[0] = len(w.memo.state) + 1
+            return 0
         w.memo.keys[at] = key
         w.memo.values[at] = w.memo.n_places[0]
         w.memo.state[w.memo.n_places[0]] = state
@@ -150,9 +153,9 @@ def known_status(place: int, number: int, memo: Memo) -> int:
 
 @kernel
 def remember_status(place: int, number: int, status: int, memo: Memo) -> None:
-    """Raises OverflowError when the memo is full; nothing is lost then."""
+    """As long as there is room: what is not remembered is found again."""
     if 2 * memo.n_nodes[0] >= len(memo.nodes):
-        raise OverflowError("the memo is full")
+        return
     key = node_key(place, number)
     slot = slot_of(memo.nodes, key)
     memo.n_nodes[0] += memo.nodes[slot] != key

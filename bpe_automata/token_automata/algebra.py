@@ -60,12 +60,11 @@ def _product(
 ) -> tuple[tuple[np.ndarray, np.ndarray], _Parts]:
     """(who accepts in each pair, all but start and accepting of the product). `need`: must the
     first, the second have a state?"""
-    try:
-        pairs, offsets, symbols, targets, _ = kernels.product(
-            one.rows(), other.rows(), *need, False, max_edges
-        )
-    except OverflowError:
-        raise BudgetExceededError("edges", max_edges, _ADVICE) from None
+    pairs, offsets, symbols, targets, found = kernels.product(
+        one.rows(), other.rows(), *need, False, max_edges
+    )
+    if found == kernels.TOO_MANY:
+        raise BudgetExceededError("edges", max_edges, _ADVICE)
     accepts = _accepts(one, pairs[:, 0]), _accepts(other, pairs[:, 1])
     alphabet = np.union1d(one.alphabet, other.alphabet)
     spellings = other.spellings if one.spellings is None else one.spellings

@@ -1,0 +1,61 @@
+"""Kernels are compiled once, and again when what they call has changed."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+from numba import types
+
+from bpe_automata import kernels
+from bpe_automata.kernels import freshness
+from bpe_automata.kernels.hashing import build_table, look_up, slot_of
+
+MODULES = [module.name for module in pkgutil.iter_modules(kernels.__path__)]
+
+
+def test_one_version_for_all_integers():
+    slots, values = build_table(np.array([3, 8], dtype=np.int64))
+    for key in (8, np.int32(8), np.int64(8), np.uint8(8), np.int16(8)):
+        assert look_up(slots, values, key) == 1
+    for signature in (*look_up.signatures, *slot_of.signatures):
+        assert signature[-1] == types.int64
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_all_kernels_that_are_called_are_known(name):
+    module = importlib.import_module(f"{kernels.__name__}.{name}")
+    source = (freshness.resources.files(kernels.__name__) / f"{name}.py").read_text()
+    homes = {getattr(value, "py_func", value) for value in vars(module).values() if callable(value)}
+    called = {home.__module__.rpartition(".")[2] for home in homes if _is_kernel(home)}
+    assert called - {name, "kernels"} <= {*freshness._IMPORT.findall(source)}
+
+
+def _is_kernel(function):
+    return getattr(function, "__module__", "").startswith(kernels.__name__)
+
+
+def test_a_change_is_seen_by_all_that_call_it(tmp_path, monkeypatch):
+    for name in ("__init__", *MODULES):
+        source = (freshness.resources.files(kernels.__name__) / f"{name}.py").read_text()
+        (tmp_path / f"{name}.py").write_text(source)
+    monkeypatch.setattr(freshness.resources, "files", lambda _: tmp_path)
+    before = stamps()
+    with (tmp_path / "hashing.py").open("a") as file:
+        file.write("# another way to hash\n")
+    changed = {name for name, stamp in stamps().items() if stamp != before[name]}
+    assert {"hashing", "world", "node_status", "product_row"} <= changed  # at several removes
+    assert "trie" not in changed
+
+
+def stamps():
+    freshness.stamp.cache_clear()
+    return {name: freshness.stamp(name) for name in MODULES}
+
+
+@pytest.fixture(autouse=True)
+def _as_before():
+    yield
+    freshness.stamp.cache_clear()
