@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.schemas import compile_yaml_schema
@@ -29,7 +30,8 @@ UNEXPLAINED = "unexplained"
 OUTCOMES = (
     ACCEPTED, ORDER, NUMBER, DEPTH, KEY, INVALID, NO_JSON, NO_YAML, WRONG, UNEXPLAINED,
 )  # fmt: skip
-_DEEPER = (2, 3, 4)
+_DEEPER = (4, 5)
+_BUDGET = Budget(max_states=200_000, max_seconds=60)  # only to explain
 
 
 class Files:
@@ -73,7 +75,9 @@ class Files:
         for depth in _DEEPER:
             if depth not in self._made:
                 try:
-                    self._made[depth] = compile_yaml_schema(self._schema, depth=depth)
+                    self._made[depth] = compile_yaml_schema(
+                        self._schema, depth=depth, budget=_BUDGET
+                    )
                 except BpeAutomataError:
                     return
             yield self._made[depth]

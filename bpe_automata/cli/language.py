@@ -11,6 +11,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import ArgumentError, MissingFileError
 
 _WHITESPACE = ("compact", "spaced", "flexible")
+_FORMATS = ("draft", "all")
 
 
 def add_language(parser: argparse.ArgumentParser) -> None:
@@ -32,21 +33,28 @@ def add_language(parser: argparse.ArgumentParser) -> None:
     schema.add_argument(
         "--closed", action="store_true", help="no properties but those that the schema names"
     )
+    formats = "hold texts to the formats that the schema's draft defines, or also to the others "
+    schema.add_argument("--formats", choices=_FORMATS, help=formats + "(default: draft)")
 
 
 def language_of(arguments: argparse.Namespace, budget: Budget | None = None) -> str | ByteDFA:
     """The regex itself, or the automaton of the schema. Raises ArgumentError, MissingFileError,
     SchemaError."""
     if arguments.schema is None:
-        if arguments.yaml or arguments.whitespace or arguments.closed:
-            raise ArgumentError("--yaml, --whitespace and --closed need --schema FILE")
+        if any((arguments.yaml, arguments.whitespace, arguments.closed, arguments.formats)):
+            raise ArgumentError("--yaml, --whitespace, --closed and --formats need --schema FILE")
         return str(arguments.regex)
     if arguments.yaml and arguments.whitespace:
         raise ArgumentError("--whitespace is of JSON: leave it out, or leave out --yaml")
     text = _read(arguments.schema)
     from bpe_automata.schemas import compile_json_schema, compile_yaml_schema
 
-    options = {"depth": arguments.depth, "closed": arguments.closed, "budget": budget or Budget()}
+    options = {
+        "depth": arguments.depth,
+        "closed": arguments.closed,
+        "formats": arguments.formats or "draft",
+        "budget": budget or Budget(),
+    }
     if arguments.yaml:
         return compile_yaml_schema(text, **options)
     return compile_json_schema(text, whitespace=arguments.whitespace or "compact", **options)

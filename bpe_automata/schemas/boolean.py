@@ -8,8 +8,8 @@ that an intersection multiplies terms; more than MAX_TERMS of them are refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import cast
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, cast
 
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas.constants import ALL, ANY_ARRAY, ANY_OBJECT, NONE, NOTHING
@@ -30,6 +30,7 @@ from bpe_automata.schemas.shapes import (
     Property,
     Shape,
     Term,
+    Unfinished,
     Values,
 )
 from bpe_automata.schemas.splitting import member, split
@@ -39,6 +40,7 @@ Terms = tuple[Term[Shape], ...]
 MAX_TERMS = 1024
 _PIECES = 4  # a difference is split up to here; beyond, automata are subtracted
 _WIDEST = (ANY_ARRAY, ANY_OBJECT)
+_OPEN = object()  # stands for an answer that is being looked for
 
 
 def union(one: Values, other: Values) -> Values:
@@ -83,11 +85,8 @@ def complement(values: Values) -> Values:
     """{ v : not v in values }."""
     if values is ALL or values is NONE:
         return NONE if values is ALL else ALL
-    back = values.memo.get("not")
-    if back is None:
-        back = _difference(ALL, values)
-        values.memo["not"] = back
-        back.memo["not"] = values
+    back = _once(values, "not", lambda: _difference(ALL, values))
+    back.memo["not"] = values
     return cast(Values, back)
 
 
@@ -100,13 +99,25 @@ def _remembered(
     one: Values, other: Values, name: str, find: Callable[[Values, Values], Values]
 ) -> Values:
     """find(one, other), which is kept with `one`; `other` is kept too, so that its id stays its."""
-    key = (name, id(other))
-    if key not in one.memo:
-        found = find(one, other)
-        one.memo[key] = (found, other)
-        if name == "and":
-            other.memo[(name, id(one))] = (found, one)
-    return cast(Values, one.memo[key][0])
+    found = _once(one, (name, id(other)), lambda: (find(one, other), other))[0]
+    if name == "and":
+        other.memo[(name, id(one))] = (found, one)
+    return cast(Values, found)
+
+
+def _once(values: Values, key: Hashable, find: Callable[[], Any]) -> Any:
+    """find(), or what it gave before. Raises Unfinished if it is asked for while it is being found:
+    a recursive schema asks whether a part of the answer is empty, and must do without."""
+    if key not in values.memo:
+        values.memo[key] = _OPEN
+        try:
+            values.memo[key] = find()
+        finally:
+            if values.memo[key] is _OPEN:
+                del values.memo[key]
+    if values.memo[key] is _OPEN:
+        raise Unfinished("a set that is made of itself")
+    return values.memo[key]
 
 
 def _intersection(one: Values, other: Values) -> Values:

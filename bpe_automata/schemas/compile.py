@@ -8,6 +8,11 @@ out is other orders of properties, other white space, deeper nesting, and other 
 and characters; decimals that a parser which reads doubles would round to a number that is not valid
 (9.99999999999999999 if it must be below 10; see `rounding`); and, where a text must *not* be of a
 format, those of which it is not decided (see `formats`): no other value that the schema allows.
+
+Numbers are compared by their exact decimal values, of any length. Others do it otherwise:
+`jsonschema` divides doubles and so takes 0.3 for no multiple of 0.1, which it is; and Python's
+`json.loads` reads no integer of more than 4,300 digits (`sys.set_int_max_str_digits`). Texts with
+such numbers are accepted if the schema allows them; bounds in the schema keep them out.
 """
 
 from __future__ import annotations

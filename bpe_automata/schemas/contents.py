@@ -19,6 +19,9 @@ _KINDS: dict[str, Kind] = {
 }
 
 
+_Member = tuple[str | int, Any, Kind]
+
+
 class Contents:
     """The numbers given so far. A value must live as long as this does: it is known by its id."""
 
@@ -29,25 +32,41 @@ class Contents:
     def of(self, value: Any, kind: Kind = "schema") -> int:
         """The number of a schema, or of a part of one. Only in a schema itself is "title" a note;
         elsewhere it is a name."""
-        if not isinstance(value, dict | list):
-            return self._number((type(value), value))
-        known = (id(value), kind)
-        if known not in self._of:
-            self._of[known] = self._number(self._key(value, kind))
-        return self._of[known]
+        waiting = [(value, kind)]
+        while waiting:  # from the inside out, without recursion: schemas may be nested deeply
+            here, its = waiting[-1]
+            later = [(v, k) for _, v, k in _members(here, its) if self._known(v, k) is None]
+            waiting += later
+            if not later:
+                self._add(*waiting.pop())
+        return self._known(value, kind) or 0
 
-    def _key(self, value: dict[str, Any] | list[Any], kind: Kind) -> tuple[object, ...]:
-        if isinstance(value, list):
-            return (list, *(self.of(item, kind) for item in value))
-        if kind == "schema":
-            members = (
-                (name, self.of(inner, _KINDS.get(name, "schema")))
-                for name, inner in value.items()
-                if name not in _NOTES or not isinstance(inner, str)
-            )
-            return (dict, *members)
-        inside: Kind = "schema" if kind == "map" else "listed"
-        return (dict, *((name, self.of(inner, inside)) for name, inner in value.items()))
+    def _known(self, value: Any, kind: Kind) -> int | None:
+        """The number of a value, None if it is an object or a list that has none yet."""
+        if isinstance(value, dict | list):
+            return self._of.get((id(value), kind))
+        return self._number((type(value), value))
+
+    def _add(self, value: Any, kind: Kind) -> None:
+        """Number a value, all of whose members have their numbers."""
+        if isinstance(value, dict | list):
+            members = ((name, self._known(v, k)) for name, v, k in _members(value, kind))
+            self._of[id(value), kind] = self._number((type(value), *members))
 
     def _number(self, key: tuple[object, ...]) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
+        return self._numbers.setdefault(key, len(self._numbers) + 1)
+
+
+def _members(value: Any, kind: Kind) -> list[_Member]:
+    """What a value consists of, notes aside."""
+    if isinstance(value, list):
+        return [(at, inner, kind) for at, inner in enumerate(value)]
+    if not isinstance(value, dict):
+        return []
+    if kind == "schema":
+        return [
+            (name, inner, _KINDS.get(name, "schema"))
+            for name, inner in value.items()
+            if name not in _NOTES or not isinstance(inner, str)
+        ]
+    return [(name, inner, "schema" if kind == "map" else "listed") for name, inner in value.items()]

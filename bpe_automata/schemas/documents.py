@@ -29,7 +29,7 @@ from bpe_automata.schemas.json_values import check_json
 from bpe_automata.schemas.pointers import below, tokens_of
 
 MAX_PARTS = 50_000
-MAX_NESTING = 400  # schemas inside one another: what is read below goes that deep in calls
+MAX_NESTING = 400  # schemas inside one another; in place (allOf, not) calls may end sooner
 _INT_DIGITS = 4300
 _NAMES = ("$anchor", "$dynamicAnchor")
 _ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._:]*")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from functools import lru_cache, reduce
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from bpe_automata.schemas.leaves import (
     meet_numbers,
     meet_texts,
 )
+from bpe_automata.schemas.limits import as_too_large
 from bpe_automata.schemas.numbers import (
     NumberSet,
     above,
@@ -46,11 +48,18 @@ def read_strings(part: Part) -> ByteDFA:
     if schema.get("format") in SUPPORTED:
         found = _of_format(schema["format"])
     if "pattern" in schema:
-        found = meet_texts(found, pattern_texts(schema["pattern"], part.pointer, "pattern"))
+        with _at(part, "pattern"):
+            found = meet_texts(found, pattern_texts(schema["pattern"], part.pointer, "pattern"))
     fewest, most = int(schema.get("minLength", 0)), schema.get("maxLength")
     if fewest or most is not None:
-        found = _within(found, fewest, None if most is None else int(most))
+        with _at(part, "minLength" if most is None else "maxLength"):
+            found = _within(found, fewest, None if most is None else int(most))
     return found
+
+
+def _at(part: Part, keyword: str) -> AbstractContextManager[None]:
+    """Inside, a budget that is exceeded is told with the place of a keyword."""
+    return as_too_large(pointer_below(part.pointer, keyword))
 
 
 @lru_cache(maxsize=len(SUPPORTED))
@@ -68,12 +77,13 @@ def _within(texts: ByteDFA, fewest: int, most: int | None) -> ByteDFA:
 
 def pattern_texts(pattern: str, pointer: str, *way: str) -> ByteDFA:
     """The texts that a regex of ECMA-262 matches somewhere. pointer, way: where it stands."""
+    where = pointer_below(pointer, *way)
     try:
-        return canonical(ecma_pattern(pattern))
+        with as_too_large(where):
+            return canonical(ecma_pattern(pattern))
     except RegexSyntaxError as error:
-        raise InvalidSchemaError(pointer_below(pointer, *way), str(error)) from None
+        raise InvalidSchemaError(where, str(error)) from None
     except RegexError as error:
-        where = pointer_below(pointer, *way)
         raise UnsupportedSchemaError(way[0], where, str(error)) from None
 
 
@@ -92,12 +102,15 @@ def read_numbers(part: Part, only_integers: bool) -> NumberSet:
     for name, inclusive, exclusive in _BOUNDS:
         bound, other = schema.get("m" + name), schema.get("exclusiveM" + name)
         if bound is not None:
-            # `exclusiveMinimum: true` is how draft 4 says that the minimum itself is out
-            found = meet_numbers(found, (exclusive if other is True else inclusive)(bound))
+            with _at(part, "m" + name):
+                # `exclusiveMinimum: true` is how draft 4 says that the minimum itself is out
+                found = meet_numbers(found, (exclusive if other is True else inclusive)(bound))
         if other is not None and not isinstance(other, bool):
-            found = meet_numbers(found, exclusive(other))
+            with _at(part, "exclusiveM" + name):
+                found = meet_numbers(found, exclusive(other))
     if "multipleOf" in schema:
-        found = meet_numbers(found, multiples_of(schema["multipleOf"]))
+        with _at(part, "multipleOf"):
+            found = meet_numbers(found, multiples_of(schema["multipleOf"]))
     return found
 
 

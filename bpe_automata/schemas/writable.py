@@ -8,18 +8,24 @@ wrongly. So of every n that is taken away from a p:
     a text of p whose value is in n must be a text of n                       (law of `_compare`)
 
 which holds if, for the members that neither names, p's are all in n's, or none is. Counting is
-limited in the same way: see `_check_count`.
+limited in the same way: see `_check_count`. Where n has a place for the values of some q - m, a
+text of m must have a value of m there, so of every k that is taken away from m the law must hold
+again (`_compare_below`).
 """
 
 from __future__ import annotations
+
+from itertools import product
+from typing import Any
 
 from bpe_automata.errors import BudgetExceededError, UnsupportedSchemaError
 from bpe_automata.schemas.boolean import difference, intersection, meet_shapes
 from bpe_automata.schemas.constants import ALL
 from bpe_automata.schemas.emptiness import child_is_empty, is_empty, shape_is_empty
 from bpe_automata.schemas.leaves import Bounded, meet_texts
-from bpe_automata.schemas.pointers import tokens_of
-from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Shape, Values
+from bpe_automata.schemas.limits import as_too_large, step
+from bpe_automata.schemas.pointers import below, tokens_of
+from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Shape, Term, Values
 from bpe_automata.schemas.splitting import member
 from bpe_automata.schemas.unique import MAX_VALUES, single_values
 
@@ -29,15 +35,15 @@ _COMPARING = frozenset(
 
 
 def check_writable(values: Values) -> None:
-    """Look through a set of bounded depth. Raises UnsupportedSchemaError with the pointer of the
-    schema that cannot be told apart."""
+    """Look through a set of bounded depth. Raises UnsupportedSchemaError with the pointer of what
+    cannot be told apart; SchemaTooLargeError where that takes more steps than `limits` allows."""
     _Check().values(values)
 
 
 class _Check:
     def __init__(self) -> None:
         self._seen: dict[int, Values] = {}
-        self._compared: dict[tuple[int, int], tuple[Values, Values]] = {}
+        self._compared: dict[tuple[str, int, int], tuple[Values, Values]] = {}
 
     def values(self, values: Values) -> None:
         """Everything in and below a set; one that is under way is found again, not gone into."""
@@ -48,19 +54,24 @@ class _Check:
                 continue
             self._seen[id(here)] = here
             for term in here.arrays:
-                _check_unique(term.shape)
-                for taken in term.minus:
-                    self._compare(term.shape, taken)
+                self._term(term)
                 waiting += [child.values for child in (*term.shape.prefix, term.shape.rest)]
             for found in here.objects:
-                _check_count(found.shape)
-                for less in found.minus:
-                    self._compare(found.shape, less)
+                self._term(found)
                 waiting += [m.child.values for m in found.shape.named.values()]
                 waiting += [child.values for _, child in found.shape.rest]
 
+    def _term(self, term: Term[Shape]) -> None:
+        with as_too_large(term.shape.pointer):
+            step()
+            _check_shape(term.shape)
+        for taken in term.minus:
+            with as_too_large(taken.pointer):
+                self._compare(term.shape, taken)
+
     def _compare(self, shape: Shape, taken: Shape) -> None:
         """The law above, for one shape less another."""
+        step()
         if shape is taken or shape_is_empty(meet_shapes(shape, taken)):
             return
         if isinstance(shape, ObjectShape) and isinstance(taken, ObjectShape):
@@ -95,17 +106,61 @@ class _Check:
         self._compare_children(have, need)
 
     def _compare_children(self, have: Child, need: Child) -> None:
-        one, other = have.values, need.values
-        key = (id(one), id(other))
-        if other is ALL or one is other or key in self._compared:
+        """The law, for what may stand at one place."""
+        for one, other in self._pairs("compared", have, need):
+            self._compare(one.shape, other.shape)
+            for kept in other.minus:
+                self._compare_below(one.shape, meet_shapes(other.shape, kept))
+
+    def _compare_below(self, shape: Shape, kept: Shape) -> None:
+        """The law for all that is taken away inside of `kept`, a shape that is not taken away."""
+        step()
+        both = meet_shapes(shape, kept)
+        if shape_is_empty(both):
             return
+        _check_shape(both)
+        for have, need in _places(shape, kept):
+            for one, other in self._pairs("below", have, need):
+                common = meet_shapes(one.shape, other.shape)
+                self._compare_below(one.shape, other.shape)
+                for taken in other.minus:
+                    self._compare(common, taken)
+
+    def _pairs(self, kind: str, have: Child, need: Child) -> list[tuple[Term[Any], Term[Any]]]:
+        """The terms of both, each with each; none where nothing is to be found out any more."""
+        one, other = have.values, need.values
+        key = (kind, id(one), id(other))
+        if other is ALL or one is other or key in self._compared:
+            return []
         self._compared[key] = (one, other)
-        for array in one.arrays:
-            for their_array in other.arrays:
-                self._compare(array.shape, their_array.shape)
-        for found in one.objects:
-            for their_object in other.objects:
-                self._compare(found.shape, their_object.shape)
+        pairs: list[tuple[Term[Any], Term[Any]]] = list(product(one.arrays, other.arrays))
+        return pairs + list(product(one.objects, other.objects))
+
+
+def _places(shape: Shape, other: Shape) -> list[tuple[Child, Child]]:
+    """What two shapes say of the same place, for each place that one of them speaks of."""
+    if isinstance(shape, ArrayShape) and isinstance(other, ArrayShape):
+        last = max(len(shape.prefix), len(other.prefix))
+        return [(shape.item(at), other.item(at)) for at in range(last + 1)]
+    if isinstance(shape, ObjectShape) and isinstance(other, ObjectShape):
+        names = {**shape.named, **other.named}
+        named = [(member(shape, name).child, member(other, name).child) for name in names]
+        rest = [
+            (have, need)
+            for a, have in shape.rest
+            for b, need in other.rest
+            if not meet_texts(a, b).is_empty
+        ]
+        return named + rest
+    raise TypeError("an object and an array are never compared")
+
+
+def _check_shape(shape: Shape) -> None:
+    """What one shape counts and compares by itself."""
+    if isinstance(shape, ArrayShape):
+        _check_unique(shape)
+    elif isinstance(shape, ObjectShape):
+        _check_count(shape)
 
 
 def _check_names(*shapes: ObjectShape) -> None:
@@ -122,7 +177,8 @@ def _check_count(shape: ObjectShape) -> None:
     if shape.fewest <= required + 1 or all(child_is_empty(child) for _, child in shape.rest):
         return
     why = "members beyond the named ones would have to be told apart to be counted"
-    raise UnsupportedSchemaError(shape.counting, shape.pointer, why)
+    where = below(shape.pointer, shape.counting)
+    raise UnsupportedSchemaError(shape.counting, where, why)
 
 
 def _check_unique(shape: ArrayShape) -> None:
@@ -135,7 +191,8 @@ def _check_unique(shape: ArrayShape) -> None:
     for child in reached:
         if not _few(child.values):
             why = f"items out of more than {MAX_VALUES} values, or of arrays or objects"
-            raise UnsupportedSchemaError("uniqueItems", shape.pointer, why)
+            where = below(shape.pointer, "uniqueItems")
+            raise UnsupportedSchemaError("uniqueItems", where, why)
 
 
 def _few(values: Values) -> bool:

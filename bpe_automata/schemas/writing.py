@@ -43,12 +43,22 @@ _DEFAULT = Budget()
 _REDUCED = 1_500_000  # cells of an automaton that is made minimal: below half a second
 _OVERLAPPING = 6_000_000  # the same for a union: what overlaps is written more than once in it
 _LARGE = 50_000  # nodes of a network that is no DFA until it is part of a whole, or compared
+_LEVELS = 16  # sets inside one another that are written in one go, each in some 15 calls
 _ROUNDS = 2  # all networks together may have so many times the nodes that one may have
 _TOO_LARGE = "its automaton is larger; allow shorter texts or fewer items, or pass a larger Budget"
 _Shape = ObjectShape | ArrayShape
 _Order = OrderTree | None
 _Found = TypeVar("_Found")
+_Asked = tuple[Values, Place, _Order, bool]
 _NOTHING = from_strings(())
+
+
+class _Deeper(Exception):  # noqa: N818 - a signal, never seen by a caller
+    """A set that must be written before the one that it was asked for, as calls would nest too
+    deeply otherwise."""
+
+    def __init__(self, asked: _Asked) -> None:
+        self.asked = asked
 
 
 def write(
@@ -78,6 +88,7 @@ class Writer:
         started = time.thread_time() if started is None else started
         self._until = started + budget.max_seconds
         self._bytes = 0  # of all tables so far
+        self._level = 0  # sets that are being written, each inside the one before
         self._nodes = 0  # of all networks so far that became automata
         self._memo: dict[tuple[object, ...], tuple[object, Texts | Compound | _Shape]] = {}
 
@@ -85,9 +96,22 @@ class Writer:
         """The texts of a set of values, as whole texts."""
 
         def find() -> ByteDFA:
-            return self._one(self._texts(values, self._style.root, order, generous=False))
+            return self._one(self._at_any_depth((values, self._style.root, order, False)))
 
         return self._guarded("#", find)
+
+    def _at_any_depth(self, asked: _Asked) -> Texts:
+        """The texts of a set, those of sets deep inside first."""
+        waiting = [asked]
+        while True:
+            try:
+                found = self._texts(*waiting[-1])
+            except _Deeper as deeper:
+                waiting.append(deeper.asked)
+            else:
+                waiting.pop()
+                if not waiting:
+                    return found
 
     def _one(self, texts: Texts) -> ByteDFA:
         pieces = texts.compounds
@@ -136,7 +160,13 @@ class Writer:
     def _texts(self, values: Values, place: Place, order: _Order, generous: bool) -> Texts:
         key = (id(values), place, id(order), generous)
         if key not in self._memo:
-            found = self._found(values, place, order, generous)
+            if self._level == _LEVELS:
+                raise _Deeper((values, place, order, generous))
+            self._level += 1
+            try:
+                found = self._found(values, place, order, generous)
+            finally:
+                self._level -= 1
             self._memo[key] = ((values, order), found)  # kept, so that their ids stay theirs
         return self._memo[key][1]  # type: ignore[return-value]
 

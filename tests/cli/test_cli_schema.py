@@ -7,6 +7,7 @@ import json
 import pytest
 
 from bpe_automata import TokenAutomaton, Tokenizer
+from bpe_automata.cli import main
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
 
@@ -75,6 +76,28 @@ def test_the_options_of_a_schema(run, tmp_path, brackets) -> None:
     assert states[0] < states[1]
 
 
+def test_formats_of_other_drafts_are_held_to_only_if_asked(run, brackets, tmp_path) -> None:
+    tokenizer, _ = brackets
+    draft = "http://json-schema.org/draft-04/schema#"
+    file = tmp_path / "date.json"
+    file.write_text(json.dumps({"$schema": draft, "type": "string", "format": "date"}))
+    arguments = ("compile", tokenizer, "--schema", str(file))
+    states = [
+        read(run, *arguments, *options)["dfa_states"]
+        for options in ((), ("--formats", "draft"), ("--formats", "all"))
+    ]
+    assert states[0] == states[1] < states[2]
+
+
+@pytest.mark.parametrize("command", ["compile", "generate"])
+def test_the_help_names_the_options_of_a_schema(capsys, command) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    for option in ("--formats", "--depth", "--closed", "--whitespace", "--yaml"):
+        assert option in shown
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
@@ -100,8 +123,9 @@ def test_a_schema_that_cannot_be_used(run, path, tmp_path, content, options, mes
     assert message in err
 
 
-def test_the_options_of_a_schema_need_one(run, path) -> None:
-    code, _, err = run("compile", path, "--regex", "a", "--yaml")
+@pytest.mark.parametrize("option", [("--yaml",), ("--closed",), ("--formats", "all")])
+def test_the_options_of_a_schema_need_one(run, path, option) -> None:
+    code, _, err = run("compile", path, "--regex", "a", *option)
     assert (code, err.count("\n")) == (2, 1)
     assert "need --schema FILE" in err
 

@@ -19,7 +19,11 @@ from bpe_automata.errors import (
     UnsupportedSchemaError,
 )
 from bpe_automata.schemas import compile_json_schema
-from bpe_automata.schemas.values import ALL
+from bpe_automata.schemas.documents import MAX_NESTING, Document
+from bpe_automata.schemas.limits import limited_steps
+from bpe_automata.schemas.reader import Reader
+from bpe_automata.schemas.values import ALL, limited
+from bpe_automata.schemas.writable import check_writable
 
 
 def cycle() -> list[Any]:
@@ -88,15 +92,20 @@ def test_what_stands_for_no_schema_is_told(source: Any) -> None:
         ({"pattern": "a(?=b)"}, "pattern", "#/pattern"),
         ({"items": {"pattern": r"(a)\1"}}, "pattern", "#/items/pattern"),
         ({"format": "regex"}, "format", "#/format"),
-        ({"uniqueItems": True}, "uniqueItems", "#"),
+        ({"uniqueItems": True}, "uniqueItems", "#/uniqueItems"),
         ({"items": {"items": {"type": "array", "uniqueItems": True}}}, "uniqueItems",
-         "#/items/items"),
-        ({"minProperties": 2}, "minProperties", "#"),
+         "#/items/items/uniqueItems"),
+        ({"not": {"items": {"not": {"uniqueItems": True}}}}, "uniqueItems",
+         "#/not/items/not/uniqueItems"),
+        ({"minProperties": 2}, "minProperties", "#/minProperties"),
+        ({"minProperties": 2**31}, "minProperties", "#/minProperties"),
         ({"contains": {}, "maxContains": 2}, "maxContains", "#/maxContains"),
         ({"contains": {}, "minContains": 2}, "minContains", "#/minContains"),
         ({"unevaluatedProperties": False, "anyOf": [{}]}, "unevaluatedProperties",
          "#/unevaluatedProperties"),
         ({"not": {"additionalProperties": {"type": "integer"}}}, "not", "#/not"),
+        ({"not": {"items": {"not": {"items": {"not": {"additionalProperties": {"const": 1}}}}}}},
+         "not", "#/not/items/not/items/not"),
         ({"not": {"uniqueItems": True}}, "not", "#/not"),
         ({"$ref": "https://example.org/other.json"}, "$ref", "#/$ref"),
         ({"$schema": "http://json-schema.org/draft-03/schema#"}, "$schema", "#/$schema"),
@@ -106,7 +115,7 @@ def test_what_stands_for_no_schema_is_told(source: Any) -> None:
         ({"dependentSchemas": {"\ud800": {}}}, "dependentSchemas", "#/dependentSchemas"),
         ({"type": ["object", "string"], "propertyNames": {"$ref": "#"}}, "propertyNames",
          "#/propertyNames"),
-        ({"not": {"maxProperties": 1}}, "maxProperties", "#/not"),
+        ({"not": {"maxProperties": 1}}, "maxProperties", "#/not/maxProperties"),
     ],
 )  # fmt: skip
 def test_what_no_automaton_tells_apart_is_refused(schema: Any, keyword: str, pointer: str) -> None:
@@ -147,6 +156,48 @@ def test_schemas_inside_one_another_are_refused_by_their_depth() -> None:
     assert fault(schema, SchemaTooLargeError).resource == "levels"
 
 
+@pytest.mark.parametrize("keyword", ["items", "properties"])
+def test_schemas_inside_one_another_are_read_and_written(keyword: str) -> None:
+    schema: Any = {"const": 1}
+    for _ in range(MAX_NESTING - 1):
+        of_kind = {"items": schema} if keyword == "items" else {"properties": {"a": schema}}
+        schema = {"type": "array" if keyword == "items" else "object", **of_kind}
+    begin, end = ("[", "]") if keyword == "items" else ('{"a":', "}")
+    dfa = compile_json_schema(schema, closed=True)
+    for text, is_valid in (("1", True), ("2", False)):
+        deep = begin * (MAX_NESTING - 1) + text + end * (MAX_NESTING - 1)
+        assert dfa.accepts(deep.encode()) == is_valid
+
+
+def test_schemas_inside_one_another_in_place_are_refused_by_their_depth() -> None:
+    schema: Any = {}
+    for _ in range(MAX_NESTING - 1):
+        schema = {"not": schema}
+    error = fault(schema, SchemaTooLargeError)
+    assert error.resource == "calls"
+    assert error.pointer.startswith("#/not/not/not")
+    assert "use fewer levels" in str(error)
+
+
+def test_a_recursive_condition_does_not_multiply() -> None:
+    schema = {"if": {"properties": {"a": {"$ref": "#"}}}, "then": {"required": ["b"]}}
+    dfa = compile_json_schema(schema)
+    good = (b'{"a":1,"b":2}', b'{"a":{"a":1}}', b'{"b":1}', b'{"a":{},"b":1}', b'{"a":{}}', b"3")
+    bad = (b'{"a":1}', b"{}", b'{"a":{"a":1,"b":1}}', b'{"a":{"b":1}}')
+    assert [dfa.accepts(text) for text in good + bad] == [True] * len(good) + [False] * len(bad)
+
+
+def test_what_is_compared_counts_to_the_budget() -> None:
+    taken = {
+        "not": {"items": {"properties": {f"p{i}": {"required": [f"q{i}"]} for i in range(20)}}}
+    }
+    values = limited(Reader(Document({"properties": {"x": taken}})).values("#"), 3)
+    check_writable(values)
+    with limited_steps(30), pytest.raises(SchemaTooLargeError) as caught:
+        check_writable(values)
+    assert (caught.value.resource, caught.value.pointer) == ("comparisons", "#/properties/x/not")
+
+
 def test_alternatives_that_multiply_are_refused() -> None:
     either = [{"anyOf": [{"required": [f"{i}{k}"]} for k in "abcd"]} for i in range(12)]
     assert fault({"allOf": either}, SchemaTooLargeError).resource == "terms"
@@ -167,6 +218,11 @@ def test_an_automaton_over_the_budget_is_refused() -> None:
         ({"items": {"type": "null"}, "maxItems": 2**31 - 1}, "items or members", "#/maxItems"),
         ({"minItems": 10**8}, "items or members", "#/minItems"),
         ({"maxProperties": 2**31 - 1}, "items or members", "#/maxProperties"),
+        ({"items": {"minLength": 2**31}}, "bytes", "#/items/minLength"),
+        ({"items": {"minLength": 1, "maxLength": 2**31}}, "bytes", "#/items/maxLength"),
+        ({"items": {"pattern": "(a|b){99999999}"}}, "places", "#/items/pattern"),
+        ({"patternProperties": {"x{99999999}": {}}}, "places", "#/patternProperties/x{99999999}"),
+        ({"items": {"multipleOf": 1e-300}}, "states", "#/items/multipleOf"),
     ],
 )  # fmt: skip
 def test_what_would_be_endless_to_write_is_refused(

@@ -193,7 +193,7 @@ def same_members(value: object) -> str:
 # ---------------------------------------------------------------- laws
 
 
-@examples(60)
+@examples(40)
 @given(value_sets())
 def test_the_texts_are_those_of_the_values(values):
     """Each accepted text is valid; each valid value has an order in which it is accepted."""
@@ -216,7 +216,7 @@ def test_the_texts_are_those_of_the_values(values):
             assert any(dfa.accepts(text.encode()) for text in texts), value
 
 
-@examples(30)
+@examples(15)
 @given(value_sets())
 def test_networks_are_written_like_automata(values):
     """However large something must be to be kept as a network, the result is the same."""
@@ -229,7 +229,7 @@ def test_networks_are_written_like_automata(values):
     assert found.start == dfa.start
 
 
-@examples(20)
+@examples(12)
 @given(value_sets())
 def test_white_space_changes_nothing_else(values):
     try:

@@ -35,6 +35,7 @@ NASTY = (
     " -?:#.,[]{}&*!|>'\"%@`\\~=</019_+eExobnyNtT\t\r\n\0\x7f\x80\x85\xa0\u2028\u2029\ufffe\ufffdé😀"
 )
 WORSE = " -:#.?0_1e\t\u2028~="
+WORST = " :#-"
 PIECES = (
     *NASTY,
     *(
@@ -88,14 +89,15 @@ def test_resolvers_are_those_of_pyyaml():
 
 
 def test_every_short_text_is_plain_iff_it_is_read_back_everywhere():
-    short = ("".join(found) for n in range(3) for found in product(NASTY, repeat=n))
-    assert disagreements(short) == []
+    pairs = (a + b for a, b in product(NASTY, WORST) for a, b in ((a, b), (b, a)))
+    assert disagreements(["", *NASTY, *pairs]) == []
 
 
 @pytest.mark.long
 def test_every_text_of_four_of_the_worst_characters():
     assert disagreements(map("".join, product(WORSE, repeat=4))) == []
-    assert disagreements(map("".join, product(NASTY, repeat=3))) == []
+    for length in (2, 3):
+        assert disagreements(map("".join, product(NASTY, repeat=length))) == []
 
 
 @examples(300)
