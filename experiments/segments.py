@@ -31,8 +31,9 @@ from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, SegmentCache, canonical_automaton, explore
 from bpe_automata.constructions.every_node import every_node
-from bpe_automata.constructions.segments_eager import assembled, prepared
+from bpe_automata.constructions.segments_eager import assembled
 from bpe_automata.constructions.segments_joints import neighbours
+from bpe_automata.constructions.segments_nodes import prepared
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from experiments import segments_report
 from experiments.exact_options import ALL
@@ -160,7 +161,9 @@ def _eager(engine: Callable[..., CartesianMerge], cache: SegmentCache) -> Row:
     row["none"] = {"seconds": seconds, "nodes": len(nodes)}
     for name, segments in (("alone", SegmentCache()), ("shared", cache), ("again", cache)):
         before = vars(segments.counts).copy()
-        seconds, _ = timed(lambda s=segments: _prepared(engine(s)))  # type: ignore[misc]
+        seconds, count = timed(lambda s=segments: _prepared(engine(s)))  # type: ignore[misc]
+        if count < len(nodes):
+            raise SegmentError(f"{count} nodes were prepared, of {len(nodes)}")
         row[name] = {"seconds": seconds} | _more(before, segments)
     return row
 

@@ -1,9 +1,9 @@
 """What the package does of Table 2, step by step, for one automaton.
 
-Step 2 is the lift, the masks of all its states. Step 3 finds the relevant states: what is dead at
-each node of the product. Step 4 is a mask. The eager engine takes them one by one; then, in one
-pass, it makes the rows of all nodes, which is all that decoding needs. The lazy one does what the
-masks that are asked for need.
+Step 2 is the lift, the masks of all its states. Step 3 finds the relevant states, which is what
+relevance adds to the lift: what is dead at each node of the product. Step 4 is a mask. The eager
+engine takes them one by one; then, in one pass, it makes the rows of all nodes, which is all that
+decoding needs. The lazy one does what the masks that are asked for need.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ def settle(engine: CartesianMerge, nodes: Iterable[Where]) -> int:
     places = tables.places(states, texts)
     partly = np.flatnonzero(tables.statuses(places, numbers.copy()) == PARTLY)
     relevance.settle(places[partly[numbers[partly] == tables.steady]])
-    dead = [relevance.dead((int(places[k]), int(numbers[k]))) for k in partly]
-    return sum(some is not None for some in dead)
+    found = zip(places[partly].tolist(), numbers[partly].tolist(), strict=True)
+    return sum(map(relevance.any_dead, found))
 
 
 def _after(engine: CartesianMerge, node: Node) -> set[Node]:

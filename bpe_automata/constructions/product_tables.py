@@ -114,9 +114,9 @@ class ProductTables:
 
     def dead_sets(self, places: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
         """(found, dead) of `kernels.dead_sets`. places: int64."""
-        canonical, reachable = self.canonical, self.canonical.derivation.reachable
+        canonical = self.canonical
         after, rows = canonical.geometry.after, canonical.sets.rows(number)
-        tokens = Tokens(canonical.trie, self._text.nodes, *rows, reachable, after)
+        tokens = Tokens(canonical.trie, self._text.nodes, *rows, after)
         self._keep_up()
         nearest = np.argsort(self._world.steady.distance[self.memo.state[places]])
         return self.ask(dead_sets, places[nearest], number, tokens)

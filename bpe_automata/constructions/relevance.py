@@ -23,6 +23,7 @@ import numpy as np
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.product_tables import ProductTables
+from bpe_automata.kernels.beside import unpacked
 from bpe_automata.kernels.bits import members, set_bits, without
 from bpe_automata.kernels.dead_sets import NOTHING, UNSETTLED
 
@@ -65,6 +66,7 @@ class Relevance:
         self._tables, self._geometry = tables, geometry
         self._rows: BoundedMemo[Node, Row] = BoundedMemo(2 * 4 * geometry.n_words)
         self._dead: dict[Node, np.ndarray | None] = {}  # None: no id is dead there
+        self._sets: dict[Node, np.ndarray] = {}  # as `kernels.dead_sets` has them: not unpacked yet
         self._narrowed: BoundedMemo[bytes, tuple[np.ndarray, int]] = BoundedMemo(
             8 * geometry.n_words
         )
@@ -86,11 +88,24 @@ class Relevance:
 
     def dead(self, node: Node) -> np.ndarray | None:
         """The ids that are irrelevant when they lead to this node (packed), None if none is."""
-        if node not in self._dead and node[1] == self._tables.steady:
+        if not self._knows(node) and node[1] == self._tables.steady:
             self.settle(np.array([node[0]]))
-        if node not in self._dead:
+        if not self._knows(node):
             self._settle(node)
         return self._dead[node]
+
+    def any_dead(self, node: Node) -> bool:
+        """Is any id dead at this node?"""
+        return node in self._sets or self.dead(node) is not None
+
+    def _knows(self, node: Node) -> bool:
+        """Is its dead set known? It is unpacked then."""
+        if node in self._sets:
+            geometry = self._geometry
+            n_ids = len(geometry.derivation.birth)
+            found = unpacked(self._sets.pop(node), geometry.before.order, n_ids)
+            self._dead.setdefault(node, found)
+        return node in self._dead
 
     def settle(self, places: np.ndarray) -> None:
         """Find what is dead at many nodes of the steady set, those that a cycle needs excepted.
@@ -99,9 +114,13 @@ class Relevance:
         if not len(places):
             return
         found, dead = self._tables.dead_sets(places, number)
-        for place in np.flatnonzero(found != UNSETTLED).tolist():
-            at = found[place]
-            self._dead.setdefault((place, number), None if at == NOTHING else dead[at])
+        settled = np.flatnonzero(found != UNSETTLED)
+        for place, at in zip(settled.tolist(), found[settled].tolist(), strict=True):
+            node = place, number
+            if node not in self._dead and at == NOTHING:
+                self._dead[node] = None
+            elif node not in self._dead:
+                self._sets[node] = dead[at]
 
     # ------------------------------------------------------------ depth first, with early ends
 
@@ -118,7 +137,7 @@ class Relevance:
                 stack[-1] = self._opened(top.node, None)
             else:
                 target, ids = top.waiting[-1]
-                if target not in self._dead and target not in under_way:
+                if not self._knows(target) and target not in under_way:
                     stack.append(self._begun(target))
                     under_way.add(target)
                     continue
@@ -174,7 +193,7 @@ class Relevance:
         todo = [first]
         while todo:
             for target, _ in opened[todo.pop()].waiting:
-                if target not in self._dead and target not in opened:
+                if not self._knows(target) and target not in opened:
                     opened[target] = self._opened(target, None)
                     todo.append(target)
         changed = True

@@ -14,7 +14,7 @@ a joint there, and what may follow depends on the boundary hypotheses there, not
 A *segment* is the DFA from an entry (a place and hypotheses) to the next cuts. Which ids can be
 read at a node inside it depends on the segment alone, and on which hypotheses live on at its cuts:
 
-    key = (tokenizer, DFA to the cuts, entry, at each cut: text state, hypotheses, how they go on)
+    key = (tokenizer, DFA to the cuts, entry, at each cut: text states, hypotheses, how they go on)
 
 Equal keys, equal rows; in one schema and in any other. Cuts may be missed (`LIMIT`), never claimed
 wrongly.
@@ -25,10 +25,9 @@ Source: the "Vegas configuration" of Tran-Thien 2024; detection on the product i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,23 +36,18 @@ from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.segments_joints import joints
 from bpe_automata.constructions.stored import cache_key
 from bpe_automata.constructions.whole_pieces import MUST_END
-from bpe_automata.kernels.segments import (
-    AFTER,
-    SHUT,
-    WITHIN,
-    Texts,
-    all_flags,
-    completions,
-    flags_of,
-    form_of,
-    part,
-)
+from bpe_automata.kernels.segment_forms import AFTER, WITHIN, all_flags, completions, form_of
+from bpe_automata.kernels.segments import Texts, part
 
 BOUNDARY, MERGES = "boundary", "merges"
 LIMIT = 2_000
 """DFA states after which a segment is given up: it is larger than what is worth looking up."""
 
 Key = bytes
+Entry = tuple[int, ...]
+"""Where a segment begins: a text state, then the hypotheses that live on there."""
+
+_PROOF = {AFTER: BOUNDARY, WITHIN: MERGES}
 
 
 @dataclass(frozen=True)
@@ -117,23 +111,29 @@ class Segments:
         self._texts = self._canonical.tokenizer.derived(
             f"text differences, {plain}", lambda _: _differences(text_next)
         )
-        self._homes: dict[int, Segment | None] = {}  # by DFA state
-        self._flags: dict[tuple[int, int], int] = {}  # by place and hypothesis
+        self._homes: dict[int, Segment] = {}  # by DFA state, for those before the cuts
+        self._begun: dict[tuple[int, Entry], Segment | None] = {}  # by DFA state, too
+        self._too_large: set[int] = set()  # DFA states of what has over `LIMIT` of them
+        self._flags: dict[int, dict[int, int]] = {}  # by place and hypothesis
+        self._ends: dict[tuple[int, int, int, int], list[tuple[int, int, int]]] = {}
         self._slot, self._local = np.full((2, n), -1, dtype=np.int32)
 
     def of(self, place: int, hypotheses: int) -> Node | None:
         """The node in a segment; None where none was found. That of a cut is the entry of the
         segment that begins there."""
-        state = int(self._tables.memo.state[place])
-        if state in self._homes:
-            home = self._homes[state]
-            if home is None:
-                return None
-            if (node := self.within(home, place, hypotheses)) is not None:
-                return node
-        if self._canonical.sets.sets[hypotheses].row:
+        state, found = int(self._tables.memo.state[place]), self._canonical.sets.sets[hypotheses]
+        home = self._homes.get(state)
+        if home is not None and (node := self.within(home, place, hypotheses)) is not None:
+            return node
+        if found.row or state in self._too_large:
             return None
-        return self._entered(state, place, hypotheses)
+        flags = self._flags_at(place, found.members)
+        live = sorted({h for h, _, _ in found.members if flags[h]})
+        entry = int(self._tables.memo.added[place]), *live
+        if (state, entry) not in self._begun:
+            self._begun[state, entry] = self._entered(state, entry)
+        segment = self._begun[state, entry]
+        return None if segment is None else self.within(segment, place, hypotheses)
 
     def cuts(self) -> dict[int, str]:
         """The DFA states that are cuts wherever the segments found so far come to them, with the
@@ -151,7 +151,13 @@ class Segments:
 
     def found(self) -> list[Segment]:
         """The segments found so far."""
-        return list({id(s): s for s in self._homes.values() if s is not None}.values())
+        return [segment for segment in self._begun.values() if segment is not None]
+
+    def pair(self, segment: Segment, at: At) -> tuple[int, int]:
+        """(place, hypothesis set) of a node of a segment, with only the members that can come
+        true."""
+        place = self._tables.place(int(segment.order[at.number]), at.text)
+        return place, self._canonical.sets.number(at.row, list(at.members))
 
     def within(self, segment: Segment, place: int, hypotheses: int) -> Node | None:
         """The node in this segment, its cuts included; None if it is none of its nodes, or text
@@ -170,92 +176,83 @@ class Segments:
         self, segment: Segment, place: int, found: HypothesisSet
     ) -> tuple[Member, ...] | None:
         """The members from which the character can be completed; None if that leads elsewhere."""
-        memo, live = self._tables.memo, []
+        live = []
         for h, b, w in found.members:
-            pairs, count = self._run(completions, place, found.row, h, b)
-            for p, after in pairs[:count].tolist():
-                number = segment.number.get(int(memo.state[p]), -1)
-                if number < 0 or not segment.has(number, int(memo.added[p]), after):
+            ends = self._ends_of(place, found.row, h, b)
+            for state, text, after in ends:
+                number = segment.number.get(state, -1)
+                if number < 0 or not segment.has(number, text, after):
                     return None
-            if count:
+            if ends:
                 live.append((h, b, w))
         return tuple(live)
+
+    def _ends_of(self, place: int, row: int, h: int, b: int) -> list[tuple[int, int, int]]:
+        """(DFA state, text state, hypothesis) where the character can be completed."""
+        key = place, row, h, b
+        if key not in self._ends:
+            pairs, count = self._tables.ask(completions, *key)
+            # Only now: the memo may have grown.
+            memo, (places, after) = self._tables.memo, pairs[:count].T
+            columns = memo.state[places].tolist(), memo.added[places].tolist(), after.tolist()
+            self._ends[key] = list(zip(*columns, strict=True))
+        return self._ends[key]
 
     def _come_true(
         self, segment: Segment, number: int, place: int, members: tuple[Member, ...]
     ) -> tuple[Member, ...] | None:
         """The members from which text goes on; None if the segment does not have one of them."""
         whole, text, live = self._canonical.whole, int(self._tables.memo.added[place]), []
+        flags = self._flags_at(place, members)
         for h, b, w in members:
-            flags = self._flags_of(place, h)
-            if (flags & AFTER and whole.may_end(w)) or (flags & WITHIN and w != MUST_END):
+            after, within = flags[h] & AFTER, flags[h] & WITHIN
+            if (after and whole.may_end(w)) or (within and w != MUST_END):
                 if not segment.has(number, text, h):
                     return None
                 live.append((h, b, w))
         return tuple(live)
 
-    def _flags_of(self, place: int, hypothesis: int) -> int:
-        key = place, hypothesis
-        if key not in self._flags:
-            self._flags[key] = int(self._run(flags_of, place, hypothesis))
-        return self._flags[key]
+    def _flags_at(self, place: int, members: tuple[Member, ...]) -> dict[int, int]:
+        """By hypothesis: how text goes on."""
+        known = self._flags.setdefault(place, {})
+        fresh = [h for h, _, _ in members if h not in known]
+        if fresh:
+            memo, hypotheses = self._tables.memo, np.array(fresh, dtype=np.int64)
+            state, text = int(memo.state[place]), memo.added[place : place + 1].astype(np.int64)
+            flags = self._tables.ask(all_flags, state, text, hypotheses)[0].tolist()
+            known.update(zip(fresh, flags, strict=True))
+        return known
 
-    def _entered(self, state: int, place: int, number: int) -> Node | None:
-        """In a new segment that begins here."""
-        members = self._canonical.sets.sets[number].members
-        live = {h for h, _, _ in members if self._flags_of(place, h)}
-        hypotheses = np.array(sorted(live), dtype=np.int32)
-        text = np.array([self._tables.memo.added[place]], dtype=np.int32)
-        found = self._part(state, text, hypotheses)
-        segment = self._made(state, found, (*text.tolist(), *hypotheses.tolist()))
-        self._slot[found.states] = -1
-        if segment is None:
-            self._homes.update(dict.fromkeys(found.states.tolist()))
-            return None
-        for k, q in enumerate(segment.order.tolist()):
-            if k not in segment.cuts:
-                self._homes[q] = segment
-        return self.within(segment, place, number)
-
-    def _made(self, begin: int, found: _Part, entry: tuple[int, ...]) -> Segment | None:
-        """None if it is too large, or not told by its form."""
+    def _entered(self, state: int, entry: Entry) -> Segment | None:
+        """The segment that begins at a DFA state; None if it is too large, or not told by its
+        form."""
+        found = self._part(state, entry)
+        segment = None
         if not found.mode.any():
-            return None
-        scratch = self._slot, found.mode, self._joints.inside, self._local
-        order, form = form_of(begin, *scratch, self._tables._world)
-        if self._odd[order].any():
-            return None
+            self._too_large.update(found.states.tolist())
+        elif not self._odd[found.states].any():
+            segment = self._made(state, entry, found)
+            inner = (q for k, q in enumerate(segment.order.tolist()) if k not in segment.cuts)
+            self._homes.update(dict.fromkeys(inner, segment))
+        self._slot[found.states] = -1
+        return segment
+
+    def _made(self, state: int, entry: Entry, found: _Part) -> Segment:
+        scratch = self._slot, self._joints.inside, self._local
+        order, proof, form = self._tables.ask(form_of, state, *found[1:], *scratch)
         met = self._slot[order]
         hypotheses, texts = (np.where(met[:, None] < 0, 0, kind[met]) for kind in found[2:])
-        cuts: dict[int, str] = {}
         digest = hashlib.blake2b(self._context, digest_size=20)
         digest.update(repr(entry).encode())
-        for k in np.flatnonzero((met >= 0) & (found.mode[met] == SHUT)).tolist():
-            at, hs = (np.flatnonzero(kind[k]).astype(np.int32) for kind in (texts, hypotheses))
-            flags = self._run(all_flags, int(order[k]), at, hs)
-            cuts[k] = MERGES if (flags & WITHIN).any() else BOUNDARY
-            digest.update(repr((k, at.tolist(), hs.tolist(), flags.tolist())).encode())
         digest.update(form.tobytes())
+        cuts = {k: _PROOF[proof[k]] for k in np.flatnonzero(proof).tolist()}
         return Segment(digest.digest(), order, cuts, hypotheses, texts)
 
-    # ------------------------------------------------------------ kernels, which may need room
-
-    def _run(self, kernel: Callable[..., Any], *arguments: object) -> Any:
-        while True:
-            try:
-                return kernel(*arguments, self._tables._world)
-            except OverflowError:
-                self._tables._grow()
-
-    def _part(self, state: int, text: np.ndarray, hypotheses: np.ndarray) -> _Part:
+    def _part(self, state: int, entry: Entry) -> _Part:
+        text, hypotheses = (np.array(numbers, dtype=np.int64) for numbers in (entry[:1], entry[1:]))
         joint, inside = self._joints.joint, self._joints.inside
-        while True:
-            begin = state, text, hypotheses, joint, inside, self._slot, self._texts, LIMIT
-            try:
-                return _Part(*part(*begin, self._tables._world))
-            except OverflowError:
-                self._tables._grow()
-                self._slot.fill(-1)
+        begin = state, text, hypotheses, joint, inside, self._slot, self._texts, LIMIT
+        return _Part(*self._tables.ask(part, *begin))
 
 
 class _Part(NamedTuple):

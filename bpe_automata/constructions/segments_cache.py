@@ -62,7 +62,7 @@ class SegmentCache:
         return self._n_bytes
 
     def of(self, key: bytes) -> Known:
-        """What is known of a segment. To be added to by `add_row` and `add` only."""
+        """What is known of a segment. To be added to by the methods below only."""
         known = self._known.get(key)
         if known is None:
             known = (read(key) if self.on_disk else None) or Known()
@@ -85,13 +85,16 @@ class SegmentCache:
         known.rows[at] = row
         self._changed(key, known, row.free.nbytes + row.bound.nbytes)
 
-    def add(self, key: bytes, at: At, found: Closure | Piece) -> None:
+    def add_closure(self, key: bytes, at: At, common: bool, found: Closure) -> None:
+        """Keep what `segments_nodes` made."""
+        known = self.of(key)
+        known.closures[at, common] = found
+        self._changed(key, known, found.n_bytes)
+
+    def add_piece(self, key: bytes, at: At, found: Piece) -> None:
         """Keep what `segments_eager` made."""
         known = self.of(key)
-        if isinstance(found, Piece):
-            known.pieces[at] = found
-        else:
-            known.closures[at] = found
+        known.pieces[at] = found
         self._changed(key, known, found.n_bytes)
 
     def save(self) -> int:

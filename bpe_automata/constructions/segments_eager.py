@@ -1,12 +1,11 @@
 """A whole product put together from segments.
 
     assembled(engine, state) = explore(engine, state)                     as languages
-    prepared(engine, state)  = all nodes that a matcher can come to, their rows made
 
-`assembled` writes out each segment once, as a `Piece`, and lays the pieces side by side; at a cut
-all ways meet in one state, as the last id changes nothing there. `prepared` is for languages that
-are too large to write out, as nearly all that hold a string are. Both take what is known of a
-segment out of the engine's `SegmentCache`; without one, everything is one piece.
+Each segment is written out once, as a `Piece`, and the pieces are laid side by side; at a cut all
+ways meet in one state, as the last id changes nothing there. What is known of a segment comes out
+of the engine's `SegmentCache`; without one, everything is one piece. For languages that are too
+large to write out see `segments_nodes`.
 """
 
 from __future__ import annotations
@@ -18,10 +17,9 @@ import numpy as np
 
 from bpe_automata.constructions.canonical import NO_TOKEN
 from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
-from bpe_automata.constructions.hypothesis_sets import NONE
 from bpe_automata.constructions.relevance import Node as Pair
-from bpe_automata.constructions.segments import At, Node, Segment
-from bpe_automata.constructions.segments_pieces import Closure, Piece
+from bpe_automata.constructions.segments import At, Segment
+from bpe_automata.constructions.segments_pieces import Piece
 from bpe_automata.constructions.segments_rows import SharedRows
 from bpe_automata.constructions.successors import Successors
 from bpe_automata.errors import BudgetExceededError
@@ -49,11 +47,10 @@ def assembled(
     pieces: list[tuple[Piece, list[int]]] = []
     left = max_edges
     for here in starts.items:  # grows while we go
-        piece, segment = maker.piece(here)
+        piece, exits = maker.piece(here)
         left -= len(piece.symbols)
         if left < 0:
             raise BudgetExceededError("edges", max_edges, _ADVICE)
-        exits = [maker.entry(segment, at) for at in piece.exits]
         pieces.append((piece, [starts.number(exit_) for exit_ in exits]))
     return _joined(engine, pieces)
 
@@ -80,37 +77,6 @@ def _joined(engine: CartesianMerge, pieces: list[tuple[Piece, list[int]]]) -> To
     )
 
 
-def prepared_common(engine: CartesianMerge, state: ProductState) -> int:
-    """Make the rows of the nodes that ids from `state` lead to at characters' ends, with no added
-    token begun; returns how many nodes. They are few, and nearly all that decoding visits."""
-    maker, sets = _Maker(engine, 0), engine.canonical.sets.sets
-    seen = {(state.place, state.hypotheses)}
-    todo = list(seen)
-    while todo:
-        here = todo.pop()
-        after = maker.after(here) - seen
-        common = {n for n in after if not (engine.tables.memo.added[n[0]] or sets[n[1]].row)}
-        seen |= common
-        todo += common
-    return len(seen)
-
-
-def prepared(engine: CartesianMerge, state: ProductState) -> int:
-    """Make the rows of all nodes that ids from `state` lead to; returns how many nodes. With added
-    tokens and all of Unicode in a string they may be 100,000; see `prepared_common`."""
-    maker, start = _Maker(engine, 0), (state.place, state.hypotheses)
-    seen, todo = {start}, [start]
-    count = 0
-    while todo:
-        closure, segment, others = maker.closure(todo.pop())
-        count += len(closure.inner)
-        exits = {maker.entry(segment, at)[:2] for at in closure.exits} if segment else set()
-        fresh = (exits | others) - seen
-        seen |= fresh
-        todo += fresh
-    return count
-
-
 class _Numbered(Generic[K]):
     """Numbers items as they come. items: in that order."""
 
@@ -133,35 +99,24 @@ class _Maker:
         self._rows, self._tables = engine.rows, engine.tables
         self._leads = Successors(self._tables, self._rows, engine.prefixed).of_node
         self._shared = self._rows if isinstance(self._rows, SharedRows) else None
+        self._strange = False  # did what was written last come to what is not in its segment?
 
-    def entry(self, segment: Segment | None, at: At) -> Start:
-        """The node of a cut, with only the members that can come true."""
-        if segment is None:
-            raise ValueError("what is in no segment has no exits")
-        place = self._tables.place(int(segment.order[at.number]), at.text)
-        return place, self._engine.canonical.sets.number(at.row, list(at.members)), ANY
-
-    def _node(self, place: int, number: int) -> Node | None:
-        return None if self._shared is None else self._shared.segments.of(place, number)
-
-    # ------------------------------------------------------------ pieces
-
-    def piece(self, start: Start) -> tuple[Piece, Segment | None]:
-        """The token automaton from here to the cuts."""
-        place, number, last = start
-        node = self._node(place, number)
-        if node is None or self._shared is None:
-            return self._written(start, None), None
-        if last != ANY:
-            return self._written(start, node.segment), node.segment
-        known = self._shared.cache.of(node.segment.key).pieces.get(node.at)
+    def piece(self, start: Start) -> tuple[Piece, list[Start]]:
+        """The token automaton from here to the cuts, and where its exits lead."""
+        shared = self._shared
+        node = None if shared is None else shared.segments.of(*start[:2])
+        if shared is None or node is None:
+            return self._written(start, None), []
+        segment, cache = node.segment, shared.cache
+        known = cache.of(segment.key).pieces.get(node.at) if start[2] == ANY else None
         if known is None:
-            known = self._written(start, node.segment)
-            self._shared.cache.add(node.segment.key, node.at, known)
-        return known, node.segment
+            known = self._written(start, segment)
+            if start[2] == ANY and not self._strange:
+                cache.add_piece(segment.key, node.at, known)
+        return known, [(*shared.segments.pair(segment, at), ANY) for at in known.exits]
 
     def _written(self, start: Start, segment: Segment | None) -> Piece:
-        states, exits = _Numbered[Start](), _Numbered[At]()
+        states, exits, self._strange = _Numbered[Start](), _Numbered[At](), False
         states.number(start)
         rows: list[tuple[np.ndarray, np.ndarray]] = []
         n_edges = 0
@@ -208,44 +163,5 @@ class _Maker:
         if segment is None or self._shared is None:
             return None
         node = self._shared.segments.within(segment, place, number)
+        self._strange |= node is None
         return node.at if node is not None and node.is_cut else None
-
-    # ------------------------------------------------------------ nodes
-
-    def closure(self, start: Pair) -> tuple[Closure, Segment | None, set[Pair]]:
-        """The nodes from here to the cuts, and those that are in no segment."""
-        node = self._node(*start)
-        if node is None or self._shared is None:
-            self._rows.row(*start)
-            return Closure((At(0, 0, 0, ()),), ()), None, self.after(start)
-        segment = node.segment
-        known = self._shared.cache.of(segment.key).closures.get(node.at)
-        if known is not None:
-            return known, segment, set()
-        inner, exits, strange, todo = {start: node.at}, dict[At, None](), set[Pair](), [start]
-        while todo:
-            for pair in self.after(todo.pop()):
-                found = self._shared.segments.within(segment, *pair)
-                if found is None:
-                    strange.add(pair)
-                elif found.is_cut:
-                    exits[found.at] = None
-                elif pair not in inner:
-                    inner[pair] = found.at
-                    todo.append(pair)
-        closure = Closure(tuple(inner.values()), tuple(exits))
-        if not strange:
-            self._shared.cache.add(segment.key, node.at, closure)
-        return closure, segment, strange
-
-    def after(self, pair: Pair) -> set[Pair]:
-        """The nodes that the ids of one lead to, whatever the last id was."""
-        leads, found = self._leads(*pair), set[Pair]()
-        plain = ~leads.added
-        for numbers in (leads.free, leads.bound):
-            here = plain & (numbers != NONE)
-            keys = np.unique(leads.places[here] << 32 | numbers[here])
-            found.update((key >> 32, key & 0xFFFFFFFF) for key in keys.tolist())
-        for token in leads.ids[leads.added].tolist():
-            found.add(self._engine.step(ProductState(*pair, NO_TOKEN), token)[:2])
-        return found

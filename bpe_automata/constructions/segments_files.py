@@ -50,8 +50,8 @@ def _flattened(known: Known) -> dict[str, np.ndarray]:
     arrays["rows.dense"] = np.array(dense, dtype=bool)
     arrays["rows.start"] = np.cumsum([0, *map(len, data)], dtype=np.int64)
     arrays["rows.data"] = np.concatenate([np.empty(0, dtype=np.int32), *data])
-    for at, closure in known.closures.items():
-        plain["closures"].append([at, closure.inner, closure.exits])
+    for (at, common), closure in known.closures.items():
+        plain["closures"].append([at, common, closure.n_inner, closure.exits])
     for k, (at, piece) in enumerate(known.pieces.items()):
         plain["pieces"].append([at, piece.exits])
         for name in _ARRAYS:
@@ -66,12 +66,13 @@ def _restored(arrays: dict[str, np.ndarray]) -> Known:
     for at, free, bound in zip(plain["rows"], sides[::2], sides[1::2], strict=True):
         known.rows[_at(at)] = Row(free, bound)
         known.n_bytes += free.nbytes + bound.nbytes + OVERHEAD
-    for at, inner, exits in plain["closures"]:
-        closure = Closure(tuple(map(_at, inner)), tuple(map(_at, exits)))
-        known.closures[_at(at)] = closure
+    for at, common, n_inner, exits in plain["closures"]:
+        closure = Closure(n_inner, tuple(map(_at, exits)))
+        known.closures[_at(at), common] = closure
         known.n_bytes += closure.n_bytes
     for k, (at, exits) in enumerate(plain["pieces"]):
-        parts = {name: arrays[f"pieces.{k}.{name}"] for name in _ARRAYS}
+        # Copied, as all that is kept: else the file would stay open as long as the segment.
+        parts = {name: arrays[f"pieces.{k}.{name}"].copy() for name in _ARRAYS}
         piece = Piece(exits=tuple(map(_at, exits)), **parts)
         known.pieces[_at(at)] = piece
         known.n_bytes += piece.n_bytes
@@ -83,7 +84,7 @@ def _sides(arrays: dict[str, np.ndarray], n_words: int) -> list[np.ndarray]:
     for k, dense in enumerate(arrays["rows.dense"].tolist()):
         kept = data[start[k] : start[k + 1]]
         if dense:
-            sides.append(kept)
+            sides.append(kept.copy())
         else:
             side = np.zeros(n_words, dtype=np.int32)
             set_bits(side, kept.astype(np.int64))

@@ -15,16 +15,16 @@ OVERHEAD = 400
 
 @dataclass(frozen=True)
 class Closure:
-    """All nodes that ids lead to from one node of a segment. inner: those before its cuts; exits:
-    those at its cuts."""
+    """The nodes that ids lead to from one node of a segment. n_inner: how many there are before its
+    cuts, whose rows are made; exits: those at its cuts."""
 
-    inner: tuple[At, ...]
+    n_inner: int
     exits: tuple[At, ...]
 
     @property
     def n_bytes(self) -> int:
         """In memory, about."""
-        return OVERHEAD * (len(self.inner) + len(self.exits))
+        return OVERHEAD * (1 + len(self.exits))
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,12 @@ class Piece:
 
 @dataclass
 class Known:
-    """What is known of one segment. rows: of its nodes; closures, pieces: by the node where they
-    begin; changed: is there something that the disk does not have? n_bytes: in memory, about."""
+    """What is known of one segment. rows: of its nodes; pieces: by the node where they begin;
+    closures: by that, and whether only common nodes are in it (see `segments_nodes`); changed: is
+    there something that the disk does not have? n_bytes: in memory, about."""
 
     rows: dict[At, Row] = field(default_factory=dict)
-    closures: dict[At, Closure] = field(default_factory=dict)
+    closures: dict[tuple[At, bool], Closure] = field(default_factory=dict)
     pieces: dict[At, Piece] = field(default_factory=dict)
     changed: bool = False
     n_bytes: int = 0

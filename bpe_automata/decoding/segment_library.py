@@ -11,7 +11,7 @@ from typing import Any
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, SegmentCache
-from bpe_automata.constructions.segments_eager import prepared_common
+from bpe_automata.constructions.segments_nodes import prepared
 from bpe_automata.errors import EmptyLanguageError
 from bpe_automata.schemas import compile_json_schema, compile_yaml_schema
 from bpe_automata.tokenizer import Tokenizer
@@ -57,14 +57,14 @@ def languages() -> Iterator[tuple[str, ByteDFA]]:
 
 
 def precompute(tokenizer: Tokenizer, cache: SegmentCache) -> dict[str, int]:
-    """Fill the cache; returns how many nodes each entry has, 0 where the tokenizer cannot spell it.
-    `cache.save()` is left to the caller. Raises what
+    """Fill the cache; returns how many common nodes (see `segments_nodes`) each entry has, 0 where
+    the tokenizer cannot spell it. `cache.save()` is left to the caller. Raises what
     `CartesianMerge` raises."""
     found = {}
     for name, dfa in languages():
         engine = CartesianMerge(tokenizer, dfa, tokenizer.eos_ids, segments=cache)
         try:
-            found[name] = prepared_common(engine, engine.initial())
+            found[name] = prepared(engine, engine.initial(), common=True)
         except EmptyLanguageError:
             found[name] = 0
     return found

@@ -7,7 +7,7 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown
 from bpe_automata.kernels.hashing import slot_of
-from bpe_automata.kernels.split_characters import completed
+from bpe_automata.kernels.split_characters import completed, surely_completed
 from bpe_automata.kernels.steady import suspects_left
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.world import (
@@ -69,7 +69,15 @@ def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarr
     """uint8: `node_status` of each of many nodes."""
     found = np.empty(len(places), np.uint8)
     for k in range(len(places)):
-        found[k] = node_status(places[k], numbers[k], w)
+        # Most nodes of an automaton with strings are inside a character; to hand over all of `w`
+        # would cost more than to look.
+        if w.steady.apart and surely_completed(
+            places[k], numbers[k], w.dfa, w.reading, w.added, w.sets, w.memo
+        ):
+            remember_status(places[k], numbers[k], ALIVE, w.memo)
+            found[k] = ALIVE
+        else:
+            found[k] = node_status(places[k], numbers[k], w)
     return found
 
 

@@ -2,8 +2,7 @@
 
 The part is found on DFA states: of each state, all hypotheses with which text can get there from
 where the part begins, and all states of the text automaton; which of them go together is not told
-apart, so there may be a few too many. Flags say how text goes on from a node to acceptance: AFTER
-with a boundary right there (or the end of the text), WITHIN without one.
+apart, so there may be a few too many.
 """
 
 from __future__ import annotations
@@ -17,14 +16,12 @@ from bpe_automata.kernels.characters import ascii_steps, wide_steps
 from bpe_automata.kernels.growing import grown, grown_rows
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.trie import walk
-from bpe_automata.kernels.world import World, added_step, intern_place, step_range
+from bpe_automata.kernels.world import World, intern_place, step_range
 
-AFTER, WITHIN = 1, 2
 SHUT, OPEN = 1, 2  # of a DFA state: where the part ends, or goes on
 _WAITING = 4  # to be looked at (again)
 NEW, DONE = 1, 2  # of a hypothesis or text state at a DFA state
 _HYPOTHESIS, _TEXT, _CROSSED = 0, 1, 2
-_ROW = -1  # in the form: a state follows
 # Kernels are called with `int(...)`: one type of number is one compiled version of each.
 _MOST_TEXTS = 32  # at a cut; more are not worth telling apart
 _TRIED = 8  # text states with which a hypothesis is tried before it is taken to be live
@@ -106,6 +103,8 @@ def part(
                 n_open += 1
     if count > limit:
         mode[:] = 0
+    if w.memo.n_places[0] > len(w.memo.state):  # no room for a place: this is asked for again
+        slot[states[:count]] = -1
     return states[:count].copy(), mode[:count].copy(), hs[:count].copy(), ts[:count].copy()
 
 
@@ -136,13 +135,13 @@ def _is_cut(
         return True
     for h in np.flatnonzero(hs):
         for a in at:
-            if _lives_on(int(intern_place(q, int(a), w)), int(h), 0, w):
+            if lives_on(int(intern_place(q, int(a), w)), int(h), 0, w):
                 return False
     return True
 
 
 @kernel
-def _lives_on(place: int, h: int, boundary: int, w: World) -> bool:
+def lives_on(place: int, h: int, boundary: int, w: World) -> bool:
     """Does some character lead on to acceptance, with or without a boundary before it?"""
     q, a = w.memo.state[place], w.memo.added[place]
     for wide in range(2):
@@ -160,34 +159,6 @@ def _lives_on(place: int, h: int, boundary: int, w: World) -> bool:
                 if reads(int(p2), int(w.reading.step_to[j]), w):
                     return True
     return False
-
-
-@kernel
-def flags_of(place: int, h: int, w: World) -> int:
-    """AFTER, WITHIN, both or neither."""
-    q, a = w.memo.state[place], w.memo.added[place]
-    flags = WITHIN if _lives_on(place, h, 0, w) else 0
-    if w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[h]:
-        return flags | AFTER
-    if _lives_on(place, h, 1, w):
-        return flags | AFTER
-    if w.reading.ends[h]:
-        for k in range(len(w.added.ids)):
-            a2, q2 = added_step(int(q), int(a), k, w)
-            if a2 >= 0 and q2 != 0 and reads(int(intern_place(int(q2), int(a2), w)), 0, w):
-                return flags | AFTER
-    return flags
-
-
-@kernel
-def all_flags(q: int, at: np.ndarray, hypotheses: np.ndarray, w: World) -> np.ndarray:
-    """int32 [text states, hypotheses]: `flags_of` each."""
-    found = np.zeros((len(at), len(hypotheses)), np.int32)
-    for i in range(len(at)):
-        place = int(intern_place(q, int(at[i]), w))
-        for j in range(len(hypotheses)):
-            found[i, j] = flags_of(place, int(hypotheses[j]), w)
-    return found
 
 
 @kernel
@@ -306,77 +277,4 @@ def _added_leads(
         for end in range(low + 1, high):
             state = walk(trans, byte_class, begin, w.added.data[low:end])
             found, count = _put(int(state), _CROSSED, 0, found, count)
-    return found, count
-
-
-@kernel
-def form_of(
-    begin: int,
-    slot: np.ndarray,
-    mode: np.ndarray,
-    inside: np.ndarray,
-    local: np.ndarray,
-    w: World,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The DFA from `begin` to the cuts, numbered breadth-first by byte.
-
-    slot, mode: as `part` leaves them. local: int32 [n_states], all -1: scratch, left as it was.
-    Returns (order int32: the DFA state of each number; form int32: of each number -1 and whether it
-    is a cut (2) or accepts, then (byte, number + 1) where that changes; 0 for what is not live).
-    Equal forms are isomorphic parts, and if the DFA is minimal, equal languages between cuts have
-    equal forms.
-    """
-    order, n_order = np.empty(64, np.int32), 1
-    form, n_form = np.empty(256, np.int32), 0
-    order[0], local[begin] = begin, 0
-    at = 0
-    while at < n_order:
-        q = order[at]
-        at += 1
-        form = grown(form, n_form + 2)
-        cut = slot[q] >= 0 and mode[slot[q]] == SHUT
-        form[n_form], form[n_form + 1] = _ROW, 2 if cut else np.int32(w.dfa.accepting[q])
-        n_form += 2
-        last = 0
-        for byte in range(0 if cut else 256):
-            after = w.dfa.trans[q, w.dfa.byte_class[byte]]
-            if after != 0 and slot[after] < 0 and not inside[after]:
-                after = 0
-            number = 0
-            if after != 0:
-                if local[after] < 0:
-                    order = grown(order, n_order)
-                    order[n_order], local[after] = after, n_order
-                    n_order += 1
-                number = local[after] + 1
-            if number != last:
-                form = grown(form, n_form + 2)
-                form[n_form], form[n_form + 1] = byte, number
-                n_form, last = n_form + 2, number
-    for i in range(n_order):
-        local[order[i]] = -1
-    return order[:n_order].copy(), form[:n_form].copy()
-
-
-@kernel
-def completions(
-    place: int, row: int, hypothesis: int, boundary: int, w: World
-) -> tuple[np.ndarray, int]:
-    """The live (place, hypothesis) that the rest of a character leads to, from UTF-8 row `row`;
-    `hypothesis` is that before the character, `boundary` whether there is one there."""
-    found, count = np.empty((64, 2), np.int32), 0
-    a = w.memo.added[place]
-    atoms, states = wide_steps(row, int(w.memo.state[place]), w)
-    for i in range(len(atoms)):
-        a2 = w.added.next[a, atoms[i]]
-        if a2 < 0:
-            continue
-        low, high = step_range(boundary, hypothesis, int(atoms[i]), w)
-        for j in range(low, high):
-            p2 = int(intern_place(int(states[i]), int(a2), w))
-            if reads(p2, int(w.reading.step_to[j]), w):
-                if count == len(found):
-                    found = grown_rows(found)
-                found[count, 0], found[count, 1] = p2, w.reading.step_to[j]
-                count += 1
     return found, count

@@ -12,7 +12,19 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.characters import ascii_steps
 from bpe_automata.kernels.suspects import breaks
 from bpe_automata.kernels.text_search import reads
-from bpe_automata.kernels.world import ALIVE, DEAD, UNKNOWN, World, intern_place, step_range
+from bpe_automata.kernels.world import (
+    ALIVE,
+    DEAD,
+    UNKNOWN,
+    Added,
+    Dfa,
+    Memo,
+    Reading,
+    Sets,
+    World,
+    intern_place,
+    step_range,
+)
 
 _READY = 16  # ways to complete a character that are tried first
 _STEPS = 1000  # tries after which the question is left open
@@ -43,6 +55,39 @@ def completed(place: int, row: int, number: int, w: World) -> bool:
         ):
             return False
     return True
+
+
+@kernel
+def surely_completed(
+    place: int, number: int, dfa: Dfa, reading: Reading, added: Added, sets: Sets, memo: Memo
+) -> bool:
+    """Inside a character, where `steady.apart` holds: does the first character that can be read
+    lead to acceptance, as far as is known, with no boundary before it? Then `completed` holds. (No
+    is no answer.)"""
+    row, state = sets.row[number], memo.state[place]
+    entry = row
+    if row == 0 or memo.added[place] != 0:
+        return False
+    while entry > 0:
+        row, entry = entry, -1
+        for byte in range(0x80, 0xC0):
+            after = dfa.trans[state, dfa.byte_class[byte]]
+            if after != 0 and reading.utf8[row, byte] != -1:
+                state, entry = after, reading.utf8[row, byte]
+                break
+    atom = -2 - entry
+    if atom < 0 or added.next[0, atom] != 0:
+        return False
+    alive = False
+    n, n_coarse = len(reading.ends), (len(reading.step_start) - 1) // (2 * len(reading.ends))
+    for m in range(sets.start[number], sets.start[number + 1]):
+        if not sets.may_bind[m]:
+            return False
+        index = sets.boundary[m] * n + sets.hypothesis[m]
+        index = index * n_coarse + reading.coarse[atom]
+        for j in range(reading.step_start[index], reading.step_start[index + 1]):
+            alive |= memo.text[state, reading.step_to[j]] == ALIVE
+    return alive
 
 
 @kernel

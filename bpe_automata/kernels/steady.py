@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
+from bpe_automata.kernels.beside import all_places, exceeds, forbid, keep
 from bpe_automata.kernels.distance import NEVER
-from bpe_automata.kernels.suspects import Pairs, breaks, clear
+from bpe_automata.kernels.suspects import Pairs, breaks
 from bpe_automata.kernels.trie import Trie
 
 NONE, NOT_YET = -1, -2
@@ -53,8 +54,8 @@ def suspects_left(
     """Do the texts from `state` leave ids under suspicion to be dead there? 0: none, more: some,
     NONE: no text was found, which says nothing. Fills in `leading`."""
     left, last, n_leading = NONE, NONE, 0
-    n_words = (len(p.birth) + 31) >> 5
-    suspects, pairs = np.full(n_words, -1, np.int32), np.empty(n_words, np.int32)
+    suspects = all_places(len(p.before.order))
+    forbidden = np.empty_like(suspects)
     for byte in s.order:
         after = trans[state, byte_class[byte]]
         if after == 0 or s.distance[after] == NEVER:
@@ -64,18 +65,13 @@ def suspects_left(
         if token in (NONE, last):
             continue
         last = token
-        pairs[:] = -1
-        clear(token, p.birth, 1, p.before, pairs)
-        left, fewer = 0, False
-        for word in range(n_words):
-            fewer |= (suspects[word] & pairs[word]) != 0
-            suspects[word] &= ~pairs[word]
-            left += suspects[word] != 0
-        if left == 0:
-            return 0
-        if fewer and n_leading < s.leading.shape[1]:
+        forbid(token, p.birth, 1, p.before, forbidden)
+        if exceeds(suspects, forbidden) and n_leading < s.leading.shape[1]:
             s.leading[state, n_leading] = token
             n_leading += 1
+        if not keep(suspects, forbidden):
+            return 0
+        left = 1
     return left
 
 

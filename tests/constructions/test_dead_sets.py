@@ -1,0 +1,226 @@
+"""Dead sets, and what speeds them up, against their definitions on all pairs of ids."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import tokenizers
+from budget import examples
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from bpe_automata import Tokenizer, compile_regex
+from bpe_automata.constructions import CartesianMerge
+from bpe_automata.constructions.canonical import canonical_automaton
+from bpe_automata.constructions.steady import steady_for
+from bpe_automata.kernels.beside import (
+    all_places,
+    exceeds,
+    forbid,
+    how_many,
+    keep,
+    listed,
+    places_of,
+    unpacked,
+)
+from bpe_automata.kernels.bits import members
+from bpe_automata.kernels.dead_sets import NOTHING, UNSETTLED
+from bpe_automata.kernels.world import PARTLY
+from bpe_automata.reference.bpe import base_symbols, bpe, merge_ranks
+from bpe_automata.testing import byte_dfas, small_tokenizer
+from bpe_automata.testing.tables import merge_tables
+from bpe_automata.testing.tokenizers import untied
+from bpe_automata.testing.written import byte_level, byte_spelling
+
+CORPUS = ['{"name":"ann","names":["a","nn"],"man":12}', "the mannequin names an ant", "banana anna"]
+FINITE = (
+    '\\{"name":"(ann|an|a)","man":1?2\\}',
+    "(ban|an)(a|na|ann)?nam(e|es)",
+    "(a|b|n){1,4}e",
+    '"(names|man)":\\["a"(,"nn")?\\]',
+)
+LOOPS = ("(an)*t", "b(an|na)*e", '"[a-n]*"', "(a|nn)*m(an)*")
+INNER = byte_spelling(bytes(range(0x80, 0xC0)))
+"""The bytes inside characters, each as a byte-level file writes it."""
+
+
+def pairs_of(tokenizer):
+    """(the ids that BPE makes, the pairs of them that it leaves as they are), by running it."""
+    description = tokenizer.description
+    ranks, spelled = merge_ranks(description), tokenizer.spellings
+
+    def made(*ids):
+        try:
+            symbols = base_symbols(description, b"".join(spelled[i] for i in ids))
+        except UnicodeDecodeError:
+            return False
+        return symbols is not None and bpe(symbols, ranks) == [*ids]
+
+    ids = [i for i in range(tokenizer.n_ids) if spelled[i] and made(i)]
+    return ids, {(one, other) for one in ids for other in ids if made(one, other)}
+
+
+def dead_by_definition(tokenizer, dfa):
+    """For each state the ids after which no ids lead to acceptance: those that lead on are found
+    for all states and last ids together, until there are no more."""
+    ids, allowed = pairs_of(tokenizer)
+    states = range(1, dfa.n_states)
+    steps = {
+        state: [(i, to) for i in ids if (to := walked(dfa, state, tokenizer.spellings[i]))]
+        for state in states
+    }
+    alive = {(state, last) for state in states for last in ids if dfa.accepting[state]}
+    grown = True
+    while grown:
+        grown = False
+        for state in states:
+            lively = [i for i, to in steps[state] if (to, i) in alive]
+            for last in ids:
+                if (state, last) not in alive and any((last, i) in allowed for i in lively):
+                    alive.add((state, last))
+                    grown = True
+    return {state: {i for i in ids if (state, i) not in alive} for state in states}
+
+
+def walked(dfa, state, data):
+    for byte in data:
+        state = int(dfa.trans[state, dfa.byte_class[byte]])
+    return state
+
+
+def check_dead_sets(tokenizer, dfa):
+    """At all nodes of the steady set, those of one call and those that it leaves to a cycle.
+    Returns (how many are PARTLY, how many of those were left)."""
+    engine = CartesianMerge(tokenizer, dfa)
+    tables, expected = engine.tables, dead_by_definition(tokenizer, dfa)
+    assert tables.steady >= 0
+    states = np.arange(1, dfa.n_states, dtype=np.int64)
+    status = tables.statuses(states, np.full(len(states), tables.steady))
+    partly = states[status == PARTLY]
+    found, dead = tables.dead_sets(partly, tables.steady)
+    order = engine.canonical.geometry.before.order
+    for state in np.flatnonzero(found != UNSETTLED).tolist():
+        here = [] if found[state] == NOTHING else order[listed(dead[found[state]])].tolist()
+        assert {*here} == expected[state], state
+    for state in partly.tolist():
+        known = engine.rows.dead((state, tables.steady))
+        assert {*([] if known is None else members(known).tolist())} == expected[state], state
+    return len(partly), int((found[partly] == UNSETTLED).sum())
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """BPE trained without a pretokenizer, on texts with keys that are parts of one another."""
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=70, min_frequency=1, show_progress=False, special_tokens=[]
+    )
+    tokenizer.train_from_iterator(CORPUS * 2, trainer)
+    return Tokenizer.from_json(json.loads(tokenizer.to_str()))
+
+
+@pytest.mark.parametrize("regex", FINITE)
+def test_one_call_settles_all_nodes_of_a_finite_language(trained, regex):
+    partly, left = check_dead_sets(trained, compile_regex(regex))
+    assert partly > 0
+    assert left == 0
+
+
+@pytest.mark.parametrize("regex", LOOPS)
+def test_dead_sets_on_cycles(trained, regex):
+    partly, _ = check_dead_sets(trained, compile_regex(regex))
+    assert partly > 0
+
+
+@examples(40)
+@given(merge_tables(), byte_dfas(most_states=6))
+def test_dead_sets_are_those_of_the_definition(table, dfa):
+    table = untied(table)
+    partly, left = check_dead_sets(small_tokenizer(table.vocabulary, table.merges), dfa)
+    event(f"partly: {partly > 0}, left to a cycle: {left > 0}")
+
+
+@examples(40)
+@given(merge_tables(), st.data())
+def test_sets_of_places_are_sets_of_ids(table, data):
+    """What `kernels.beside` makes of ids and of sets of them, pair by pair."""
+    table = untied(table)
+    tokenizer = small_tokenizer(table.vocabulary, table.merges)
+    ids, allowed = pairs_of(tokenizer)
+    geometry = canonical_automaton(tokenizer).geometry
+    before, after, birth = geometry.before, geometry.after, geometry.derivation.birth
+    assert sorted(before.order.tolist()) == sorted(after.order.tolist()) == ids
+    at = places_of(before.order, tokenizer.n_ids)
+    assert [before.order[place] if place >= 0 else i for i, place in enumerate(at)] == [
+        *range(tokenizer.n_ids)
+    ]
+    token = data.draw(st.sampled_from(ids))
+    forbidden, other = all_places(len(ids)), all_places(len(ids))
+    assert (how_many(forbidden), len(listed(forbidden))) == (len(ids), len(ids))
+    forbid(token, birth, 1, before, forbidden)
+    first = {r for r in ids if (r, token) not in allowed}
+    assert {*before.order[listed(forbidden)].tolist()} == first
+    assert {*members(unpacked(forbidden, before.order, tokenizer.n_ids)).tolist()} == first
+    forbid(token, birth, 0, after, other)
+    assert {*after.order[listed(other)].tolist()} == {n for n in ids if (token, n) not in allowed}
+    forbid(data.draw(st.sampled_from(ids)), birth, 1, before, other)
+    second = {*before.order[listed(other)].tolist()}
+    assert exceeds(forbidden, other) == bool(first - second)
+    assert keep(forbidden, other) == bool(first & second)
+    assert {*before.order[listed(forbidden)].tolist()} == first & second
+
+
+@pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 128, 200])
+def test_all_places_fill_words_to_their_ends(n):
+    assert listed(all_places(n)).tolist() == [*range(n)]
+    assert how_many(all_places(n)) == n
+
+
+def apart_by_definition(tokenizer):
+    """Has every byte inside a character an id of its own that may stand beside every id?"""
+    ids, allowed = pairs_of(tokenizer)
+    beside_all = {i for i in ids if all({(i, j), (j, i)} <= allowed for j in ids)}
+    return {*range(0x80, 0xC0)} <= {
+        tokenizer.spellings[i][0] for i in beside_all if len(tokenizer.spellings[i]) == 1
+    }
+
+
+@st.composite
+def tokenizers_of_bytes(draw):
+    """All bytes inside characters, rarely but one, and a few merges: of ASCII alone, or of a byte
+    inside a character too."""
+    inner = list(INNER)
+    if draw(st.sampled_from((True, False, False))):
+        inner.remove(draw(st.sampled_from(inner)))
+    first = byte_spelling(b"\xc3")
+    parts = ["a", "b", first, *draw(st.lists(st.sampled_from(inner), max_size=1))]
+    merges = draw(st.lists(st.tuples(*[st.sampled_from(parts)] * 2), max_size=2, unique=True))
+    if draw(st.booleans()):
+        merges = [merge for merge in merges if {*merge} <= {"a", "b"}]
+    vocabulary = ["a", "b", first, *inner, *("".join(merge) for merge in merges)]
+    table = dict.fromkeys(vocabulary)
+    return small_tokenizer([*table], merges, byte_level())
+
+
+@examples(20)
+@given(tokenizers_of_bytes())
+def test_apart_is_what_its_definition_says(tokenizer):
+    steady = steady_for(canonical_automaton(tokenizer), compile_regex("a"))
+    expected = apart_by_definition(tokenizer)
+    event(f"apart: {expected}")
+    assert steady.apart == expected
+
+
+@pytest.mark.parametrize(
+    "merge", [("a", "b"), ("a", INNER[0]), (INNER[0], "a"), (INNER[1], INNER[2]), None]
+)
+def test_apart_is_lost_by_one_merge_on_either_side(merge):
+    """And by one byte that is missing."""
+    merges = [merge] if merge else []
+    inner = INNER if merge else INNER[1:]
+    vocabulary = ["a", "b", byte_spelling(b"\xc3"), *inner, *("".join(m) for m in merges)]
+    tokenizer = small_tokenizer(vocabulary, merges, byte_level())
+    steady = steady_for(canonical_automaton(tokenizer), compile_regex("a"))
+    assert steady.apart == (merge == ("a", "b")) == apart_by_definition(tokenizer)
