@@ -17,6 +17,7 @@ from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, Lift
 from bpe_automata.constructions.every_node import every_node, settle
+from bpe_automata.constructions.segments_nodes import prepared
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.kernels.bits import has
 from experiments.speed_timing import timed
@@ -80,10 +81,10 @@ def segmented(task: Task, cache: Cache) -> Row:
     made = timed(lambda: engine_with(task.tokenizer, task.dfa, cache))
     engine = made[1]
     before = cache.counts.found, cache.counts.made + cache.counts.apart
-    rows, nodes = timed(lambda: every_node(engine, engine.initial()))
+    rows, nodes = timed(lambda: prepared(engine, engine.initial()))
     found, other = cache.counts.found, cache.counts.made + cache.counts.apart
     counts = {"found": found - before[0], "not_found": other - before[1]}
-    return {"rows": made[0] + rows, "masks": along(engine, task.ids), "nodes": len(nodes)} | counts
+    return {"rows": made[0] + rows, "masks": along(engine, task.ids), "nodes": nodes} | counts
 
 
 def along(engine: CartesianMerge, ids: Sequence[int]) -> list[float]:
