@@ -27,7 +27,7 @@ from experiments.runner import Options, versions, write_atomically
 from experiments.schemas_engines import version
 from experiments.schemas_inputs import Case, digest, regex_cases, schema_cases, shuffled
 from experiments.schemas_options import JUDGE, OURS, SchemasOptions, folder_name
-from experiments.schemas_reasons import UNEXPLAINED
+from experiments.schemas_reasons import GAVE_UP, UNEXPLAINED
 from experiments.schemas_server import Limits, MissingEngineError, WorkerServer
 from experiments.schemas_store import Store, code_digest
 
@@ -187,6 +187,20 @@ def path_of(options: SchemasOptions, engine: str, tokenizer: str) -> Any:
     return options.folder / f"{name}.jsonl"
 
 
+def _reasons(
+    server: WorkerServer, texts: Sequence[str], valid: Sequence[bool | None], row: Row
+) -> dict[str, str]:
+    """By position, why this package rejects a valid text. The memory and the time that it takes to
+    find out are none of the engine's."""
+    pairs = enumerate(zip(valid, row.get("accepted", ()), strict=False))
+    asked = [k for k, (good, accepted) in pairs if good and not accepted]
+    if not asked:
+        return {}
+    found = server.ask({"explain": [texts[k] for k in asked]}).get("reasons")
+    reasons = found or [GAVE_UP] * len(asked)
+    return {str(k): why for k, why in zip(asked, reasons, strict=True) if why is not None}
+
+
 def _row(server: WorkerServer, case: Case, valid: Sequence[bool | None] | None) -> Row:
     """One case of one engine: what compiling gave, and what was accepted."""
     server.start()
@@ -196,7 +210,7 @@ def _row(server: WorkerServer, case: Case, valid: Sequence[bool | None] | None) 
         known = list(valid) if valid is not None else [None] * len(case.texts)
         compiling = row.get("peak_mb")
         row |= server.ask({"texts": case.texts, "valid": known})
-        row["compiling_mb"] = compiling
+        row |= {"compiling_mb": compiling, "reasons": _reasons(server, case.texts, known, row)}
     if row["status"] == "unsatisfiable" and valid:
         row["accepted"] = [False] * len(case.texts)
         row["reasons"] = {str(k): UNEXPLAINED for k, good in enumerate(valid) if good}

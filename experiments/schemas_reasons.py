@@ -29,7 +29,7 @@ CHANGES = {
 """What may be changed, by what it is called; the last of them is no text of the same value."""
 SURROGATES, GAVE_UP = "lone surrogate", "search given up"
 UNEXPLAINED = "UNEXPLAINED"
-TRIES = 5_000
+TRIES = 50_000
 """Members that one search may try."""
 EFFORTS = (0, 1, 2)
 """A search that takes the best name to come next and never goes back; one that goes back until an

@@ -1,7 +1,8 @@
 """The process of one engine: `python -m experiments.schemas_worker ENGINE TOKENIZER WHITESPACE`.
 
 Answers each line of input, a JSON object, with a line: {"compile": SOURCE} first, then {"texts":
-[...], "valid": [...]} about what was compiled. A peer may crash or run away: the other end of the
+[...], "valid": [...]} about what was compiled, then {"explain": [...]}: why are these, which are
+valid, rejected? A peer may crash or run away: the other end of the
 pipe watches the clock and the memory.
 """
 
@@ -63,6 +64,8 @@ class Worker:
         _forget_peak()
         if "compile" in question:
             row = self._compile(question["compile"])
+        elif "explain" in question:
+            row = {"reasons": [self._reason(text) for text in question["explain"]]}
         else:
             row = self._texts(question["texts"], question["valid"])
         return row | {"peak_mb": resident("VmHWM")}
@@ -92,16 +95,17 @@ class Worker:
         return self._compiled.session()
 
     def _texts(self, texts: list[str], valid: list[bool | None]) -> Row:
-        """accepted: of each text; masks: a histogram of seconds along the valid ones; reasons: by
-        position, why this package rejects a valid one; wrong_masks: texts that the automaton and
-        its masks disagree about."""
+        """accepted: of each text; masks: a histogram of seconds along the valid ones; wrong_masks:
+        texts that the automaton and its masks disagree about."""
         masks = Histogram()
-        row: Row = {"accepted": [], "reasons": {}, "wrong_masks": []}
-        for k, (text, good) in enumerate(zip(texts, valid, strict=True)):
+        row: Row = {"accepted": [], "wrong_masks": []}
+        for text, good in zip(texts, valid, strict=True):
             row["accepted"].append(self._accepts(text, masks if good else None, row))
-            if good and not row["accepted"][-1] and isinstance(self._compiled, OursCompiled):
-                row["reasons"][str(k)] = self._compiled.reason(text)
         return row | {"masks": masks.row()}
+
+    def _reason(self, text: str) -> str | None:
+        """None of a peer."""
+        return self._compiled.reason(text) if isinstance(self._compiled, OursCompiled) else None
 
     def _accepts(self, text: str, masks: Histogram | None, row: Row) -> bool:
         compiled = self._compiled

@@ -44,7 +44,7 @@ from experiments.table2_inputs import item_of, sources_of
 
 Row = dict[str, Any]
 
-SAMPLED = 100
+SAMPLED = 60
 MOST_EDGES = 30_000
 MOST_MASKS = 60
 FEW_TEXTS = 16

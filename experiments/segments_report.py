@@ -49,7 +49,8 @@ def speed(rows: Sequence[Row]) -> Table:
     notes = (
         "none: no segments; alone: an empty cache for each schema; shared: one cache for all, as "
         "the schemas before have left it; again: it knows this very schema; disk: a new cache that "
-        "reads what the other wrote.",
+        "reads what the other wrote. Rows hit: of those asked for; eager, no row of a segment that "
+        "is known is asked for.",
         "lazy: an engine and the masks along one text; eager: the rows of all nodes; written: the "
         "automaton with all edges, where it is small. Medians over schemas; speed-up: median of "
         "the ratio; slower: share of schemas where it costs more than none.",
@@ -95,16 +96,21 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1000:.2f}"
 
 
+def _shown(characters: str) -> str:
+    """With spaces and controls to be seen."""
+    return "".join(repr(c)[1:-1] if c < " " else c for c in characters).replace(" ", "␣")
+
+
 def merged(row: Row) -> Table:
     """What merges with what."""
     lines = [
         (
             repr(character),
-            "nothing" if found["alone"] else found["left"] or "none",
-            "nothing" if found["alone"] else found["right"] or "none",
+            "nothing" if found["alone"] else _shown(found["left"]) or "none",
+            "nothing" if found["alone"] else _shown(found["right"]) or "none",
         )
         for character, found in row["merges"].items()
     ]
-    notes = ("ASCII only; nothing: in no merge at all, with no byte.",)
+    notes = ("ASCII only; ␣: a space; nothing: in no merge at all, with no byte.",)
     columns = ("character", "merges to the left with", "merges to the right with")
     return Table(f"What merges with what: {row['tokenizer']}", columns, lines, notes)

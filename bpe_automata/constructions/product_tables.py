@@ -34,6 +34,7 @@ from bpe_automata.kernels.world import (
 T = TypeVar("T")
 
 _SPARE_PLACES = 1024
+_STATES_A_PLACE = 64
 _ROOM = 4096
 
 
@@ -59,7 +60,11 @@ class ProductTables:
             reading=derived("reading", lambda _: _reading(canonical)),
             added=_added(canonical, self._text, banned),
             sets=self._set_arrays.current(),
-            memo=_memo(dfa.n_states, canonical.pipeline.boundaries.n, _SPARE_PLACES),
+            memo=_memo(
+                dfa.n_states,
+                canonical.pipeline.boundaries.n,
+                max(_SPARE_PLACES, dfa.n_states // _STATES_A_PLACE),
+            ),
             fragments=derived("fragments", lambda _: _fragments(canonical)),
             pairs=Pairs(
                 d.left,

@@ -14,6 +14,7 @@ always make it empty; then the rest of the node is never looked at.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -66,6 +67,7 @@ class Relevance:
         self._tables, self._geometry = tables, geometry
         self._rows: BoundedMemo[Node, Row] = BoundedMemo(2 * 4 * geometry.n_words)
         self._dead: dict[Node, np.ndarray | None] = {}  # None: no id is dead there
+        self._distinct: dict[bytes, np.ndarray] = {}  # these sets, by digest: most come up often
         self._sets: dict[Node, np.ndarray] = {}  # as `kernels.dead_sets` has them: not unpacked yet
         self._narrowed: BoundedMemo[bytes, tuple[np.ndarray, int]] = BoundedMemo(
             8 * geometry.n_words
@@ -104,8 +106,13 @@ class Relevance:
             geometry = self._geometry
             n_ids = len(geometry.derivation.birth)
             found = unpacked(self._sets.pop(node), geometry.before.order, n_ids)
-            self._dead.setdefault(node, found)
+            if node not in self._dead:
+                self._remember(node, found)
         return node in self._dead
+
+    def _remember(self, node: Node, dead: np.ndarray) -> None:
+        digest = hashlib.blake2b(dead.data, digest_size=16).digest()
+        self._dead[node] = self._distinct.setdefault(digest, dead)
 
     def settle(self, places: np.ndarray) -> None:
         """Find what is dead at many nodes of the steady set, those that a cycle needs excepted.
@@ -180,7 +187,7 @@ class Relevance:
         if not opened.count:
             self._dead[opened.node] = None
         elif not opened.on_cycle:
-            self._dead[opened.node] = opened.suspects
+            self._remember(opened.node, opened.suspects)
         else:
             self._settle_together(opened.node)
 
@@ -207,7 +214,10 @@ class Relevance:
                         self._lead(entry, fresh)
                         changed = True
         for node, entry in opened.items():
-            self._dead[node] = entry.suspects if entry.count else None
+            if entry.count:
+                self._remember(node, entry.suspects)
+            else:
+                self._dead[node] = None
 
 
 def _by_target(open_rows: np.ndarray) -> list[tuple[Node, np.ndarray]]:
