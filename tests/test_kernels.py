@@ -8,6 +8,7 @@ import pkgutil
 import numpy as np
 import pytest
 from numba import types
+from numba.core.caching import IndexDataCacheFile
 
 from bpe_automata import kernels
 from bpe_automata.kernels import freshness
@@ -48,6 +49,11 @@ def test_a_change_is_seen_by_all_that_call_it(tmp_path, monkeypatch):
     changed = {name for name, stamp in stamps().items() if stamp != before[name]}
     assert {"hashing", "world", "node_status", "product_row"} <= changed  # at several removes
     assert "trie" not in changed
+
+
+def test_numba_keeps_its_stamp_where_we_put_ours():
+    assert IndexDataCacheFile("folder", "file", "stamp")._source_stamp == "stamp"
+    assert look_up._cache._cache_file._source_stamp == freshness.stamp("hashing")
 
 
 def stamps():

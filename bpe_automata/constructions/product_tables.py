@@ -13,8 +13,9 @@ from bpe_automata.constructions.seen_text import SeenText, text_for
 from bpe_automata.constructions.set_arrays import SetArrays
 from bpe_automata.constructions.steady import steady_for
 from bpe_automata.constructions.token_actions import INSIDE
+from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.dead_sets import Tokens, dead_sets
-from bpe_automata.kernels.fan import Texts, fan
+from bpe_automata.kernels.fan import MOST_KINDS, Texts, fan
 from bpe_automata.kernels.hashing import EMPTY, rehash, slot_of
 from bpe_automata.kernels.node_status import node_statuses
 from bpe_automata.kernels.product_row import product_row
@@ -47,9 +48,13 @@ class ProductTables:
     def __init__(
         self, canonical: CanonicalAutomaton, prefixed: PrefixedDfa, banned: set[int]
     ) -> None:
-        """banned: ids of added tokens that may not be read as text."""
+        """banned: ids of added tokens that may not be read as text. Raises BudgetExceededError."""
         self.canonical = canonical
         dfa = prefixed.dfa
+        kinds = max(len(canonical.actions.classes), len(canonical.pipeline.text.next))
+        if kinds > MOST_KINDS:  # deployed tokenizers have some hundreds
+            advice = "the tokenizer has too many kinds of tokens, or states of its text automaton"
+            raise BudgetExceededError("kinds", MOST_KINDS, advice)
         self._text = text_for(canonical, dfa)
         derived, d = canonical.tokenizer.derived, canonical.derivation
         self._set_arrays = derived("set arrays", lambda _: SetArrays(canonical))
@@ -64,6 +69,7 @@ class ProductTables:
                 dfa.n_states,
                 canonical.pipeline.boundaries.n,
                 max(_SPARE_PLACES, dfa.n_states // _STATES_A_PLACE),
+                _ROOM,
             ),
             fragments=derived("fragments", lambda _: _fragments(canonical)),
             pairs=Pairs(
@@ -103,6 +109,8 @@ class ProductTables:
     def statuses(self, places: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """uint8: the status of each node, see `kernels.world`. places, numbers: int64."""
         self._keep_up()
+        while 2 * (int(self.memo.n_nodes[0]) + len(places)) >= len(self.memo.nodes):
+            self._grow_nodes()  # else the kernel could not remember what it finds
         return self.ask(node_statuses, places, numbers)
 
     @property
@@ -193,7 +201,7 @@ class ProductTables:
     def _grow_places(self) -> None:
         old, size = self.memo, len(self.memo.state)
         n_states = len(self._world.dfa.trans)
-        new = _memo(n_states, old.text.shape[1], 2 * (size - n_states))
+        new = _memo(n_states, old.text.shape[1], 2 * (size - n_states), len(old.nodes))
         # Texts that were found are texts. All else may rest on a place that was not there.
         new.text[:size] = np.where(old.text == ALIVE, ALIVE, 0)
         new.state[:size], new.added[:size] = old.state, old.added
@@ -216,14 +224,14 @@ def _added(canonical: CanonicalAutomaton, seen: SeenText, banned: set[int]) -> A
     return Added(seen.next, text.ends, text.after_row, seen.after, text.token_start, text.data, ids)
 
 
-def _memo(n_states: int, n: int, spare: int) -> Memo:
-    """`spare` places besides the DFA's states."""
+def _memo(n_states: int, n: int, spare: int, room: int) -> Memo:
+    """`spare` places besides the DFA's states, and `room` slots for what is known of nodes."""
     places, size = n_states + spare, 1 << (2 * spare).bit_length()
     state = np.zeros(places, dtype=np.int32)
     state[:n_states] = np.arange(n_states)
     return Memo(
-        nodes=np.full(_ROOM, EMPTY, dtype=np.int64),
-        status=np.zeros(_ROOM, dtype=np.uint8),
+        nodes=np.full(room, EMPTY, dtype=np.int64),
+        status=np.zeros(room, dtype=np.uint8),
         n_nodes=np.zeros(1, dtype=np.int64),
         text=np.zeros((places, n), dtype=np.uint8),
         order=np.zeros((places, n), dtype=np.int32),

@@ -68,7 +68,8 @@ class Relevance:
         self._rows: BoundedMemo[Node, Row] = BoundedMemo(2 * 4 * geometry.n_words)
         self._dead: dict[Node, np.ndarray | None] = {}  # None: no id is dead there
         self._distinct: dict[bytes, np.ndarray] = {}  # these sets, by digest: most come up often
-        self._sets: dict[Node, np.ndarray] = {}  # as `kernels.dead_sets` has them: not unpacked yet
+        self._sets: dict[Node, bytes] = {}  # as `kernels.dead_sets` has them: not unpacked yet
+        self._rows_of_sets: dict[bytes, bytes] = {}  # each of these once
         self._narrowed: BoundedMemo[bytes, tuple[np.ndarray, int]] = BoundedMemo(
             8 * geometry.n_words
         )
@@ -105,7 +106,8 @@ class Relevance:
         if node in self._sets:
             geometry = self._geometry
             n_ids = len(geometry.derivation.birth)
-            found = unpacked(self._sets.pop(node), geometry.before.order, n_ids)
+            places = np.frombuffer(self._sets.pop(node), dtype=np.int64).copy()
+            found = unpacked(places, geometry.before.order, n_ids)
             if node not in self._dead:
                 self._remember(node, found)
         return node in self._dead
@@ -127,7 +129,8 @@ class Relevance:
             if node not in self._dead and at == NOTHING:
                 self._dead[node] = None
             elif node not in self._dead:
-                self._sets[node] = dead[at]
+                row = dead[at].tobytes()
+                self._sets[node] = self._rows_of_sets.setdefault(row, row)
 
     # ------------------------------------------------------------ depth first, with early ends
 

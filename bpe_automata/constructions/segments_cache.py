@@ -38,8 +38,8 @@ class SegmentCache:
     """Give one to `constrain`, or to several calls of it: what one learns serves the others.
 
     on_disk: read what `save` wrote, in this or another process. max_bytes: of memory, about; the
-    segments that came first go first. `counts` says how well it does. Not to be used by two threads
-    at once.
+    segments that came first go first, to disk if `on_disk`. `counts` says how well it does. Not to
+    be used by two threads at once.
     """
 
     def __init__(self, on_disk: bool = False, max_bytes: int = 256_000_000) -> None:
@@ -116,4 +116,7 @@ class SegmentCache:
         self._n_bytes += more
         while self._n_bytes > self.max_bytes and len(self._known) > 1:
             oldest = next(k for k in self._known if k != key)
-            self._n_bytes -= self._known.pop(oldest).n_bytes
+            known = self._known.pop(oldest)
+            self._n_bytes -= known.n_bytes
+            if self.on_disk and known.changed:
+                write(oldest, known)

@@ -22,11 +22,12 @@ _LEADING = 4
 
 
 def steady_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> Steady:
-    """What the kernels need, for one DFA."""
+    """What the kernels need, for one DFA; where there is no steady set, as good as nothing."""
     steady = canonical.tokenizer.derived("steady", lambda _: _steady(canonical))
     distance = distances(dfa.trans, dfa.accepting)
-    leading = np.full((dfa.n_states, _LEADING), NONE, dtype=np.int32)
-    unknown = np.full((2, dfa.n_states), NOT_YET, dtype=np.int32)
+    n = dfa.n_states if steady.number != NONE else 0
+    leading = np.full((n, _LEADING), NONE, dtype=np.int32)
+    unknown = np.full((2, n), NOT_YET, dtype=np.int32)
     return steady._replace(distance=distance, first=unknown[0], step=unknown[1], leading=leading)
 
 

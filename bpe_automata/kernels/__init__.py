@@ -25,6 +25,8 @@ def kernel(function: F) -> F:
     mixture of int32, int64 and constants that other kernels call it with. Private ones are called
     by kernels only, and have no entry for the interpreter.
     """
+    if numba.config.DISABLE_JIT:  # $NUMBA_DISABLE_JIT, to look into kernels with a debugger
+        return function
     private = function.__name__.startswith("_")
     compiled: Any = numba.njit(
         function, cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=private

@@ -15,6 +15,8 @@ from bpe_automata.kernels.growing import grown
 from bpe_automata.kernels.hashing import slot_of
 from bpe_automata.kernels.trie import Trie
 
+MOST_KINDS = 1 << 20
+
 
 class Texts(NamedTuple):
     """text: a state of the text automaton; row: UTF-8 row of the character being read; utf8, next:
@@ -40,8 +42,8 @@ def fan(
     """The tokens that the DFA and the text automaton read from `state`, in groups that lead alike:
     (rows (state, text, kind) int32 [groups, 3]; start int32 [groups + 1] into; ids int32).
 
-    kinds: int32 [nodes of the trie], the kind of each token, 0: left out. Raises OverflowError over
-    2**20 states of the text automaton or kinds.
+    kinds: int32 [nodes of the trie], the kind of each token, 0: left out. There may be MOST_KINDS
+    of them, and as many states of the text automaton.
     """
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
     most = len(trie.start)
@@ -70,8 +72,6 @@ def fan(
         key = int((np.int64(q) << 40) | (np.int64(text) << 20) | np.int64(kind))
         at = slot_of(slots, key)
         if slots[at] != key:
-            if text >= 1 << 20 or kind >= 1 << 20:
-                raise OverflowError("more than 2**20 text states or kinds")
             keys = grown(keys, n)
             keys[n], slots[at], values[at] = key, key, n
             n += 1

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bpe_automata.automata import algebra
 from bpe_automata.automata.assembly import Assembly, Network
@@ -90,6 +90,8 @@ class Writer:
         self._bytes = 0  # of all tables so far
         self._level = 0  # sets that are being written, each inside the one before
         self._nodes = 0  # of all networks so far that became automata
+        self._orders: dict[int, OrderTree] = {}  # by the id of the term
+        self._terms: list[Term[Any]] = []
         self._memo: dict[tuple[object, ...], tuple[object, Texts | Compound | _Shape]] = {}
 
     def whole(self, values: Values, order: _Order = None) -> ByteDFA:
@@ -212,9 +214,14 @@ class Writer:
         if not term.minus:
             return self._shape(term.shape, place, order, generous)
         order = order or self._order(term)
-        whole = self._shape(term.shape, place, order, generous)
-        less = [self._shape(self._common(term, n), place, order, not generous) for n in term.minus]
-        return self._guarded(term.shape.pointer, lambda: self._difference(whole, less))
+        key = ("term", id(term), place, id(order), generous)
+        if key not in self._memo:
+            whole = self._shape(term.shape, place, order, generous)
+            common = (self._common(term, other) for other in term.minus)
+            less = [self._shape(shape, place, order, not generous) for shape in common]
+            found = self._guarded(term.shape.pointer, lambda: self._difference(whole, less))
+            self._memo[key] = ((term, order), found)
+        return self._memo[key][1]  # type: ignore[return-value]
 
     def _difference(self, whole: Compound, less: list[Compound]) -> ByteDFA:
         taken = self._dfa(*_choice(less), _OVERLAPPING)
@@ -223,7 +230,13 @@ class Writer:
         return found
 
     def _order(self, term: Term[Shape]) -> OrderTree:
-        return OrderTree((term.shape, *term.minus))
+        """Always the same one: what was written in it is known by its id."""
+        tree = self._orders.get(id(term))
+        if tree is None:
+            tree = OrderTree((term.shape, *term.minus))
+            self._orders[id(term)] = tree
+            self._terms.append(term)  # so that its id stays its
+        return tree
 
     def _common(self, term: Term[Shape], other: Shape) -> Shape:
         """What the term's shape has in common with one of its `minus`."""

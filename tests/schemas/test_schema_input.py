@@ -283,3 +283,22 @@ def test_what_a_set_is_compared_with_is_not_kept_for_ever() -> None:
     for value in range(3):
         compile_json_schema({"properties": {"a": {"not": {"const": value}}}})
     assert len(ALL.memo) <= before + 1
+
+
+def test_deep_sets_that_something_is_taken_from() -> None:
+    """Sets deep inside are written first, in the order that is asked for when it is their turn."""
+    deep: dict[str, Any] = {"type": "boolean"}
+    for _ in range(20):
+        deep = {"type": "object", "properties": {"a": deep}, "additionalProperties": False}
+    names = [f"p{k}" for k in range(5)]
+    schema = {
+        "type": "object",
+        "properties": {"a": deep, **{name: {"const": 1} for name in names}},
+        "additionalProperties": False,
+        "not": {"required": names},
+    }
+    found = compile_json_schema(schema)
+    inside = '{"a":' * 20 + "true" + "}" * 20
+    assert found.accepts(f'{{"a":{inside},"p0":1,"p4":1}}'.encode())
+    all_names = ",".join(f'"{name}":1' for name in names)
+    assert not found.accepts(f'{{"a":{inside},{all_names}}}'.encode())
