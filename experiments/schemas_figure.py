@@ -43,7 +43,7 @@ def draw(units: Sequence[Unit], manifest: Row, folder: Path, name: str) -> list[
             _axes(axes)
             axes.set_title(f"{folder_name(tokenizer)}: {what}", loc="left", fontsize=11)
         row[0].set_ylabel("seconds (log scale)")
-    grid[0, 0].legend(frameon=False, fontsize=9, loc="upper left")
+    grid[0, 0].legend(frameon=False, fontsize=9, loc="lower right")
     return finish(figure, headline(units), note(manifest), folder, name)
 
 

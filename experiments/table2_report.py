@@ -125,7 +125,10 @@ def spread(rows: Sequence[Row]) -> Table:
     ]
     lines = [[title, name, *_summary(seconds)] for title, name, seconds in measured if seconds]
     found, asked = _hits(rows, "segments, cold"), _hits(rows, "segments, warm")
-    notes = [f"rows out of the cache of segments: cold {found}, warm {asked}"]
+    notes = [
+        f"of the rows asked for, found in the cache of segments: cold {found}, warm {asked}; those "
+        "of a segment that is known are not asked for"
+    ]
     columns = ["", "step", "mean", "median", "p99", "most", "n"]
     return Table("The same in seconds, by engine and step", columns, lines, notes)
 

@@ -75,14 +75,15 @@ def test_sources_come_from_a_data_set_of_the_hub(monkeypatch):
 def test_each_engine_goes_along_the_text(task):
     rows = [eager(task), lazy(task), segmented(task, Cache())]
     assert {len(row["masks"]) for row in rows} == {len(task.ids)}
-    assert rows[0]["nodes"] == rows[2]["nodes"] > rows[0]["dead"] > 0
+    assert rows[2]["nodes"] >= rows[0]["nodes"] > rows[0]["dead"] > 0
 
 
-def test_a_second_time_rows_come_out_of_the_cache(task):
+def test_a_second_time_what_is_known_is_not_made_again(task):
     cache = Cache()
     first, second = (segmented(task, cache) for _ in range(2))
-    assert first["found"] == 0
-    assert second["found"] == first["found"] + first["not_found"] - second["not_found"]
+    assert second["nodes"] == first["nodes"]
+    assert first["found"] == 0 < second["found"]
+    assert second["found"] + second["not_found"] < first["not_found"]
 
 
 def test_an_id_that_is_masked_out_is_an_error(task, tokenizer):
