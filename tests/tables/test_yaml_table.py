@@ -30,7 +30,7 @@ SCHEMA = {
 FILES = {
     "a: 1\nb: [x, 'no']\n": yaml_files.ACCEPTED,
     "b: [x]\n# a comment\na: 0x10\n": yaml_files.ORDER,
-    "any: {z: 1, y: [x]}\na: 2\n": yaml_files.DEPTH,
+    "any: {z: [[[[1]]]], y: [x]}\na: 2\n": yaml_files.DEPTH,
     "a: 1.0\n": yaml_files.NUMBER,
     f"a: 1\n{'k' * 65}: 1\n": yaml_files.KEY,
     "a: x\n": yaml_files.INVALID,
