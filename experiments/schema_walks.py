@@ -26,7 +26,7 @@ from experiments import schemas_options
 from experiments.distortion_report import shown_path
 from experiments.optional import require
 from experiments.runner import ROOT, Options, Run, read_run, write_atomically
-from experiments.schema_walks_process import walked
+from experiments.schema_walks_process import MOST_STATES, walked
 from experiments.schemas_inputs import lines_of, schema_cases
 from experiments.schemas_options import SchemasOptions
 from experiments.tables import Table
@@ -112,7 +112,7 @@ def _rows(
         return
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.jobs, mp_context=fresh) as pool:
-        ahead = 2 * options.jobs  # so that little is begun that is not wanted
+        ahead = 8 * options.jobs  # a slow one keeps no process waiting, and little is begun in vain
         running = [pool.submit(walked, t, tokenizer, each, options.seed) for t in given[:ahead]]
         for task in given[ahead:]:
             yield running.pop(0).result()
@@ -128,7 +128,8 @@ def render(rows: Sequence[Row], manifest: Row, options: SchemasOptions) -> list[
     lines = [_line(style, [r for r in done if r["style"] == style]) for style in ("json", "yaml")]
     config = manifest["config"]
     notes = [
-        f"{config['tokenizer']}; {len(rows) - len(done)} schemas were refused and others taken",
+        f"{config['tokenizer']}; in place of {len(rows) - len(done)} schemas that were refused, or "
+        f"have over {MOST_STATES:,} states, others were taken",
         "rounding: valid by exact decimals, but not by the judge's floats (multipleOf)",
         f"measured in {manifest['wall_seconds']} s",
     ]

@@ -26,6 +26,9 @@ MORE_IDS = 80
 """Ids that a walk may take at most beyond what its shortest text needs."""
 CANDIDATES = 48
 """Ids of a mask that are drawn at random, to choose from by the states that they lead to."""
+MOST_STATES = 30_000
+"""Of an automaton: a budget of ids knows the distance to acceptance from each state, and walks of
+one with many more take minutes each."""
 _FAILURES = 5  # of one schema that are kept in full
 
 
@@ -34,6 +37,8 @@ def walked(task: Task, tokenizer: str, walks: int, seed: int) -> Row:
     row: Row = {"id": task.id, "style": task.style}
     try:
         dfa = compiled(task)
+        if dfa.n_states > MOST_STATES:
+            return row | {"why_not": f"its automaton has over {MOST_STATES:,} states"}
         check = checker(task)
         loaded = _tokenizer(tokenizer)
         constraint = constrain(loaded, dfa, added_tokens=False)

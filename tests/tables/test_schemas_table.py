@@ -335,6 +335,12 @@ def test_checks_of_walks():
     assert "not valid" in lines("a: no\n")
 
 
+def test_large_automata_are_not_walked(tokenizer, monkeypatch):
+    monkeypatch.setattr("experiments.schema_walks_process.MOST_STATES", 3)
+    row = walked(schema_walks.Task("pair", "json", CLOSED), tokenizer, 1, 0)
+    assert row["why_not"] == "its automaton has over 3 states"
+
+
 def test_walks_of_schemas_are_rows(tmp_path, tokenizer, monkeypatch, capsys):
     tasks = [
         schema_walks.Task("pair", "json", CLOSED),
@@ -348,7 +354,7 @@ def test_walks_of_schemas_are_rows(tmp_path, tokenizer, monkeypatch, capsys):
     assert [row.get("walks") for row in rows] == [10, None, 10]
     assert "uniqueItems" in rows[1]["why_not"]
     assert schema_walks.render(rows, manifest, made) == []
-    assert "1 schemas were refused" in capsys.readouterr().out
+    assert "in place of 1 schemas that were refused" in capsys.readouterr().out
     rows[0]["failures"] = [{"why": "not valid", "text": "x", "ids": [1]}]
     assert len(schema_walks.render(rows, manifest, made)) == 1
 
