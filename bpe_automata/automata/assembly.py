@@ -266,8 +266,10 @@ def _by_origin(edges: list[tuple[int, int]], places: int) -> tuple[np.ndarray, n
 def _subsets(net: Nodes, start: int, columns: int, budget: Budget) -> tuple[Subsets, int]:
     """All sets of nodes that `start` leads to, and the number of the first one."""
     nodes = len(net.accepts) + len(net.letter) + len(net.copy_of)
-    # Rows that are never written take no memory; as a rule there are fewer states than nodes.
-    room = min(nodes + columns + 64, max(budget.max_bytes, 0) // (4 * columns) + columns + 64)
+    # As a rule there are fewer states than nodes. Rows that are never written take no memory, so
+    # what may become large has all the room that it may use: there is never a second copy of it.
+    expected = budget.max_places if nodes > budget.max_places // 4 else nodes
+    room = min(expected, max(budget.max_bytes, 0) // (4 * columns)) + columns + 64
     subsets = Subsets(
         np.zeros((room, columns), _INT),
         np.zeros(room, np.bool_),

@@ -88,15 +88,7 @@ def part(
                     states, mode, hs, ts = _doubled(states, mode, hs, ts)
                 j, count = count, count + 1
                 slot[to], states[j] = j, to
-            if kind == _HYPOTHESIS and hs[j, value] == 0:
-                hs[j, value] = NEW
-            elif kind == _TEXT and ts[j, value] == 0:
-                ts[j, value] = NEW
-            elif kind == _CROSSED and not mode[j] & OPEN:
-                mode[j] = mode[j] & _WAITING | OPEN
-            else:
-                continue
-            if not mode[j] & _WAITING:
+            if _is_new(kind, value, j, mode, hs, ts) and not mode[j] & _WAITING:
                 mode[j] |= _WAITING
                 open_ = grown(open_, n_open)
                 open_[n_open] = j
@@ -106,6 +98,22 @@ def part(
     if w.memo.n_places[0] > len(w.memo.state):  # no room for a place: this is asked for again
         slot[states[:count]] = -1
     return states[:count].copy(), mode[:count].copy(), hs[:count].copy(), ts[:count].copy()
+
+
+@kernel
+def _is_new(
+    kind: int, value: int, j: int, mode: np.ndarray, hs: np.ndarray, ts: np.ndarray
+) -> bool:
+    """Note what leads to state j; did it have that yet?"""
+    if kind == _HYPOTHESIS and hs[j, value] == 0:
+        hs[j, value] = NEW
+    elif kind == _TEXT and ts[j, value] == 0:
+        ts[j, value] = NEW
+    elif kind == _CROSSED and not mode[j] & OPEN:
+        mode[j] = mode[j] & _WAITING | OPEN
+    else:
+        return False
+    return True
 
 
 @kernel

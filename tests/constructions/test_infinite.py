@@ -20,8 +20,8 @@ from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, merge_tables, small_tokenizer
 from bpe_automata.testing.texts import own_pieces
 from bpe_automata.testing.tokenizers import untied
-from experiments.regexes import VARIED
-from experiments.walks import finish, walk
+from experiments.shared.regexes import VARIED
+from experiments.shared.walks import finish, walk
 
 
 def check(tokenizer, regex, longest=10):

@@ -18,7 +18,7 @@ from bpe_automata.kernels.bits import members
 from bpe_automata.reference import lift_mask
 from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, resegmentations
 from bpe_automata.testing.texts import own_pieces
-from experiments.regexes import VARIED
+from experiments.shared.regexes import VARIED
 
 EOS = (0, 2)
 TWELVE = [

@@ -26,7 +26,7 @@ from bpe_automata.testing import (
     texts,
 )
 from bpe_automata.testing.texts import own_pieces
-from experiments.regexes import FINITE
+from experiments.shared.regexes import FINITE
 
 
 def check(tokenizer, regex, prefix=(), eos_ids=(), added_tokens=True, most=3000):

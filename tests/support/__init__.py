@@ -1,1 +1,1 @@
-"""The support matrix as tests, one case per component value: see `experiments.support`."""
+"""The support matrix as tests, one case per component value: see `experiments.laws.support`."""

@@ -8,9 +8,9 @@ import pytest
 import tokenizers
 
 from bpe_automata import Tokenizer
-from experiments import approximations as approximations_module
-from experiments.approximations import BpePairs, ReencodedPairs, approximations
-from experiments.exact_sequences import Tally, judge
+from experiments.article import approximations as approximations_module
+from experiments.article.approximations import BpePairs, ReencodedPairs, approximations
+from experiments.laws.exact_sequences import Tally, judge
 
 
 @pytest.fixture(scope="module")

@@ -9,42 +9,42 @@ import pytest
 from test_growth import TABLE
 
 from bpe_automata import Tokenizer
-from bpe_automata.errors import MissingFileError
+from bpe_automata.errors import ArgumentError, MissingFileError
 from bpe_automata.reference import replay
-from experiments import (
-    article_cdf,
-    article_figures,
-    article_growth,
-    article_idea,
-    article_panels,
-    article_product,
-    article_steps,
-    growth_methods,
-)
-from experiments.article_distribution import Engines, regexes_of_file, regexes_of_schemas
-from experiments.article_steps import CASES, MADE, A, B
-from experiments.runner import Options, read_run
+from experiments.article import cdf, costs, growth_methods, growth_redrawn, idea, redrawn
+from experiments.article import product as article_product
+from experiments.article import steps as article_steps
+from experiments.article.costs import engines_of, regexes_of_file, regexes_of_schemas, some
+from experiments.article.growth_families import ANYTHING
+from experiments.article.panels import drawn, page_of, row_of
+from experiments.article.steps import CASES, MADE, A, B
+from experiments.run import report
+from experiments.run.measuring import Run, Settings
 
 pytest.importorskip("matplotlib")
 
+GROWN = {"limit_seconds": 60, "limit_mb": 4000, "merges": None}
+MANIFEST = {"config": {"regexes": None}}
+
 
 def cell(method: str, n: int, status: str = "done") -> dict:
-    row = {"kind": "cell", "family": article_growth.FAMILY.name, "n": n, "method": method}
+    row = {"kind": "cell", "family": ANYTHING.name, "n": n, "method": method}
+    row["key"] = f"{method} {n}"
     return row | {"status": status, "seconds": n, "integers": n**3}
 
 
 CELLS = [cell(growth_methods.DIRECT, 1), cell(growth_methods.DIRECT, 2, "over time")]
 CELLS += [cell(growth_methods.LAZY, n) for n in (1, 2)]
-MANIFEST = {"tokenizer": "T", "config": {"limit_seconds": 60, "limit_mb": 4000}}
+GROWTH = {"key": "growth", "kind": "growth", "cells": CELLS, "config": GROWN, "complete": True}
 
 
 def test_figure_1_masks_are_those_of_the_regex():
-    tokenizer = article_idea.small_tokenizer(article_idea.TOKENS, article_idea.MERGES)
-    lift = article_idea.Lift(tokenizer, article_idea.compile_regex(article_idea.REGEX))
-    rows = article_idea.masks_along(tokenizer, lift, article_idea.DECODED)
-    every = set(article_idea.TOKENS)
-    assert [allowed for _, allowed, _ in rows] == [every, every, {"b", "bb"}, {"b", "bb"}]
-    assert [chosen for _, _, chosen in rows] == ["aa", "abb", "b", ""]
+    tokenizer = idea.small_tokenizer(idea.TOKENS, idea.MERGES)
+    lift = idea.Lift(tokenizer, idea.compile_regex(idea.REGEX))
+    steps = idea.steps_along(tokenizer, lift, idea.DECODED)
+    every = set(idea.TOKENS)
+    assert [{*step.allowed} for step in steps] == [every, every, {"b", "bb"}, {"b", "bb"}]
+    assert [step.chosen for step in steps] == ["aa", "abb", "b", ""]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
@@ -69,44 +69,95 @@ def test_figure_4_is_three_states_and_their_product():
     assert product.sequences(6, size) == expected
 
 
-def test_pages_are_written(tmp_path):
-    for k, module in ((1, article_idea), (3, article_steps), (4, article_product)):
-        rows = getattr(module, f"figure_{k}")()
-        article_panels.save(rows, module.HEADLINE, module.NOTE, tmp_path, f"figure{k}")
-    article_growth.draw(CELLS, MANIFEST, tmp_path)
-    assert article_growth.headline(CELLS).endswith("i = 1")
-    sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
-    assert set(sizes) == {f"figure{k}.{kind}" for k in (1, 3, 4, 5) for kind in ("png", "pdf")}
-    assert min(sizes.values()) > 5000
+@pytest.mark.parametrize("name", ["figure1", "figure3", "figure4"])
+def test_a_page_goes_into_a_row_and_back_and_onto_paper(name, tmp_path):
+    page = redrawn.PAGES[name]()
+    assert page_of(json.loads(json.dumps(row_of(page)))) == page
+    made = report.Report("", figures=[drawn(page, name)])
+    paths = report.write("f", made, {}, tmp_path)
+    assert min(path.stat().st_size for path in paths if path.stem == name) > 5000
+
+
+def test_figure_5_is_drawn_of_the_rows_of_growth(tmp_path):
+    made = redrawn.render([GROWTH], MANIFEST)
+    (figure,) = made.figures
+    assert figure.headline.endswith("i = 1")
+    assert "INCOMPLETE" not in figure.note
+    assert "INCOMPLETE" in growth_redrawn.note(GROWTH | {"complete": False})
+    assert "Figure 5" not in made.tables[0].markdown()
+    report.write("f", made, {}, tmp_path)
+    assert (tmp_path / "figure5.svg").stat().st_size > 5000
+
+
+def test_figure_5_is_left_out_where_growth_was_not_run(tmp_path):
+    """And copied where it was, anew if that has gone on."""
+    settings = Settings(results=tmp_path)
+    run = Run("figures", 1, redrawn.Config(), tmp_path / "figures", settings)
+    redrawn.copy_growth(run)
+    assert run.rows == [{"key": "growth", "kind": "growth", "cells": []}]
+    made = redrawn.render(run.rows, MANIFEST)
+    assert made.figures == []
+    assert "Figure 5 is not drawn" in made.tables[0].markdown()
+
+    growth = redrawn.ARTEFACTS["growth"]
+    folder = growth.folder(growth.default(), tmp_path)
+    other = Run("growth", 1, growth.default(), folder, settings)
+    other.expect(["prepare", *(cell["key"] for cell in CELLS)])
+    for row in [{"key": "prepare", "kind": "preparation"}, *CELLS[::-1]]:
+        other.add(row["key"], row)
+    redrawn.copy_growth(run)
+    (copied,) = run.rows
+    assert sorted(row["key"] for row in copied["cells"]) == sorted(row["key"] for row in CELLS)
+    assert [row["n"] for row in copied["cells"]] == [1, 1, 2, 2]
+    assert copied["complete"]
+    written = run.store.path.read_bytes()
+    redrawn.copy_growth(run)
+    assert run.store.path.read_bytes() == written
 
 
 def test_figure_6_is_measured_and_keeps_failures(tmp_path):
     tokenizer = Tokenizer.from_json(TABLE)
-    options = Options("figures", model="tiny", results=tmp_path)
-    regexes = [("letters", "[a-c]{1,5}"), ("digits", "[0-9]"), ("look", "(?=a)a")]
-    article_figures.measure(options, Engines(tokenizer, tokenizer, None), regexes)
-    rows, manifest = read_run(options)
-    assert manifest["complete"]
+    engines = engines_of(tokenizer, tokenizer)
+    assert engines.outlines is None  # it needs an end of sequence
+    regexes = {"letters": "[a-c]{1,5}", "digits": "[0-9]", "look": "(?=a)a"}
+    rows = [{"key": n} | costs.costs_of(n, regex, engines, 0) for n, regex in regexes.items()]
     assert [sorted(row["failures"]) for row in rows] == [[], ["ours"], ["ours"]]
+    assert ["failure" in row for row in rows] == [False, True, True]
     assert min(rows[0]["masks"]) > 0
     assert {"lift_index", "alone_first", "canonical_first"} <= set(rows[0])
-    article_cdf.draw(rows, tmp_path)
-    assert "Failures: 2 ours" in article_cdf.note(rows)
+    assert "Failures: 2 ours" in cdf.note(rows)
+    made = redrawn.render(rows, MANIFEST)
+    assert made.facts["figure6"]["masks"]["n"] == len(rows[0]["masks"])
+    assert len(made.tables[0].rows) == 4
+    report.write("f", made, {}, tmp_path)
     assert (tmp_path / "figure6.png").stat().st_size > 5000
+
+
+def test_a_page_that_there_is_not_is_an_error(tmp_path):
+    config = redrawn.Config(pages=("figure9",))
+    with pytest.raises(ArgumentError, match="'figure9' is none of figure1, "):
+        redrawn.measure(Run("figures", 1, config, tmp_path, Settings(results=tmp_path)))
+
+
+@pytest.mark.parametrize("rows", [[], [{"key": "figure1", "failure": "why"}]])
+def test_rows_that_are_missing_are_no_error(rows):
+    made = redrawn.render(rows, MANIFEST)
+    assert (made.figures, made.facts["regexes"]) == ([], 0)
 
 
 def test_regexes_come_from_a_file_or_from_schemas(tmp_path):
     lines = "".join(json.dumps({"id": f"r{i}", "regex": "a" * i}) + "\n" for i in range(9))
     (tmp_path / "r.jsonl").write_text(lines)
     (tmp_path / "r.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
-    every = regexes_of_file(tmp_path / "r.jsonl", None, 0)
-    assert every == regexes_of_file(tmp_path / "r.jsonl.gz", 99, 0)
+    every = regexes_of_file(tmp_path / "r.jsonl")
+    assert every == regexes_of_file(tmp_path / "r.jsonl.gz")
     assert every[2] == ("r2", "aa")
-    some = regexes_of_file(tmp_path / "r.jsonl", 3, seed=1)
-    assert len(some) == 3
-    assert some == [pair for pair in every if pair in some]
+    assert some(every, 99, 0) == some(every, None, 0) == every
+    chosen = some(every, 3, seed=1)
+    assert len(chosen) == 3
+    assert chosen == [pair for pair in every if pair in chosen]
     (tmp_path / "r.jsonl").write_text('{"id": 1}\n')
     with pytest.raises(MissingFileError, match="regex"):
-        regexes_of_file(tmp_path / "r.jsonl", None, 0)
+        regexes_of_file(tmp_path / "r.jsonl")
     pytest.importorskip("outlines_core")
     assert len(dict(regexes_of_schemas())) >= 30

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import copy
 
 import numpy as np
 import pytest
@@ -11,9 +11,10 @@ from bpe_automata import constrain
 from bpe_automata.banning import Ban
 from bpe_automata.sampling.banned import free
 from bpe_automata.testing import byte_spelling, small_tokenizer
-from experiments import banned, banned_report, banned_runs
-from experiments.banned_lists import WordList, wanting_model, word_lists
-from experiments.runner import Options, read_run
+from experiments.run.measuring import Run, Settings, read_run
+from experiments.serving import banned, banned_cells, banned_runs
+from experiments.serving.banned_lists import WordList, wanting_model, word_lists
+from experiments.shared.models import LoadedModel
 
 LETTERS = [" t", "ta", "alk", "lis", "ten", "you", " f", "uck", "Can we ", "é", "日本"]
 
@@ -27,39 +28,56 @@ def tiny():
 
 
 @pytest.fixture(scope="module")
-def options(tmp_path_factory) -> Options:
-    made = Options("banned", model="tiny", n=8, results=tmp_path_factory.mktemp("banned"))
-    tokenizer = tiny()
-    words = WordList(banned.WORDS, "anywhere", "")
-    model = wanting_model(tokenizer, words, 0, ())
-    banned.measure(made, tokenizer, model, {"model": "tiny", "note": ""}, 8, new_tokens=12)
-    return made
+def rows_and_manifest(tmp_path_factory):
+    """Of a stub that is drawn to the article's words."""
+    folder, tokenizer = tmp_path_factory.mktemp("banned"), tiny()
+    loaded = LoadedModel("tiny", "", None, tokenizer, (), "cpu", 0.0)
+    model = wanting_model(tokenizer, WordList(banned_cells.WORDS, "anywhere", ""), 0, ())
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (banned, banned_cells):
+            patch.setattr(module, "opened", lambda named: loaded)
+        patch.setattr(banned_cells, "causal", lambda loaded: model)
+        patch.setattr(LoadedModel, "provenance", lambda self: {"model": self.name, "note": ""})
+        config = banned.Config(new_tokens=12, lists=8)
+        banned.measure(Run("banned", 1, config, folder, Settings()))
+    return read_run(folder)
 
 
-def test_nothing_banned_gets_through(options, capsys):
-    rows, manifest = read_run(options)
+def test_nothing_banned_gets_through(rows_and_manifest):
+    rows, manifest = rows_and_manifest
     assert manifest["complete"]
+    assert manifest["failures"] == 0
     assert len([row for row in rows if row["kind"] == "list"]) == 8
+    assert [row["spellings"] is None for row in rows if row["kind"] == "list"] == [False] + 7 * [
+        True
+    ]
     assert any(row["free"]["banned"] for row in rows)
     assert any(row["rollback"].get("rollbacks") for row in rows if row["kind"] == "article")
-    assert banned_report.passed(rows) == 0
-    banned.run(Options("banned", model="tiny", render_only=True, results=options.results))
-    shown = capsys.readouterr().out
+    report = banned.render(rows, manifest)
+    assert [*report.wrong] == []
+    shown = "\n".join(table.markdown() for table in report.tables)
     assert "Log of the rollbacks" in shown
     assert "gemma-2-2b-it" in shown
-    assert (options.folder / "banned.md").exists()
+    assert report.facts["lists"] == 8
+    assert "In 8 random lists neither let a word through" in banned.readme(report.facts)
 
 
-def test_a_banned_word_is_the_exit_code(options, tmp_path):
-    rows, manifest = read_run(options)
+def test_a_banned_word_is_wrong(rows_and_manifest):
+    rows, manifest = copy.deepcopy(rows_and_manifest)
     rows[0]["rollback"]["banned"] = ["talk"]
-    again = Options("banned", model="tiny", render_only=True, results=tmp_path)
-    again.folder.mkdir()
-    (again.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (again.folder / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(SystemExit) as ended:
-        banned.run(again)
-    assert ended.value.code == 1
+    report = banned.render(rows, manifest)
+    (line,) = report.wrong
+    assert line.startswith("article 0, rollback: talk in ")
+    assert "1 texts hold a banned word" in banned.readme(report.facts)
+
+
+def test_nothing_measured_yet(rows_and_manifest):
+    _, manifest = rows_and_manifest
+    for rows in ([], [{"key": "article 0", "failure": "MemoryError: "}]):
+        report = banned.render(rows, manifest)
+        assert [*report.wrong] == []
+        assert len(report.tables) == 1
+        assert "In 0 random lists" in banned.readme(report.facts)
 
 
 def test_each_mode_begins_alike_and_the_order_rotates(monkeypatch):
@@ -103,7 +121,7 @@ def test_each_mode_begins_alike_and_the_order_rotates(monkeypatch):
 
 
 @pytest.mark.parametrize("wrong", ["no mass", "fails", "nothing left"])
-def test_a_text_that_there_is_not_becomes_a_row(wrong, options, tmp_path, capsys):
+def test_a_text_that_there_is_not_becomes_a_row(wrong, rows_and_manifest):
     """And the tables show it."""
     tokenizer, plain = tiny(), free(tiny())
     ban = Ban(regexes=[r"[\s\S]"]) if wrong == "nothing left" else Ban(["talk"])
@@ -122,11 +140,10 @@ def test_a_text_that_there_is_not_becomes_a_row(wrong, options, tmp_path, capsys
     assert failed == list(banned_runs.MODES[wrong == "nothing left" :])
     assert {row[mode]["raised"] for mode in failed} == {names[wrong]}
 
-    rows, manifest = read_run(options)
-    broken = [{**one, **row} for one in rows]
-    again = Options("banned", model="tiny", render_only=True, results=tmp_path)
-    banned_report.render(broken, manifest, again)
-    shown = again.folder.joinpath("table.md").read_text()
+    rows, manifest = rows_and_manifest
+    shown = "\n".join(
+        table.markdown() for table in banned.render([one | row for one in rows], manifest).tables
+    )
     assert f"{names[wrong]}: " in shown
     other = 0 if wrong == "nothing left" else 6
     assert f"| {2 * len(failed) if wrong == 'nothing left' else 0} | {other} |" in shown

@@ -9,8 +9,8 @@ import unicodedata
 import pytest
 
 from bpe_automata.errors import MissingFileError
-from experiments import corpus_sources
-from experiments.corpus import KINDS, LONGEST, Corpus, Source, open_corpus
+from experiments.shared import corpus_sources
+from experiments.shared.corpus import KINDS, LONGEST, Corpus, Source, open_corpus
 
 POEM = "def f():\r\n    return 1\n\n\n    # Ünïcödé e\u0301\n"
 

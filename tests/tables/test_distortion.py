@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import math
+import json
+from dataclasses import replace
 
 import pytest
+from brute_force import BruteForce, tiny_llama
 
-from experiments import distortion, models
-from experiments.prompts import Case
-from experiments.runner import Options, read_run
-from experiments.tree_logprobs import packed_log_probs
+from bpe_automata.errors import ArgumentError, MissingFileError
+from experiments.run.measuring import Run, Settings, read_run
+from experiments.shared import models
+from experiments.study import distortion
+from experiments.study.prompts import Case
+from experiments.study.tree_logprobs import packed_log_probs
 
 CASES = (
     Case("words", "Answer:", (" yes", " no")),
@@ -20,66 +24,7 @@ CASES = (
 
 @pytest.fixture(scope="module")
 def loaded(smollm2_tokenizer):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(2)
-    config = transformers.LlamaConfig(
-        vocab_size=smollm2_tokenizer.n_ids,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        initializer_range=0.3,
-    )
-    model = transformers.LlamaForCausalLM(config).double().eval()
-    return models.LoadedModel("tiny", "", model, smollm2_tokenizer, (2,), "cpu", 0.0)
-
-
-class BruteForce:
-    """Every tokenization of every answer, and every probability by a pass of its own."""
-
-    def __init__(self, loaded, case):
-        self.model, self.case = loaded.model, case
-        self.tokenizer = loaded.tokenizer
-        self.prompt = self.tokenizer.encode(case.prompt)
-        self.ids_of = {}
-        for token in range(self.tokenizer.n_ids):
-            self.ids_of.setdefault(self.tokenizer.token_bytes(token), []).append(token)
-        self.known = {}
-
-    def tokenizations(self, text: bytes):
-        if not text:
-            return [()]
-        return [
-            (token, *rest)
-            for cut in range(1, len(text) + 1)
-            for token in self.ids_of.get(text[:cut], [])
-            for rest in self.tokenizations(text[cut:])
-        ]
-
-    def canonical(self, answer: str):
-        return tuple(self.tokenizer.encode(self.case.prompt + answer)[len(self.prompt) :])
-
-    def next_law(self, ids):
-        import torch
-
-        if ids not in self.known:
-            with torch.no_grad():
-                logits = self.model(torch.tensor([[*self.prompt, *ids]])).logits[0, -1]
-            self.known[ids] = logits.softmax(-1)
-        return self.known[ids]
-
-    def free(self, path):
-        return math.prod(float(self.next_law(path[:i])[t]) for i, t in enumerate(path))
-
-    def masked(self, path, paths):
-        """Renormalised at each step over what some path of `paths` allows."""
-        result = 1.0
-        for i, token in enumerate(path):
-            options = {other[i] for other in paths if len(other) > i and other[:i] == path[:i]}
-            law = self.next_law(path[:i])
-            result *= float(law[token]) / sum(float(law[option]) for option in options)
-        return result
+    return tiny_llama(smollm2_tokenizer)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -87,45 +32,94 @@ def test_exact_row_equals_brute_force(case, loaded):
     item = distortion.span(loaded, case)
     scores = packed_log_probs(loaded.model, item.prompt_ids, item.trie)
     row = distortion.exact_row(case, item, scores)
-    brute = BruteForce(loaded, case)
-    lift = {answer: brute.tokenizations(answer.encode()) for answer in case.answers}
-    canonical = {answer: [brute.canonical(answer)] for answer in case.answers}
-    mass = [sum(map(brute.free, lift[answer])) for answer in case.answers]
-    own = [brute.free(canonical[answer][0]) for answer in case.answers]
+    brute = BruteForce(loaded, case.prompt)
+    lift = [brute.tokenizations(answer.encode()) for answer in case.answers]
+    canonical = [[brute.canonical(answer)] for answer in case.answers]
+    mass = [sum(map(brute.free, paths)) for paths in lift]
+    own = [brute.free(path) for (path,) in canonical]
     assert row["free"] == pytest.approx([m / sum(mass) for m in mass])
     assert row["free_mass"] == pytest.approx(sum(mass))
     assert row["canonical_share"] == pytest.approx(sum(own) / sum(mass))
     assert row["other_share"] == pytest.approx(1 - sum(own) / sum(mass))
-    assert row["canonical_tokens"] == [len(canonical[answer][0]) for answer in case.answers]
+    assert row["canonical_tokens"] == [len(path) for (path,) in canonical]
     for method, spelled in {"lift": lift, "canonical": canonical}.items():
-        paths = [path for answer in case.answers for path in spelled[answer]]
-        law = [sum(brute.masked(path, paths) for path in spelled[a]) for a in case.answers]
         found = row["methods"][method]
-        assert found["law"] == pytest.approx(law)
+        assert found["law"] == pytest.approx(brute.law(spelled))
+        paths = [path for each in spelled for path in each]
         steps = sum(brute.masked(path, paths) * len(path) for path in paths)
         assert found["expected_steps"] == pytest.approx(steps)
         gaps = [abs(a - b) for a, b in zip(found["law"], row["free"], strict=True)]
         assert found["total_variation"] == pytest.approx(sum(gaps) / 2)
 
 
-def test_run_keeps_rows_and_draws(loaded, tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def run(loaded, tmp_path, monkeypatch):
+    """A run over CASES and the small model, in this process."""
     monkeypatch.setattr(models, "load_model", lambda *_: loaded)
-    options = Options("distortion", model="tiny", n=150, results=tmp_path)
     monkeypatch.setattr(distortion, "CASES", CASES)
-    distortion.run(options)
-    rows, manifest = read_run(options)
-    assert [row.get("name") for row in rows] == [None, *(case.name for case in CASES)]
+    monkeypatch.setattr("experiments.study.distortion_report.CASES", CASES)
+    forget()
+    settings = Settings(executor="inline")
+    yield Run("distortion", 1, distortion.Config(samples=150), tmp_path, settings)
+    forget()
+
+
+def forget():
+    distortion.opened.cache_clear()
+    distortion.evaluator.cache_clear()
+
+
+def test_rows_become_tables_a_figure_and_facts(run, tmp_path):
+    distortion.measure(run)
+    rows, manifest = read_run(tmp_path)
+    assert [row["key"] for row in rows] == ["model", "boolean", "words", "quoted", "split"]
     assert manifest["complete"]
-    assert len(manifest["weights_sha256"]) == len(manifest["tokenizer_sha256"]) == 64
-    for row in rows[1:]:
+    assert len(rows[0]["weights_sha256"]) == len(rows[0]["tokenizer_sha256"]) == 64
+    for row in rows[2:]:
         for method in ("free", "lift", "canonical"):
             assert row["samples"][method]["n"] >= 150
             assert all(row["samples"][method]["inside"])
-    assert {path.name for path in options.folder.iterdir()} == {
-        "rows.jsonl",
-        "manifest.json",
-        "table.md",
-        "distortion.png",
-        "distortion.pdf",
-    }
-    assert "Probability of each answer" in capsys.readouterr().out
+    made = distortion.render(list(reversed(rows)), manifest)
+    first = made.tables[0]
+    assert first.title == "Probability of each answer"
+    assert [line[0] for line in first.rows if line[0]] == ["words", "quoted", "split"]
+    assert made.facts["cells"] == made.facts["inside"] == 18
+    assert made.facts["cases"]["words"]["laws"]["free"] == rows[2]["free"]
+    (drawn,) = made.figures
+    assert drawn.name == "distortion"
+    assert "18 of 18" in distortion.readme(made.facts)
+
+
+def test_rows_that_are_there_are_not_measured_again(run, monkeypatch, tmp_path):
+    distortion.measure(run)
+    monkeypatch.setattr(distortion, "span", None)
+    again = Run("distortion", 1, run.config, tmp_path, run.settings)
+    distortion.measure(again)
+    assert json.dumps(again.rows) == json.dumps(run.rows)
+
+
+def test_a_model_that_is_not_there_is_one_failure(run, monkeypatch):
+    def missing(*_):
+        raise MissingFileError("pip install it")
+
+    monkeypatch.setattr(models, "load_model", missing)
+    distortion.measure(run)
+    (row,) = run.rows
+    assert "pip install it" in row["failure"]
+    made = distortion.render(run.rows, run.manifest())
+    assert (made.tables, made.figures) == ((), ())
+
+
+def test_rendering_some_rows_only(run):
+    distortion.measure(run)
+    some = [row for row in run.rows if row["key"] in ("quoted", "model")]
+    made = distortion.render(some, run.manifest())
+    assert [line[0] for line in made.tables[1].rows] == ["quoted"]
+    assert made.tables[3].rows == []
+
+
+def test_a_prompt_by_its_name():
+    asked = replace(distortion.SMOKE, prompts=("digit", "russian"))
+    assert [case.name for case in distortion.chosen_cases(asked)] == ["digit", "russian"]
+    with pytest.raises(ArgumentError, match="'cake' is none of president"):
+        distortion.chosen_cases(replace(asked, prompts=("cake",)))

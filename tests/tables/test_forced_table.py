@@ -10,13 +10,19 @@ import pytest
 
 from bpe_automata import constrain
 from bpe_automata.decoding.chop import chop
-from bpe_automata.errors import MissingFileError
+from bpe_automata.errors import ArgumentError, MissingFileError
 from bpe_automata.testing import small_tokenizer
-from experiments import forced, forced_generation, forced_report, forced_walks
-from experiments.forced_inputs import Source, item_of, regexes_of, sampled, schemas_of
-from experiments.forced_options import ForcedOptions
-from experiments.forced_walks import METHODS, Counts, walked
-from experiments.runner import read_run
+from experiments.run.measuring import Run, Settings, read_run
+from experiments.serving import (
+    forced,
+    forced_generation,
+    forced_loops,
+    forced_report,
+    forced_walks,
+)
+from experiments.serving.forced_inputs import Source, item_of, regexes_of, sampled, schemas_of
+from experiments.serving.forced_walks import METHODS, Counts, walked
+from experiments.shared.models import LoadedModel
 
 VOCABULARY = [*"abcdefghx", "bc", "abc", "bd", "abd"]
 MERGES = [("b", "c"), ("a", "bc"), ("b", "d"), ("a", "bd")]
@@ -27,6 +33,7 @@ SOURCES = [
     Source("bad", "g", regex="(", texts=("a",)),
     Source("all other", "g", regex="a", texts=("b",)),
 ]
+NAMED = ("stub", "cpu", "float32")
 SCHEMA = {
     "type": "object",
     "properties": {"a": {"type": "boolean"}},
@@ -36,11 +43,17 @@ SCHEMA = {
 
 
 @pytest.fixture(scope="module")
-def options(tmp_path_factory):
-    path = tmp_path_factory.mktemp("forced")
-    made = ForcedOptions("forced", n=0, results=path, generate=False)
-    forced.measure(made, SOURCES, {"tiny": TOKENIZER})
-    return made
+def rows_and_manifest(tmp_path_factory):
+    """Of the tiny tokenizer, without a model."""
+    folder = tmp_path_factory.mktemp("forced")
+    path = folder / "given.jsonl"
+    lines = [{"id": s.id, "group": s.group, "regex": s.regex, "valid": s.texts} for s in SOURCES]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    config = forced.Config(regexes=path, sampled=0, tokenizers=("tiny",), texts=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forced, "tokenizer_of", lambda name: TOKENIZER)
+        forced.measure(Run("forced", 1, config, folder, Settings(executor="inline")))
+    return read_run(folder)
 
 
 def counts(dfa_of, method):
@@ -93,46 +106,54 @@ def test_the_heuristic_in_the_table_is_the_one_of_the_package():
     assert found == {0, 1, 2, 3}
 
 
-def test_rows_and_failures(options):
-    rows, manifest = read_run(options)
+def test_rows_and_refusals(rows_and_manifest):
+    rows, manifest = rows_and_manifest
     assert manifest["complete"]
+    assert manifest["failures"] == 0
     assert [row["id"] for row in rows] == ["one", "two", "bad", "all other"]
-    assert [row["failure"] is None for row in rows] == [True, True, False, True]
-    assert "RegexSyntaxError" in rows[2]["failure"]
+    assert [row["refused"] is None for row in rows] == [True, True, False, True]
+    assert "RegexSyntaxError" in rows[2]["refused"]
     assert (rows[0]["texts"], rows[0]["other"], rows[3]["texts"], rows[3]["other"]) == (2, 1, 0, 1)
 
 
-def test_the_table(options, capsys):
-    rows, manifest = read_run(options)
-    forced_report.render(rows, manifest, options)
-    shown, markdown = capsys.readouterr().out, (options.folder / "forced.md").read_text()
-    for text in (shown, markdown):
-        assert "20.4 %" in text
-        assert "4.0 %" in text
-        assert "97 %" in text
-        assert "all 4; without a regex: 1 (RegexSyntaxError 1)" in text
-        assert "3 valid instances match their regex and are walked; 2 do not" in text
-        assert "INCOMPLETE" not in text
+def test_the_table(rows_and_manifest):
+    report = forced.render(*rows_and_manifest)
+    (table,) = report.tables
+    markdown = table.markdown()
+    for text in ("20.4 %", "4.0 %", "97 %", "all 4; without a regex: 1 (RegexSyntaxError 1)"):
+        assert text in markdown
+    assert "3 valid instances match their regex and are walked; 2 do not" in markdown
     lines = [line for line in markdown.splitlines() if line.startswith("| tiny, chop 0")]
     assert "| 2 (66.7 %) | 2 (66.7 %) | 0 |" in lines[0]
-    cells = {line.count(" | ") for line in markdown.splitlines() if line.startswith("| tiny")}
-    assert cells == {7}
+    assert {len(row) for row in table.rows} == {len(table.columns)} == {8}
+    assert [*report.wrong] == []
 
 
-def test_an_incomplete_run_says_so(options):
-    rows, manifest = read_run(options)
-    table = forced_report.shares("as given", rows[:-1], manifest)
-    assert "INCOMPLETE: 1 schema" in table.notes[0]
+def test_what_the_readme_says(rows_and_manifest):
+    """3 of 8 ids are certain, by either automaton: one tokenizer in one style is no range."""
+    facts = forced.render(*rows_and_manifest).facts
+    assert facts["known"]["canonical"] == facts["known"]["lift"] == [37.5, 37.5]
+    assert facts["saved"] is None
+    assert "no choice about 38 % of all ids, the lift about 38 % (" in forced.readme(facts)
+    facts["known"]["lift"], facts["saved"] = [0.0, 6.3], [29.1, 37.0]
+    assert "the lift about 0 to 6 %; a real model" in forced.readme(facts)
+    assert "29 to 37 % fewer passes" in forced.readme(facts)
 
 
-def test_samples_and_folders(options):
+def test_nothing_measured_yet(rows_and_manifest):
+    """A failure has no kind; the facts are still there."""
+    _, manifest = rows_and_manifest
+    failed = [{"key": "0 as given", "failure": "MemoryError: "}]
+    for rows in ([], failed):
+        facts = forced.render(rows, manifest).facts
+        assert facts["known"]["canonical"] is None
+        assert "(not measured)" in forced.readme(facts)
+
+
+def test_samples_are_seeded():
     assert sampled(SOURCES, 2, 1) == sampled(SOURCES, 2, 1)
     assert len(sampled(SOURCES, 2, 1)) == 2
     assert sampled(SOURCES, 0, 1) == sampled(SOURCES, 9, 1) == SOURCES
-    assert options.folder.name == "forced"
-    assert ForcedOptions("forced", tokenizer="tekken").folder.name == "forced-tekken"
-    assert ForcedOptions("forced").figures.name == "paper_figures"
-    assert ForcedOptions("forced", tokenizer="tekken").figures.name == "forced-tekken"
 
 
 def test_schemas_from_files(tmp_path):
@@ -152,7 +173,7 @@ def test_schemas_from_files(tmp_path):
         assert item.texts == (text,)
         assert item.dfa.accepts(b'{"a": true}') == (style == "spaced")
     refused = item_of(Source("s", "g", schema={"type": "nonsense"}), "compact")
-    assert refused.failure.startswith("outlines-core: ")
+    assert refused.refused.startswith("outlines-core: ")
 
 
 def test_regexes_from_files(tmp_path):
@@ -177,11 +198,6 @@ class Stub:
         return np.linspace(0, 1, TOKENIZER.n_ids) + len(ids) % 3
 
 
-class Loaded:
-    name, tokenizer, eos_ids = "stub", TOKENIZER, (13,)
-    model = Stub
-
-
 @pytest.fixture(scope="module")
 def hosted():
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
@@ -198,20 +214,23 @@ def hosted():
     return transformers.LlamaForCausalLM(config).double().eval()
 
 
-def table_of(*rows):
-    manifest = {"config": {"generation": forced_generation.CONFIG}, "seed": 3}
-    return forced_report.passes(rows, manifest)
+@pytest.fixture
+def opened(request, monkeypatch):
+    """Both the stub, for `decode`, and the model of transformers, for `generate`."""
+    loaded = LoadedModel("stub", "", request.getfixturevalue("hosted"), TOKENIZER, (13,), "cpu", 0)
+    monkeypatch.setattr(forced_generation, "opened", lambda named: loaded)
+    monkeypatch.setattr(forced_loops, "causal", lambda loaded: Stub())
+    monkeypatch.setattr(forced_generation, "prompt_of", lambda item: "h")
+
+
+def written(source, loop, mode):
+    return forced_generation.compared(NAMED, source, "as given", loop, mode, 48, 3, True)
 
 
 @pytest.mark.parametrize("mode", forced_generation.MODES)
 @pytest.mark.parametrize("loop", forced_generation.LOOPS)
-def test_generation_with_and_without(loop, mode, monkeypatch, request):
-    if loop == "generate":
-        monkeypatch.setattr(Loaded, "hosted", request.getfixturevalue("hosted"), raising=False)
-    monkeypatch.setattr(forced_generation, "prompt_of", lambda item: "h")
-    item = item_of(SOURCES[0], "as given")
-    row = forced_generation.compared(Loaded, item, loop, mode, 3, True)
-    assert row["failure"] is None
+def test_generation_with_and_without(loop, mode, opened):
+    row = written(SOURCES[0], loop, mode)
     assert row["same"]
     assert row["without"]["passes"] == 3  # x, abc or abd, the end
     assert row["with"]["passes"] == 1
@@ -219,36 +238,26 @@ def test_generation_with_and_without(loop, mode, monkeypatch, request):
     row["without"]["seconds"], row["with"]["seconds"] = 4.0, 1.0
     title = {"decode": "decode", "generate": "transformers' generate"}[loop]
     line = [f"{title}, {mode}", "1", "2", "2", "3", "1", "66.7 %", "4.0", "1.0", "0.25", "1 of 1"]
-    assert table_of(row).rows == [line]
+    manifest = {"config": {"most_ids": 48}, "seed": 3, "model": "stub"}
+    assert forced_report.passes([row], manifest).rows == [line]
+    saved = forced_report.facts([], [row], manifest)["saved"]
+    assert saved == pytest.approx([200 / 3, 200 / 3])
 
 
-def test_what_cannot_be_generated_is_a_row():
-    """The row has the whole message, the table its beginning, without a path of the machine."""
-    item = item_of(SOURCES[0], "as given")
-    message = "no weights at /srv/cache/models/x, nor at ~/y: " + "give a folder; " * 9
-
-    def missing():
-        raise MissingFileError(message)
-
-    row = forced_generation.compared(missing, item, "decode", "greedy", 0, False)
-    assert row["failure"] == f"MissingFileError: {message}"
-    note = table_of(row).notes[-1]
-    start = "one, decode, greedy: MissingFileError: no weights at ..., nor at ... give a folder;"
-    assert note.startswith(start)
-    assert note.endswith(" ...")
-    assert len(note) <= len("one, decode, greedy: ") + 80
+def test_what_has_no_automaton_cannot_be_written(opened):
+    with pytest.raises(ArgumentError, match="bad has no automaton: RegexSyntaxError"):
+        written(SOURCES[2], "decode", "greedy")
 
 
-def test_what_is_no_path_stays():
-    for text in ("E: either/or 1/2", "E: no id a/b"):
-        assert forced_report.shown(text) == text
-    for path in ("/srv/x y", "'/srv/x' y", "../x/z y", "https://host/x y"):
-        assert "x" not in forced_report.shown(f"E: {path}").replace("https", "")
-
-
-def test_jobs_are_some_small_schemas_in_both_modes_and_loops():
-    items = [item_of(source, "as given") for source in SOURCES]
-    chosen = forced_generation.chosen(items, 0)
-    assert {item.source.id for item in chosen} == {"one", "two", "all other"}
-    jobs = forced_generation.jobs(ForcedOptions("forced"), chosen)
-    assert len(jobs) == 4 * len(chosen)
+def test_the_model_writes_under_some_small_schemas_in_both_modes_and_loops(rows_and_manifest):
+    rows, _ = rows_and_manifest
+    pairs = [(row["key"], source, "as given") for row, source in zip(rows, SOURCES, strict=True)]
+    fit = forced_generation.fit(rows, pairs)
+    assert {source.id for source, _ in fit} == {"one", "two", "all other"}
+    large = [rows[0] | {"states": forced_generation.MOST_STATES + 1}, *rows[1:]]
+    assert {source.id for source, _ in forced_generation.fit(large, pairs)} == {"two", "all other"}
+    cells = forced_generation.cells(fit, NAMED, 2, 48, 0)
+    assert len({cell.key for cell in cells}) == len(cells) == 2 * 4
+    assert cells == forced_generation.cells(fit, NAMED, 2, 48, 0)
+    first = [cell.arguments[-1] for cell in cells]
+    assert first == 4 * [False] + 4 * [True]

@@ -1,11 +1,17 @@
-"""Clopper-Pearson intervals keep their promise, computed exactly."""
+"""Intervals keep their promise: Clopper-Pearson computed exactly, the bootstrap by its laws."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from experiments.intervals import clopper_pearson, log_binomial
+from experiments.shared.intervals import (
+    bootstrap,
+    clopper_pearson,
+    log_binomial,
+    weighted_mean,
+    weighted_quantile,
+)
 
 
 def test_log_binomial_is_a_law():
@@ -26,3 +32,31 @@ def test_coverage_is_at_least_the_level(p):
         low <= p <= high for low, high in (clopper_pearson(k, n, alpha) for k in range(n + 1))
     ]
     assert np.exp(log_binomial(n, p))[inside].sum() >= 1 - alpha
+
+
+def test_statistics_of_values_that_are_taken_so_often():
+    values, taken = np.array([3.0, 1.0, 2.0]), np.array([[1, 1, 1], [0, 2, 1], [4, 0, 0]])
+    assert weighted_mean(values, taken) == pytest.approx([2, 4 / 3, 3])
+    assert weighted_quantile(0.5)(values, taken).tolist() == [2, 1, 3]
+    assert weighted_quantile(1.0)(values, taken).tolist() == [3, 2, 3]
+
+
+def test_bootstrap_of_a_mean_is_as_wide_as_theory_says(rng):
+    values = rng.normal(size=400)
+    low, high = bootstrap(values, range(400), weighted_mean)
+    assert low < values.mean() < high
+    assert high - low == pytest.approx(2 * 1.96 * values.std() / 20, rel=0.1)
+
+
+def test_values_of_one_group_say_less_than_unrelated_ones(rng):
+    values = np.repeat(rng.normal(size=50), 8)
+    together = bootstrap(values, np.repeat(np.arange(50), 8).tolist(), weighted_mean)
+    apart = bootstrap(values, range(400), weighted_mean)
+    widths = [high - low for low, high in (together, apart)]
+    assert widths[0] / widths[1] == pytest.approx(8**0.5, rel=0.15)
+
+
+def test_bootstrap_is_seeded_and_empty_for_nothing():
+    made = [bootstrap([1.0, 2.0, 5.0], "abc", weighted_quantile(0.5), seed=3) for _ in range(2)]
+    assert made[0] == made[1]
+    assert np.isnan(bootstrap([], [], weighted_mean)).all()

@@ -9,7 +9,7 @@ import pytest
 from tiny_language import PIECES, lift_of, single_paths, tokenizations
 
 from bpe_automata.errors import BudgetExceededError
-from experiments.path_measures import (
+from experiments.study.path_measures import (
     along_paths,
     kl_divergence,
     masked_steps,
@@ -18,8 +18,8 @@ from experiments.path_measures import (
     size_of,
     total_variation,
 )
-from experiments.token_trie import unroll
-from experiments.tree_logprobs import packed_log_probs
+from experiments.study.token_trie import unroll
+from experiments.study.tree_logprobs import packed_log_probs
 
 PROMPT = [0, 5, 2]
 ANSWERS = ("abcab", "caa", "bbc")

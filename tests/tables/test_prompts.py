@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.prompts import CASES, PRESIDENT, AnswerSetError, Case
+from experiments.study.prompts import CASES, PRESIDENT, AnswerSetError, Case
 
 
 def test_names_are_unique_and_the_article_comes_first():

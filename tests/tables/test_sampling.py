@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tiny_language import PIECES, lift_of
 
-from experiments.intervals import clopper_pearson
-from experiments.path_measures import along_paths, masked_steps
-from experiments.sampling import ConstrainedSampler, SamplerMismatchError, sample_free
-from experiments.token_trie import Automaton, unroll
+from experiments.shared.intervals import clopper_pearson
+from experiments.study.path_measures import along_paths, masked_steps
+from experiments.study.sampling import ConstrainedSampler, SamplerMismatchError, sample_free
+from experiments.study.token_trie import Automaton, unroll
 
 AUTOMATON = lift_of(("abcab", "caa", "bbc"))
 LEVEL = 1e-7

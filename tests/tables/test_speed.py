@@ -5,20 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments import (
-    speed,
-    speed_child,
-    speed_compile,
-    speed_masks,
-    speed_processes,
-    speed_report,
-)
-from experiments.peers import PEERS, Ours, PeerError, open_peers, refusals
-from experiments.runner import Options, read_run
-from experiments.speed_build import parts_of
-from experiments.speed_goals import goals, ratios, to_first_mask
-from experiments.speed_inputs import Inputs
-from experiments.speed_timing import median, quantile
+from bpe_automata.errors import ArgumentError
+from experiments.run.measuring import Run, Settings, read_run
+from experiments.serving import speed, speed_child, speed_compile, speed_masks, speed_processes
+from experiments.serving.speed_build import parts_of
+from experiments.serving.speed_cases import REGEXES, chosen
+from experiments.serving.speed_goals import goals, ratios, to_first_mask
+from experiments.serving.speed_inputs import Inputs
+from experiments.shared.engines import PEERS, Ours, PeerError, open_peers, refusals
+from experiments.shared.timing import median, quantile
 
 REGEX = r"(true|false)"
 
@@ -115,26 +110,66 @@ def test_the_engine_is_asked_for_its_classes(inputs, monkeypatch):
     assert row["asked"] > row["disk"] > 0
 
 
-def test_a_run_keeps_rows_and_renders_them(inputs, tmp_path, monkeypatch, capsys):
-    def few(*_):
-        ours = [Ours(inputs.tokenizer, method, inputs.eos_ids) for method in speed.METHODS]
-        ordinary = inputs.ordinary()
-        yield "regex", lambda: speed_compile.compiled("boolean", REGEX, ours, ordinary, 1)
-        twice = (inputs.tokenizer, inputs.tokenizer)
-        yield "masks", lambda: speed_masks.masks("boolean", REGEX, twice, inputs.eos_ids, [], 0)
+@pytest.fixture(scope="module")
+def rows_and_manifest(inputs, tmp_path_factory):
+    """Of our engines alone, one regex, and what is paid once in this process."""
+    folder = tmp_path_factory.mktemp("speed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(speed, "prepare", lambda *_: inputs)
+        patch.setattr(speed, "warm_kernels", lambda _: None)
+        patch.setattr(speed, "open_peers", lambda *_: ([], {"glrmask": "not installed"}))
+        config = speed.Config(repeats=1, cases=("boolean",), once=("build", "load"))
+        speed.measure(Run("speed", 1, config, folder, Settings()))
+    return read_run(folder)
 
-    monkeypatch.setattr(speed, "jobs", few)
-    monkeypatch.setattr(speed, "prepare", lambda *_: inputs)
-    monkeypatch.setattr(speed, "warm_kernels", lambda _: None)
-    options = Options("speed", model="tiny", n=1, results=tmp_path)
-    speed.run(options)
-    rows, manifest = read_run(options)
+
+def test_a_run_says_what_it_measured(rows_and_manifest):
+    rows, manifest = rows_and_manifest
     assert manifest["complete"]
+    assert manifest["failures"] == 0
+    assert [row["key"] for row in rows] == [
+        "build",
+        "load",
+        "to first mask: boolean",
+        "masks: boolean",
+    ]
+    report = speed.render(rows, manifest)
+    assert [*report.wrong] == []
+    assert [table.title for table in report.tables][-1] == "Goals"
+    assert "glrmask: not installed" in report.tables[1].notes
+    assert [figure.name for figure in report.figures] == ["speed"]
+    assert report.facts["faster"] == []
     assert not ratios(rows)
     assert {goal.met for goal in goals(rows)} >= {None}
-    names = {path.name for path in options.folder.iterdir()}
-    assert names == {"rows.jsonl", "manifest.json", "table.md", "speed.png", "speed.pdf"}
-    shown = capsys.readouterr().out
-    assert "not measured" in shown
-    speed_report.render(rows[:1], manifest | {"rows": 1}, options)
-    assert "INCOMPLETE: 1 rows" in capsys.readouterr().out
+
+
+def test_the_readme_has_all_goals(rows_and_manifest):
+    said = speed.readme(speed.render(*rows_and_manifest).facts)
+    lines = [line for line in said.splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + len(goals([]))
+    assert "| not measured | - |" in said
+    assert "Compiling all kernels" not in said
+    facts = {"goals": [["g", "<= 1 s", "2 s", "NO"]], "new": {"line of 500": 10.0}, "kernels": 210}
+    facts |= {"start": {"import": 0.52}, "along": {"canonical": [26, 11700], "glrmask": [2, 30]}}
+    said = speed.readme(facts)
+    assert "| g | <= 1 s | 2 s | **no** |" in said
+    assert "10 ms for `line of 500`" in said
+    assert "import 0.52 s" in said
+    assert "canonical 26 and 11,700, glrmask 2 and 30" in said
+
+
+def test_nothing_measured_yet(rows_and_manifest):
+    _, manifest = rows_and_manifest
+    bare = {key: manifest[key] for key in ("config", "cores", "load_average")}
+    for rows in ([], [{"key": "build", "failure": "MemoryError: "}]):
+        report = speed.render(rows, bare)
+        assert [table.title for table in report.tables] == ["Goals"]
+        assert not report.figures
+        assert "| not measured | - |" in speed.readme(report.facts)
+
+
+def test_regexes_are_chosen_by_name():
+    assert chosen(()) == REGEXES
+    assert list(chosen(("date", "boolean"))) == ["date", "boolean"]
+    with pytest.raises(ArgumentError, match="'dates'"):
+        chosen(("dates",))

@@ -1,4 +1,4 @@
-"""Table 1: the masses against brute force, the sizes as published, the files."""
+"""Table 1: the masses against brute force, the sizes as published, and what is said of them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import numpy as np
 import pytest
 from tiny_language import PIECES, lift_of, single_paths, tokenizations
 
-from experiments import table1, table1_report, table1_sizes
-from experiments.distortion import Spanned
-from experiments.runner import Options
-from experiments.token_trie import unroll
+from experiments.article import table1, table1_report, table1_sizes
+from experiments.article.mistral import mistral_table
+from experiments.study.distortion import Spanned
+from experiments.study.token_trie import unroll
 
 ANSWERS = ("abc", "aab")
 OWN = ([5], [0, 3])  # abc, a ab
+PATHS = {"lift": [list(tokenizations(a)) for a in ANSWERS], "canonical": [[p] for p in OWN]}
 SIZES = {"states": 1, "transitions": 2, "accepting": 1}
+MANIFEST = {"config": {"merges": None}}
 ROWS = [
     {
         "kind": "laws",
+        "model": "tiny_model",
+        "note": "",
         "prompt": "A\nB",
         "answers": [" William", " Theodore"],
         "free": [0.3, 0.1],
@@ -28,44 +32,88 @@ ROWS = [
 ]
 
 
-def test_the_mass_of_deciding_prefixes_equals_brute_force():
+@pytest.fixture(scope="module")
+def item() -> Spanned:
     trie = unroll([lift_of(ANSWERS), single_paths(OWN)])
-    scores = np.concatenate([[0.0], np.log(np.random.default_rng(1).random(len(trie) - 1))])
     spelled = ["".join(PIECES[t] for t in trie.ids(leaf)) for leaf in trie.leaves()]
     answer_of = np.array([ANSWERS.index(text) for text in spelled])
-    item = Spanned([], {}, {}, trie, trie.leaves(), answer_of)
-    score = {tuple(trie.ids(node)): scores[node] for node in range(len(trie))}
-    every = {"lift": [list(tokenizations(a)) for a in ANSWERS], "canonical": [[p] for p in OWN]}
-    for method, paths in every.items():
+    return Spanned([], {}, {}, trie, trie.leaves(), answer_of)
+
+
+@pytest.fixture(scope="module")
+def steps(item) -> np.ndarray:
+    """Made-up logarithms of probabilities."""
+    return np.concatenate([[0.0], np.log(np.random.default_rng(1).random(len(item.trie) - 1))])
+
+
+@pytest.fixture(scope="module")
+def probability(item, steps):
+    """Of a sequence of ids, by brute force."""
+    score = {tuple(item.trie.ids(node)): steps[node] for node in range(len(item.trie))}
+
+    def of(path) -> float:
+        return np.exp(sum(score[tuple(path[: i + 1])] for i in range(len(path))))
+
+    return of
+
+
+def test_the_mass_of_deciding_prefixes_equals_brute_force(item, steps, probability):
+    for method, paths in PATHS.items():
         begin = [{tuple(p[:i]) for p in of for i in range(len(p) + 1)} for of in paths]
         shared = begin[0] & begin[1]
-        for answer, mass in enumerate(table1.deciding_mass(item, scores, method)):
+        for answer, mass in enumerate(table1.deciding_mass(item, steps, method)):
             deciding = {p for p in begin[answer] - shared if p[:-1] in shared}
-            steps = ([score[p[: i + 1]] for i in range(len(p))] for p in deciding)
-            assert mass == pytest.approx(sum(np.exp(sum(path)) for path in steps))
+            assert mass == pytest.approx(sum(map(probability, deciding)))
+
+
+def test_the_free_mass_is_that_of_all_tokenizations(item, steps, probability):
+    found = table1.answer_mass(item, steps)
+    assert found == pytest.approx([sum(map(probability, paths)) for paths in PATHS["lift"]])
+
+
+def test_a_masked_law_is_renormalised_step_by_step(item, steps):
+    for method in PATHS:
+        assert sum(table1.masked_law(item, steps, method)) == pytest.approx(1)
+    # The two canonical paths part at their first ids: only that step is a choice.
+    first = [
+        steps[item.trie.alive(1) & (item.trie.depth == 1) & (item.trie.token == path[0])]
+        for path in OWN
+    ]
+    weights = np.exp(np.concatenate(first))
+    assert table1.masked_law(item, steps, "canonical") == pytest.approx(weights / weights.sum())
 
 
 def test_sizes_are_the_published_ones():
     pytest.importorskip("interegular")
     pytest.importorskip("mistral_common", reason="the Mistral-7B merge table is in it")
-    found = table1_sizes.measured()
-    assert found["lift"] == {"states": 17, "transitions": 48, "accepting": 1}
-    assert found["direct_of_given"] == {"states": 5, "transitions": 4, "accepting": 2}
+    found = table1_sizes.measured(mistral_table())
+    for name, (states, transitions) in table1_sizes.PUBLISHED.items():
+        assert (found[name]["states"], found[name]["transitions"]) == (states, transitions)
+    assert found["direct_of_given"]["accepting"] == 2
     assert found["direct_of_minimal"] == {"states": 4, "transitions": 4, "accepting": 1}
     assert found["package_lift"]["transitions"] == 48
+    said = " ".join(table1_report.readme({"sizes": found}).split())
+    assert "comes out as published: 17 states and 48 transitions under the lift" in said
+    other = found | {"lift": SIZES}
+    assert "does not come out as published" in table1_report.readme({"sizes": other})
 
 
-def test_published_stands_beside_measured_in_every_form(tmp_path, capsys):
-    options = Options("table1", model="tiny", results=tmp_path)
-    manifest = {"model": "tiny_model", "note": "", "wall_seconds": 1}
-    table1_report.render(ROWS, manifest, options)
-    shown = capsys.readouterr().out
-    markdown = (options.folder / "table1.md").read_text()
-    for text in (shown, markdown):
-        for number in ("0.858792", "0.528521", "0.858719", "0.750000", "0.400000", "17 / 48"):
-            assert number in text
-    tex = (options.folder / "table1.tex").read_text()
+def test_published_stands_beside_measured_in_every_form():
+    report = table1.render(ROWS, MANIFEST)
+    markdown = "".join(table.markdown() for table in report.tables)
+    for number in ("0.858792", "0.528521", "0.858719", "0.750000", "0.400000", "17 / 48"):
+        assert number in markdown
+    tex = "".join(table.latex() for table in report.tables)
     assert r"tiny\_model" in tex
-    assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}") == 2
     lines = [line for line in tex.splitlines() if line.endswith(r"\\")]
     assert {line.count(" & ") for line in lines} == {4, 3}
+    assert report.facts["william"] == pytest.approx({"free": 0.75, "lift": 0.5, "canonical": 0.75})
+
+
+@pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS[1:], [{"key": "laws", "failure": "why"}]])
+def test_what_is_missing_is_left_out(rows):
+    report = table1.render(rows, MANIFEST)
+    assert "0.858792" in report.tables[0].markdown()
+    assert ("tiny_model" in report.tables[0].markdown()) == (ROWS[0] in rows)
+    assert ("1 / 2" in report.tables[1].markdown()) == (ROWS[1] in rows)
+    assert ("not measured" in table1.readme(report.facts)) == (ROWS[1] not in rows)

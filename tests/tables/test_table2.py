@@ -1,4 +1,4 @@
-"""Table 2: its inputs, each engine on a small tokenizer, and the report."""
+"""Table 2: its inputs, each engine on a small tokenizer, runs that go on, and the report."""
 
 from __future__ import annotations
 
@@ -9,14 +9,22 @@ import pytest
 
 from bpe_automata.errors import MissingFileError
 from bpe_automata.testing import small_tokenizer
-from experiments import table2, table2_inputs, table2_reference, table2_report
-from experiments.runner import read_run
-from experiments.table2_inputs import Source, item_of, sources_of
-from experiments.table2_methods import Table2Error, Task, along, eager, lazy, segmented
-from experiments.table2_options import Table2Options
-from experiments.table2_segments import Cache
+from experiments.article import table2, table2_inputs, table2_reference
+from experiments.article.costs import SCHEMAS as FUNCTIONS
+from experiments.article.table2_inputs import Source, item_of, sources_of
+from experiments.article.table2_methods import Table2Error, Task, along, eager, lazy, segmented
+from experiments.article.table2_segments import Cache
+from experiments.article.table2_series import Series
+from experiments.run.measuring import Run, Settings, read_run
+from experiments.run.report import labelled
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}
+SOURCES = [
+    Source("good", SCHEMA, ()),
+    Source("bad", {"type": "nothing"}, ()),
+    Source("2", SCHEMA, ()),
+]
+WARM = {"type": "boolean"}  # the tokenizer has no other characters
 CHARACTERS = [*dict.fromkeys('{"a":truefls}')]
 
 
@@ -59,6 +67,13 @@ def test_sources_come_from_a_folder_in_an_order_of_their_own(tmp_path):
         sources_of(tmp_path, None, 1)
 
 
+def test_sources_come_from_a_file():
+    found = sources_of(FUNCTIONS, 2, 0)
+    assert len(found) == 2
+    assert "get_current_weather" in {source.id for source in sources_of(FUNCTIONS, None, 0)}
+    assert all(source.schema["type"] == "object" for source in found)
+
+
 def test_sources_come_from_a_data_set_of_the_hub(monkeypatch):
     class Sets:
         @staticmethod
@@ -68,7 +83,7 @@ def test_sources_come_from_a_data_set_of_the_hub(monkeypatch):
 
     monkeypatch.setattr(table2_inputs, "require", lambda *_: Sets)
     assert sources_of(Path("owner/name"), None, 0) == [Source("x", SCHEMA, ())]
-    with pytest.raises(MissingFileError, match="neither a folder"):
+    with pytest.raises(MissingFileError, match="give --schemas"):
         sources_of(Path("nowhere"), None, 0)
 
 
@@ -99,40 +114,93 @@ def test_the_plain_algorithms_have_the_same_first_mask(task, tokenizer):
     assert len(row["masks"]) == len(task.ids)
     over = table2_reference.measured(reference, task.dfa, '{"a":true}', 1e-6, 4000)
     assert over == {"status": "over time"}
+    failing = table2_reference.measured(reference, None, '{"a":true}', 60, 4000)
+    assert failing["status"] == "failed"
+    assert "AttributeError" in failing["failure"]
 
 
-def test_from_schemas_to_tables(tmp_path, tokenizer, capsys):
-    rows = [{"id": "good", "schema": SCHEMA}, {"id": "bad", "schema": {"type": "nothing"}}]
-    (tmp_path / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = Table2Options("table2", tokenizer="tiny", schemas=tmp_path, results=tmp_path, n=2)
-    warm = {"type": "boolean"}  # the tokenizer has no other characters
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table2, "_WARM", warm)
-        table2.measure(options, tokenizer)
-    found, manifest = read_run(options)
+def config_of(**given) -> table2.Config:
+    return table2.Config(tokenizer="tiny", n=len(SOURCES), **given)
+
+
+def measured(folder, tokenizer, known=(), **given) -> Run:
+    run = Run("table2", 1, config_of(**given), folder, Settings(results=folder))
+    for row in known:
+        run.add(row["key"], row)
+    series = Series(tokenizer, 0, run.config)
+    table2.measure_on(run, series, SOURCES, WARM)
+    return run
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, tokenizer):
+    """(rows, manifest) of a run."""
+    folder = tmp_path_factory.mktemp("whole")
+    measured(folder, tokenizer)
+    return read_run(folder)
+
+
+def test_from_schemas_to_tables(whole):
+    rows, manifest = whole
     assert manifest["complete"]
-    assert {row["id"]: bool(row["failure"]) for row in found[1:]} == {"good": False, "bad": True}
-    table2_report.render(found, manifest, options)
-    shown = capsys.readouterr().out
-    markdown = (options.figures / "table2.md").read_text()
-    for text in (shown, markdown):
-        for number in ("20.9", "0.687", "27.3", "0.00153"):
-            assert number in text
-    assert (options.figures / "table2.tex").read_text().count(r"\begin{tabular}") == 2
+    assert manifest["failures"] == 1
+    failing = {row["id"]: bool(row["failure"]) for row in rows if row["kind"] == "schema"}
+    assert failing == {"good": False, "bad": True, "2": False}
+    report = labelled(table2.render(rows, manifest), rows, manifest)
+    markdown = "".join(table.markdown() for table in report.tables)
+    for number in ("20.9", "0.687", "27.3", "0.00153", "1 of 4 rows are failures"):
+        assert number in markdown
+    assert report.wrong == []
+    assert {"eager", "lazy"} <= {name for name, found in report.facts["seconds"].items() if found}
 
 
-def test_the_goal_is_of_means():
-    row = {"status": "done", "lift": 2.0, "relevance": 0.5, "masks": [1.0]}
-    rows = [{"kind": "tokenizer"}, {"methods": {"eager": row}}, {"methods": {"eager": row}}]
-    better = table2_report.times_better(rows, "eager")
+def test_a_run_that_goes_on_has_what_it_knew(tmp_path, tokenizer, whole):
+    """The warm cache knows the schemas of before, and their time is not to be had again."""
+    rows, _ = whole
+    again = measured(tmp_path, tokenizer, rows[:3])
+    counts = [
+        {key: row["methods"]["segments, warm"][key] for key in ("found", "not_found", "nodes")}
+        for row in (rows[3], again.rows[3])
+    ]
+    assert counts[0] == counts[1]
+    assert counts[0]["found"] > 0
+    assert again.rows[:3] == rows[:3]
+    spent = table2.Config.segments_total + 1
+    late = [*rows[:2], rows[2] | {"segments_wall": spent}]
+    over = measured(tmp_path / "over", tokenizer, late)
+    assert {*over.rows[3]["methods"]} == {"eager", "lazy"}
+
+
+def test_nothing_is_measured_that_has_a_row(tmp_path, tokenizer, whole, monkeypatch):
+    monkeypatch.setattr(Series, "warm", lambda *_: pytest.fail("not needed"))
+    run = measured(tmp_path, tokenizer, whole[0])
+    assert run.rows == whole[0]
+
+
+@pytest.mark.parametrize("count", range(4))
+def test_rows_that_are_missing_are_no_error(whole, count):
+    rows, manifest = whole
+    assert len(table2.render(rows[:count], manifest).tables) == 3
+
+
+def engine_row(**numbers) -> dict:
+    return {"kind": "schema", "key": "k", "failure": None, "methods": {"eager": numbers}}
+
+
+def test_the_goal_is_of_means(whole):
+    done = engine_row(status="done", lift=2.0, relevance=0.5, masks=[1.0])
+    better = table2.render([done, done], whole[1]).facts["times_better"]
     assert better == pytest.approx(27.3 / 0.687 / 0.25)
-    failed = [{"kind": "tokenizer"}, {"methods": {"eager": {"status": "failed"}}}]
-    assert table2_report.times_better(failed, "eager") != table2_report.times_better(
-        failed, "eager"
-    )
+    failed = table2.render([engine_row(status="failed", failure="why")], whole[1])
+    assert failed.facts["times_better"] is None
+    assert "why" in failed.tables[2].markdown()
 
 
-def test_a_sample_stays_beside_its_rows():
-    assert Table2Options("table2").figures.name == "paper_figures"
-    for other in (Table2Options("table2", n=3), Table2Options("table2", tokenizer="llama-3")):
-        assert other.figures == other.folder
+def test_a_first_mask_that_differs_is_wrong(whole):
+    row = engine_row(status="done", masks=[1.0])
+    row["methods"]["reference"] = {"status": "done", "first": False, "masks": []}
+    report = table2.render([row], whole[1])
+    assert report.wrong == ["k: the first mask is not that of the plain algorithms"]
+    assert "1 of 1" in report.tables[2].markdown()
+    row["methods"]["reference"] = {"status": "over time"}
+    assert table2.render([row], whole[1]).wrong == []

@@ -7,8 +7,15 @@ import pytest
 from tiny_language import lift_of, single_paths
 
 from bpe_automata.errors import PromptError
-from experiments.token_trie import unroll
-from experiments.tree_logprobs import packed_log_probs, padded_log_probs, pick_evaluator
+from experiments.study.token_trie import unroll
+from experiments.study.tree_logprobs import (
+    PackedReader,
+    PaddedReader,
+    packed_log_probs,
+    padded_log_probs,
+    pick_evaluator,
+    pick_reader,
+)
 
 PROMPT = [3, 1, 4, 1, 5]
 
@@ -28,6 +35,56 @@ def test_equals_one_pass_per_node(evaluate, size, trie, tiny_model, naive_log_pr
         expected = naive_log_prob(PROMPT, ids) - naive_log_prob(PROMPT, ids[:-1])
         assert found[node] == pytest.approx(expected, abs=1e-9)
     assert 0 < sum(done) <= len(trie.inner())
+
+
+@pytest.mark.parametrize("evaluate", [packed_log_probs, padded_log_probs])
+def test_each_temperature_divides_the_logits(evaluate, trie, tiny_model):
+    import torch
+
+    heats = (0.5, 1.0, 3.0)
+    found = evaluate(tiny_model, PROMPT, trie, temperature=heats)
+    assert found.shape == (3, len(trie))
+    assert found[1] == pytest.approx(evaluate(tiny_model, PROMPT, trie), abs=1e-12)
+    with torch.no_grad():
+        logits = tiny_model(torch.tensor([PROMPT])).logits[0, -1]
+    for heat, row in zip(heats, found, strict=True):
+        own = torch.log_softmax(logits / heat, -1)
+        for node in np.flatnonzero(trie.parent == 0):
+            assert row[node] == pytest.approx(float(own[trie.token[node]]), abs=1e-9)
+
+
+def test_nodes_are_read_in_any_order_and_again_where_the_cache_is_small(trie, tiny_model):
+    every = trie.inner()
+    reader = PaddedReader(tiny_model, PROMPT)
+    wanted = reader.logits(trie, every)
+    for most, order in ((10**6, every[::-1]), (3, every), (3, every[::-1])):
+        packed = PackedReader(tiny_model, PROMPT, most_cached=most)
+        for place in np.array_split(np.argsort(order), 5):
+            nodes = np.sort(order[place])
+            rows = np.searchsorted(every, nodes)
+            assert packed.logits(trie, nodes).numpy() == pytest.approx(wanted[rows].numpy())
+
+
+def test_layers_that_see_a_window_only(trie):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(1)
+    config = transformers.Gemma3TextConfig(
+        vocab_size=8,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        sliding_window=4,
+        layer_types=["sliding_attention", "full_attention"],
+        initializer_range=0.5,
+    )
+    model = transformers.Gemma3ForCausalLM(config).double().eval()
+    found = packed_log_probs(model, PROMPT, trie, chunk=5)
+    assert found == pytest.approx(padded_log_probs(model, PROMPT, trie), abs=1e-9)
+    assert pick_reader(model, PROMPT, trie) is PackedReader
 
 
 def test_packed_is_picked_where_it_is_right(trie, tiny_model):

@@ -6,16 +6,19 @@ import gzip
 import json
 
 import pytest
+from tiny_schemas import measured, write_lines
 
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import MissingFileError
 from bpe_automata.schemas import compile_yaml_schema
 from bpe_automata.schemas.yaml_text import yaml_text
-from experiments import yaml_files, yaml_report, yaml_schemas
-from experiments.runner import Options, read_run
-from experiments.schemas_ours import Judge
-from experiments.yaml_orders import in_some_order
+from experiments.run.cells import FAILURE
+from experiments.run.measuring import read_run
+from experiments.schemas import yaml_files, yaml_report, yaml_schemas
+from experiments.schemas.inputs import YAML_SCHEMAS, yaml_cases
+from experiments.schemas.ours import Judge
+from experiments.schemas.yaml_orders import in_some_order
 
 SCHEMA = {
     "type": "object",
@@ -41,37 +44,47 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def options(tmp_path_factory) -> Options:
-    made = Options("yaml_schemas", n=2, results=tmp_path_factory.mktemp("yaml_schemas"))
+def finished(tmp_path_factory):
+    """(rows, manifest) of two schemas."""
+    folder = tmp_path_factory.mktemp("yaml_schemas")
     cases = [
         {"id": "small", "schema": SCHEMA, "yaml": [*FILES]},
         {"id": "refused", "schema": {"not": {"pattern": "(?=a)"}}, "yaml": ["a\n"]},
     ]
-    yaml_schemas.measure(made, cases, walks=12)
-    return made
+    file = write_lines(folder / "two.jsonl", cases)
+    measured(yaml_schemas, yaml_schemas.Config(yaml_schemas=file, texts=12), folder / "results")
+    return read_run(folder / "results")
 
 
-def test_each_file_has_its_outcome(options):
-    rows, manifest = read_run(options)
+def test_each_file_has_its_outcome(finished):
+    rows, manifest = finished
+    small, refused = rows[1:]
     assert manifest["complete"]
-    assert rows[0]["files"] == [*FILES.values()]
-    assert (rows[0]["walks"], rows[0]["failures"]) == (12, [])
-    assert rows[0]["states"] > 1000
-    assert (rows[1]["status"], rows[1]["keyword"]) == ("refused", "pattern")
-    assert rows[1]["files"] == []
+    assert small["files"] == [*FILES.values()]
+    assert (small["walks"], small["failures"]) == (12, [])
+    assert small["states"] > 1000
+    assert (refused["status"], refused["keyword"]) == ("refused", "pattern")
+    assert refused["files"] == []
 
 
-def test_the_tables(options, capsys):
-    rows, manifest = read_run(options)
-    yaml_report.render(rows, manifest, options)
-    text = (options.folder / "yaml_schemas.md").read_text()
+def test_the_tables_and_the_readme(finished):
+    made = yaml_schemas.render(*finished)
+    text = "\n".join(table.markdown() for table in made.tables)
     assert "| refused: pattern | 1 |" in text
     assert "| accepted, keys in another order | 1 |" in text
-    assert "INCOMPLETE" not in text
-    assert yaml_report.wrong(rows) == 0
-    yaml_report.render(rows, manifest | {"complete": False}, options)
-    assert "INCOMPLETE" in (options.folder / "yaml_schemas.md").read_text()
-    assert "INCOMPLETE" in capsys.readouterr().out
+    assert "depth 3; too large: over 500,000 states" in text
+    assert made.wrong == []
+    assert (made.facts["files"], made.facts["accepted"]) == (len(FILES), 3)
+    said = " ".join(yaml_schemas.readme(made.facts).split())
+    assert "of 2 schemas of SchemaStore with YAML files 1 compile" in said
+    assert "Of 12 texts drawn from them 0 are not loaded" in said
+
+
+def test_failures_are_wrong_and_nothing_is_rendered_of_nothing(finished):
+    rows, manifest = finished
+    made = yaml_schemas.render([{"key": "lost", FAILURE: "its process died"}, *rows], manifest)
+    assert made.wrong == ["lost: its process died"]
+    assert yaml_schemas.render([], {"wall_seconds": 0}).facts["schemas"] == 0
 
 
 def test_what_is_wrong_is_counted():
@@ -81,7 +94,8 @@ def test_what_is_wrong_is_counted():
     wanted = [yaml_files.WRONG, yaml_files.ACCEPTED, yaml_files.DEPTH, yaml_files.INVALID]
     assert outcomes == wanted  # {} allows 2
     failed = [{"why": "not valid", "text": "a\n"}]
-    assert yaml_report.wrong([{"files": outcomes, "failures": failed}]) == 2
+    row = {"id": "i", "files": outcomes, "failures": failed}
+    assert yaml_report.wrongs([row]) == ["i: not valid: 'a\\n'", f"i: file 0: {yaml_files.WRONG}"]
     for text in ("a: [\n", "2001-99-01\n", "2001-01-01\n", "x\n"):
         assert yaml_files.complaint(text, judge)
     assert yaml_files.complaint("3\n", judge) == ""
@@ -103,16 +117,16 @@ def test_the_data_may_be_a_file_of_ones_own(tmp_path):
     (tmp_path / "one.jsonl").write_text(line + "\n")
     with gzip.open(tmp_path / "two.jsonl.gz", "wt") as file:
         file.write(f"{line}\n{line}\n")
-    assert len([*yaml_schemas.cases(tmp_path / "one.jsonl")]) == 1
-    assert len([*yaml_schemas.cases(tmp_path / "two.jsonl.gz")]) == 2
-    with pytest.raises(MissingFileError, match="--schemas"):
-        [*yaml_schemas.cases(tmp_path / "three")]
+    assert len(yaml_cases(tmp_path / "one.jsonl")) == 1
+    assert len(yaml_cases(tmp_path / "two.jsonl.gz")) == 2
+    with pytest.raises(MissingFileError, match="--yaml-schemas"):
+        yaml_cases(tmp_path / "three")
 
 
 def test_a_real_schema_and_its_walks():
-    if not yaml_schemas.STORE.exists():
+    if not YAML_SCHEMAS.exists():
         pytest.skip("the schemas are not there")
-    case = next(c for c in yaml_schemas.cases(yaml_schemas.STORE) if c["id"] == "buf.work")
+    case = next(c for c in yaml_cases(YAML_SCHEMAS) if c["id"] == "buf.work")
     row = yaml_schemas.measured(case, 20, seed=1)
     assert row["status"] == "compiled"
     assert row["failures"] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from experiments.token_trie import Automaton
+from experiments.study.token_trie import Automaton
 
 PIECES = ("a", "b", "c", "ab", "bc", "abc", "ca", "aa")
 """The tokens of the tiny language; an id is a place in this tuple."""

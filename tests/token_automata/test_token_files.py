@@ -66,6 +66,15 @@ def test_a_damaged_file_is_refused_or_says_the_same(tmp_path_factory, data):
     assert loaded.identical(SPELLED)
 
 
+def test_an_npz_that_says_it_is_encrypted(tmp_path):
+    path = SPELLED.save(tmp_path / "a.npz")
+    raw = bytearray(path.read_bytes())
+    raw[raw.rindex(b"PK\x01\x02") + 8] |= 1  # the flag of the last member, in the directory
+    path.write_bytes(raw)
+    with pytest.raises(MalformedAutomatonError, match="encrypted"):
+        TokenAutomaton.load(path)
+
+
 @pytest.mark.parametrize(
     "name", ["accepting", "symbols", "targets", "alphabet", "offsets", "crc32"]
 )

@@ -1,0 +1,1 @@
+"""The tables and figures of Tran-Thien (2024), published beside measured."""

@@ -1,0 +1,33 @@
+"""What the article's figures are drawn on: axes, and texts that fit beside them."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from experiments.run.optional import require
+
+HEAD_WIDTH, NOTE_WIDTH = 0.103, 0.06
+"""Inches of a character of a headline and of a note, on average."""
+OURS = (
+    "Of Figures 2 to 6 of the article neither number nor caption was at hand: the numbers are ours."
+)
+"""Below each of them."""
+
+
+def subplots(rows: int, columns: int, **shape: Any) -> tuple[Any, Any]:
+    """(figure, array of axes [rows, columns]) of matplotlib, without a screen, without a frame at
+    the top and on the right."""
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+        made: tuple[Any, Any] = pyplot.subplots(
+            rows, columns, layout="constrained", squeeze=False, **shape
+        )
+    return made
+
+
+def wrapped(text: str, inches: float, per_character: float) -> str:
+    """In lines that are as wide as a figure of so many inches, at most."""
+    width = int((inches - 0.2) / per_character)
+    return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))

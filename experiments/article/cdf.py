@@ -1,0 +1,116 @@
+"""Figure 6 drawn: how preprocessing times and mask times are distributed over the schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from experiments.article.canvas import HEAD_WIDTH, NOTE_WIDTH, OURS, subplots, wrapped
+from experiments.article.costs import shown
+from experiments.article.mistral import MISTRAL
+from experiments.run.report import Figure
+from experiments.run.tables import Table
+from experiments.shared.timing import median, quantile
+
+Row = dict[str, Any]
+
+CURVES = {
+    "outlines_core": ("outlines-core (index)", "#d1495b", "-"),
+    "lift_index": ("lift, all masks", "#edae49", "-"),
+    "alone_first": ("CartesianMerge to its first mask, BPE alone", "#00798c", "-"),
+    "canonical_first": ("the same, complete tokenizer", "#00798c", ":"),
+    "masks": ("CartesianMerge, a mask, complete tokenizer", "#7fc4cc", "-"),
+}
+PUBLISHED = {
+    0.687: "Outlines’ preprocessing,\npublished mean 0.687 s",
+    27.3: "relevant states,\npublished mean 27.3 s",
+    0.00153: "a mask,\npublished mean 0.00153 s",
+}
+"""Seconds: means that the article gives for function-calling schemas with Mistral-7B."""
+_WIDTH = 9.6
+
+
+def draw(rows: Sequence[Row], what: str) -> Figure:
+    """The figure; what: the regexes are of."""
+    figure, grid = subplots(1, 1, figsize=(_WIDTH, 5.2))
+    axes = grid[0, 0]
+    for key, (label, color, line) in CURVES.items():
+        seconds = np.sort(shown(rows, key))
+        if len(seconds):
+            share = np.arange(len(seconds) + 1) / len(seconds)
+            seconds = np.insert(seconds, 0, seconds[0])
+            text = f"{label}: mean {_short(float(seconds[1:].mean()))} s"
+            axes.step(seconds, share, line, where="post", color=color, label=text, linewidth=2)
+    for mean, text in PUBLISHED.items():
+        axes.axvline(mean, color="#999999", linestyle="--", linewidth=1)
+        place = {"ha": "right", "va": "bottom", "rotation": 90, "fontsize": 8, "color": "#666666"}
+        axes.text(mean * 0.97, 0.02, text, **place)
+    axes.set_xscale("log")
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("seconds (log scale)")
+    axes.set_ylabel("share that takes at most so long")
+    handles, labels = axes.get_legend_handles_labels()
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 1.22), "ncols": 2}
+    axes.legend(handles, labels, frameon=False, fontsize=9, **place)
+    head = wrapped(headline(rows, what), _WIDTH, HEAD_WIDTH)
+    return Figure("figure6", figure, head, wrapped(note(rows), _WIDTH, NOTE_WIDTH))
+
+
+def table(rows: Sequence[Row], notes: Sequence[str]) -> Table:
+    """The same in numbers."""
+    numbers = ("mean", "median", "p99", "most")
+    lines = [
+        [CURVES[key][0], *(_short(found[name]) for name in numbers), f"{found['n']:,}"]
+        for key, found in summaries(rows).items()
+    ]
+    columns = ["seconds", "mean", "median", "99 of 100", "most", "n"]
+    means = ", ".join(text.replace("\n", " ") for text in PUBLISHED.values())
+    published = f"published, other schemas on another machine: {means}"
+    return Table("Figure 6 in numbers", columns, lines, [*notes, published])
+
+
+def summaries(rows: Sequence[Row]) -> dict[str, Row]:
+    """mean, median, p99, most: seconds of each curve that has any; n: how many."""
+    found = {key: shown(rows, key) for key in CURVES}
+    return {
+        key: {
+            "mean": fmean(seconds),
+            "median": median(seconds),
+            "p99": quantile(seconds, 0.99),
+            "most": max(seconds),
+            "n": len(seconds),
+        }
+        for key, seconds in found.items()
+        if seconds
+    }
+
+
+def headline(rows: Sequence[Row], what: str) -> str:
+    """The message, with the numbers of these rows."""
+    alone, complete = (shown(rows, key) for key in ("alone_first", "canonical_first"))
+    if not complete:
+        return "Figure 6. Preprocessing and masks: nothing was measured"
+    return (
+        f"Figure 6. {what}: CartesianMerge makes its first mask on average\n"
+        f"after {_short(fmean(alone))} s with BPE alone, after {_short(fmean(complete))} s with "
+        "the complete tokenizer"
+    )
+
+
+def note(rows: Sequence[Row]) -> str:
+    """What was measured, and what failed."""
+    ours = sum("ours" in row["failures"] for row in rows)
+    theirs = sum("outlines_core" in row["failures"] for row in rows)
+    return (
+        f"{len(rows)} regexes, {len(shown(rows, 'masks')):,} masks, each once; tokenizer: "
+        f"{MISTRAL}. BPE alone: without byte fallback, as in the article; all but outlines-core: "
+        f"the package.\nFailures: {ours} ours, {theirs} of outlines-core. Dashed: means "
+        f"that the article gives, on another machine.\n{OURS}"
+    )
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.2g}"

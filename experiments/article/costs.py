@@ -1,0 +1,158 @@
+"""What Figure 6 shows, measured: preprocessing and masks for the schemas of functions.
+
+For each regex, with the complete tokenizer of Mistral-7B: the lift with all its masks (what
+Outlines makes beforehand), the index of outlines-core itself where it is installed, CartesianMerge
+to its first mask (with what it has to know of relevance for that), and each mask along random
+texts. CartesianMerge also with the merge table alone, which is what the article's times are about:
+byte fallback, which spells all other characters, multiplies the states. What an engine refuses is a
+failure in the row.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bpe_automata import Constraint, Tokenizer, compile_regex, constrain
+from bpe_automata.constructions import Lift
+from bpe_automata.errors import BpeAutomataError, MissingFileError
+from bpe_automata.kernels.bits import members
+from experiments.article.growth_methods import WARM
+from experiments.article.mistral import mistral, mistral_table
+from experiments.run.cells import FAILURE
+from experiments.run.json_lines import lines_of
+from experiments.run.optional import require
+from experiments.serving.speed_masks import walk
+from experiments.shared.engines import INSTALL, OutlinesCore, PeerError, refusals
+from experiments.shared.timing import timed
+
+Row = dict[str, Any]
+
+SCHEMAS = Path(__file__).with_name("schemas.jsonl")
+"""Functions with their parameters' schemas, one JSON object a line, written for this project."""
+WALKS = 3
+
+
+def regexes_of_schemas(path: Path = SCHEMAS) -> list[tuple[str, str]]:
+    """(name, regex as Outlines makes it) of each function. Raises MissingDependencyError."""
+    build = require("outlines_core.json_schema", INSTALL).build_regex_from_schema
+    return [(f["name"], build(json.dumps(f["parameters"]))) for f in lines_of(path)]
+
+
+def regexes_of_file(path: Path) -> list[tuple[str, str]]:
+    """(id, regex) of each line of a file of JSON objects, gzipped or not. Raises
+    MissingFileError."""
+    try:
+        return [(str(entry.get("id", i)), entry["regex"]) for i, entry in enumerate(lines_of(path))]
+    except (MissingFileError, AttributeError, LookupError, TypeError) as error:
+        message = f'{path} has no JSON lines with a "regex" each: {error}; give --regexes FILE'
+        raise MissingFileError(message) from error
+
+
+def some(named: list[tuple[str, str]], count: int | None, seed: int) -> list[tuple[str, str]]:
+    """`count` of them (None: all), drawn at random, in their order."""
+    if count is None or count >= len(named):
+        return named
+    return [named[i] for i in sorted(random.Random(seed).sample(range(len(named)), count))]
+
+
+@dataclass(frozen=True)
+class Engines:
+    """complete: a tokenizer; alone: its merge table as one; outlines: None if not installed."""
+
+    complete: Tokenizer
+    alone: Tokenizer
+    outlines: OutlinesCore | None
+
+
+def engines_of(complete: Tokenizer, alone: Tokenizer) -> Engines:
+    """With warm kernels."""
+    try:
+        outlines = OutlinesCore(complete, complete.eos_ids)
+    except PeerError:
+        outlines = None
+    found = Engines(complete, alone, outlines)
+    for regex in WARM:
+        costs_of("", regex, found, 0)
+    return found
+
+
+@lru_cache(maxsize=1)
+def engines_of_mistral() -> Engines:
+    """What is measured by default."""
+    return engines_of(mistral(), mistral_table())
+
+
+def measured(name: str, regex: str, seed: int) -> Row:
+    """A row of Figure 6."""
+    return costs_of(name, regex, engines_of_mistral(), seed)
+
+
+def costs_of(name: str, regex: str, engines: Engines, seed: int) -> Row:
+    """Seconds of everything about one regex; `failures`: why there are none, by what was tried."""
+    row: Row = {"kind": "regex", "name": name, "regex": regex, "failures": {}, "masks": []}
+    try:
+        spent, dfa = timed(lambda: compile_regex(regex))
+        row |= {"regex_seconds": spent, "dfa_states": dfa.n_states}
+        row["lift_index"], _ = timed(lambda: lift_index(engines.complete, regex))
+        row["alone_first"], _ = timed(lambda: first_mask(engines.alone, regex))
+        row |= canonical(engines.complete, regex, random.Random(f"{seed} {regex}"))
+    except BpeAutomataError as error:
+        row["failures"]["ours"] = row[FAILURE] = str(error)
+    if outlines := engines.outlines:
+        try:
+            with refusals():
+                row["outlines_core"], _ = timed(lambda: outlines.compile(regex))
+        except PeerError as error:
+            row["failures"]["outlines_core"] = str(error)
+    return row
+
+
+def lift_index(tokenizer: Tokenizer, regex: str) -> int:
+    """The lift with the mask of every state that its start leads to; how many states."""
+    lift = Lift(tokenizer, compile_regex(regex), tokenizer.eos_ids)
+    todo = [lift.initial()]
+    seen = {*todo}
+    while todo:
+        state = todo.pop()
+        ids = members(lift.mask(state))
+        fresh = {*lift.steps(state, ids[~np.isin(ids, tokenizer.eos_ids)])} - seen
+        seen |= fresh
+        todo += fresh
+    return len(seen)
+
+
+def first_mask(tokenizer: Tokenizer, regex: str) -> Constraint:
+    """A constraint that has made its first mask."""
+    constraint = constrain(tokenizer, regex, eos_ids=tokenizer.eos_ids)
+    constraint.engine.mask(constraint.engine.initial())
+    return constraint
+
+
+def canonical(tokenizer: Tokenizer, regex: str, rng: random.Random) -> Row:
+    """`first`: from the regex to the first mask; `masks`: of each mask along random texts, as they
+    come, in states of a constraint that has seen none of them."""
+    spent, timing = timed(lambda: first_mask(tokenizer, regex))
+    drawing = constrain(tokenizer, regex, eos_ids=tokenizer.eos_ids, added_tokens=False)
+    masks = []
+    for ids in [walk(drawing, rng) for _ in range(WALKS)]:
+        state = timing.engine.initial()
+        for token in ids:
+            state = timing.engine.step(state, token)
+            seconds, _ = timed(partial(timing.engine.mask, state))
+            masks.append(seconds)
+    return {"canonical_first": spent, "masks": masks}
+
+
+def shown(rows: Sequence[Row], key: str) -> list[float]:
+    """The seconds of all rows that have some."""
+    if key == "masks":
+        return [value for row in rows for value in row["masks"]]
+    return [row[key] for row in rows if key in row]

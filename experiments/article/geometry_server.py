@@ -1,0 +1,134 @@
+"""The process of the geometry experiment: `python -m experiments.article.geometry_server FILE`.
+
+FILE: a tokenizer.json that is BPE alone. A question names a `part` of `PARTS` and its `arguments`;
+a fork does the work. Memory is in 10^6 bytes, the peak of the fork over what it had from this
+process, which read the tokenizer.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from bpe_automata import Tokenizer
+from bpe_automata.constructions import Geometry
+from bpe_automata.reference import (
+    Merge,
+    TokenDFA,
+    all_texts,
+    direct_merge,
+    explicit,
+    merges_in_order,
+)
+from bpe_automata.reference.token_dfa import Token
+from bpe_automata.testing import small_tokenizer
+from bpe_automata.tokenizer.derivation import derive
+from experiments.article.fork import forked, peak_mb
+from experiments.article.geometry_compare import compared
+from experiments.article.server import serve, settle
+from experiments.shared.timing import repeated, timed
+
+Row = dict[str, Any]
+
+
+def rectangles(tokenizer: Tokenizer, repeats: int) -> Row:
+    """Derivations and rectangles of a loaded tokenizer."""
+    description = tokenizer.description
+
+    def make() -> Geometry:
+        return Geometry(derive(description))
+
+    before = peak_mb()
+    geometry = make()
+    peak = peak_mb() - before
+    return {
+        "seconds": repeated(make, repeats),
+        "peak_mb": peak,
+        "kept_mb": kept_mb(geometry),
+        "rectangles": len(geometry.derivation.proper),
+    }
+
+
+def kept_mb(geometry: Geometry) -> float:
+    """What the rectangles and derivations occupy, in 10^6 bytes."""
+    holders = (geometry.derivation, geometry.tables, geometry.rows, geometry.columns)
+    arrays = (value for holder in holders for value in vars(holder).values())
+    return sum(array.nbytes for array in arrays if hasattr(array, "nbytes")) / 1e6
+
+
+def reference(tokenizer: Tokenizer, seed: int, sampled: int) -> Row:
+    """Algorithm 3, fused; then every row compared with the rectangles, and `sampled` pairs."""
+    merges = merges_in_order(tokenizer.description)
+    before = peak_mb()
+    seconds, texts = timed(lambda: all_texts(tokenizer.description.base.values(), merges))
+    peak = peak_mb() - before
+    fusing, fused = timed(texts.fused)
+    return {
+        "seconds": seconds,
+        "fusing_seconds": fusing,
+        "peak_mb": peak,
+        "fused_peak_mb": peak_mb() - before,
+        "states": len(texts.forbidden),
+        "forbidden": sum(map(len, texts.forbidden)),
+        "fused_states": len(fused.forbidden),
+        "merges": len(merges),
+        "compared": compared(fused, Geometry(derive(tokenizer.description)), seed, sampled),
+    }
+
+
+def beginnings(tokenizer: Tokenizer, budget: float) -> Row:
+    """DirectMerge on `.*` and Algorithm 3 on 1, 2, 4, ... merges, until the next would not fit into
+    the budget (seconds)."""
+    base = [*tokenizer.description.base.values()]
+    merges = merges_in_order(tokenizer.description)
+    started, steps, k = time.perf_counter(), list[Row](), 1
+    while True:
+        spent, step = timed(lambda k=k: beginning(base, merges[:k]))  # type: ignore[misc]
+        steps.append(step)
+        # Twice the merges take up to three times as long.
+        if k >= len(merges) or time.perf_counter() - started + 3 * spent > budget:
+            return {"steps": steps, "of": len(merges)}
+        k = min(2 * k, len(merges))
+
+
+def beginning(base: list[Token], merges: list[Merge]) -> Row:
+    """Both automata of all texts over some merges, compared as languages."""
+    start = TokenDFA.of([("all", symbol, "all") for symbol in base], "all", ["all"])
+    direct_seconds, direct = timed(lambda: direct_merge(start, merges))
+    texts_seconds, texts = timed(lambda: all_texts(base, merges).fused())
+    direct_automaton, texts_automaton = explicit(direct), explicit(texts.automaton())
+    differing = direct_automaton.equivalent(texts_automaton)
+    return {
+        "merges": len(merges),
+        "direct": [direct_automaton.n_states, direct_automaton.n_transitions],
+        "texts": [texts_automaton.n_states, texts_automaton.n_transitions],
+        "direct_seconds": direct_seconds,
+        "texts_seconds": texts_seconds,
+        "counterexample": None if differing is None else list(differing.ids),
+    }
+
+
+PARTS: dict[str, Callable[..., Row]] = {
+    "rectangles": rectangles,
+    "reference": reference,
+    "beginnings": beginnings,
+}
+
+
+def main(file: str) -> None:
+    """Load everything that is to be neither timed nor counted; then answer until the input ends."""
+    tokenizer = Tokenizer.load(file)
+    small = small_tokenizer(("a", "b", "ab"), (("a", "b"),)).description
+    Geometry(derive(small))  # loads the kernels
+    settle()
+
+    def answer(question: Row) -> Row:
+        return forked(lambda: PARTS[question["part"]](tokenizer, *question["arguments"]))
+
+    serve(answer)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,62 @@
+"""The Mistral-7B merge table as a tokenizer of its own: BPE alone.
+
+No prefix, no splitters, no byte fallback, no added tokens: what the article's algorithms are about.
+Then the reference algorithms, which know only base symbols and merges, and the package, which reads
+tokenizers, construct the automata of one language.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from bpe_automata import Tokenizer
+from bpe_automata.errors import ArgumentError
+
+MISTRAL = "mistral-v1"
+"""The tokenizer of Mistral-7B-v0.1, out of the package mistral-common."""
+NAME = "Mistral-7B-v0.1, BPE alone"
+MERGES_HELP = "only the first so many merges of the Mistral-7B table (none: all of them)"
+_UNUSED = "\ue000"
+"""Begins the text of ids that are no text here. No base symbol holds it, so that no merge can."""
+
+
+@lru_cache(maxsize=1)
+def mistral() -> Tokenizer:
+    """The complete tokenizer. Raises MissingDependencyError, which says what to install."""
+    return Tokenizer.load(MISTRAL)
+
+
+@lru_cache(maxsize=1)
+def mistral_table(merges: int | None = None) -> Tokenizer:
+    """BPE alone of the Mistral-7B table, or of its first `merges`. Raises MissingDependencyError,
+    ArgumentError."""
+    return Tokenizer.from_json(bpe_alone_of_mistral(merges), name=name_of(merges))
+
+
+def name_of(merges: int | None) -> str:
+    """What the table is called in a title."""
+    return NAME if merges is None else f"{NAME}, its first {merges:,} merges"
+
+
+def bpe_alone_of_mistral(merges: int | None = None) -> dict[str, Any]:
+    """Its `tokenizer.json`. Raises as `mistral_table` does."""
+    if merges is not None and merges < 1:
+        raise ArgumentError(f"--merges {merges}: give at least one merge, or none for all")
+    data = bpe_alone(mistral())
+    data["model"]["merges"] = data["model"]["merges"][:merges]
+    return data
+
+
+def bpe_alone(tokenizer: Tokenizer) -> dict[str, Any]:
+    """A `tokenizer.json` with the vocabulary and the merges of a tokenizer over characters (not one
+    over bytes). Ids of byte tokens and of tokens without text get a text that nothing makes."""
+    description = tokenizer.description
+    bytes_ = set(description.byte_tokens.values())
+    texts = [
+        f"{_UNUSED}{number}" if spelled is None or number in bytes_ else spelled.decode("utf-8")
+        for number, spelled in enumerate(description.tokens)
+    ]
+    merges = [[texts[left], texts[right]] for left, right, _ in description.merges.tolist()]
+    vocabulary = {text: number for number, text in enumerate(texts)}
+    return {"version": "1.0", "model": {"type": "BPE", "vocab": vocabulary, "merges": merges}}

@@ -1,0 +1,118 @@
+"""Pages of panels, each at the same scale, under a headline and over a note.
+
+A page is data: it goes into a row as JSON and comes back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bpe_automata.viz import Drawing, Edge, Node, figure, plot
+from experiments.article.canvas import HEAD_WIDTH, NOTE_WIDTH, wrapped
+from experiments.article.squares import Squares, Step, draw_squares
+from experiments.run.optional import require
+from experiments.run.report import Figure
+
+Row = dict[str, Any]
+
+_GAP, _TITLE, _SIDE = 0.3, 0.3, 0.2  # inches: between panels, for a title, at the sides
+_HEAD, _FOOT = 0.24, 0.16  # inches of a line of the headline, and of the note
+_TITLE_WIDTH = 0.09  # inches of a character, on average
+_ARROW = 0.3  # inches
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A drawing, or squares of `width` x `height` inches, or else an arrow from the panel before to
+    the one after."""
+
+    title: str = ""
+    drawing: Drawing | None = None
+    squares: Squares | None = None
+    width: float = 0
+    height: float = 0
+
+    def size(self) -> tuple[float, float]:
+        """Inches, at which the text of a drawing has 10 points; as wide as the title, at least."""
+        wide = max(self.width, _TITLE_WIDTH * len(self.title))
+        if self.drawing is None:
+            return max(wide, _ARROW), max(self.height, _ARROW)
+        width, height = figure(self.drawing).get_size_inches()
+        return max(float(width), wide), max(float(height), self.height)
+
+    def fill(self, axes: Any) -> None:
+        """Draw it."""
+        if self.drawing is not None:
+            plot(self.drawing, axes)
+        elif self.squares is not None:
+            draw_squares(axes, self.squares)
+        else:
+            axes.text(0.5, 0.5, "⇒", ha="center", va="center", fontsize=16, color="#888888")
+            axes.axis("off")
+
+
+@dataclass(frozen=True)
+class Page:
+    """rows: of panels, columns below one another."""
+
+    rows: tuple[tuple[Panel, ...], ...]
+    headline: str
+    note: str
+
+
+def row_of(page: Page) -> Row:
+    """As JSON has it."""
+    return asdict(page)
+
+
+def page_of(row: Row) -> Page:
+    """What `row_of` was given."""
+    rows = tuple(tuple(map(_panel, panels)) for panels in row["rows"])
+    return Page(rows, row["headline"], row["note"])
+
+
+def _panel(row: Row) -> Panel:
+    drawing, squares = row["drawing"], row["squares"]
+    if drawing is not None:
+        nodes = tuple(Node(**node) for node in drawing["nodes"])
+        edges = tuple(Edge(**edge) for edge in drawing["edges"])
+        drawing = Drawing(nodes, edges, drawing["caption"])
+    if squares is not None:
+        steps = (step | {"allowed": tuple(step["allowed"])} for step in squares["steps"])
+        squares = Squares(tuple(squares["tokens"]), tuple(Step(**step) for step in steps))
+    return Panel(**(row | {"drawing": drawing, "squares": squares}))
+
+
+def drawn(page: Page, name: str) -> Figure:
+    """The page as a figure."""
+    require("matplotlib").use("Agg")
+    sizes = [[panel.size() for panel in row] for row in page.rows]
+    columns = [max(w for w, _ in column) for column in _columns(sizes)]
+    lines = [max(h for _, h in row) + _TITLE for row in sizes]
+    width = max(sum(columns) + _GAP * (len(columns) - 1) + 2 * _SIDE, 6.5)
+    headline = wrapped(page.headline, width, HEAD_WIDTH)
+    note = wrapped(page.note, width, NOTE_WIDTH)
+    head = _HEAD * (headline.count("\n") + 1) + 0.3
+    foot = _FOOT * (note.count("\n") + 2) + 0.2  # a line more, where the runner has one to add
+    height = sum(lines) + _GAP * (len(lines) - 1) + head + foot
+    made = require("matplotlib.pyplot").figure(figsize=(width, height))
+    top = height - head
+    for row, row_sizes, line in zip(page.rows, sizes, lines, strict=True):
+        left = _SIDE
+        for panel, (w, h), column in zip(row, row_sizes, columns, strict=False):
+            made.text(left / width, (top - 0.16) / height, panel.title, fontsize=11)
+            below = top - _TITLE - (line - _TITLE + h) / 2
+            panel.fill(made.add_axes((left / width, below / height, w / width, h / height)))
+            left += column + _GAP
+        top -= line + _GAP
+    return Figure(name, made, headline, note)
+
+
+def _columns(sizes: Sequence[list[tuple[float, float]]]) -> Iterator[list[tuple[float, float]]]:
+    """Column by column; a row that has but one panel may be as wide as all columns."""
+    for place in range(max(map(len, sizes))):
+        yield [row[place] for row in sizes if len(row) > max(place, 1)] or [
+            row[place] for row in sizes if len(row) > place
+        ]

@@ -1,0 +1,129 @@
+"""Table 1, published beside measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.article.mistral import name_of
+from experiments.article.table1_sizes import PUBLISHED as PUBLISHED_SIZES
+from experiments.run.report import Report
+from experiments.run.tables import Table
+from experiments.run.wrapped import wrapped
+from experiments.study.distortion import BOOLEAN
+
+Row = dict[str, Any]
+
+COLUMNS = {
+    "free": "unconstrained",
+    "lift": "any tokenization\n(Outlines)",
+    "canonical": "its own tokenization\n(DirectMerge, CartesianMerge)",
+}
+PUBLISHED: dict[str, tuple[float, float]] = {
+    "free": (0.0236206, 0.00388386),
+    "lift": (0.0284329, 0.0253642),
+    "canonical": (0.0236205, 0.00388619),
+}
+"""(` William`, ` Theodore`): printed by the article's companion notebook, Tran-Thien 2024."""
+PUBLISHED_SHARES = {"free": 0.858792, "lift": 0.528521, "canonical": 0.858719}
+"""Printed there too; the masses above are rounded."""
+PUBLISHED_MODEL = "Mistral-7B-v0.1, 4 bits (published)"
+SIZES = {
+    "lift": "lift (Outlines), reference",
+    "direct_of_given": "DirectMerge of interegular's automaton, reference",
+    "direct_of_minimal": "DirectMerge of the minimal automaton, reference",
+    "package_lift": "lift, package",
+    "package_canonical": "CartesianMerge, package (states hold the last id)",
+}
+
+
+def report(rows: Sequence[Row], manifest: Row) -> Report:
+    """Of whatever rows there are."""
+    by_kind = {row.get("kind"): row for row in rows}
+    found, measured = by_kind.get("laws"), by_kind.get("sizes", {}).get("sizes", {})
+    tables = [laws(found), sizes(measured, name_of(manifest["config"]["merges"]))]
+    return Report(
+        "Table 1: what constraining does to a law", tables, facts=facts(found) | {"sizes": measured}
+    )
+
+
+def facts(row: Row | None) -> Row:
+    """model: that was measured; william: what the answer ` William` has of both, by column, and
+    when decoding step by step, by method."""
+    if row is None:
+        return {}
+    step_by_step = {method: law[0] for method, law in row["masked"].items()}
+    return {"model": row["model"], "william": _shares(row), "william_step_by_step": step_by_step}
+
+
+def readme(facts: Row) -> str:
+    """The sizes of the article's example."""
+    if not facts["sizes"]:
+        return f"The article's example `{BOOLEAN}` was not measured."
+    lift, given, minimal = (
+        "{states} states and {transitions} transitions".format(**facts["sizes"][name])
+        for name in ("lift", "direct_of_given", "direct_of_minimal")
+    )
+    same = all(
+        (facts["sizes"][name]["states"], facts["sizes"][name]["transitions"]) == published
+        for name, published in PUBLISHED_SIZES.items()
+    )
+    verdict = "comes out as published" if same else "does not come out as published"
+    return wrapped(
+        f"The article's example `{BOOLEAN}` {verdict}: {lift} under the lift, {given} by "
+        f"DirectMerge ({minimal} if one begins with the minimal automaton)."
+    )
+
+
+def _shares(masses: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Of the first answer, by column."""
+    return {column: masses[column][0] / sum(masses[column]) for column in COLUMNS}
+
+
+def laws(row: Row | None) -> Table:
+    """Mass of both answers and what it makes of the first, published beside measured."""
+    lines = _lines(PUBLISHED_MODEL, PUBLISHED, PUBLISHED_SHARES)
+    notes = [
+        "unconstrained: probability of each answer, summed over all its tokenizations; the other "
+        "columns: of the shortest sequences of ids that lead to one answer only",
+        "step by step: the law of what a masked model writes, renormalised at each step",
+        "published: printed by the article's companion notebook, Tran-Thien 2024. Of the table "
+        "itself nothing was at hand, so its arrangement is ours",
+    ]
+    if row is not None:
+        lines += _lines(f"{row['model']} (measured)", row, _shares(row))
+        step_by_step = [f"{row['masked'][method][0]:.6f}" for method in ("lift", "canonical")]
+        lines.append(["", "the same, decoding step by step", "", *step_by_step])
+        question = row["prompt"].replace("\n", " ")
+        notes = [f"prompt: {question}", *notes, *([row["note"]] if row["note"] else [])]
+    columns = ["model", "answer", *COLUMNS.values()]
+    return Table("Table 1: what constraining does to a law", columns, lines, notes)
+
+
+def _lines(model: str, masses: Mapping[str, Any], shares: Mapping[str, float]) -> list[list[str]]:
+    """A line per answer, and one for the share of the first."""
+    first, second = ([f"{masses[column][i]:.6g}" for column in COLUMNS] for i in (0, 1))
+    return [
+        [model, "‘ William’", *first],
+        ["", "‘ Theodore’", *second],
+        ["", "William of the two", *(f"{shares[column]:.6f}" for column in COLUMNS)],
+    ]
+
+
+def sizes(found: Row, table: str) -> Table:
+    """States and transitions, published beside measured; table: whose merges."""
+    lines = []
+    for name, title in SIZES.items():
+        published = PUBLISHED_SIZES.get(name)
+        cells = [" / ".join(map(str, published)) if published else "-", "-", "-"]
+        if measured := found.get(name):
+            cells[1] = f"{measured['states']} / {measured['transitions']}"
+            cells[2] = str(measured["accepting"])
+        lines.append([title, *cells])
+    notes = [
+        f"states / transitions; merges: {table} (no prefix, no byte fallback)",
+        "DirectMerge changes the automaton that it is given: in the article that is interegular's, "
+        "which is not minimal, as `true` and `false` end apart in it",
+    ]
+    columns = [BOOLEAN, "published", "measured", "accepting states"]
+    return Table("Size of the automata", columns, lines, notes)

@@ -1,0 +1,100 @@
+"""What the package does of Table 2, step by step, for one automaton.
+
+Step 2 is the lift, the masks of all its states. Step 3 finds the relevant states, which is what
+relevance adds to the lift: what is dead at each node of the product. Step 4 is a mask. The eager
+engine takes them one by one; then, in one pass, it makes the rows of all nodes, which is all that
+decoding needs. The lazy one does what the masks that are asked for need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from bpe_automata import Tokenizer
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.constructions import CartesianMerge, Lift
+from bpe_automata.constructions.every_node import every_node, settle
+from bpe_automata.constructions.segments_nodes import prepared
+from bpe_automata.errors import BpeAutomataError
+from bpe_automata.kernels.bits import has
+from experiments.article.table2_segments import Cache, engine_with
+from experiments.shared.timing import timed
+
+Row = dict[str, Any]
+
+MOST_MASKS = 60
+"""Masks of one text that are looked at."""
+
+
+class Table2Error(BpeAutomataError):
+    """What was measured is wrong: the message says where."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A tokenizer, an automaton, and the ids of a text that it accepts."""
+
+    tokenizer: Tokenizer
+    dfa: ByteDFA
+    ids: Sequence[int]
+
+    def engine(self) -> CartesianMerge:
+        """A new one, which knows nothing yet."""
+        return CartesianMerge(self.tokenizer, self.dfa, self.tokenizer.eos_ids)
+
+
+def eager(task: Task) -> Row:
+    """Seconds of each step; `rows`: of steps 2 and 3 in one pass; `nodes`, `dead`: how many nodes
+    there are, and at how many some id is dead."""
+    engine = task.engine()
+    rows, nodes = timed(lambda: every_node(engine, engine.initial()))
+    masks = along(engine, task.ids)
+    lifting, _ = timed(lambda: _lifted(task))
+    fresh = task.engine()
+    relevance, dead = timed(lambda: settle(fresh, nodes))
+    steps = {"lift": lifting, "relevance": relevance, "rows": rows, "masks": masks}
+    return steps | {"nodes": len(nodes), "dead": dead}
+
+
+def _lifted(task: Task) -> None:
+    lift = Lift(task.tokenizer, task.dfa, task.tokenizer.eos_ids)
+    for state in range(1, lift.dfa.n_states):
+        lift.mask(state)
+
+
+def lazy(task: Task) -> Row:
+    """`rows`: to an engine and its first mask; `masks`: all of them, the first included."""
+    return _until_first(task.engine, task.ids)
+
+
+def _until_first(make: Callable[[], CartesianMerge], ids: Sequence[int]) -> Row:
+    making, engine = timed(make)
+    masks = along(engine, ids)
+    return {"rows": making + masks[0], "masks": masks}
+
+
+def segmented(task: Task, cache: Cache) -> Row:
+    """Eager, with what the cache knows."""
+    made = timed(lambda: engine_with(task.tokenizer, task.dfa, cache))
+    engine = made[1]
+    before = cache.counts.found, cache.counts.made + cache.counts.apart
+    rows, nodes = timed(lambda: prepared(engine, engine.initial()))
+    found, other = cache.counts.found, cache.counts.made + cache.counts.apart
+    counts = {"found": found - before[0], "not_found": other - before[1]}
+    return {"rows": made[0] + rows, "masks": along(engine, task.ids), "nodes": nodes} | counts
+
+
+def along(engine: CartesianMerge, ids: Sequence[int]) -> list[float]:
+    """Seconds of each mask before an id. Raises Table2Error where the id is not in it."""
+    before, state = timed(engine.initial)  # which asks for the first mask too
+    seconds: list[float] = []
+    for number, token in enumerate(ids[:MOST_MASKS]):
+        spent, mask = timed(partial(engine.mask, state))
+        seconds.append(before + spent if number == 0 else spent)
+        if not has(mask, token):
+            raise Table2Error(f"id {token}, number {number} of the text's own, is masked out")
+        state = engine.step(state, token)
+    return seconds

@@ -1,0 +1,1 @@
+"""The laws of canonical tokenization on real tokenizers, and what is supported."""

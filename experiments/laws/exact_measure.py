@@ -1,0 +1,176 @@
+"""The cells of the exactness table: the facts of a tokenizer, and each law on it."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bpe_automata import Constraint, Tokenizer, constrain
+from bpe_automata.constructions import canonical_automaton
+from bpe_automata.errors import MissingDependencyError, MissingFileError, TokenizerError
+from experiments.article.approximations import approximations
+from experiments.laws import exact_masks, exact_sequences
+from experiments.laws.adversarial import Adversary
+from experiments.laws.exact_facts import facts
+from experiments.laws.exact_options import shown
+from experiments.laws.exact_sequences import Case, Found, Tally
+from experiments.run.cells import FAILURE, Cell
+from experiments.shared.corpus import KINDS, Corpus, open_corpus
+from experiments.shared.regexes import FINITE, VARIED, own_finite
+
+SHOWN = 5
+SKIPPED, REFUSED = "not installed", "refused"
+ADVERSARIAL = "adversarial"
+STRINGS, OTHERS, WALKS = "ids of strings", "other ids", "walks"
+IDS, TRIES = "masks: ids", "masks: tries"
+LAWS = {
+    STRINGS: "what encode(s) gives is accepted iff encode(decode(ids)) = ids, so always but where "
+    "s has no ids of its own",
+    OTHERS: "re-segmentations of strings are accepted iff encode(decode(ids)) = ids",
+    WALKS: "random walks of a constraint can be finished, are canonical and match",
+    IDS: "at states of random walks an id is in the mask iff some text that goes on so is encoded "
+    "so; an id without a witness among a few texts is walked home; where there are many ids, some "
+    "are left untried",
+    TRIES: "every mask at every prefix of a finite regex is that of the trie of encode(s)",
+}
+"""Each law and what it says."""
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Work:
+    """source: a tokenizer's name or path; n: strings, and re-segmentations, of all kinds of text
+    together; walks and masks grow with it; text: folder of further text; most_regexes: of each
+    sort, None for all; repeats: how often a time is taken."""
+
+    source: str
+    n: int
+    seed: int
+    text: Path | None = None
+    most_regexes: int | None = None
+    repeats: int = 3
+
+
+@lru_cache(maxsize=1)
+def loaded(source: str) -> Tokenizer:
+    """The one that cells ask for one after the other. Raises what `Tokenizer.load` raises."""
+    return Tokenizer.load(source)
+
+
+@lru_cache(maxsize=1)
+def corpus(seed: int, text: Path | None) -> Corpus:
+    """The texts, collected once in a process."""
+    return open_corpus(seed, text)
+
+
+def kinds_of(texts: Corpus) -> tuple[str, ...]:
+    """The kinds of text that there are."""
+    return (ADVERSARIAL, *(kind for kind in KINDS if texts.of(kind)))
+
+
+def shares(n: int, kinds: Sequence[str]) -> dict[str, int]:
+    """How many strings of each kind: as even as can be."""
+    most, rest = divmod(n, len(kinds))
+    return {kind: most + (i < rest) for i, kind in enumerate(kinds)}
+
+
+def facts_cell(work: Work) -> Cell:
+    """What is asked first of a tokenizer."""
+    return Cell(f"{shown(work.source)}: facts", facts_row, (work,))
+
+
+def law_cells(work: Work, kinds: Sequence[str]) -> list[Cell]:
+    """One for each kind of text, which tries two laws at once, and one for each other law."""
+    name = shown(work.source)
+    texts = shares(work.n, kinds).items()
+    return [
+        *(Cell(f"{name}: {kind} text", sequences_row, (work, kind, n)) for kind, n in texts),
+        *(Cell(f"{name}: {law}", constraints_row, (work, law)) for law in (WALKS, IDS, TRIES)),
+    ]
+
+
+def facts_row(work: Work) -> Row:
+    """Sizes and seconds; or `why_not`, of a tokenizer that is not there or is refused."""
+    row: Row = {"tokenizer": shown(work.source)}
+    try:
+        tokenizer = loaded(work.source)
+        found = facts(tokenizer, work.source, work.repeats)
+    except (MissingDependencyError, MissingFileError) as error:
+        return row | {"why_not": SKIPPED, FAILURE: str(error)}
+    except TokenizerError as error:
+        return row | {"why_not": REFUSED, FAILURE: str(error)}
+    return row | {"facts": found, "sha256": tokenizer.fingerprint}
+
+
+def sequences_row(work: Work, kind: str, n: int) -> Row:
+    """The two laws of sequences on `n` texts of one kind, approximations beside them."""
+    tokenizer = loaded(work.source)
+    canonical_automaton(tokenizer)
+    rng = random.Random(f"{work.seed} {kind}")
+    if kind == ADVERSARIAL:
+        texts: Iterable[str] = Adversary(tokenizer, rng).texts(n)
+    else:
+        texts = corpus(work.seed, work.text).strings(kind, n, rng)
+    started = time.perf_counter()
+    found = exact_sequences.sequences(tokenizer, texts, approximations(tokenizer), rng)
+    seconds = (time.perf_counter() - started) / 2
+    pairs = zip((STRINGS, OTHERS), found, strict=True)
+    laws = [sequences_law(law, kind, tally, seconds) for law, tally in pairs]
+    return {"tokenizer": shown(work.source), "laws": laws}
+
+
+def sequences_law(law: str, kind: str, tally: Tally, seconds: float) -> Row:
+    """One of them."""
+    rivals = {name: dict(counts) for name, counts in tally.approximations.items()}
+    made = law_of(law, tally.counts, tally.wrong, seconds)
+    return made | {"kind": kind, "approximations": rivals}
+
+
+def constraints_row(work: Work, law: str) -> Row:
+    """One law of constraints, on several regexes."""
+    tokenizer = loaded(work.source)
+    constraints = {
+        name: constrain(tokenizer, regex) for name, regex in regexes(work, law, tokenizer).items()
+    }
+    started = time.perf_counter()
+    counts, wrong = Counter[str](), list[Case]()
+    for name, constraint in constraints.items():
+        some, cases = _tried(work, law, name, constraint)
+        counts.update(some)
+        wrong += cases
+    counts["regexes"] = len(constraints)
+    seconds = time.perf_counter() - started
+    return {"tokenizer": shown(work.source), "laws": [law_of(law, counts, wrong, seconds)]}
+
+
+def regexes(work: Work, law: str, tokenizer: Tokenizer) -> dict[str, str]:
+    """Those that the law is tried on, by name."""
+    found = {**FINITE, **own_finite(tokenizer)} if law == TRIES else VARIED
+    return dict(islice(found.items(), work.most_regexes))
+
+
+def _tried(work: Work, law: str, name: str, constraint: Constraint) -> Found:
+    rng = random.Random(f"{work.seed} {name}")
+    if law == TRIES:
+        return exact_masks.finite(constraint, name)
+    if law == WALKS:
+        return exact_sequences.walks(constraint, name, max(2, work.n // 5_000), rng)
+    return exact_masks.every_id(constraint, name, max(2, work.n // 100_000), rng)
+
+
+def law_of(law: str, counts: Counter[str], wrong: list[Case], seconds: float) -> Row:
+    """What came out for one law; of the exceptions the first few in full."""
+    return {
+        "law": law,
+        "counts": dict(counts),
+        "exceptions": len(wrong),
+        "first": wrong[:SHOWN],
+        "seconds": round(seconds, 2),
+    }

@@ -1,0 +1,30 @@
+"""All artefacts, in the order in which `all` makes them: `figures` shows rows of `growth`."""
+
+from __future__ import annotations
+
+from experiments.run.artefact import Artefact
+
+_MODULES = {
+    "growth": "article.growth",
+    "figures": "article.redrawn",
+    "table1": "article.table1",
+    "table2": "article.table2",
+    "geometry": "article.geometry",
+    "distortion": "study.distortion",
+    "distortion-study": "study.distortion_study",
+    "spontaneous": "study.spontaneous",
+    "poisoning": "study.poisoning",
+    "forced": "serving.forced",
+    "speedup": "serving.speedup",
+    "banned": "serving.banned",
+    "throughput": "serving.throughput",
+    "speed": "serving.speed",
+    "peers": "serving.peers",
+    "schemas": "schemas.comparison",
+    "walks": "schemas.walks",
+    "yaml_schemas": "schemas.yaml_schemas",
+    "segments": "schemas.segments",
+    "exactness": "laws.exactness",
+    "support": "laws.support",
+}
+ARTEFACTS = {name: Artefact(name, f"experiments.{module}") for name, module in _MODULES.items()}

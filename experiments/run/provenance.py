@@ -1,0 +1,62 @@
+"""What numbers depend on besides a config: the code, the packages, the machine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from experiments.run.files import ROOT
+
+PACKAGES = ("numpy", "numba", "tokenizers", "torch", "transformers", "gguf", "ray")
+
+
+@cache
+def code_digest() -> str:
+    """Names the package as it is now: the first 16 hex digits of a SHA-256 over its sources."""
+    made = hashlib.sha256()
+    for path in sorted((ROOT / "bpe_automata").rglob("*.py")):
+        made.update(path.relative_to(ROOT).as_posix().encode())
+        made.update(path.read_bytes())
+    return made.hexdigest()[:16]
+
+
+def file_sha256(path: Path) -> str:
+    """Hex digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def contents_sha256(path: Path) -> str | None:
+    """Of a file, or of all files below a folder with their names, but for what Python caches there;
+    None for what is not there."""
+    if path.is_file():
+        return file_sha256(path)
+    if not path.is_dir():
+        return None
+    made = hashlib.sha256()
+    files = (found for found in path.rglob("*") if found.is_file())
+    for file in sorted(found for found in files if found.parent.name != "__pycache__"):
+        made.update(f"{file.relative_to(path).as_posix()} {file_sha256(file)}\n".encode())
+    return made.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Python, and each installed package that the numbers may depend on."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """What the rows were measured on; the load average (1, 5, 15 minutes) is that of the start."""
+    load = [round(value, 2) for value in os.getloadavg()]
+    return {"machine": platform.machine(), "cores": os.cpu_count(), "load_average": load}

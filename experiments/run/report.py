@@ -1,0 +1,108 @@
+"""What an artefact says of its rows: tables and figures, written in every format at once."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from experiments.run.cells import FAILURE, Row
+from experiments.run.figures import finish
+from experiments.run.files import shown_path, write_atomically
+from experiments.run.tables import Table
+
+MOST_SHOWN = 5
+_PATH = re.compile(r"(?<!\w)[~.]*/[^\s'\",;]+")
+"""Absolute paths, those that begin with ~ or a dot, and what comes after the scheme of a URL."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """name: of the files; drawn: a figure of matplotlib; headline: its one message; note: the line
+    below it, with n and what the marks are."""
+
+    name: str
+    drawn: Any
+    headline: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """title: of the page; facts: numbers by name, as JSON has them, for the README and for others
+    to read; wrong: what must not be, which makes the exit code 1; complete: are all rows there?"""
+
+    title: str
+    tables: Sequence[Table] = ()
+    figures: Sequence[Figure] = ()
+    facts: Row = field(default_factory=dict)
+    wrong: Sequence[str] = ()
+    complete: bool = True
+
+
+def labelled(report: Report, rows: Sequence[Row], manifest: Row) -> Report:
+    """Every table of an incomplete run says that it is; failures are named."""
+    notes = []
+    report = replace(report, complete=manifest["complete"])
+    if not report.complete:
+        missing = manifest["rows_expected"] - manifest["rows"]
+        notes.append(f"INCOMPLETE: {missing} of {manifest['rows_expected']} rows are missing")
+    failed = [row for row in rows if row.get(FAILURE)]
+    if failed:
+        shown = "; ".join(f"{row['key']}: {_anywhere(row[FAILURE])}" for row in failed[:MOST_SHOWN])
+        more = f"; and {len(failed) - MOST_SHOWN} more" if len(failed) > MOST_SHOWN else ""
+        notes.append(f"{len(failed)} of {len(rows)} rows are failures: {shown}{more}"[:600])
+    if not notes:
+        return report
+    return replace(
+        report,
+        tables=[replace(table, notes=[*notes, *table.notes]) for table in report.tables],
+        figures=[replace(f, note="\n".join([f.note, *map(_lines, notes)])) for f in report.figures],
+    )
+
+
+def _lines(note: str) -> str:
+    """As wide as a figure is."""
+    return textwrap.fill(note, 150)
+
+
+def _anywhere(failure: str) -> str:
+    """Tables are read on other machines, so they show no path of this one; the rows have it."""
+    return _PATH.sub("...", failure)
+
+
+def write(name: str, report: Report, manifest: Row, folder: Path) -> list[Path]:
+    """`name.md`, `name.tex`, the figures, and `name.json` with all that they say and the manifest.
+    Returns the paths."""
+    paths = [folder / f"{name}.{suffix}" for suffix in ("md", "tex", "json")]
+    markdown = [f"# {report.title}\n", *(table.markdown() for table in report.tables)]
+    write_atomically(paths[0], "\n".join(markdown))
+    write_atomically(paths[1], "\n".join(table.latex() for table in report.tables))
+    kept = {
+        "title": report.title,
+        "facts": report.facts,
+        "tables": [asdict(table) for table in report.tables],
+        "figures": [_described(figure) for figure in report.figures],
+        "manifest": manifest,
+    }
+    write_atomically(paths[2], json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    for figure in report.figures:
+        paths += finish(figure.drawn, figure.headline, figure.note, folder, figure.name)
+    return paths
+
+
+def show(report: Report, paths: Sequence[Path]) -> None:
+    """To the terminal."""
+    for table in report.tables:
+        table.print()
+    print("written: " + ", ".join(map(shown_path, paths)))
+    for line in report.wrong:
+        print(f"WRONG: {line}")
+
+
+def _described(figure: Figure) -> Row:
+    return {"name": figure.name, "headline": figure.headline, "note": figure.note}

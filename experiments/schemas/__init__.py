@@ -1,0 +1,1 @@
+"""Real JSON and YAML schemas: what compiles, what is wrong, what it costs."""

@@ -1,0 +1,1 @@
+"""What masks, forced ids and banned words cost where a model is served."""

@@ -1,0 +1,78 @@
+"""Banned words, by the mask and by going back: does one ever get through, and what does it cost?
+
+First the article's words and prompt, with a real model: Clay, "Using Finite State Machine (FSM) and
+Rollback Mechanism to Restrict LLM from Generating Banned Words" (2024), whose companion notebook
+bans `talk`, `listen` and `fuck you` after the prompt `Can we talk?`. Then random lists over the
+tokenizer's own vocabulary, with a model that is drawn to the banned words. SmolLM2, much smaller
+than the article's model, seldom says them there; a prompt of ours is beside. All texts are looked
+through for banned words by plain string search; one that is found is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from experiments.run import config
+from experiments.run.cells import FAILURE, Cell, Row
+from experiments.run.config import option
+from experiments.run.measuring import Run
+from experiments.run.report import Report
+from experiments.serving import banned_report
+from experiments.serving.banned_cells import article, listed, settings
+from experiments.serving.banned_lists import word_lists
+from experiments.serving.speed_model import opened
+from experiments.shared.models import SMOLLM2
+
+VERSION = 1
+SIZED_EACH = 10
+"""Of so many lists, the spellings of one are written down and counted."""
+
+
+@dataclass(frozen=True)
+class Config(config.Config):
+    """What determines the texts."""
+
+    model: str = option(SMOLLM2, "smollm2, gemma-3-270m, or a folder or hub id of a causal LM")
+    device: Literal["auto", "cpu", "cuda"] = option("auto", "where the model runs")
+    dtype: str = option("float32", "the model's numbers, as torch names them")
+    draws: int = option(2, "texts drawn after each prompt of the article's words")
+    new_tokens: int = option(40, "at most so many ids of each of them")
+    lists: int = option(200, "random lists of banned words")
+
+
+SMOKE = Config(draws=0, new_tokens=2, lists=4)
+
+
+def measure(run: Run[Config]) -> None:
+    """A row per text of the article's words, then one per list. The modes of a row are timed."""
+    made = run.config
+    named = (made.model, made.device, made.dtype)
+    loaded = opened(named)
+    run.note(**loaded.provenance())
+    cells = [
+        Cell(f"article {turn}", article, (named, setting, made.new_tokens, turn))
+        for turn, setting in enumerate(settings(made.draws))
+    ]
+    for turn, words in enumerate(word_lists(loaded.tokenizer, made.lists, made.seed)):
+        sized = turn % SIZED_EACH == 0
+        given = (named, words, made.seed + turn, turn, sized)
+        cells.append(Cell(f"list {turn}", listed, given))
+    run.cells(cells, alone=True)
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """Tables; wrong is each text with a banned word."""
+    done = [row for row in rows if not row.get(FAILURE)]
+    return Report(
+        f"Banned words: {manifest.get('model', 'no model')}",
+        banned_report.tables(done, manifest),
+        facts=banned_report.facts(done),
+        wrong=banned_report.passed(done),
+    )
+
+
+def readme(facts: Row) -> str:
+    """What became of the lists."""
+    return banned_report.sentence(facts)

@@ -1,0 +1,157 @@
+"""How much of a text each method knows beforehand, and whether it is right.
+
+A text is walked along its own canonical ids. Wherever a method knows a run of ids, the run is
+compared with the ids that come. If it agrees, its ids are not asked of a model, and the walk goes
+on after it. If not, the ids up to where it departs are counted as known, the next id is taken from
+the text, and the walk goes on after that; and the run is looked at: no text of the language, or no
+text at all, may be tokenized so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bpe_automata import Tokenizer, constrain
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.constructions import CartesianMerge, Engine
+from bpe_automata.constructions.canonical import CanonicalState
+from bpe_automata.decoding.chop import chopped, encoded
+from bpe_automata.decoding.forced import forced_tokens
+from bpe_automata.kernels.bits import has
+from experiments.run.cells import Row
+
+CHOPS = (0, 1, 2, 4)
+METHODS = ("canonical", "lift", *(f"chop {k}" for k in CHOPS))
+Runs = Callable[[int], tuple[int, ...]]
+"""The run that a method knows after so many ids."""
+
+
+@dataclass
+class Counts:
+    """ids: of all texts; known: those that a method had right; runs; departing: runs that are not
+    what the text goes on with; no_match: runs that no text of the language has there, as tokenized
+    by `encode`; no_text: that no text has."""
+
+    ids: int = 0
+    known: int = 0
+    runs: int = 0
+    departing: int = 0
+    no_match: int = 0
+    no_text: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        mine, theirs = asdict(self), asdict(other)
+        return Counts(**{name: mine[name] + theirs[name] for name in mine})
+
+
+@dataclass(frozen=True)
+class Walk:
+    """One text's ids, and where the automata are before each of them and after all."""
+
+    ids: tuple[int, ...]
+    canonical: list[Any]
+    lift: list[Any]
+    any_text: list[CanonicalState]
+
+
+def walked(tokenizer: Tokenizer, dfa: ByteDFA, texts: Sequence[str]) -> Row:
+    """Counts of each method over all texts. `not_canonical`: how many texts have no canonical ids
+    (a normalizer changes them); they are left out. Raises what `constrain` raises."""
+    canonical: Any = constrain(tokenizer, dfa).engine
+    lift = constrain(tokenizer, dfa, "lift").engine
+    totals = {method: Counts() for method in METHODS}
+    left_out = 0
+    for text in texts:
+        walk = _walk(tokenizer, canonical, lift, text)
+        if walk is None:
+            left_out += 1
+            continue
+        for method, runs in _methods(walk, canonical, lift).items():
+            totals[method] += counted(walk, runs, canonical)
+    found = {method: asdict(counts) for method, counts in totals.items()}
+    return {"texts": len(texts) - left_out, "not_canonical": left_out, "methods": found}
+
+
+def _walk(tokenizer: Tokenizer, canonical: Any, lift: Any, text: str) -> Walk | None:
+    """None where some id is not allowed or the text could not end."""
+    ids = tuple(tokenizer.encode(text))
+    found = Walk(ids, [canonical.initial()], [lift.initial()], [canonical.canonical.start])
+    for token in ids:
+        state = found.canonical[-1]
+        after = canonical.canonical.step(found.any_text[-1], token)
+        if after is None or not has(canonical.mask(state), token):
+            return None
+        found.canonical.append(canonical.step(state, token))
+        found.lift.append(lift.step(found.lift[-1], token))
+        found.any_text.append(after)
+    return found if canonical.accepting(found.canonical[-1]) else None
+
+
+def _methods(walk: Walk, canonical: Any, lift: Any) -> dict[str, Runs]:
+    """Each method's runs. Those of `chop` for several counts share its first half."""
+    forced_text = _memo(lambda k: encoded(canonical, walk.canonical[k], walk.ids[:k]))
+
+    def chop(most: int) -> Runs:
+        def run(k: int) -> tuple[int, ...]:
+            state, ids = forced_text(k)
+            return chopped(canonical.tokenizer, canonical.dfa, state, ids, most)
+
+        return run
+
+    return {
+        "canonical": lambda k: forced_tokens(canonical, walk.canonical[k]).ids,
+        "lift": lambda k: forced_tokens(lift, walk.lift[k]).ids,
+        **{f"chop {most}": chop(most) for most in CHOPS},
+    }
+
+
+def _memo(function: Callable[[int], Any]) -> Callable[[int], Any]:
+    known: dict[int, Any] = {}
+
+    def remembered(k: int) -> Any:
+        if k not in known:
+            known[k] = function(k)
+        return known[k]
+
+    return remembered
+
+
+def counted(walk: Walk, runs: Runs, canonical: CartesianMerge) -> Counts:
+    """One method along one text."""
+    counts, k = Counts(ids=len(walk.ids)), 0
+    while k < len(walk.ids):
+        run = runs(k)
+        agreed = _agreed(run, walk.ids[k:])
+        counts.runs += bool(run)
+        counts.known += agreed
+        if agreed < len(run):
+            counts.departing += 1
+            counts.no_match += not follows(canonical, walk.canonical[k], run)
+            counts.no_text += not _of_some_text(canonical, walk.any_text[k], run)
+        k += agreed + (agreed < len(run) or not run)
+    return counts
+
+
+def _agreed(run: Sequence[int], ids: Sequence[int]) -> int:
+    """How many ids the run has in common with what comes."""
+    differ = (n for n, pair in enumerate(zip(run, ids, strict=False)) if pair[0] != pair[1])
+    return next(differ, min(len(run), len(ids)))
+
+
+def follows(engine: Engine[Any], state: Any, run: Sequence[int]) -> bool:
+    """Can these ids come next?"""
+    for token in run:
+        if not has(engine.mask(state), token):
+            return False
+        state = engine.step(state, token)
+    return True
+
+
+def _of_some_text(engine: CartesianMerge, state: CanonicalState, run: Sequence[int]) -> bool:
+    """Does `encode` of some text, matching or not, go on so?"""
+    after: CanonicalState | None = state
+    for token in run:
+        after = engine.canonical.step(after, token) if after is not None else None
+    return after is not None

@@ -1,0 +1,141 @@
+"""Peers: what compiling, masks and memory cost beside other engines, and who admits what.
+
+Each engine has a process of its own for each tokenizer, and answers for the same constraints: how
+long it takes, whether it lets the tokenizer's own ids of a text of the language pass, whether it
+stops texts of none, and whether it admits ids that the tokenizer would not make. The last is
+measured: each of the ids that are offered was looked at by the tokenizer itself. Engines that are
+not installed are one failure each, which says how to install them.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bpe_automata import Tokenizer
+from bpe_automata.errors import ArgumentError
+from experiments.run import config
+from experiments.run.cells import FAILURE
+from experiments.run.config import option
+from experiments.run.measuring import Run, progress
+from experiments.serving.peers_cases import CASES
+from experiments.serving.peers_child import OURS, PEERS
+from experiments.serving.peers_exams import exam
+from experiments.serving.peers_process import Limits, Process
+from experiments.serving.peers_report import readme, render
+
+__all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
+
+VERSION = 1
+CHILD = "experiments.serving.peers_child"
+
+
+@dataclass(frozen=True)
+class Config(config.Config):
+    """offers: other ids for texts of a language; repeats: of compiling; seconds: of one exam."""
+
+    engines: tuple[str, ...] = option((*OURS, *PEERS), "which engines")
+    tokenizers: tuple[str, ...] = option(
+        ("smollm2", "llama-3"), "names of tokenizers, or their files"
+    )
+    constraints: tuple[str, ...] = option(tuple(CASES), "which constraints")
+    repeats: int = option(5, "how often each regex is compiled")
+    offers: int = option(40, "ids that are not the tokenizer's own, offered of each constraint")
+    seconds: float = option(2.0, "that an engine gets for one constraint; then fewer repeats do")
+
+
+SMOKE = Config(
+    engines=("lift",), tokenizers=("gpt2",), constraints=("answer",), repeats=1, offers=5
+)
+
+
+def inputs(chosen: Config) -> Row:
+    """The versions of the peers: rows of another version are not gone on with."""
+    return {"versions": versions(chosen)}
+
+
+def versions(chosen: Config) -> dict[str, str]:
+    """Of the peers that are installed."""
+    found = {name: PEERS[name].version() for name in chosen.engines if name in PEERS}
+    return {name: version for name, version in found.items() if version}
+
+
+def measure(run: Run[Config]) -> None:
+    """One row for each engine, tokenizer and constraint, and one for how each engine came up."""
+    _check(run.config)
+    run.note(peers=versions(run.config))
+    with tempfile.TemporaryDirectory() as folder, progress() as bar:
+        exams = Exams(run.config, Path(folder))
+        task = bar.add_task("", total=len(run.config.engines) * len(run.config.tokenizers))
+        for name in run.config.engines:
+            if name in PEERS and PEERS[name].version() is None:
+                _missing(run, name)
+                bar.advance(task, len(run.config.tokenizers))
+                continue
+            for source in run.config.tokenizers:
+                bar.update(task, description=f"{name}, {source}")
+                _pair(run, name, source, exams)
+                bar.advance(task)
+
+
+def _check(given: Config) -> None:
+    for name, known in (("engines", {**OURS, **PEERS}), ("constraints", CASES)):
+        unknown = [value for value in getattr(given, name) if value not in known]
+        if unknown:
+            raise ArgumentError(f"--{name} {unknown[0]!r} is none of {', '.join(known)}")
+
+
+def _missing(run: Run[Config], name: str) -> None:
+    """The row of an engine that is not installed."""
+    for key in run.expect([name]):
+        run.add(key, {"engine": name, FAILURE: f"not installed: {PEERS[name].install}"})
+
+
+def _pair(run: Run[Config], name: str, source: str, exams: Exams) -> None:
+    """All that one engine is asked about one tokenizer. One that does not come up has one row."""
+    head = f"{name} {source}"
+    keys = {f"{head} {constraint}": constraint for constraint in run.config.constraints}
+    came_up = run.expect([head])
+    if not came_up and any(row["key"] == head and row.get(FAILURE) for row in run.rows):
+        return
+    todo = run.expect(keys)
+    if not came_up and not todo:
+        return
+    settings = json.dumps({"repeats": run.config.repeats, "seconds": run.config.seconds})
+    whose = {"engine": name, "tokenizer": source}
+    limits = Limits(seconds=60 + 5 * run.config.seconds)
+    with Process(CHILD, [name, source, settings], limits) as process:
+        first = process.start()
+        if came_up:
+            run.add(head, whose | first)
+        if FAILURE in first:
+            run.expect_none_of(keys)
+            return
+        for key in todo:
+            path = str(exams.path(source, keys[key]))
+            run.add(key, whose | {"constraint": keys[key]} | process.ask(path))
+
+
+class Exams:
+    """The exams of all tokenizers, made when they are first needed, in files that all engines
+    read."""
+
+    def __init__(self, given: Config, folder: Path) -> None:
+        self._config, self._folder = given, folder
+        self._tokenizers: dict[str, Tokenizer] = {}
+
+    def path(self, source: str, constraint: str) -> Path:
+        """Where that of one tokenizer and one constraint is."""
+        number = self._config.tokenizers.index(source)
+        path = self._folder / f"{number}-{constraint}"
+        if not path.exists():
+            if source not in self._tokenizers:
+                self._tokenizers[source] = Tokenizer.load(source)
+            rng = random.Random(f"{self._config.seed} {constraint}")
+            made = exam(self._tokenizers[source], CASES[constraint], self._config.offers, rng)
+            path.write_bytes(pickle.dumps(made))
+        return path

@@ -1,0 +1,131 @@
+"""The process of one engine: `python -m experiments.serving.peers_child ENGINE TOKENIZER SETTINGS`.
+
+It says with its first line how the engine came up, and then answers each line of its input, the
+path of an exam, with a line. All lines are JSON.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import pickle
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bpe_automata import Tokenizer
+from bpe_automata.errors import BpeAutomataError
+from bpe_automata.kernels.bits import packed
+from experiments.run.cells import FAILURE, Row
+from experiments.serving.peers_exams import Exam
+from experiments.serving.peers_questions import Answers
+from experiments.serving.speed_child import resident
+from experiments.shared.engines import (
+    GLRMask,
+    LLGuidance,
+    Ours,
+    OutlinesCore,
+    Peer,
+    PeerError,
+    Reusable,
+    ordinary,
+    refusals,
+)
+from experiments.shared.more_engines import KBNF, Explicit, GenLM, LMFormatEnforcer, XGrammar
+
+WARMING = r"[a-f]{2}, (one|two)"
+MAX_EDGES = 2_000_000
+
+OURS: dict[str, Callable[[Tokenizer], Reusable]] = {
+    "canonical": lambda tokenizer: Ours(tokenizer, "canonical", tokenizer.eos_ids),
+    "explicit": lambda tokenizer: Explicit(tokenizer, tokenizer.eos_ids, MAX_EDGES),
+    "lift": lambda tokenizer: Ours(tokenizer, "lift", tokenizer.eos_ids),
+}
+PEERS: dict[str, type[Peer]] = {
+    peer.name: peer
+    for peer in (OutlinesCore, LLGuidance, XGrammar, GLRMask, LMFormatEnforcer, KBNF, GenLM)
+}
+
+
+def engine_of(name: str, tokenizer: Tokenizer) -> Reusable:
+    """Raises PeerError, and BpeAutomataError for a tokenizer that is not modelled."""
+    if name in OURS:
+        return OURS[name](tokenizer)
+    peer: Any = PEERS[name]
+    with refusals():
+        made: Reusable = peer(tokenizer, tokenizer.eos_ids)
+    return made
+
+
+class Worker:
+    """An engine that has come up. repeats, seconds: see `Answers`."""
+
+    def __init__(self, name: str, tokenizer: Tokenizer, repeats: int, seconds: float) -> None:
+        before, started = _settled(), time.perf_counter()
+        self._engine = engine_of(name, tokenizer)
+        self._ordinary = packed(ordinary(tokenizer), tokenizer.n_ids)
+        self._eos_ids, self._repeats, self._seconds = tokenizer.eos_ids, repeats, seconds
+        self._warm_up()
+        spent = time.perf_counter() - started
+        self.ready: Row = {"ready": spent, "engine_mb": _settled() - before, "process_mb": before}
+
+    def _warm_up(self) -> None:
+        """Kernels and tables that are made once are no part of any exam."""
+        session = self._engine.prepare(WARMING)()
+        session.mask(np.zeros((1, len(self._ordinary)), dtype=np.int32))
+
+    def answer(self, exam: Exam) -> Row:
+        """peak_mb: what compiling, and the masks along the texts, took at their highest."""
+        before = _settled()
+        _forget_peak()
+        arguments = (self._ordinary, self._eos_ids, self._repeats, self._seconds)
+        answers = Answers(self._engine, exam, *arguments)
+        try:
+            row = answers.compiled()
+            if answers.begin is None:
+                raise PeerError("nothing was compiled")
+            row |= answers.masks(answers.begin)
+            row["peak_mb"] = max(0.0, (resident("VmHWM") or before) - before)
+            return row | answers.admitted(answers.begin) | answers.compared(answers.begin)
+        except (PeerError, BpeAutomataError) as error:
+            return {FAILURE: f"{type(error).__name__}: {error}"[:120]}
+
+
+def _settled() -> float:
+    """Resident megabytes (10^6 bytes) once freed memory is given back."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc only
+    if trim is not None:
+        trim(0)
+    return resident("VmRSS") or 0.0
+
+
+def _forget_peak() -> None:
+    """Linux can be told to begin the peak of resident memory anew; elsewhere it is of all time."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def main(name: str, source: str, settings: str) -> None:
+    """Answer until the input ends; whatever else is printed goes to stderr."""
+    out, sys.stdout = sys.stdout, sys.stderr
+    given = json.loads(settings)
+    try:
+        worker = Worker(name, Tokenizer.load(source), given["repeats"], given["seconds"])
+    except (PeerError, BpeAutomataError) as error:
+        print(json.dumps({FAILURE: f"{type(error).__name__}: {error}"[:120]}), file=out, flush=True)
+        return
+    print(json.dumps(worker.ready), file=out, flush=True)
+    for line in sys.stdin:
+        exam: Exam = pickle.loads(Path(json.loads(line)).read_bytes())
+        print(json.dumps(worker.answer(exam)), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

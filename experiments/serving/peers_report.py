@@ -1,0 +1,152 @@
+"""The tables of peers: what each costs, and what it lets pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from experiments.run.cells import Row
+from experiments.run.report import Report
+from experiments.run.tables import Table
+from experiments.serving.peers_figure import figures
+from experiments.serving.peers_numbers import EXACT, OURS, Asked, all_asked, tokenizers
+from experiments.shared.timing import quantile
+
+TITLE = "Engines beside each other: what masks cost, and which ids they admit"
+_TIMES = (
+    "of this package: canonical (the tokenizer's own ids, rows made when they are come to), "
+    "explicit (the same, all states and transitions listed while compiling), lift (any ids)",
+    "came up: seconds from a loaded tokenizer to a first mask, imports of the engine included; MB: "
+    "10^6 bytes resident, what the engine holds beside the tokenizer, and what the most demanding "
+    "constraint took on top at its highest",
+    "compile and first mask: medians over constraints of each one's median; cold masks: along the "
+    "tokenizer's own ids of texts of the language; warm: once more, in new sessions of what was "
+    "compiled; median and 99 % over all masks of all constraints",
+    "one process for each engine and tokenizer, one thread; calls from Python, so that a mask "
+    "costs at least the microsecond of a call",
+)
+_ADMITS = (
+    "own ids blocked: texts of the language of whose own ids one was not allowed, or the end; "
+    "completed: texts that are not of the language and could be read to the end",
+    "other ids admitted: sequences of ids that spell a text of the language, are not `encode` of "
+    "it, and could be read to the end; each was looked at by the tokenizer first",
+    "small languages, ids summed over all places: own ids missing, ids that lead to no text, and "
+    "ids that are not the tokenizer's own, by `bpe_automata.reference`; places: how many of them "
+    "the engine let its reader come to",
+)
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """Tables, figure and facts of the rows."""
+    asked = all_asked(rows, manifest.get("peers", {}))
+    tables = [_times(asked), _admits(asked), *_first_masks(asked)]
+    facts = {"asked": [one.facts() for one in asked], "exact": exact(asked)}
+    return Report(TITLE, tables, figures(asked), facts, wrong(asked))
+
+
+def exact(asked: Sequence[Asked]) -> list[str]:
+    """Engines that admitted none of what was offered, and blocked nothing, with any tokenizer."""
+    names = dict.fromkeys(one.engine for one in asked if one.offered)
+    inexact = {one.engine for one in asked if one.admitted or one.blocked}
+    return [name for name in names if name not in inexact]
+
+
+def wrong(asked: Sequence[Asked]) -> list[str]:
+    """What may not be of the engines of this package."""
+    found = []
+    for one in asked:
+        sums = {"blocked": one.blocked, "completed": one.completed}
+        sums |= {name: one.total(name) for name in ("missing", "impossible", "unreached")}
+        if one.engine in EXACT:
+            sums |= {"admitted": one.admitted, "other": one.total("other")}
+        if one.engine in OURS:
+            found += [f"{one.label}: {name} {n}" for name, n in sums.items() if n]
+    return found
+
+
+def readme(facts: Row) -> str:
+    """What the README says of it: the first tokenizer's lines."""
+    lines = ["| engine | to first mask, ms | mask at a new place, µs | other ids admitted |"]
+    lines.append("| :-- | --: | --: | --: |")
+    for found in facts["asked"]:
+        if found["tokenizer"] == facts["asked"][0]["tokenizer"]:
+            times = (_number(found[name]) for name in ("to_first_mask_ms", "cold_us"))
+            admitted = f"{found['admitted']} of {found['offered']}"
+            lines.append(f"| {' | '.join((found['name'], *times, admitted))} |")
+    return "\n".join(lines)
+
+
+def _times(asked: Sequence[Asked]) -> Table:
+    columns = ["engine, tokenizer", "came up\ns", "engine\nMB", "constraints", "compile\nms"]
+    columns += ["first mask\nms", "cold µs\nmedian", "\n99 %", "warm µs\nmedian", "\n99 %"]
+    return Table(
+        "Times and memory", [*columns, "on top\nMB"], [_line(one) for one in asked], _TIMES
+    )
+
+
+def _line(one: Asked) -> list[str]:
+    cold, warm = one.seconds("cold"), one.seconds("warm")
+    masks = [1e6 * quantile(seconds, q) for seconds in (cold, warm) for q in (0.5, 0.99)]
+    peaks = [row["peak_mb"] for row in one.exams]
+    return [
+        one.label,
+        _number(one.start["ready"]),
+        f"{one.start['engine_mb']:.0f}",
+        f"{len(one.exams)} of {len(one.exams) + one.failed}",
+        _number(1e3 * one.typical("compile")),
+        _number(1e3 * one.typical("first")),
+        *map(_number, masks),
+        f"{max(peaks):.0f}" if peaks else "",
+    ]
+
+
+def _admits(asked: Sequence[Asked]) -> Table:
+    columns = ["engine, tokenizer", "own ids\nblocked", "outside\ncompleted", "other ids\nadmitted"]
+    columns += ["own ids\nmissing", "ids to\nno text", "other\nids", "places"]
+    rows = [
+        [
+            one.label,
+            f"{one.blocked} of {one.total('inside')}",
+            f"{one.completed} of {one.total('outside')}",
+            f"{one.admitted} of {one.offered}",
+            *(f"{one.total(name):,}" for name in ("missing", "impossible", "other")),
+            f"{one.total('places') - one.total('unreached')} of {one.total('places')}",
+        ]
+        for one in asked
+    ]
+    return Table("What is allowed", columns, rows, (*_ADMITS, *_named(asked)))
+
+
+def _named(asked: Sequence[Asked]) -> list[str]:
+    """Which constraints the texts that went wrong are of."""
+    found: dict[str, list[str]] = {}
+    for one in asked:
+        for what in ("blocked", "completed"):
+            for row in one.exams:
+                if row[what]:
+                    place = f"{one.tokenizer}: {row['constraint']}"
+                    found.setdefault(f"{one.engine}, {what}", []).append(place)
+    return [f"{engine}: {', '.join(where)}" for engine, where in found.items()]
+
+
+def _first_masks(asked: Sequence[Asked]) -> list[Table]:
+    """One for each tokenizer."""
+    made = []
+    for tokenizer in tokenizers(asked):
+        shown = [one for one in asked if one.tokenizer == tokenizer]
+        names = dict.fromkeys(row["constraint"] for one in shown for row in one.exams)
+        lines = [[name, *(_first(one, name) for one in shown)] for name in names]
+        note = "medians; compiling included; empty where it was refused or not in time"
+        title = f"From a regex to its first mask, ms, {tokenizer}"
+        made.append(Table(title, ["constraint", *(one.engine for one in shown)], lines, [note]))
+    return made
+
+
+def _first(one: Asked, constraint: str) -> str:
+    return _number(1e3 * one.to_first_mask(constraint))
+
+
+def _number(value: float | None) -> str:
+    """Three digits; nothing of nan and None."""
+    if value is None or value != value:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,122 @@
+"""One measurement in a process of its own:
+`python -m experiments.serving.speed_child PART FILE EOS...`.
+
+Prints one JSON object. Imports as little as can be, so that time and memory are the library's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+WALKED = (r"(true|false)", r"[ -~]{0,500}", r"[a-z0-9.]+@[a-z0-9-]+\.[a-z]{2,}")
+
+
+def start(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
+    """Seconds from nothing to the first mask of `(true|false)`, by part."""
+    clock = [time.perf_counter()]
+    from bpe_automata import Tokenizer, constrain
+    from bpe_automata.constructions.canonical import canonical_automaton
+
+    clock.append(time.perf_counter())
+    tokenizer = Tokenizer.load(file)
+    clock.append(time.perf_counter())
+    canonical_automaton(tokenizer)
+    clock.append(time.perf_counter())
+    constrain(tokenizer, r"(true|false)", eos_ids=eos_ids).matcher().allowed_ids()
+    clock.append(time.perf_counter())
+    names = ("import", "load tokenizer.json", "canonical automaton", "first mask")
+    parts = {name: clock[i + 1] - clock[i] for i, name in enumerate(names)}
+    return {"parts": parts, "ready_at": time.time()}
+
+
+def memory(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
+    """Resident megabytes (10^6 bytes) after each stage, and the peak."""
+    stages = {"python": resident("VmRSS")}
+    from bpe_automata import Tokenizer, constrain
+    from bpe_automata.constructions.canonical import canonical_automaton
+
+    stages["import"] = resident("VmRSS")
+    tokenizer = Tokenizer.load(file)
+    stages["load tokenizer.json"] = resident("VmRSS")
+    canonical_automaton(tokenizer)
+    stages["canonical automaton"] = resident("VmRSS")
+    matchers = [constrain(tokenizer, regex, eos_ids=eos_ids).matcher() for regex in WALKED]
+    for matcher in matchers:
+        walk(matcher, 40)
+    stages["three regexes, walked"] = resident("VmRSS")
+    return {"stages": stages, "peak": resident("VmHWM"), "torch": "torch" in sys.modules}
+
+
+def resident(field: str) -> float | None:
+    """Megabytes (10^6 bytes) of a field of /proc/self/status; None where there is none."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(field))
+
+
+def walk(matcher: Any, steps: int) -> None:
+    """Random ids until the end."""
+    rng = random.Random(0)
+    for _ in range(steps):
+        if matcher.is_finished:
+            return
+        matcher.advance(rng.choice(matcher.allowed_ids().tolist()))
+
+
+def classes(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
+    """Seconds to compile the pipeline: asking the engine for its character classes, and from the
+    disk. A first time loads the kernels."""
+    from bpe_automata import Tokenizer
+    from bpe_automata.tokenizer import charclass
+    from bpe_automata.tokenizer.pipeline import compile_pipeline
+
+    tokenizer = Tokenizer.load(file)
+    compile_pipeline(tokenizer.description, tokenizer.backend.engine)
+
+    def again() -> float:
+        charclass.known.clear()
+        started = time.perf_counter()
+        compile_pipeline(tokenizer.description, tokenizer.backend.engine)
+        return time.perf_counter() - started
+
+    with tempfile.TemporaryDirectory() as empty:
+        os.environ["BPE_AUTOMATA_CACHE"] = empty
+        return {"asked": again(), "disk": min(again() for _ in range(3))}
+
+
+def kernels(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
+    """Seconds of `warm_kernels` the first time (compiling or loading) and the second."""
+    from bpe_automata import Tokenizer
+    from experiments.serving.warm import warm_kernels
+    from experiments.shared.timing import timed
+
+    tokenizer = Tokenizer.load(file)
+    tokenizer.eos_ids = eos_ids
+    first, _ = timed(lambda: warm_kernels(tokenizer))
+    fresh = Tokenizer.load(file)
+    fresh.eos_ids = eos_ids
+    second, _ = timed(lambda: warm_kernels(fresh))
+    return {"first": first, "second": second}
+
+
+PARTS: dict[str, Callable[[str, tuple[int, ...]], dict[str, Any]]] = {
+    "start": start,
+    "memory": memory,
+    "classes": classes,
+    "kernels": kernels,
+}
+
+
+if __name__ == "__main__":
+    part, file, *ids = sys.argv[1:]
+    print(json.dumps(PARTS[part](file, tuple(map(int, ids)))))

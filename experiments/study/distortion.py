@@ -1,0 +1,265 @@
+"""The distortion table: what a constraint does to the law of a model, computed exactly.
+
+For a prompt and a prefix-free set of answers, three laws over the answers:
+
+- *free*: the model's own, each answer summed over all its tokenizations, given that it writes one
+  of the answers as whole tokens;
+- *lift*: each step masked and renormalised over all tokenizations (Willard & Louf 2023);
+- *canonical*: the same over the tokenizer's own tokenization only.
+
+The answers are prefix-free, so an end is forced and end-of-sequence has no factor of its own.
+After Tran-Thien, "Fast, High-Fidelity LLM Decoding with Regex Constraints" (2024).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+
+from bpe_automata import Constraint, constrain
+from bpe_automata.automata.sources import from_strings
+from bpe_automata.decoding.constraint import Method
+from bpe_automata.errors import ArgumentError
+from experiments.run import config
+from experiments.run.cells import FAILURE, Cell
+from experiments.run.config import option
+from experiments.run.measuring import Run
+from experiments.run.report import Report
+from experiments.shared import models
+from experiments.shared.intervals import clopper_pearson
+from experiments.study import distortion_report
+from experiments.study.path_measures import (
+    Size,
+    along_paths,
+    kl_divergence,
+    masked_steps,
+    normalised,
+    per_answer,
+    size_of,
+    total_variation,
+)
+from experiments.study.prompts import CASES, Case
+from experiments.study.sampling import ConstrainedSampler, sample_free
+from experiments.study.token_trie import Automaton, TokenTrie, automaton_of, unroll
+from experiments.study.tree_logprobs import PROBE, Evaluator, no_progress, pick_evaluator
+
+Row = dict[str, Any]
+
+VERSION = 1
+METHODS: tuple[Method, ...] = ("lift", "canonical")
+BOOLEAN = "boolean: ((true)|(false))"
+
+
+@dataclass(frozen=True)
+class Config(config.Config):
+    """The defaults are those of `make demo`."""
+
+    model: str = option(models.SMOLLM2, "smollm2, gemma-3-270m, a local folder or a hub id")
+    device: Literal["auto", "cpu", "cuda"] = option("auto", "where the model runs")
+    samples: int = option(2000, "per prompt and method, to hold against the exact law")
+    prompts: tuple[str, ...] = option((), "names of prompts, all if empty")
+
+
+SMOKE = Config(prompts=("yes_no", "digit", "chinese"), samples=50)
+
+
+@dataclass(frozen=True)
+class Spanned:
+    """A case as automata: what both methods allow after the prompt, and the trie of it all.
+
+    `leaves`: int64[k], nodes of complete answers; `answer_of`: int64[k], their answers' numbers.
+    """
+
+    prompt_ids: list[int]
+    constraints: dict[Method, Constraint]
+    automata: dict[Method, Automaton]
+    trie: TokenTrie
+    leaves: np.ndarray
+    answer_of: np.ndarray
+
+
+def measure(run: Run[Config]) -> None:
+    """A row for the model, one for the sizes of the automata of `BOOLEAN`, then one per case."""
+    asked, chosen = run.config, chosen_cases(run.config)
+    # First, and alone: it makes the weights on first use.
+    run.cells([Cell("model", model_row, (asked,))], what="loading the model")
+    if run.store.rows["model"].get(FAILURE):
+        return
+    alpha = alpha_per_interval(chosen)
+    cells = [Cell(case.name, case_row, (asked, case, alpha)) for case in chosen]
+    run.cells([Cell("boolean", boolean_row, (asked,)), *cells])
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """See `distortion_report`."""
+    return distortion_report.render(rows, manifest)
+
+
+def readme(facts: Row) -> str:
+    """See `distortion_report`."""
+    return distortion_report.readme(facts)
+
+
+def chosen_cases(asked: Config) -> list[Case]:
+    """Raises ArgumentError for a name that no case has."""
+    named = {case.name: case for case in CASES}
+    unknown = [name for name in asked.prompts if name not in named]
+    if unknown:
+        raise ArgumentError(f"--prompts: {unknown[0]!r} is none of {', '.join(named)}")
+    return [named[name] for name in asked.prompts or named]
+
+
+def alpha_per_interval(cases: Sequence[Case]) -> float:
+    """The level of an interval is Bonferroni's."""
+    return distortion_report.ALPHA / ((1 + len(METHODS)) * sum(len(case.answers) for case in cases))
+
+
+@lru_cache(maxsize=1)
+def opened(model: str, device: str) -> models.LoadedModel:
+    """The model, once per process."""
+    models.use_threads()
+    return models.load_model(model, device)
+
+
+@lru_cache(maxsize=1)
+def evaluator(model: str, device: str) -> Evaluator:
+    """How its probabilities are read."""
+    loaded = opened(model, device)
+    return pick_evaluator(loaded.model, loaded.prompt_ids("The"), PROBE)
+
+
+def model_row(asked: Config) -> Row:
+    """Which model it is, by hash."""
+    return {"kind": "model", **opened(asked.model, asked.device).provenance()}
+
+
+def boolean_row(asked: Config) -> Row:
+    """States and transitions of the article's own example, from the start of a text."""
+    return {
+        "kind": "boolean",
+        "pattern": BOOLEAN,
+        "sizes": boolean_sizes(opened(asked.model, asked.device)),
+    }
+
+
+def case_row(asked: Config, case: Case, alpha: float) -> Row:
+    """Exact laws, and samples beside them. alpha: level of one interval."""
+    loaded = opened(asked.model, asked.device)
+    item = span(loaded, case)
+    evaluate = evaluator(asked.model, asked.device)
+    scores = evaluate(loaded.model, item.prompt_ids, item.trie, no_progress)
+    row = exact_row(case, item, scores)
+    rng = np.random.default_rng([asked.seed, zlib.crc32(case.name.encode())])
+    row["samples"] = sampled(item, scores, row, asked.samples, alpha, rng)
+    return row | {"evaluator": evaluate.__name__, "alpha_per_interval": alpha}
+
+
+def boolean_sizes(loaded: models.LoadedModel) -> dict[str, dict[str, int]]:
+    """Of `BOOLEAN`, by method."""
+    sizes: dict[str, dict[str, int]] = {}
+    for method in METHODS:
+        constraint = constrain(loaded.tokenizer, BOOLEAN, method=method, eos_ids=loaded.eos_ids)
+        automaton = constraint.automaton()
+        sizes[method] = {"states": automaton.n_states, "transitions": automaton.n_transitions}
+    return sizes
+
+
+def span(loaded: models.LoadedModel, case: Case) -> Spanned:
+    """Build both automata after the prompt, and unroll them into one trie."""
+    tokenizer, dfa = loaded.tokenizer, from_strings(case.answers)
+    prompt_ids = loaded.prompt_ids(case.prompt)
+    constraints = {
+        method: constrain(tokenizer, dfa, method=method, eos_ids=loaded.eos_ids)
+        for method in METHODS
+    }
+    explicit = {method: constraints[method].automaton(prompt_ids) for method in METHODS}
+    automata = {method: automaton_of(explicit[method]) for method in METHODS}
+    trie = unroll(list(automata.values()))
+    leaves = trie.leaves()
+    number = {answer.encode(): i for i, answer in enumerate(case.answers)}
+    spelled = [tokenizer.text_bytes(trie.ids(leaf), prompt_ids[-1:]) for leaf in leaves]
+    answer_of = np.array([number[text] for text in spelled])
+    return Spanned(prompt_ids, constraints, automata, trie, leaves, answer_of)
+
+
+def exact_row(case: Case, item: Spanned, scores: np.ndarray) -> Row:
+    """Everything about one case that needs no sampling. Probabilities are in answer order."""
+    trie, n = item.trie, len(case.answers)
+    paths = along_paths(trie, scores)
+    mass = per_answer(item.leaves, item.answer_of, paths, n)
+    own = trie.alive(METHODS.index("canonical"))[item.leaves]
+    canonical_mass = per_answer(item.leaves[own], item.answer_of[own], paths, n)
+    free, canonical_free = normalised(mass), normalised(canonical_mass)
+    return {
+        "kind": "case",
+        "name": case.name,
+        "prompt": case.prompt,
+        "answers": list(case.answers),
+        "prompt_tokens": len(item.prompt_ids),
+        "trie_nodes": len(trie),
+        "free": free.tolist(),
+        "free_mass": float(np.exp(mass).sum()),
+        "canonical_tokens": token_counts(item, own),
+        "free_given_canonical": canonical_free.tolist(),
+        "total_variation_given_canonical": total_variation(free, canonical_free),
+        "canonical_share": float(np.exp(canonical_mass).sum() / np.exp(mass).sum()),
+        "other_share": float(np.exp(paths[item.leaves[~own]]).sum() / np.exp(mass).sum()),
+        "canonical_share_by_answer": np.exp(canonical_mass - mass).tolist(),
+        "methods": {m: _method(item, scores, free, m) for m in METHODS},
+    }
+
+
+def token_counts(item: Spanned, own: np.ndarray) -> list[int]:
+    """Ids in the canonical tokenization of each answer; `own`: bool[k], the canonical leaves."""
+    leaf_of = dict(zip(item.answer_of[own].tolist(), item.leaves[own].tolist(), strict=True))
+    return [int(item.trie.depth[leaf]) for _, leaf in sorted(leaf_of.items())]
+
+
+def _method(item: Spanned, scores: np.ndarray, free: np.ndarray, method: Method) -> Row:
+    """Law, distances to the free law (nats), and size of one method."""
+    alive = item.trie.alive(METHODS.index(method))
+    paths = along_paths(item.trie, masked_steps(item.trie, scores, alive))
+    log_law = per_answer(item.leaves, item.answer_of, paths, len(free))
+    law = np.exp(log_law)
+    size: Size = size_of(item.automata[method], item.trie, alive, paths)
+    return {
+        "law": law.tolist(),
+        "total_variation": total_variation(free, law),
+        "kl_nats": kl_divergence(free, log_law),
+        **asdict(size),
+    }
+
+
+def sampled(
+    item: Spanned,
+    scores: np.ndarray,
+    row: Row,
+    wanted: int,
+    alpha: float,
+    rng: np.random.Generator,
+) -> Row:
+    """Samples of all three methods, and whether their intervals hold the exact values of `row`."""
+    answers = len(row["answers"])
+    free = sample_free(item.trie, scores, wanted, rng)
+    counts = np.bincount(item.answer_of, free.passing[item.leaves], answers).astype(int)
+    result = {"free_trials": free.trials, "free": compared(counts, row["free"], alpha)}
+    for column, method in enumerate(METHODS):
+        constraint = item.constraints[method]
+        sampler = ConstrainedSampler(constraint, item.prompt_ids, item.trie, column)
+        drawn = [sampler.draw(scores, rng) for _ in range(wanted)]
+        counts = np.bincount(item.answer_of[np.searchsorted(item.leaves, drawn)], None, answers)
+        result[method] = compared(counts, row["methods"][method]["law"], alpha)
+    return result
+
+
+def compared(counts: np.ndarray, exact: list[float], alpha: float) -> Row:
+    """Counts per answer beside the exact law, with Clopper-Pearson intervals of level 1 - alpha."""
+    n = int(counts.sum())
+    intervals = [clopper_pearson(int(k), n, alpha) for k in counts]
+    inside = [low <= p <= high for (low, high), p in zip(intervals, exact, strict=True)]
+    return {"n": n, "counts": counts.tolist(), "intervals": intervals, "inside": inside}

@@ -1,0 +1,191 @@
+"""One case of the study with a listed language: all laws, exactly or with a bound beside them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from bpe_automata.errors import BudgetExceededError
+from experiments.shared import models
+from experiments.study.cases.chat import prompt_text
+from experiments.study.distortion_config import PARTICLES, Config
+from experiments.study.study_case import StudyCase
+from experiments.study.study_laws import Row, laws, tv_between
+from experiments.study.study_laws_tree import Aims, Explored, explore
+from experiments.study.study_methods import Posed, Poser
+from experiments.study.study_sampling import Estimated, Populations
+from experiments.study.tree_logprobs import PROBE, pick_reader
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model with what is made once for it."""
+
+    loaded: models.LoadedModel
+    poser: Poser
+    reader: Any
+
+
+@lru_cache(maxsize=1)
+def opened(source: str, device: str, dtype: str) -> Opened:
+    """Raises what `load_model` raises."""
+    models.use_threads()
+    loaded = models.load_model(source, device, dtype)
+    reader = pick_reader(loaded.model, loaded.prompt_ids("The"), PROBE)
+    return Opened(loaded, Poser(loaded.tokenizer, loaded.eos_ids), reader)
+
+
+def model_row(config: Config, source: str) -> Row:
+    """Which model it is, by hash."""
+    ready = opened(source, config.device, config.dtype)
+    return {
+        "kind": "model",
+        "source": source,
+        **ready.loaded.provenance(),
+        "dtype": config.dtype,
+        "reader": ready.reader.__name__,
+    }
+
+
+def finite_row(config: Config, source: str, case: StudyCase) -> Row:
+    """All that is said of one case under one model."""
+    ready = opened(source, config.device, config.dtype)
+    ids = ready.loaded.prompt_ids(prompt_text(case, ready.loaded.name))
+    posed = ready.poser.posed(ids, case.answers)
+    found = explored(config, ready, posed)
+    n = len(case.answers)
+    right = [case.answers.index(answer) for answer in case.truth]
+    methods = tuple(posed.walkers)
+    each = {
+        str(temperature): laws(found, heat, methods, n, right)
+        for heat, temperature in enumerate(config.temperatures)
+    }
+    row = {
+        "kind": "finite",
+        **described(source, case),
+        "prompt_tokens": len(ids),
+        "nodes": len(found.trie),
+        "asked": found.asked,
+        "canonical_tokens": canonical_tokens(found, methods.index("canonical"), n),
+        "absent": posed.absent,
+        "as_lift": [m for m in methods[1:] if is_lift(found, methods.index(m))],
+        "healing": None,
+        "temperatures": each,
+        "draws_at": config.temperatures[config.draws()],
+        "draws": draws(config, found, methods, n, row_seed(config, source, case)),
+    }
+    if posed.healing:
+        row["healing"] = {
+            "given_back": len(posed.healing.given_back),
+            "text": posed.healing.text.decode("utf-8", "replace"),
+            "reason": posed.healing.reason,
+            "temperatures": unhealed(config, ready, ids, case, each),
+        }
+    return row
+
+
+def described(source: str, case: StudyCase) -> Row:
+    """What was asked."""
+    return {
+        "model": source,
+        "name": case.name,
+        "family": case.family,
+        "base": case.base,
+        "style": case.style,
+        "boundary": case.boundary,
+        "prompt": case.prompt,
+        "answers": list(case.answers),
+        "truth": list(case.truth),
+    }
+
+
+def row_seed(config: Config, source: str, case: StudyCase) -> list[int]:
+    """Of all that is drawn for one row, whatever was drawn before it."""
+    return [config.seed, zlib.crc32(f"{source}/{case.name}".encode())]
+
+
+def explored(config: Config, ready: Opened, posed: Posed) -> Explored:
+    """The trie of a question, as far as it matters. Raises BudgetExceededError where some method
+    reached no answer."""
+    tokenizer = ready.loaded.tokenizer
+
+    def spelled(token: int, before: int | None) -> bytes:
+        return tokenizer.text_bytes((token,), () if before is None else (before,))
+
+    found = explore(
+        ready.reader(ready.loaded.model, posed.prompt_ids),
+        list(posed.walkers.values()),
+        posed.answers,
+        spelled,
+        posed.prompt_ids[-1],
+        np.array(config.temperatures),
+        Aims(config.slack, config.unread, config.most_nodes, config.draws()),
+    )
+    for column, method in enumerate(posed.walkers):
+        if not (found.complete & found.trie.alive(column)).any():
+            advice = f"no answer was reached by {method}; raise --most-nodes"
+            raise BudgetExceededError("forward positions", config.most_nodes, advice)
+    return found
+
+
+def canonical_tokens(found: Explored, column: int, n: int) -> list[int]:
+    """Ids in the canonical tokenization of each of n answers; 0 for one that was not reached."""
+    leaves = np.flatnonzero(found.complete & found.trie.alive(column))
+    counts = np.zeros(n, dtype=int)
+    counts[found.answer[leaves]] = found.trie.depth[leaves]
+    return counts.tolist()
+
+
+def is_lift(found: Explored, column: int) -> bool:
+    """Does a method allow what the lift allows?"""
+    return np.array_equal(found.trie.alive(column), found.trie.alive(0))
+
+
+def draws(
+    config: Config, found: Explored, methods: Sequence[str], n: int, seed: Sequence[int]
+) -> Row:
+    """By method, kind and number of particles: the law of what one takes of a population. Methods
+    that allow what the lift allows are left out."""
+    rng = np.random.default_rng(seed)
+    result: Row = {}
+    for column, method in enumerate(methods):
+        if column and is_lift(found, column):
+            continue
+        scores = found.scores[config.draws()]
+        populations = Populations(found, scores, found.trie.alive(column), n)
+        kinds = {"importance": populations.importance, "smc": populations.smc}
+        result[method] = {
+            kind: {str(k): _estimate(draw(k, config.populations, rng)) for k in PARTICLES}
+            for kind, draw in kinds.items()
+        }
+    return result
+
+
+def _estimate(made: Estimated) -> Row:
+    """error: of the total variation distance between this law and another one, at most."""
+    return {"law": made.law.tolist(), "error": float(made.error.sum() / 2)}
+
+
+def unhealed(config: Config, ready: Opened, ids: list[int], case: StudyCase, healed: Row) -> Row:
+    """By temperature: what the free law and the lift are if the prompt's last ids stay, against the
+    free law with them given back."""
+    posed = ready.poser.unhealed(ids, case.answers)
+    found = explored(config, ready, posed)
+    result = {}
+    for heat, temperature in enumerate(config.temperatures):
+        own = laws(found, heat, ("lift",), len(case.answers), ())
+        law, reference = own["methods"]["lift"], healed[str(temperature)]["free"]
+        result[str(temperature)] = {
+            "free": own["free"],
+            "lift": law["law"],
+            "slack": max(own["free_slack"], law["slack"]),
+            "tv_lift_own": law["tv"],
+            "tv_free": tv_between(own["free"], reference),
+            "tv_lift": tv_between(law["law"], reference),
+        }
+    return result

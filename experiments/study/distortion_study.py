@@ -1,0 +1,75 @@
+"""The distortion study: how much constraints distort a model, where it comes from, what removes it.
+
+Prompts with constraints in families (`experiments.study.cases`) under several models. A language
+that can be listed is summed up exactly, on the trie of all tokenizations, at all temperatures; a
+larger one is sampled. What is compared, and how an error is taken apart: `study_laws`; methods:
+`study_methods`; weights and SMC: `study_sampling`; larger languages: `distortion_large`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bpe_automata.errors import ArgumentError
+from experiments.run.cells import FAILURE, Cell
+from experiments.run.measuring import Run
+from experiments.run.report import Report
+from experiments.shared.engines import peer_versions
+from experiments.study import study_report
+from experiments.study.cases import CASES
+from experiments.study.distortion_config import Config
+from experiments.study.distortion_finite import finite_row, model_row
+from experiments.study.distortion_large import large_row
+from experiments.study.study_case import StudyCase
+
+Row = dict[str, Any]
+
+VERSION = 1
+SMOKE = Config(
+    models=("smollm2",),
+    cases=("yes_no_nile_space", "yes_no_nile_no_space", "choices_any_several"),
+    populations=50,
+    samples=4,
+    longest=12,
+)
+
+__all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
+
+
+def measure(run: Run[Config]) -> None:
+    """A row for each model, then one for each model and case. A model that is not there is one
+    failure, and has no cases."""
+    asked, chosen = run.config, chosen_cases(run.config)
+    keys = {source: f"model {source}" for source in asked.models}
+    models = [Cell(key, model_row, (asked, source)) for source, key in keys.items()]
+    run.cells(models, what="loading the models")
+    run.note(peers=peer_versions())
+    there = [source for source, key in keys.items() if not run.store.rows[key].get(FAILURE)]
+    run.cells(
+        [
+            Cell(f"{source}/{case.name}", row, (asked, source, case))
+            for source in there
+            for case in chosen
+            for row in [finite_row if case.is_finite() else large_row]
+        ]
+    )
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """See `study_report`."""
+    return study_report.render(rows, manifest)
+
+
+def readme(facts: Row) -> str:
+    """See `study_report`."""
+    return study_report.readme(facts)
+
+
+def chosen_cases(asked: Config) -> list[StudyCase]:
+    """By name or family. Raises ArgumentError for a word that is neither."""
+    known = {word for case in CASES for word in (case.name, case.family)}
+    unknown = [word for word in asked.cases if word not in known]
+    if unknown:
+        raise ArgumentError(f"--cases: {unknown[0]!r} is no case and no family of the study")
+    return [c for c in CASES if not asked.cases or {c.name, c.family} & set(asked.cases)]

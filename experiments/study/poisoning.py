@@ -1,0 +1,123 @@
+"""What one mis-tokenized word does to a model's next-token laws, by the distance from it.
+
+A word in a sentence is spelled with other ids than the tokenizer's own, in up to three ways: one of
+its tokens cut in two, all of it cut at random, its single characters (or bytes). What comes before
+and after keeps its ids. At distance d (so many tokens of the sentence stand after the word) the
+model's law of the next token is held against the law after the word's own ids: total variation,
+Kullback-Leibler divergence, and the loss of the token that does follow. The same text was read, so
+a model that looked at text alone would show no change at all.
+
+Two controls give the numbers a scale: another word of the same category, in its own ids, which is a
+change of meaning; and, for some words, the same ids once more, in a batch by themselves, which is
+the noise of the model's arithmetic. Also measured: the mass that the law puts on ids that do not go
+on canonically, after the word's own ids and after the others.
+
+One case is published, "weasel shark", which moved from 0.083 to 0.233. Its prompt was not at hand;
+here the chance of "shark" after "weasel" is taken in a sentence of our own, over the ways to spell
+the word.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from bpe_automata.decoding.visible import visible_tokens
+from experiments.run import config
+from experiments.run.cells import Cell, Row
+from experiments.run.config import option
+from experiments.run.measuring import Run
+from experiments.run.report import Report
+from experiments.shared import models
+from experiments.study import poisoning_report
+from experiments.study.poisoning_cases import Pieces, other_ways, sentence, with_another_word
+from experiments.study.poisoning_laws import ANOTHER, NOISE, OWN, chances, compared, noise
+from experiments.study.poisoning_words import SHARK, WORDS, sentence_of, words_of
+
+VERSION = 1
+MOST_WAYS, NOISE_EVERY = 64, 8
+
+
+@dataclass(frozen=True)
+class Config(config.Config):
+    """Which words, how far, in which models."""
+
+    models: tuple[str, ...] = option((models.SMOLLM2, models.GEMMA), "packaged, folder or hub id")
+    categories: tuple[str, ...] = option(tuple(WORDS), "of words")
+    words: int = option(40, "at most, of each category")
+    distances: tuple[int, ...] = option(
+        (0, 1, 2, 3, 4, 6, 8, 12, 16), "tokens after the word, ascending"
+    )
+    device: str = option("auto", "auto, cpu or cuda")
+    dtype: str = option("float32", "of the model's arithmetic")
+
+
+SMOKE = Config(models=(models.SMOLLM2,), categories=("rare",), words=1, distances=(0, 2))
+
+
+def measure(run: Run[Config]) -> None:
+    """A row per model and word, and one per model for the published example."""
+    chosen = run.config
+    run.note(models={name: opened(name, chosen).provenance() for name in chosen.models})
+    cells = [Cell(f"{name} weasel shark", example, (name, chosen)) for name in chosen.models]
+    for category in chosen.categories:
+        for number, word in enumerate(words_of(category)[: chosen.words]):
+            for name in chosen.models:
+                arguments = (name, category, number, chosen)
+                cells.append(Cell(f"{name} {category} {word}", changed, arguments))
+    run.cells(cells, what="words")
+
+
+@lru_cache(maxsize=4)
+def opened(name: str, chosen: Config) -> models.LoadedModel:
+    """The model, with one thread for its arithmetic; kept by this process."""
+    models.use_threads()
+    return models.load_model(name, chosen.device, chosen.dtype)
+
+
+def changed(name: str, category: str, number: int, chosen: Config) -> Row:
+    """One word: the laws after its own ids, after others, and after another word."""
+    loaded, far = opened(name, chosen), chosen.distances
+    words, (before, after) = words_of(category), sentence_of(category, number)
+    text = sentence(loaded.tokenizer, before, words[number], after)
+    ways = other_ways(loaded.tokenizer, text.word, random.Random(f"{chosen.seed} {words[number]}"))
+    spelled = {OWN: text.word, **ways}
+    others = [*words[number + 1 :], *words[:number]]
+    another = with_another_word(loaded.tokenizer, text, before, others, after, far[-1] + 1)
+    if another:
+        spelled[ANOTHER] = another[1].word
+    row: Row = {
+        "model": name,
+        "category": category,
+        "word": words[number],
+        "another": another[0] if another else None,
+        "found": compared(loaded, text, spelled, far),
+    }
+    if number % NOISE_EVERY == 0:
+        row["found"][NOISE] = noise(loaded, text, [*spelled.values()][-1], far)
+    return row
+
+
+def example(name: str, chosen: Config) -> Row:
+    """The chance of "shark" after all ways to spell " weasel", up to MOST_WAYS of them, those of
+    few tokens first."""
+    loaded = opened(name, chosen)
+    text = sentence(loaded.tokenizer, *SHARK)
+    pieces = Pieces(loaded.tokenizer)
+    spelled = b"".join(map(loaded.tokenizer.token_bytes, text.word))
+    ways = sorted(pieces.all_ways(spelled), key=lambda ids: (len(ids), ids))[:MOST_WAYS]
+    ways = [text.word, *(ids for ids in ways if ids != text.word)]
+    found = zip(ways, chances(loaded, text, ways), strict=True)
+    shown = [[visible_tokens(loaded.tokenizer, ids), chance] for ids, chance in found]
+    next_ = visible_tokens(loaded.tokenizer, text.after[:1])
+    return {"model": name, "example": SHARK[0], "next": next_, "chances": shown}
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """Distances, losses, and the figure."""
+    return poisoning_report.render(rows, manifest)
+
+
+readme = poisoning_report.readme

@@ -1,0 +1,71 @@
+"""Squares, as an artefact: small enough to see through what the runner does with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bpe_automata.errors import ArgumentError
+from experiments.run import config
+from experiments.run.cells import Cell
+from experiments.run.config import option
+from experiments.run.report import Report
+from experiments.run.tables import Table
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Config(config.Config):
+    """n: how many; fails: those that cannot be; fatal: those whose process dies; scratch: where
+    calls are counted; pause: seconds that each takes; data, names: what a
+    real one would read."""
+
+    n: int = option(4, "how many")
+    fails: tuple[int, ...] = ()
+    fatal: tuple[int, ...] = ()
+    mood: Literal["plain", "grand"] = "plain"
+    share: float = 0.5
+    loud: bool = False
+    scratch: Path | None = None
+    pause: float = 0.0
+    data: Path | None = None
+    names: tuple[str, ...] = ()
+
+
+SMOKE = Config(n=1)
+
+
+def square(k: int, made: Config) -> dict[str, int]:
+    """One row."""
+    if made.scratch is not None:
+        with (made.scratch / "calls").open("a") as file:
+            file.write(f"{k}\n")
+    time.sleep(made.pause)
+    if k in made.fails:
+        raise ArgumentError(f"{k} has no square today")
+    if k in made.fatal:
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"square": k * k}
+
+
+def measure(run) -> None:
+    run.note(model="none")
+    run.cells([Cell(str(k), square, (k, run.config)) for k in range(run.config.n)])
+
+
+def render(rows, manifest) -> Report:
+    done = [row for row in rows if "square" in row]
+    table = Table("Squares", ["n", "square"], [[row["key"], str(row["square"])] for row in done])
+    total = sum(row["square"] for row in done)
+    wrong = ["thirteen"] if len(done) == 13 else []
+    return Report("Squares & co", [table], facts={"total": total}, wrong=wrong)
+
+
+def readme(facts) -> str:
+    return f"The squares sum to {facts['total']}."

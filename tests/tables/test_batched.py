@@ -1,0 +1,157 @@
+"""The batched loop draws what the library's own loop draws, text by text, with the same weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bpe_automata import constrain
+from bpe_automata.errors import ArgumentError, LogitsError, PromptError
+from bpe_automata.sampling import decode, estimate, weighted
+from bpe_automata.testing import byte_level, small_tokenizer
+from experiments.shared.batched import sample_batch
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+MERGES = ["a b", "ab c", "b c", "c a", "a a"]
+TOKENS = [*"abcĠ", *(merge.replace(" ", "") for merge in MERGES)]
+TOKENIZER = small_tokenizer(
+    TOKENS, [tuple(merge.split()) for merge in MERGES], byte_level(), added=["<end>"]
+)
+END = len(TOKENS)
+PROMPT = [0, 3]  # "a "
+REGEXES = [r"(abc|ca|bb){1,3}", r"[abc]{2}", r"a*b"]
+
+
+def tiny(dtype=torch.float64, extra=3):
+    """A random llama with logits beyond the tokenizer's ids."""
+    torch.manual_seed(1)
+    config = transformers.LlamaConfig(
+        vocab_size=TOKENIZER.n_ids + extra,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        initializer_range=0.2,
+    )
+    return transformers.LlamaForCausalLM(config).to(dtype).eval()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny()
+
+
+@pytest.fixture(scope="module")
+def logits_of(model):
+    """The model as the library's loops ask it: no cache, no batch."""
+
+    def logits(ids):
+        with torch.no_grad():
+            return model(torch.tensor([list(ids)])).logits[0, -1].numpy()
+
+    return logits
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+@pytest.mark.parametrize("regex", REGEXES)
+@pytest.mark.parametrize(("batch", "temperature"), [(64, 1.0), (3, 0.7), (1, 1.3)])
+def test_each_sample_is_the_one_of_decode(model, logits_of, regex, method, batch, temperature):
+    constraint = constrain(TOKENIZER, regex, method, eos_ids=[END])
+    given = {"max_new_tokens": 6, "temperature": temperature}
+    found = sample_batch(model, PROMPT, constraint, 10, seed=5, batch=batch, **given)
+    for k, text in enumerate(found):
+        rng = np.random.default_rng((5, k))
+        expected = decode(logits_of, constraint, PROMPT, seed=rng, **given)
+        assert text.ids == expected.ids
+        assert text.ended == (expected.log_weight is not None)
+        wanted = -np.inf if expected.log_weight is None else expected.log_weight
+        assert text.log_weight == pytest.approx(wanted, abs=1e-9)
+    assert len({text.ids for text in found}) > 1
+
+
+def test_a_language_without_end_of_sequence_ends_where_nothing_can_follow(model, logits_of):
+    constraint = constrain(TOKENIZER, r"(abc|ca|bb){2}", eos_ids=[])
+    found = sample_batch(model, PROMPT, constraint, 20, max_new_tokens=3, seed=1)
+    for k, text in enumerate(found):
+        rng = np.random.default_rng((1, k))
+        expected = decode(logits_of, constraint, PROMPT, max_new_tokens=3, seed=rng)
+        assert (text.ids, text.ended) == (expected.ids, expected.log_weight is not None)
+    assert {text.ended for text in found} == {True, False}
+
+
+def test_laws_and_weights_are_those_of_weighted(model, logits_of):
+    """The two draw with different numbers, so they agree as two estimates do."""
+    constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", eos_ids=[END])
+    drawn = sample_batch(model, PROMPT, constraint, 1500, max_new_tokens=8, batch=1000)
+    other = weighted(logits_of, constraint, PROMPT, n=1500, max_new_tokens=8, seed=1).generations
+    ours = [text.log_weight for text in drawn]
+    theirs = [generation.log_weight for generation in other]
+    for text in {generation.ids for generation in other}:
+        one = estimate([found.ids == text for found in drawn], ours)
+        two = estimate([found.ids == text for found in other], theirs)
+        error = np.hypot(one.standard_error, two.standard_error)
+        assert abs(one.value - two.value) < 5 * error + 1e-3
+    means = [np.exp(logs) for logs in (ours, theirs)]
+    error = np.hypot(*(mean.std() / np.sqrt(1500) for mean in means))
+    assert abs(means[0].mean() - means[1].mean()) < 5 * error
+
+
+def test_probabilities_are_those_of_the_model(model, logits_of):
+    constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", eos_ids=[END])
+    for text in sample_batch(model, PROMPT, constraint, 5, max_new_tokens=9):
+        ids = [*text.ids, END] if text.ended else text.ids
+        laws = [logits_of([*PROMPT, *ids[:at]]) for at in range(len(ids))]
+        logs = [law[i] - np.logaddexp.reduce(law) for law, i in zip(laws, ids, strict=True)]
+        assert text.log_prob == pytest.approx(sum(logs), abs=1e-9)
+
+
+def test_without_a_constraint_the_model_has_its_own_law(model, logits_of):
+    found = sample_batch(model, PROMPT, None, 4000, max_new_tokens=1, eos_ids=[END], batch=4000)
+    law = np.exp(logits_of(PROMPT) - np.logaddexp.reduce(logits_of(PROMPT)))
+    counts = np.zeros(len(law))
+    for text in found:
+        counts[text.ids[0] if text.ids else END] += 1
+        assert text.log_weight == (0 if text.ended else -np.inf)
+        assert text.ended == (not text.ids)
+    error = np.sqrt(law * (1 - law) / 4000)
+    assert (abs(counts / 4000 - law) < 5 * error + 1e-3).all()
+
+
+def test_weights_are_nan_where_none_are_asked_for(model):
+    constraint = constrain(TOKENIZER, REGEXES[0], eos_ids=[END])
+    plain, full = (
+        sample_batch(model, PROMPT, constraint, 6, max_new_tokens=9, weights=weights)
+        for weights in (False, True)
+    )
+    assert [text.ids for text in plain] == [text.ids for text in full]
+    assert all(np.isnan([text.log_weight, text.log_prob]).all() for text in plain)
+
+
+def test_bfloat16_keeps_to_the_masks():
+    """-inf is written in the model's own dtype."""
+    constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,3}", eos_ids=[END])
+    found = sample_batch(tiny(torch.bfloat16), PROMPT, constraint, 20, max_new_tokens=12)
+    whole = [text for text in found if text.ended]
+    assert whole
+    assert all(constraint.dfa.accepts(TOKENIZER.decode(text.ids).encode()) for text in whole)
+
+
+def test_a_model_without_a_law_is_an_error(model):
+    broken = tiny()
+    with torch.no_grad():
+        broken.lm_head.weight.fill_(torch.nan)
+    with pytest.raises(LogitsError):
+        sample_batch(broken, PROMPT, None, 2, max_new_tokens=2)
+
+
+def test_arguments_that_make_no_sense_are_refused(model):
+    with pytest.raises(PromptError):
+        sample_batch(model, [], None, 1)
+    with pytest.raises(ArgumentError):
+        sample_batch(model, PROMPT, None, 1, temperature=0)
+    with pytest.raises(ArgumentError):
+        sample_batch(model, PROMPT, None, 1, batch=0)
+    assert sample_batch(model, PROMPT, None, 0) == []

@@ -1,0 +1,228 @@
+"""A mis-tokenized word: its other ids, the laws after it, and what is said of them."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from experiments.run.config import plain
+from experiments.shared import models
+from experiments.study import poisoning, poisoning_report
+from experiments.study.poisoning_cases import (
+    CUT,
+    SMALLEST,
+    WAYS,
+    Pieces,
+    other_ways,
+    sentence,
+    with_another_word,
+)
+from experiments.study.poisoning_laws import (
+    ANOTHER,
+    NOISE,
+    OWN,
+    canonical_next,
+    compared,
+    divergences,
+    losses,
+    next_laws,
+    outside,
+)
+from experiments.study.poisoning_numbers import ALL_WAYS, excess, means, medians, table
+from experiments.study.poisoning_words import SENTENCES, WORDS, sentence_of, words_of
+
+torch = pytest.importorskip("torch")
+
+
+def spelled(tokenizer, ids):
+    return b"".join(map(tokenizer.token_bytes, ids))
+
+
+@pytest.mark.parametrize("category", WORDS)
+def test_every_word_stands_in_a_sentence_that_is_long_enough(category, smollm2_tokenizer):
+    assert len(words_of(category)) == len(set(words_of(category))) >= 20
+    assert all(text.count("{}") == 1 for text in SENTENCES[category])
+    places = poisoning.Config().distances[-1] + 1
+    for number, word in enumerate(words_of(category)):
+        before, after = sentence_of(category, number)
+        text = sentence(smollm2_tokenizer, before, word, after)
+        whole = [*text.before, *text.word, *text.after]
+        assert whole == smollm2_tokenizer.encode(before + word + after)
+        assert word.encode() in spelled(smollm2_tokenizer, text.word)
+        assert len(text.word) <= len(word.encode()) + 1
+        assert len(text.after) >= places
+
+
+def test_other_ways_spell_the_same(smollm2_tokenizer):
+    for word in (" weasel", " library", "学校", " вода", " getUserName", " cat"):
+        own = smollm2_tokenizer.encode(word)
+        ways = other_ways(smollm2_tokenizer, own, random.Random(1))
+        assert set(ways) <= set(WAYS)
+        assert len({tuple(own), *ways.values()}) == 1 + len(ways)
+        for ids in ways.values():
+            assert spelled(smollm2_tokenizer, ids) == word.encode()
+            assert smollm2_tokenizer.encode(word) != list(ids)
+        if CUT in ways:
+            assert len(ways[CUT]) == len(own) + 1
+        if SMALLEST in ways:
+            assert len(ways[SMALLEST]) >= max(map(len, (own, *ways.values())))
+
+
+def test_all_ways_are_all(smollm2_tokenizer):
+    pieces = Pieces(smollm2_tokenizer)
+    found = list(pieces.all_ways(b" cat"))
+    assert len(found) == len(set(found))
+    assert all(spelled(smollm2_tokenizer, ids) == b" cat" for ids in found)
+    singles = {b" ", b"c", b"a", b"t"}
+    assert any({smollm2_tokenizer.token_bytes(t) for t in ids} == singles for ids in found)
+    assert tuple(smollm2_tokenizer.encode(" cat")) in found
+
+
+def test_another_word_leaves_the_rest_as_it_is(smollm2_tokenizer):
+    own = sentence(smollm2_tokenizer, "See the", " cat", " over there")
+    name, other = with_another_word(
+        smollm2_tokenizer, own, "See the", ["se", " dog"], " over there", 2
+    )
+    assert name == " dog"
+    assert other.before == own.before
+    assert other.after == own.after
+    assert with_another_word(smollm2_tokenizer, own, "See the", ["se"], " over there", 2) is None
+
+
+def test_padded_rows_have_the_laws_of_each_row_alone(tiny_model):
+    start, rows = [3, 1], [[0, 1, 2, 3, 4], [5, 6, 7], [1, 1, 2, 3, 4, 5, 6, 7]]
+    found = next_laws(tiny_model, start, rows, (0, 2))
+    for row, laws in zip(rows, found, strict=True):
+        with torch.no_grad():
+            alone = tiny_model(torch.tensor([[*start, *row]])).logits[0].log_softmax(-1)
+        assert torch.allclose(laws, alone[[-3, -1]], atol=1e-9)
+
+
+def test_distances_by_hand():
+    one = torch.tensor([[0.5, 0.25, 0.25], [1 / 3, 1 / 3, 1 / 3]]).double()
+    two = torch.tensor([[0.25, 0.25, 0.5], [1 / 3, 1 / 3, 1 / 3]]).double()
+    found = divergences(one, one.log(), two.log())
+    assert found == pytest.approx([0.25 * np.log(2), 0], abs=1e-6)
+    assert losses(one.log(), [0, 2]) == pytest.approx([np.log(2), np.log(3)], abs=1e-5)
+    kept = torch.tensor([[1, 1, 0], [0, 1, 0]]).double()
+    assert outside(one, kept) == pytest.approx([0.25, 2 / 3], abs=1e-5)
+
+
+@pytest.fixture(scope="module")
+def loaded(smollm2_tokenizer):
+    """A random model over the ids of SmolLM2."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(2)
+    config = transformers.LlamaConfig(
+        vocab_size=smollm2_tokenizer.n_ids,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        initializer_range=0.3,
+    )
+    model = transformers.LlamaForCausalLM(config).double().eval()
+    return models.LoadedModel("tiny", "", model, smollm2_tokenizer, (2,), "cpu", 0.0)
+
+
+def test_a_word_against_one_pass_for_each_place(loaded):
+    text = sentence(loaded.tokenizer, "See the", " weasel", " over there, it runs")
+    ways = other_ways(loaded.tokenizer, text.word, random.Random(1))
+    found = compared(loaded, text, {OWN: text.word, **ways}, (0, 1, 3))
+    for name, ids in {OWN: text.word, **ways}.items():
+        for k, d in enumerate((0, 1, 3)):
+            laws = []
+            for word in (text.word, ids):
+                row = [*text.before, *word, *text.after[:d]]
+                with torch.no_grad():
+                    laws.append(loaded.model(torch.tensor([row])).logits[0, -1].softmax(-1))
+            own, law = laws
+            assert found[name]["loss"][k] == pytest.approx(
+                float(-law[text.after[d]].log()), rel=1e-4
+            )
+            if name != OWN:
+                tv = (own - law).abs().sum() / 2
+                assert found[name]["tv"][k] == pytest.approx(float(tv), rel=1e-4)
+    assert "tv" not in found[OWN]
+
+
+def test_what_goes_on_canonically(loaded):
+    """After the word and after what follows, against encoding continuations with more behind."""
+    encode = loaded.tokenizer.encode
+    text = sentence(loaded.tokenizer, "See the", " weasel", " over there, it runs")
+    allowed = canonical_next(loaded, text, (0, 2))
+    assert allowed.shape == (2, loaded.tokenizer.n_ids)
+    assert allowed[:, 2].all()
+    for row, d in enumerate((0, 2)):
+        before = [*text.before, *text.word, *text.after[:d]]
+        assert allowed[row, text.after[d]]
+        for token in {*encode(" s is 1.\nel a weasels e")}:
+            goes_on = [*before, token]
+            more = encode(loaded.tokenizer.decode(goes_on) + " and")
+            assert allowed[row, token] == (more[: len(goes_on)] == goes_on)
+
+
+def test_a_cell_and_the_example(loaded, monkeypatch):
+    monkeypatch.setattr(poisoning, "opened", lambda *_: loaded)
+    chosen = poisoning.Config(distances=(0, 2))
+    row = poisoning.changed("tiny", "rare", 0, chosen)
+    assert row == poisoning.changed("tiny", "rare", 0, chosen)
+    assert row["word"] == "weasel"
+    assert {OWN, ANOTHER} < set(row["found"])
+    assert max(row["found"].pop(NOISE)["tv"]) < 1e-9
+    assert all(len(found["loss"]) == 2 for found in row["found"].values())
+    assert NOISE not in poisoning.changed("tiny", "rare", 1, chosen)["found"]
+    example = poisoning.example("tiny", chosen)
+    tokens = [shown for shown, _ in example["chances"]]
+    assert 1 < len(set(tokens)) == len(tokens) <= poisoning.MOST_WAYS
+    assert tokens[0].count("+") == min(shown.count("+") for shown in tokens)
+
+
+def word(model, name, own, ways, category="rare"):
+    found = {OWN: {"loss": own, "outside": [0.0] * len(own)}}
+    for way, (tv, loss) in ways.items():
+        found[way] = {"tv": tv, "loss": loss, "outside": [0.5] * len(own)}
+    found[NOISE] = {"tv": [1e-7] * len(own)}
+    return {"key": name, "model": model, "category": category, "word": name, "found": found}
+
+
+ROWS = [
+    word("m", "a", [1.0, 1.0], {CUT: ([0.1, 0.0], [2.0, 1.0]), SMALLEST: ([0.3, 0.1], [3.0, 1.0])}),
+    word("m", "b", [1.0, 2.0], {CUT: ([0.2, 0.0], [1.0, 2.0]), ANOTHER: ([0.9, 0.8], [5.0, 5.0])}),
+    {"key": "c", "failure": "no"},
+]
+CHOSEN = poisoning.Config(models=("m", "n"), categories=("rare",), distances=(0, 16))
+MANIFEST = {"config": plain(CHOSEN), "models": {"m": {"model": "The M", "note": ""}}}
+
+
+def test_medians_and_means():
+    words = ROWS[:2]
+    values = table(words, ALL_WAYS, "tv")
+    assert values.shape == (2, 3, 2)
+    assert medians(values).value.tolist() == pytest.approx([0.2, 0.0])
+    assert means(excess(words, CUT)).value.tolist() == pytest.approx([0.5, 0.0])
+    assert table(words, "no such way", "tv") is None
+    estimate = medians(table(words, ANOTHER, "tv"))
+    assert estimate.low.tolist() == estimate.high.tolist() == [0.9, 0.8]
+
+
+def test_a_report_of_some_rows():
+    example = {"key": "e", "model": "m", "example": "The Atlantic", "next": "`␣shark`"}
+    example["chances"] = [["`we`+`asel`", 0.25], ["`w`+`easel`", 0.5], ["`w`+`e`+`asel`", 0.125]]
+    made = poisoning_report.render([*ROWS, example], MANIFEST)
+    assert made.facts["models"]["The M"]["words"] == 2
+    assert made.facts["models"]["The M"][ALL_WAYS]["0"][0] == pytest.approx(0.2)
+    assert made.facts["example"]["m"] == {"own": 0.25, "others": [0.125, 0.5]}
+    assert "over 2 words (another word: 0.90 and 0.800)" in poisoning.readme(made.facts)
+    assert "0.20" in made.figures[0].headline
+    chances = [line[3] for line in made.tables[-1].rows]
+    assert chances == ["0.250", "0.500", "0.125", "0.500", "0.500"]
+
+
+def test_a_report_of_nothing():
+    made = poisoning_report.render([{"key": "c", "failure": "no"}], MANIFEST)
+    assert not made.figures
+    assert made.facts["models"] == {}
+    assert made.tables

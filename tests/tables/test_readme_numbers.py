@@ -1,0 +1,51 @@
+"""The README's numbers are those of the files in paper_figures, and the page holds those files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from experiments.run import page, readme
+from experiments.run.catalogue import ARTEFACTS
+from experiments.run.files import PAPER
+
+MADE = [name for name in ARTEFACTS if (PAPER / f"{name}.json").exists()]
+
+
+def made(name: str) -> dict:
+    return json.loads((PAPER / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_readme_says_what_the_files_say(name):
+    module = ARTEFACTS[name].load()
+    if not hasattr(module, "readme"):
+        pytest.skip(f"the README says nothing of {name}")
+    text = readme.README.read_text(encoding="utf-8")
+    assert readme.with_said(text, name, module.readme(made(name)["facts"])) == text
+
+
+def test_every_place_in_the_readme_is_that_of_an_artefact():
+    text = readme.README.read_text(encoding="utf-8")
+    places = [line for line in text.splitlines() if line.startswith("<!-- numbers:")]
+    known = [readme.markers(name)[0] for name in ARTEFACTS]
+    assert places
+    assert set(places) <= set(known)
+    assert all(readme.said(text, name) is not None for name in ARTEFACTS if made_place(text, name))
+
+
+def made_place(text: str, name: str) -> bool:
+    return readme.markers(name)[0] in text
+
+
+def test_the_page_is_that_of_the_files():
+    found = {name: made(name) for name in MADE}
+    assert (PAPER / page.NAME).read_text(encoding="utf-8") == page.html(found)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_the_page_shows_is_there(name):
+    for figure in made(name)["figures"]:
+        for kind in ("png", "pdf", "svg"):
+            assert (PAPER / f"{figure['name']}.{kind}").stat().st_size

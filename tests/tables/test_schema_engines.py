@@ -1,0 +1,196 @@
+"""What the comparison on schemas is made of: reasons, histograms, the judge, processes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from decimal import Decimal
+
+import pytest
+from tiny_schemas import CLOSED, PAIR, TABLE
+
+from bpe_automata import compile_regex, constrain
+from bpe_automata.schemas import compile_json_schema
+from experiments.schemas.engines import RefusedError
+from experiments.schemas.histogram import Histogram, of_rows
+from experiments.schemas.ours import Judge
+from experiments.schemas.reasons import (
+    BOTH,
+    DEPTH,
+    GAVE_UP,
+    NUMBERS,
+    ORDER,
+    SURROGATES,
+    Number,
+    nesting,
+    reason,
+    spellings,
+)
+from experiments.schemas.server import Limits, MissingEngineError, WorkerServer
+from experiments.schemas.worker import Worker
+
+pytest.importorskip("jsonschema")
+
+COMPACT = (",", ":")
+
+
+def reason_of(schema, text, **options):
+    return reason(compile_json_schema(schema, **options), text, COMPACT)
+
+
+def test_a_reason_is_another_text_of_the_same_value():
+    assert reason_of(PAIR, '{"b":true,"a":1}') == ORDER
+    assert reason_of(PAIR, '{"x":[{}],"b":true,"a":1}') == ORDER
+    assert reason_of({"type": "integer"}, "1e2") == NUMBERS
+    assert reason_of(PAIR, '{"b":true,"a":3.0}') == BOTH
+    assert reason_of({"items": PAIR}, '[{"a":1},{"b":true,"a":1}]') == ORDER
+    assert reason_of(PAIR, '{"b":true,"a":"\ud800"}') == SURROGATES
+
+
+def test_there_is_no_reason_for_what_is_not_valid():
+    for text in ('{"b":1,"a":1}', '{"b":true,"a":1.5}', '{"b":true}'):
+        assert reason_of(CLOSED, text) is None
+
+
+def test_deep_values_are_explained_only_where_anything_may_stand():
+    assert reason_of({}, "[[[[[[1]]]]]]", depth=2) == DEPTH
+    assert reason_of(PAIR, '{"b":true,"a":1,"c":{"d":{"e":{"f":{"g":[]}}}}}', depth=2) == DEPTH
+    arrays = {
+        "type": "array",
+        "items": {"type": "array", "items": {"type": "array", "maxItems": 0}},
+    }
+    assert reason_of(arrays, "[[[1]]]") is None
+
+
+def test_a_search_that_is_too_long_says_so():
+    names = [f"k{i}" for i in range(12)]
+    schema = {"properties": {n: {"type": "integer"} for n in names}, "type": "object"}
+    value = dict.fromkeys(reversed(names), 1)
+    assert reason_of(schema, json.dumps(value, separators=COMPACT)) == ORDER
+    # 2^12 subsets of names that may all come anywhere, before each of which nothing is known.
+    loose = compile_regex(r'\{("k\d+":1,)*"z":[01]\}')
+    value = dict.fromkeys([f"k{i}" for i in range(16)], 1)
+    assert reason(loose, json.dumps(value, separators=COMPACT), COMPACT) in (GAVE_UP, None)
+
+
+def test_spellings_are_of_the_same_number():
+    for text in ("1e3", "1.50", "-0.0", "0.00", "12", "1E-3", "-2.5e0"):
+        found = spellings(Number(text))
+        assert {Decimal(other) for other in found} == {Decimal(text)}
+        assert found[0] == text
+    assert spellings(Number("1e99999")) == ["1e99999"]
+
+
+def test_nesting():
+    assert [nesting(v) for v in (1, "a", [], {}, [[]], {"a": [1, {}]})] == [0, 0, 1, 1, 2, 3]
+
+
+def test_a_histogram_keeps_quantiles_to_a_bucket():
+    seconds = [k * 1e-6 for k in range(1, 1001)]
+    one, other = Histogram(), Histogram()
+    for k, value in enumerate(seconds):
+        (one if k % 2 else other).add(value)
+    both = of_rows(json.loads(json.dumps([one.row(), other.row()])))
+    assert both.n == 1000
+    assert both.largest == seconds[-1] == both.quantile(1)
+    for q in (0, 0.5, 0.9, 0.99):
+        exact = seconds[int(q * 1000)]
+        assert exact <= both.quantile(q) <= 1.012 * exact
+
+
+def test_the_judge_follows_the_draft_and_the_formats():
+    assert not Judge().compile({"schema": {"format": "date"}}).verdict('"2023-02-29"')
+    assert Judge().compile({"schema": {"format": "date"}}).verdict('"2024-02-29"')
+    draft4 = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}
+    assert not Judge().compile({"schema": draft4}).verdict("1.0")
+    assert Judge().compile({"schema": {"type": "integer"}}).verdict("1.0")
+    with pytest.raises(RefusedError):
+        Judge().compile({"schema": {"type": "no type"}})
+
+
+# ---------------------------------------------------------------- processes
+
+
+class Runaway:
+    """Stands for a peer: does what the schema says."""
+
+    size: dict[str, object] = {}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.tokenizer = TABLE
+
+    def compile(self, source):
+        if source["schema"] == "refuse":
+            raise ValueError("no\nnever")
+        return self
+
+    def session(self):
+        return constrain(TABLE, "(true|a)", eos_ids=(TABLE.n_ids - 1,)).matcher()
+
+
+def test_a_worker_reads_the_ids_of_a_text():
+    TABLE.eos_ids = (TABLE.n_ids - 1,)
+    worker = Worker(Runaway())
+    assert worker.answer({"compile": {"schema": "refuse"}})["message"] == "ValueError: no"
+    assert worker.answer({"compile": {"schema": ""}})["status"] == "compiled"
+    row = worker.answer({"texts": ["true", "tru", "a", "b", "é"], "valid": [True] + [False] * 4})
+    assert row["accepted"] == [True, False, True, False, False]
+    assert sum(row["masks"]["counts"].values()) == 1  # `true` is one id
+
+
+@pytest.fixture
+def script(monkeypatch, tmp_path):
+    """What runs in place of a worker."""
+    path, real = tmp_path / "worker.py", __import__("subprocess").Popen
+
+    def popen(command, **options):
+        return real([sys.executable, str(path)], **options)
+
+    monkeypatch.setattr("experiments.schemas.server.subprocess.Popen", popen)
+    return path
+
+
+def test_a_process_that_runs_away_or_dies_is_an_answer(script):
+    script.write_text(
+        "import json, sys, time\n"
+        "print(json.dumps({'ready': True, 'peak_mb': 1}), flush=True)\n"
+        "for line in sys.stdin:\n"
+        "    what = json.loads(line)\n"
+        "    if what == 'die': sys.exit(7)\n"
+        "    if what == 'sleep': time.sleep(600)\n"
+        "    if what == 'eat': x = bytearray(300_000_000); time.sleep(600)\n"
+        "    print(json.dumps({'status': 'compiled', 'said': what}), flush=True)\n"
+    )
+    with WorkerServer((), Limits(seconds=100, mb=200)) as server:
+        assert server.ask("hello")["said"] == "hello"
+        died = server.ask("die")
+        assert (died["status"], died["message"]) == ("crashed", "exit code 7")
+        assert server.ask("eat")["status"] == "over memory"
+        assert server.ask("again")["said"] == "again"
+    with WorkerServer((), Limits(seconds=1)) as server:
+        assert server.ask("sleep")["status"] == "over time"
+
+
+def test_an_engine_that_is_not_there_says_why(script):
+    script.write_text('print(\'{"ready": false, "message": "not here"}\')')
+    with WorkerServer((), Limits()) as server, pytest.raises(MissingEngineError, match="not here"):
+        server.start()
+
+
+@pytest.mark.parametrize("cold", [1, 9])
+def test_a_process_that_compiled_kernels_is_started_again_once(script, tmp_path, cold):
+    """What compiling takes is none of the next one's memory; cold: starts that must compile."""
+    script.write_text(
+        "import json, pathlib, sys\n"
+        f"log = pathlib.Path({str(tmp_path / 'starts')!r})\n"
+        "starts = len(log.read_text()) + 1 if log.exists() else 1\n"
+        "log.write_text('x' * starts)\n"
+        f"print(json.dumps({{'ready': True, 'peak_mb': starts, 'compiled': starts <= {cold}}}),"
+        " flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with WorkerServer((), Limits()) as server:
+        server.start()
+        server.start()
+        assert server.began_mb == 2
+    assert (tmp_path / "starts").read_text() == "xx"

@@ -1,0 +1,120 @@
+"""The experiment on segments: rows that go on, what is wrong, and the tables."""
+
+from __future__ import annotations
+
+import pytest
+from tiny_schemas import CLOSED, REFUSED, case, measured, write_lines, write_tokenizer
+
+from bpe_automata.errors import BudgetExceededError
+from experiments.run.cells import FAILURE
+from experiments.run.measuring import Run, read_run
+from experiments.schemas import segments
+from experiments.schemas.segments import Config
+
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory) -> Config:
+    """Schemas that have keys and values in common, and one that is refused."""
+    folder = tmp_path_factory.mktemp("segments")
+    rows = [case("refused", REFUSED)]
+    for k, name in enumerate(NAMES):
+        properties = {name: {"type": "integer"}, "x": {"type": "boolean"}, "y": {"enum": [1, 2]}}
+        rows.append(case(f"{k}", CLOSED | {"properties": properties, "required": ["x"]}))
+    file = write_lines(folder / "Some.jsonl", rows)
+    return Config(schemas=file, tokenizers=(write_tokenizer(folder),), n=9)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def finished(config, tmp_path):
+    measured(segments, config, tmp_path / "results")
+    return read_run(tmp_path / "results")
+
+
+def counts(rows):
+    """What the caches gave, by schema: this is no matter of time."""
+    return {
+        row["id"]: {
+            (kind, variant): [found.get(name) for name in ("found", "made", "apart")]
+            for kind in ("lazy", "eager")
+            for variant, found in row[kind].items()
+        }
+        for row in rows
+        if "lazy" in row
+    }
+
+
+def test_every_schema_is_a_row_for_each_cache(finished):
+    rows, manifest = finished
+    assert manifest["complete"]
+    assert (manifest["rows"], manifest["failures"]) == (2 + 1 + len(NAMES), 1)
+    for found in counts(rows).values():
+        assert found["lazy", "again"][1:] == [0, 0], "what is known is not made"
+        assert found["lazy", "again"][0] > 0
+    made = segments.render(rows, manifest)
+    assert made.wrong == []
+    assert len(made.tables) == 2
+    lazy = next(own for own in made.facts["speed_ups"] if own["kind"] == "lazy")
+    assert lazy["n"] == len(NAMES)
+    assert "3 function calls" in segments.readme(made.facts)
+
+
+def test_a_run_goes_on_with_the_cache_it_would_have_had(finished, config, tmp_path, monkeypatch):
+    real, kept = Run.add, []
+
+    def interrupted(run, key, row):
+        if len(kept) == 4:
+            raise KeyboardInterrupt
+        kept.append(key)
+        real(run, key, row)
+
+    monkeypatch.setattr(Run, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        measured(segments, config, tmp_path / "again")
+    monkeypatch.setattr(Run, "add", real)
+    measured(segments, config, tmp_path / "again")
+    rows, manifest = read_run(tmp_path / "again")
+    assert manifest["complete"]
+    assert counts(rows) == counts(finished[0])
+
+
+def test_masks_that_differ_are_wrong(config, tmp_path, monkeypatch):
+    real, calls = segments._timed_masks, iter(range(1, 1000))
+
+    def other_masks(make, ids):
+        seconds, masks = real(make, ids)
+        return seconds, [mask + next(calls) if ids else mask for mask in masks]
+
+    monkeypatch.setattr(segments, "_timed_masks", other_masks)
+    measured(segments, config, tmp_path / "results")
+    made = segments.render(*read_run(tmp_path / "results"))
+    assert len(made.wrong) == len(NAMES)
+    assert "masks differ with and without segments" in made.wrong[0]
+
+
+def test_what_is_over_a_budget_is_a_failure_but_not_wrong(config, tmp_path, monkeypatch):
+    real = segments._measured
+
+    def over(tokenizer, dfa, text, cache):
+        if text:
+            raise BudgetExceededError("edges", 1, "take less")
+        return real(tokenizer, dfa, text, cache)
+
+    monkeypatch.setattr(segments, "_measured", over)
+    measured(segments, config, tmp_path / "results")
+    rows, manifest = read_run(tmp_path / "results")
+    assert manifest["failures"] == 1 + len(NAMES)
+    assert sum("BudgetExceededError" in row.get(FAILURE, "") for row in rows) == len(NAMES)
+    assert segments.render(rows, manifest).wrong == []
+
+
+def test_nothing_is_rendered_of_nothing(finished):
+    made = segments.render([], finished[1])
+    assert made.tables[0].rows == []
+    assert "0 function calls" in segments.readme(made.facts)

@@ -1,0 +1,289 @@
+"""What counts as canonical in a text that a model wrote freely, and how it is counted."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+
+from bpe_automata.errors import PromptError
+from bpe_automata.testing import byte_level, small_tokenizer
+from experiments.run.command import parse
+from experiments.run.config import plain
+from experiments.shared import models
+from experiments.shared.intervals import clopper_pearson
+from experiments.study import spontaneous, spontaneous_judge, spontaneous_report
+from experiments.study.poisoning_cases import Pieces
+from experiments.study.spontaneous_judge import (
+    ADDED,
+    BROKEN,
+    END,
+    PAIR,
+    SPELLING,
+    SPLIT,
+    Judge,
+)
+from experiments.study.spontaneous_prompts import PROMPTS, prompts_of
+from experiments.study.spontaneous_sampler import draw, sample
+from experiments.study.spontaneous_shares import of_joints, of_texts
+
+MERGES = ["a b", "Ġ a", "Ġ Ġ", "b a"]
+SPACED = small_tokenizer(
+    [*"abĠ", *(merge.replace(" ", "") for merge in MERGES)],
+    [tuple(merge.split()) for merge in MERGES],
+    byte_level(use_regex=True),
+)
+TEXTS = [
+    "The cat sat.",
+    "  two\n\n\nlines  ",
+    "x = 3.14159",
+    "Привет, мир",
+    "日本語 abc",
+    "I'll go",
+]
+
+
+def kinds(judge, ids, ended):
+    return [fault.kind for fault in judge.verdict(ids, ended).faults]
+
+
+@pytest.mark.parametrize("prompt", ["", "a "])
+def test_whole_and_cut_texts_against_all_texts_there_are(prompt):
+    """D and its beginnings, by encoding every text of at most 7 characters."""
+    prompt_ids = SPACED.encode(prompt)
+    texts = ["".join(some) for n in range(8) for some in product("ab ", repeat=n)]
+    whole = set()
+    for ids in SPACED.encode_batch([prompt + text for text in texts]):
+        if ids[: len(prompt_ids)] == prompt_ids:
+            whole.add(tuple(ids[len(prompt_ids) :]))
+    begun = {ids[:k] for ids in whole for k in range(len(ids) + 1)}
+    judge = Judge(SPACED, prompt_ids)
+    for size in range(4):
+        for ids in product(range(SPACED.n_ids), repeat=size):
+            for ended, right in ((True, whole), (False, begun)):
+                verdict = judge.verdict(ids, ended)
+                assert verdict.canonical == (ids in right), (ids, ended)
+                assert bool(verdict.faults) == (not verdict.canonical)
+
+
+def test_other_ids_against_encode(smollm2_tokenizer):
+    pieces, rng = Pieces(smollm2_tokenizer), random.Random(4)
+    for text in TEXTS:
+        ids = smollm2_tokenizer.encode(text)
+        for cut in range(1, len(ids)):
+            judge = Judge(smollm2_tokenizer, ids[:cut])
+            assert judge.verdict(ids[cut:], True).canonical
+            assert judge.verdict(ids[cut:-1], False).canonical
+            other = next(pieces.at_random(ids[cut:], rng), ids[cut:])
+            whole = smollm2_tokenizer.encode(smollm2_tokenizer.decode([*ids[:cut], *other]))
+            assert judge.verdict(other, True).canonical == (whole == [*ids[:cut], *other])
+
+
+def test_the_first_fault_is_the_one_that_is_explained(smollm2_tokenizer):
+    pieces, rng = Pieces(smollm2_tokenizer), random.Random(5)
+    judge = Judge(smollm2_tokenizer, smollm2_tokenizer.encode("So"))
+    ids = smollm2_tokenizer.encode(" the international organization decided")
+    found = 0
+    for other in pieces.at_random(ids, rng):
+        verdict = judge.verdict(other, True)
+        explained = spontaneous_judge.explain(
+            smollm2_tokenizer, [*smollm2_tokenizer.encode("So"), *other]
+        )
+        if not explained.canonical:
+            found += 1
+            assert verdict.faults[0].reason == explained.reason
+            assert verdict.faults[0].position == explained.position - 1
+    assert found > 5
+
+
+def test_kinds_of_faults(smollm2_tokenizer):
+    encode = smollm2_tokenizer.encode
+    one = {data: k for k, data in enumerate(smollm2_tokenizer.spellings)}.__getitem__
+    judge = Judge(smollm2_tokenizer, encode("So"))
+    assert kinds(judge, [one(b" t"), one(b"he")], ended=False) == [PAIR]
+    twice = judge.verdict([one(b" t"), one(b"he")] * 2, ended=True).faults
+    assert [fault.kind for fault in twice] == [PAIR, PAIR]
+    assert [fault.reason for fault in twice] == ["`␣t`+`he` would be `␣the`"] * 2
+    assert kinds(judge, [one(b"\xd0"), one(b"a")], ended=False) == [BROKEN]
+    assert kinds(judge, [one(b"\xd0")], ended=False) == []
+    assert kinds(judge, [one(b"\xd0")], ended=True) == [END]
+    spelled = [*map(one, [b"<", b"|", b"im", b"_", b"end", b"|", b">"])]
+    assert ADDED in kinds(judge, spelled, ended=False)
+
+
+def test_tokens_that_no_text_has_there():
+    tokens = ["a", "b", "Ġ", "aĠ", "bb", "bbb"]
+    made = small_tokenizer(tokens, [("a", "Ġ"), ("b", "b")], byte_level(use_regex=True))
+    judge = Judge(made, [1])
+    assert kinds(judge, [3], ended=False) == [SPLIT]
+    assert kinds(judge, [5, 2], ended=False) == [SPELLING]
+
+
+def test_a_prompt_must_be_canonical():
+    with pytest.raises(PromptError):
+        Judge(SPACED, [0, 1])
+
+
+def test_every_prompt_is_canonical(smollm2_tokenizer):
+    for kind in PROMPTS:
+        for prompt in prompts_of(kind, smollm2_tokenizer):
+            ids = smollm2_tokenizer.encode(prompt)
+            assert Judge(smollm2_tokenizer, ids).verdict((), ended=False).canonical
+            assert not prompt.endswith(" ")
+    assert prompts_of("chat", smollm2_tokenizer)[0].startswith("<|im_start|>user\nExplain")
+    assert prompts_of("chat", SPACED)[0].startswith("Question: Explain")
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """A random model over the small tokenizer."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(3)
+    tokenizer = small_tokenizer(
+        [*(chr(c) for c in range(33, 127)), "Ġ", "Ċ", "ĉ", "ab"],
+        [("a", "b")],
+        byte_level(),
+        added=[{"content": "<end>", "special": True} | dict.fromkeys(FLAGS, False)],
+    )
+    config = transformers.LlamaConfig(
+        vocab_size=tokenizer.n_ids,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        initializer_range=0.5,
+    )
+    model = transformers.LlamaForCausalLM(config).eval()
+    loaded = models.LoadedModel("tiny", "", model, tokenizer, (tokenizer.n_ids - 1,), "cpu", 0.0)
+    monkeypatch.setattr(spontaneous, "opened", lambda *_: loaded)
+    return loaded
+
+
+FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
+
+
+def test_a_cell_is_drawn_again_alike(tiny):
+    chosen = spontaneous.Config(texts=5, tokens=9, temperatures=(0.7, 1.3))
+    row = spontaneous.drawn("tiny", "prose", chosen)
+    assert row == spontaneous.drawn("tiny", "prose", chosen)
+    fewer = spontaneous.Config(texts=3, tokens=9, temperatures=(1.3,))
+    assert spontaneous.drawn("tiny", "prose", fewer)["texts"] == row["texts"][5:8]
+    assert len(row["texts"]) == 10
+    for text in row["texts"]:
+        assert len(text["ids"]) <= 9
+        assert text["ended"] or len(text["ids"]) == 9
+        assert tiny.tokenizer.n_ids - 1 not in text["ids"]
+        assert text["canonical"] == ("faults" not in text)
+
+
+def test_texts_follow_the_law_of_one_pass_for_each_place(tiny):
+    """Two prompts of different length, padded; against the inverse of the cumulated law."""
+    torch = pytest.importorskip("torch")
+    prompts, heats = [[1, 2, 3, 4, 5], [7, 8]], [0.8, 1.4, 1.0]
+    which, drawn = [0, 1, 1], np.random.default_rng(0).random((3, 6))
+    found = sample(tiny.model, prompts, which, heats, drawn, ends={20})
+    for row, text in enumerate(found):
+        ids = list(prompts[which[row]])
+        for number in drawn[row][: len(text.ids) + text.ended]:
+            with torch.no_grad():
+                logits = tiny.model(torch.tensor([ids])).logits[0, -1].double()
+            until = (logits / heats[row]).softmax(-1).cumsum(0)
+            ids.append(int((until <= number).sum()))
+        assert ids[len(prompts[which[row]]) :] == [*text.ids, *[20] * text.ended]
+
+
+def test_drawing_over_many_blocks_of_ids():
+    torch = pytest.importorskip("torch")
+    logits = torch.randn(4, 1300, generator=torch.Generator().manual_seed(1))
+    logits[2, :700] = -torch.inf
+    for number in (0.0, 0.3, 0.999, 1 - 2**-53):
+        until = logits.double().softmax(-1).cumsum(1)
+        right = (until <= number).sum(1).clamp(max=1299)
+        numbers = torch.full((4, 1), number, dtype=torch.float64)
+        found = draw(logits.clone(), torch.ones(4, 1), numbers)
+        mass = logits.double().softmax(-1)
+        assert all(mass[range(4), found] > 0)
+        if number < 0.9999:
+            assert torch.equal(found, right)
+
+
+def test_a_prompt_is_needed(tiny):
+    with pytest.raises(PromptError):
+        sample(tiny.model, [[1], []], [0, 1], [1.0, 1.0], np.zeros((2, 1)), ends=())
+
+
+def text(*faults, n=10, ended=False):
+    made = {"temperature": 1.0, "ids": [0] * n, "ended": ended, "canonical": not faults}
+    return made | ({"faults": [*faults]} if faults else {})
+
+
+def row(model, kind, heat, texts):
+    texts = [text | {"temperature": heat} for text in texts]
+    return {"key": f"{model} {kind}", "model": model, "kind": kind, "texts": texts}
+
+
+CHOSEN = spontaneous.Config(models=("one", "two"), kinds=("prose", "code"), temperatures=(0.5, 1.0))
+MANIFEST = {
+    "config": plain(CHOSEN),
+    "models": {"one": {"model": "The One", "note": "a note"}},
+}
+FAULT = [3, PAIR, "`a`+`b`", "why"]
+
+
+def test_shares_of_texts_and_joints():
+    texts = [text(), text(FAULT, [7, BROKEN, "`x`", ""]), text(n=9, ended=True), text()]
+    share = of_texts(texts)
+    assert (share.count, share.whole) == (1, 4)
+    assert (share.low, share.high) == pytest.approx(clopper_pearson(1, 4, 0.05))
+    joints = of_joints(texts)
+    assert (joints.count, joints.whole) == (2, 40)
+    assert joints.low <= joints.share <= joints.high
+    assert of_joints([text(n=0)]).whole == 0
+
+
+def test_joints_of_one_text_are_no_independent_evidence():
+    """The same number of faults says less where one text has them all."""
+    apart = [text(FAULT) for _ in range(20)] + [text() for _ in range(20)]
+    together = [text(*[FAULT] * 10) for _ in range(2)] + [text() for _ in range(38)]
+    narrow, wide = of_joints(apart), of_joints(together)
+    assert narrow.share == wide.share
+    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
+
+
+def test_a_report_of_some_rows():
+    rows = [
+        row("one", "prose", 1.0, [text(FAULT), text(), text(), text()]),
+        row("one", "code", 1.0, [text()] * 6),
+        row("two", "prose", 0.5, [text()] * 4),
+        {"key": "x", "failure": "ValueError: no"},
+    ]
+    made = spontaneous_report.render(rows, MANIFEST)
+    found = made.facts["models"]["The One"]["1"]
+    assert found["texts"]["count"] == 1
+    assert found["texts"]["of"] == 10
+    assert found["joints"]["of"] == 100
+    assert "0.5" not in made.facts["models"]["The One"]
+    assert "10 % of 10 at temperature 1" in spontaneous.readme(made.facts)
+    kinds_, common = made.tables[2], made.tables[3]
+    assert [line[0] for line in kinds_.rows] == [PAIR]
+    assert list(common.rows) == [["`a`+`b`", "The One", "1", "why"]]
+    assert made.figures[0].headline.startswith("How often")
+    alone = spontaneous_report.render(rows[:2], MANIFEST).figures[0].headline
+    assert alone.startswith("At temperature 1, 10 % of the texts of The One\n")
+    assert made.wrong == ()
+
+
+def test_a_report_of_nothing():
+    made = spontaneous_report.render([{"key": "x", "failure": "no"}], MANIFEST)
+    assert made.facts["models"] == {}
+    assert not made.figures
+    assert made.tables
+
+
+def test_fields_of_the_command_line():
+    _, _, fields = parse(["spontaneous", "--temperatures", "0.5,1", "--kinds", "prose"])
+    assert fields == {"temperatures": "0.5,1", "kinds": "prose"}
+    assert np.isclose(sum(CHOSEN.temperatures), 1.5)

@@ -1,0 +1,233 @@
+"""The cases of the distortion study, and the chat formats around them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+
+from bpe_automata import compile_regex, constrain
+from bpe_automata.automata.sources import from_strings
+from bpe_automata.errors import PromptError
+from experiments.study import prompts
+from experiments.study.cases import CASES
+from experiments.study.cases.chat import ASSISTANT, ChatFormatError, chat_prompt, prompt_text
+from experiments.study.cases.function_calls import options, signature
+
+FINITE = [case for case in CASES if case.is_finite()]
+PATTERNS = [case for case in CASES if not case.is_finite()]
+FAMILIES = {
+    "names": 45,
+    "choices": 45,
+    "yes_no": 45,
+    "dates_numbers": 45,
+    "function_calls": 45,
+    "identifiers": 45,
+    "scripts": 45,
+    "strings": 30,
+    "whitespace": 20,
+}
+STYLES = {"plain", "chat", "few_shot", "json", "code"}
+BOUNDARIES = {"space", "no_space", "newline", "quote", "bracket", "word", "mixed"}
+MOST_NODES = 15_000  # of the trie of all tokenizations of a case
+
+# An answer that begins with a letter takes the space at the prompt's end into its first token.
+# Digits do not: SmolLM2 splits them off.
+JOINED = {
+    f"{base}_no_space"
+    for base in (
+        "names_canada",
+        "names_dynamite",
+        "names_einstein",
+        "names_boss",
+        "yes_no_nile",
+        "yes_no_greater",
+        "dates_numbers_planets",
+        "choices_money",
+        "identifiers_float",
+        "strings_photo",
+        "scripts_ru_rose",
+    )
+}
+
+
+def groups():
+    """The variants of each base that has several."""
+    found = defaultdict(list)
+    for case in CASES:
+        found[case.base].append(case)
+    return {base: cases for base, cases in found.items() if len(cases) > 1}
+
+
+def smollm2_prompt(case):
+    return prompt_text(case, "SmolLM2-135M-Instruct")
+
+
+def joins(case, tokenizer):
+    """Does an answer change the tokens of the prompt?"""
+    text = smollm2_prompt(case)
+    ids = tokenizer.encode(text)
+    return any(tokenizer.encode(text + answer)[: len(ids)] != ids for answer in case.answers)
+
+
+def test_names_are_unique_and_no_case_is_repeated():
+    assert len({case.name for case in CASES}) == len(CASES)
+    assert len({(case.prompt, case.answers, case.pattern) for case in CASES}) == len(CASES)
+
+
+def test_families_styles_and_boundaries():
+    counts = Counter(case.family for case in FINITE)
+    assert counts.keys() == FAMILIES.keys()
+    assert all(counts[family] >= least for family, least in FAMILIES.items())
+    assert len(FINITE) >= 330
+    assert len(PATTERNS) >= 30
+    assert {case.style for case in CASES} == STYLES
+    assert {case.boundary for case in CASES} == BOUNDARIES
+    assert all(case.name.startswith(case.family) for case in CASES)
+
+
+def test_two_to_eight_answers_and_most_have_a_right_one():
+    assert all(2 <= len(case.answers) <= 8 for case in FINITE)
+    assert sum(bool(case.truth) for case in FINITE) >= 0.6 * len(FINITE)
+    assert all(len(case.truth) < len(case.answers) for case in FINITE)
+
+
+def test_no_prompt_was_measured_before():
+    measured = {case.prompt for case in prompts.CASES}
+    assert not measured & {smollm2_prompt(case) for case in CASES}
+
+
+def test_text_is_in_nfc_and_has_no_mark_outside_of_chats():
+    for case in CASES:
+        for text in (case.prompt, *case.answers, *case.truth, case.pattern or ""):
+            assert unicodedata.is_normalized("NFC", text), case.name
+        assert case.style == "chat" or ASSISTANT.strip() not in case.prompt, case.name
+
+
+@pytest.mark.parametrize("case", FINITE, ids=lambda case: case.name)
+def test_the_boundary_is_what_it_says(case):
+    prompt, answers = smollm2_prompt(case), case.answers
+    firsts = [answer[0].isspace() for answer in answers]
+    line = prompt.split("\n")[-1].replace('\\"', "")
+    said = {
+        "space": not prompt[-1:].isspace() and {a[0] for a in answers} == {" "},
+        "no_space": prompt.endswith(" ") and not any(firsts),
+        "newline": prompt.endswith("\n") and not any(firsts),
+        "bracket": prompt[-1] in "([{<" and not any(firsts),
+        "quote": line.count('"') % 2 == 1 or line.count("'") % 2 == 1,
+        "word": not prompt[-1].isspace() and not any(firsts),
+        "mixed": not prompt[-1].isspace() and any(firsts),
+    }
+    # An indented line of code ends in spaces, of which the last one is the answer's.
+    indented = case.boundary == "space" and line.isspace() and {a[0] for a in answers} == {" "}
+    assert said[case.boundary] or indented
+
+
+def test_variants_differ_in_one_thing():
+    assert len(groups()) >= 40
+    for base, cases in groups().items():
+        styles, boundaries = ({getattr(c, x) for c in cases} for x in ("style", "boundary"))
+        assert 2 <= len(cases) <= 4, base
+        assert sorted((len(styles), len(boundaries))) == [1, len(cases)], base
+        assert len({case.family for case in cases}) == 1, base
+
+
+def test_variants_have_the_same_answers_in_the_same_order():
+    for base, cases in groups().items():
+        bare = {
+            (tuple(a.strip(' "') for a in c.answers), tuple(t.strip(' "') for t in c.truth))
+            for c in cases
+        }
+        assert len(bare) == 1, base
+
+
+def test_variants_beyond_the_first_are_at_most_a_quarter():
+    assert len(CASES) - len({case.base for case in CASES}) <= len(CASES) / 4
+
+
+def test_smollm2_writes_the_answers_after_the_prompt(smollm2_tokenizer):
+    joined = {case.name for case in FINITE if joins(case, smollm2_tokenizer)}
+    assert joined == JOINED
+    assert len(joined) <= 0.05 * len(FINITE)
+
+
+@pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.long)])
+def test_a_matcher_starts_after_each_other_prompt(every, smollm2_tokenizer):
+    asked = FINITE[::every] + [case for case in FINITE if case.name in JOINED]
+    refused = set()
+    for case in asked:
+        constraint = constrain(smollm2_tokenizer, from_strings(case.answers))
+        try:
+            constraint.matcher(prefix=smollm2_tokenizer.encode(smollm2_prompt(case)))
+        except PromptError:
+            refused.add(case.name)
+    assert refused == JOINED
+
+
+def test_all_tokenizations_can_be_summed(smollm2_tokenizer):
+    tokens = {smollm2_tokenizer.token_bytes(i) for i in range(smollm2_tokenizer.n_ids)}
+    longest = max(map(len, tokens))
+
+    def nodes(text: bytes) -> int:
+        ways = [1] + [0] * len(text)  # ways[e]: tokenizations of text[:e]
+        for end in range(1, len(text) + 1):
+            starts = range(max(0, end - longest), end)
+            ways[end] = sum(ways[s] for s in starts if text[s:end] in tokens)
+        return sum(ways) - 1
+
+    cost = {case.name: sum(nodes(a.encode()) for a in case.answers) for case in FINITE}
+    assert max(cost.values()) <= MOST_NODES
+    assert all(count > 0 for count in cost.values())
+
+
+@pytest.mark.parametrize("case", PATTERNS, ids=lambda case: case.name)
+def test_patterns_are_finite_and_prefix_free_and_hold_what_is_right(case):
+    dfa = compile_regex(case.pattern)
+    live = np.flatnonzero(dfa.distance() >= 0)
+    after = {int(q): {int(to) for to in dfa.trans[q] if dfa.distance()[to] >= 0} for q in live}
+    assert all(not after[int(q)] for q in np.flatnonzero(dfa.accepting))
+    longest = {int(q): 0 for q in live if dfa.accepting[q]}
+    while len(longest) < len(live):  # as long as no cycle is left
+        ready = {q for q in after if q not in longest and after[q] <= longest.keys()}
+        assert ready, "the language is infinite"
+        longest |= {q: 1 + max(longest[to] for to in after[q]) for q in ready}
+    assert longest[dfa.start] <= 120
+    assert all(dfa.accepts(answer.encode()) for answer in case.truth)
+
+
+def test_chat_formats():
+    question = f"Is it hot?{ASSISTANT}Answer:"
+    assert chat_prompt(question, "SmolLM2-135M-Instruct (Q4_1)") == (
+        "<|im_start|>user\nIs it hot?<|im_end|>\n<|im_start|>assistant\nAnswer:"
+    )
+    assert chat_prompt("Hi", "gemma-3-270m") == (
+        "<start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\n"
+    )
+    with pytest.raises(ChatFormatError, match="gpt-9"):
+        chat_prompt("Hi", "gpt-9")
+    with pytest.raises(ChatFormatError, match="twice"):
+        chat_prompt(question + ASSISTANT, "gemma")
+
+
+def test_only_chats_get_a_format():
+    for case in CASES:
+        text = prompt_text(case, "gemma")
+        assert (text == case.prompt) == (case.style != "chat")
+        assert ASSISTANT not in text
+
+
+def test_signatures_name_types_and_words():
+    assert signature("Buses_3_FindBus").endswith(
+        'num_passengers: 1 | 2 | 3 | 4 | 5, category: "direct" | "one-stop")'
+    )
+    assert signature("array_sort") == 'array_sort(list: array, order: "ascending" | "descending")'
+    assert options("court_case.find", "case_type") == "Civil|Criminal"
+
+
+def test_the_marks_of_the_chat_format_are_single_ids(smollm2_tokenizer):
+    ids = smollm2_tokenizer.encode(chat_prompt("Hi", "smollm2"))
+    pieces = [smollm2_tokenizer.token_bytes(i) for i in ids]
+    assert pieces.count(b"<|im_start|>") == 2
+    assert pieces.count(b"<|im_end|>") == 1

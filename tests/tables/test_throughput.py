@@ -1,0 +1,157 @@
+"""Throughput: what its rows are, that they are resumed, and what is said of them."""
+
+from __future__ import annotations
+
+from math import comb
+
+import pytest
+
+from bpe_automata.errors import ArgumentError
+from bpe_automata.testing import byte_level, small_tokenizer
+from experiments.run.measuring import Run, Settings
+from experiments.serving import throughput, throughput_report
+from experiments.serving.throughput import Config
+from experiments.shared.models import LoadedModel
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+TOKENIZER = small_tokenizer([*"abĠĊ", "ab"], [("a", "b")], byte_level(), added=["<end>"])
+SMALL = {"ab": r"((a|b){2}\n)*"}
+CONFIG = Config(
+    dtypes=("float32",), batches=(1, 3), languages=("ab",), length=4, repeats=2, device="cpu"
+)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """A random model in place of those that are loaded; the languages are as small. How often one
+    was loaded."""
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=TOKENIZER.n_ids,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+    )
+    model = transformers.LlamaForCausalLM(config).eval()
+    loads = []
+
+    class Tiny(LoadedModel):
+        def prompt_ids(self, prompt):
+            return [0, 3]
+
+        def provenance(self):
+            return {"model": "tiny", "device": "cpu", "note": ""}
+
+    def load(source, device, dtype):
+        loads.append((source, device, dtype))
+        return Tiny("tiny", "", model, TOKENIZER, (), device, 0.0)
+
+    monkeypatch.setattr(throughput, "load_model", load)
+    monkeypatch.setattr(throughput, "LANGUAGES", SMALL)
+    return loads
+
+
+def measured(folder, config=CONFIG):
+    run = Run("throughput", throughput.VERSION, config, folder, Settings())
+    throughput.measure(run)
+    return run
+
+
+def test_a_row_for_each_batch_language_and_method(tiny, tmp_path):
+    run = measured(tmp_path)
+    assert len(tiny) == 1
+    assert [row["key"] for row in run.rows] == [
+        f"float32 {batch} ab {method}" for batch in (1, 3) for method in ("canonical", "lift")
+    ]
+    for row in run.rows:
+        assert len(row["free"]) == len(row["constrained"]) == 2
+        assert len(row["masks"]) == row["length"] == 4
+        assert min(*row["free"], *row["constrained"], *row["cold"], *row["masks"]) > 0
+    assert run.manifest()["complete"]
+
+
+def test_what_is_there_is_not_measured_again(tiny, tmp_path):
+    before = measured(tmp_path).rows
+    assert measured(tmp_path).rows == before
+    assert len(tiny) == 1
+
+
+def test_samples_have_the_length_that_is_counted(tiny, monkeypatch, tmp_path):
+    """Neither the model nor the language may end one: tokens per second would be wrong."""
+    lengths = []
+    plain = throughput.sample_batch
+
+    def watched(*given, **named):
+        drawn = plain(*given, **named)
+        lengths.extend(len(text.ids) for text in drawn)
+        return drawn
+
+    monkeypatch.setattr(throughput, "sample_batch", watched)
+    measured(tmp_path)
+    assert set(lengths) == {4}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"languages": ("ba",)}, {"methods": ("naive",)}, {"repeats": 0}, {"batches": (0,)}]
+)
+def test_arguments_are_looked_at_first(tiny, tmp_path, wrong):
+    config = Config(**{"languages": ("ab",), **wrong})
+    with pytest.raises(ArgumentError):
+        measured(tmp_path, config)
+    assert not tiny
+
+
+def row(free, constrained, **other):
+    given = {"device": "cpu", "dtype": "float32", "batch": 64, "language": "ab", "length": 8}
+    given |= {"method": "lift", "free": free, "constrained": constrained, "cold": [1.0, 4.0]}
+    return given | {"masks": [0.001], "key": str(other)} | other
+
+
+MANIFEST = {"config": {"model": "tiny"}, "complete": True}
+
+
+def test_the_ratio_is_that_within_a_round():
+    """The machine was half as fast in the second round; that is nobody's fault."""
+    made = throughput_report.render([row([1.0, 2.0], [1.25, 2.5])], MANIFEST)
+    assert made.facts["rows"][0]["ratio"] == pytest.approx(0.8)
+    assert made.facts["rows"][0]["free"] == pytest.approx(64 * 8 / 1.5)
+    assert made.tables[0].rows[0][-3:-1] == ["NO", "25.0 %"]
+    assert "CPU" in made.title
+    assert "80.0 to 80.0 %" in made.figures[0].headline
+    assert not made.wrong
+
+
+def test_a_gpu_is_called_one():
+    made = throughput_report.render([row([1.0], [1.0], device="cuda")], MANIFEST)
+    assert "GPU" in made.title
+    assert "CPU" not in made.title + made.figures[0].headline + made.figures[0].note
+
+
+def test_nothing_measured_is_still_a_page():
+    made = throughput_report.render([{"key": "x", "failure": "no memory"}], MANIFEST)
+    assert (made.tables[0].rows, made.figures, made.facts["rows"]) == ([], [], [])
+    assert throughput_report.readme(made.facts)
+
+
+@pytest.mark.parametrize("n", range(1, 40))
+def test_the_interval_holds_the_median_often_enough_and_no_narrower_one_does(n):
+    """Over the order statistics of n values: the k-th is below the median with a binomial law."""
+    low, high = throughput_report.median_interval(range(1, n + 1))
+    assert low + high == n + 1
+
+    def misses(k):
+        return 2 * sum(comb(n, i) for i in range(k)) / 2**n
+
+    assert misses(low) <= 0.05 or low == 1
+    assert misses(low + 1) > 0.05
+
+
+def test_the_readme_has_a_line_for_each_row():
+    made = throughput_report.render([row([1.0], [1.0]), row([1.0], [2.0], batch=8)], MANIFEST)
+    text = throughput_report.readme(made.facts)
+    assert "| float32, 64 | ab | lift | 100.0 % (100.0 to 100.0) |" in text
+    assert "| float32, 8 | ab | lift | 50.0 % (50.0 to 50.0) |" in text
