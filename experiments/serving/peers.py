@@ -19,7 +19,7 @@ from pathlib import Path
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError
 from experiments.run import config
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 from experiments.run.config import option
 from experiments.run.measuring import Run, progress
 from experiments.serving.peers_cases import CASES

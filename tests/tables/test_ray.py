@@ -57,11 +57,17 @@ def nodes():
     made.shutdown()
 
 
+VICTIM = 5
+"""The cell that does not end before its worker was killed."""
+
+
 def lasting(k: int, folder: str) -> dict:
     """A row that takes a moment; leaves the number of its process."""
     with open(os.path.join(folder, f"{k}"), "a") as file:
         file.write(f"{os.getpid()}\n")
     time.sleep(0.4)
+    while k == VICTIM and not os.path.exists(os.path.join(folder, "killed")):
+        time.sleep(0.1)
     return {"square": k * k}
 
 
@@ -73,15 +79,16 @@ def test_a_killed_worker_loses_no_finished_row(cluster, tmp_path):
     cells = [Cell(f"{k}", square, (k, Config(fails=(2,)))) for k in range(5)]
     assert values(executor("ray")(cells, 2)) == values(inline(cells))
     cells = [Cell(f"{k}", lasting, (k, str(tmp_path))) for k in range(10)]
+    begun, killed = tmp_path / f"{VICTIM}", tmp_path / "killed"
     found = []
     for row in executor("ray")(cells, 2):
         found.append(row)
-        if len(found) == 2:
-            begun = max(map(int, os.listdir(tmp_path)))
-            os.kill(int((tmp_path / f"{begun}").read_text().split()[-1]), signal.SIGKILL)
+        if begun.exists() and not killed.exists():
+            os.kill(int(begun.read_text()), signal.SIGKILL)
+            killed.touch()
     assert sorted(row["square"] for row in found) == [k * k for k in range(10)]
     times = [len((tmp_path / f"{k}").read_text().split()) for k in range(10)]
-    assert sum(times) == 11  # one was begun twice, none that had a row
+    assert times == [2 if k == VICTIM else 1 for k in range(10)]
 
 
 def test_a_run_and_a_cell_that_kills_every_actor(cluster, tmp_path):
@@ -103,5 +110,6 @@ def test_a_node_that_goes_loses_no_finished_row(nodes, tmp_path):
     for row in executor("ray")(cells, 2):
         found.append(row)
         if len(found) == 2:
+            (tmp_path / "killed").touch()
             made.remove_node(workers.pop())
     assert sorted(row["square"] for row in found) == [k * k for k in range(8)]

@@ -31,8 +31,12 @@ def artefact() -> Artefact:
     return Artefact("demo", "demo_artefact")
 
 
-def calls(config: Config) -> list[str]:
-    return (config.scratch / "calls").read_text().split()
+@pytest.fixture
+def calls(tmp_path, monkeypatch):
+    """Asked, says which rows were measured so far."""
+    path = tmp_path / "calls"
+    monkeypatch.setenv(demo_artefact.CALLS, str(path))
+    return lambda: path.read_text().split()
 
 
 # ---------------------------------------------------------------- configs
@@ -40,7 +44,7 @@ def calls(config: Config) -> list[str]:
 
 def test_fields_are_read_by_their_types():
     given = {"n": "7", "fails": "1,2", "mood": "grand", "share": "1e-3", "loud": "true"}
-    made = changed(Config(), given | {"scratch": "a/b", "seed": "5"})
+    made = changed(Config(), given | {"data": "a/b", "seed": "5"})
     assert (made.n, made.fails, made.mood, made.share, made.loud) == (
         7,
         (1, 2),
@@ -48,10 +52,10 @@ def test_fields_are_read_by_their_types():
         1e-3,
         True,
     )
-    assert (made.scratch.name, made.seed) == ("b", 5)
-    assert changed(made, {"scratch": "none"}).scratch is None
-    assert differences(made, Config()).keys() == {*given, "scratch", "seed"}
-    assert plain(made)["scratch"] == "b"
+    assert (made.data.name, made.seed) == ("b", 5)
+    assert changed(made, {"data": "none"}).data is None
+    assert differences(made, Config()).keys() == {*given, "data", "seed"}
+    assert plain(made)["data"] == "b"
     json.dumps(plain(made))
 
 
@@ -138,20 +142,20 @@ def test_processes_give_the_same_rows_as_inline():
     assert values(processes(made, 2)) == values(inline(made))
 
 
-def test_a_process_that_dies_takes_its_own_cell_only(tmp_path):
-    config = Config(n=6, fatal=(2,), scratch=tmp_path)
+def test_a_process_that_dies_takes_its_own_cell_only(calls):
+    config = Config(n=6, fatal=(2,))
     rows = {row["key"]: row for row in processes(cells(config), 2)}
     assert sorted(rows) == list("012345")
     assert "process died" in rows["2"][FAILURE]
     assert [rows[k]["square"] for k in "01345"] == [0, 1, 9, 16, 25]
-    assert calls(config).count("2") <= ATTEMPTS + 1
+    assert calls().count("2") <= ATTEMPTS + 1
 
 
 # ---------------------------------------------------------------- runs
 
 
-def test_a_run_goes_on_where_it_stopped(artefact, settings, tmp_path, monkeypatch):
-    config = Config(scratch=tmp_path)
+def test_a_run_goes_on_where_it_stopped(artefact, settings, calls, monkeypatch):
+    config = Config()
     real, seen = Run.add, []
 
     def interrupted(run, key, row):
@@ -173,9 +177,9 @@ def test_a_run_goes_on_where_it_stopped(artefact, settings, tmp_path, monkeypatc
     made, paths = artefact.render(config, settings)
     assert made.facts == {"total": 14}
     assert not made.tables[0].notes
-    assert calls(config) == ["0", "1", "2", "2", "3"]  # the one that was interrupted, twice
+    assert calls() == ["0", "1", "2", "2", "3"]  # the one that was interrupted, twice
     artefact.measure(config, settings)
-    assert len(calls(config)) == 5
+    assert len(calls()) == 5
     assert json.loads(paths[2].read_text())["manifest"]["complete"]
 
 
@@ -248,7 +252,7 @@ def test_each_config_has_its_folder_and_the_paper_shows_the_default(artefact, se
     results = settings.results
     assert artefact.folder(Config(), results) == results / "demo"
     assert artefact.folder(Config(n=9, fails=(1, 2)), results) == results / "demo-n=9-fails=1,2"
-    assert artefact.folder(Config(scratch=tmp_path / "x y"), results).name == "demo-scratch=x_y"
+    assert artefact.folder(Config(data=tmp_path / "x y"), results).name == "demo-data=x_y"
     assert artefact.folder(artefact.smoke(), results) == results / "smoke" / "demo"
     long = [artefact.folder(Config(fails=(*range(40), k)), results).name for k in (1, 2)]
     assert long[0] != long[1]
