@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
 from experiments.article.canvas import HEAD_WIDTH, NOTE_WIDTH, OURS, subplots, wrapped
 from experiments.article.costs import shown
 from experiments.article.mistral import MISTRAL
+from experiments.run.cells import Row
 from experiments.run.report import Figure
 from experiments.run.tables import Table
 from experiments.shared.timing import median, quantile
-
-Row = dict[str, Any]
 
 CURVES = {
     "outlines_core": ("outlines-core (index)", "#d1495b", "-"),

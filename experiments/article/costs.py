@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,14 +25,12 @@ from bpe_automata.errors import BpeAutomataError, MissingFileError
 from bpe_automata.kernels.bits import members
 from experiments.article.growth_methods import WARM
 from experiments.article.mistral import mistral, mistral_table
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 from experiments.run.json_lines import lines_of
 from experiments.run.optional import require
 from experiments.serving.speed_masks import walk
 from experiments.shared.engines import INSTALL, OutlinesCore, PeerError, refusals
 from experiments.shared.timing import timed
-
-Row = dict[str, Any]
 
 SCHEMAS = Path(__file__).with_name("schemas.jsonl")
 """Functions with their parameters' schemas, one JSON object a line, written for this project."""

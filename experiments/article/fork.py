@@ -9,12 +9,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 from experiments.run.optional import require
-
-Row = dict[str, Any]
 
 DONE, FAILED, TIME, MEMORY = "done", "failed", "over time", "over memory"
 """What a row's `status` may be."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from experiments.article.fork import DONE
 from experiments.article.mistral import name_of
+from experiments.run.cells import Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
 from experiments.run.wrapped import wrapped
 from experiments.shared.timing import median
-
-Row = dict[str, Any]
 
 PUBLISHED_SECONDS = 20.8703916
 PUBLISHED = (

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 from bpe_automata import Tokenizer
 from bpe_automata.constructions import Geometry
@@ -28,9 +27,8 @@ from bpe_automata.tokenizer.derivation import derive
 from experiments.article.fork import forked, peak_mb
 from experiments.article.geometry_compare import compared
 from experiments.article.server import serve, settle
+from experiments.run.cells import Row
 from experiments.shared.timing import repeated, timed
-
-Row = dict[str, Any]
 
 
 def rectangles(tokenizer: Tokenizer, repeats: int) -> Row:

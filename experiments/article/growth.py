@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from experiments.article import growth_report
 from experiments.article.growth_families import LETTERS, NAMES, NESTED, Family, named
@@ -24,12 +23,11 @@ from experiments.article.growth_series import Asked, Series
 from experiments.article.mistral import MERGES_HELP, bpe_alone_of_mistral
 from experiments.article.server import Server
 from experiments.run import config
+from experiments.run.cells import Row
 from experiments.run.config import option
 from experiments.run.files import write_atomically
 from experiments.run.measuring import Run, progress
 from experiments.run.report import Report
-
-Row = dict[str, Any]
 
 VERSION = 1
 SERVER = "experiments.article.growth_server"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import zlib
 from pathlib import Path
-from typing import Any
 
 from bpe_automata import TokenAutomaton, compile_regex
 from experiments.article.fork import forked, limits, peak_mb
 from experiments.article.growth_methods import METHODS, Bench, Built
+from experiments.run.cells import Row
 from experiments.shared.timing import timed
-
-Row = dict[str, Any]
 
 
 def measured(bench: Bench, cell: Row) -> Row:

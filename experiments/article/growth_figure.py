@@ -9,9 +9,8 @@ from experiments.article.canvas import HEAD_WIDTH, NOTE_WIDTH, subplots, wrapped
 from experiments.article.fork import DONE, MEMORY, TIME
 from experiments.article.growth_methods import CARTESIAN, DIRECT, EXPLICIT, LAZY
 from experiments.article.mistral import name_of
+from experiments.run.cells import Row
 from experiments.run.report import Figure
-
-Row = dict[str, Any]
 
 STYLE: dict[str, tuple[str, str, str]] = {
     DIRECT: ("DirectMerge (reference)", "#d1495b", "s"),

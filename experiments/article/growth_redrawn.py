@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from bpe_automata.errors import MissingFileError
 from experiments.article.canvas import HEAD_WIDTH, NOTE_WIDTH, OURS, subplots, wrapped
@@ -14,10 +13,9 @@ from experiments.article.growth_figure import QUANTITIES, give_up, legend, limit
 from experiments.article.growth_methods import DIRECT
 from experiments.article.growth_report import cells_of
 from experiments.article.mistral import name_of
+from experiments.run.cells import Row
 from experiments.run.measuring import read_run
 from experiments.run.report import Figure
-
-Row = dict[str, Any]
 
 _WIDTH = 10.4
 

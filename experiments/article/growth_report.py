@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from experiments.article import growth_figure
 from experiments.article.fork import DONE, MEMORY, TIME
@@ -11,12 +10,10 @@ from experiments.article.growth_families import ANYTHING, LETTERS
 from experiments.article.growth_methods import CARTESIAN, DIRECT, EXPLICIT, LAZY, METHODS
 from experiments.article.growth_series import SKIPPED
 from experiments.article.mistral import name_of
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
 from experiments.run.wrapped import wrapped
-
-Row = dict[str, Any]
 
 SHORT = {
     DIRECT: "DirectMerge\n(reference)",

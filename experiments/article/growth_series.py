@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import quote
 
 from bpe_automata import TokenAutomaton
@@ -13,9 +13,8 @@ from experiments.article.fork import DONE, FAILED
 from experiments.article.growth_families import Family
 from experiments.article.growth_methods import LAZY
 from experiments.article.server import Server
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 
-Row = dict[str, Any]
 SKIPPED = "skipped"
 
 

@@ -7,15 +7,13 @@ see `growth_cell` for those.
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from bpe_automata import Tokenizer
 from experiments.article.growth_cell import measured
 from experiments.article.growth_methods import Bench
 from experiments.article.server import serve, settle
+from experiments.run.cells import Row
 from experiments.shared.timing import timed
-
-Row = dict[str, Any]
 
 
 def main(file: str) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bpe_automata.errors import ArgumentError
 from experiments.article import cdf, growth_redrawn
@@ -29,13 +28,11 @@ from experiments.article.product import figure_4
 from experiments.article.steps import figure_3
 from experiments.run import config
 from experiments.run.catalogue import ARTEFACTS
-from experiments.run.cells import Cell
+from experiments.run.cells import Cell, Row
 from experiments.run.config import option
 from experiments.run.measuring import Run
 from experiments.run.report import Figure, Report
 from experiments.shared.engines import peer_versions
-
-Row = dict[str, Any]
 
 VERSION = 1
 PAGES: dict[str, Callable[[], Page]] = {

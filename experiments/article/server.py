@@ -6,7 +6,6 @@ forks have but the one that forked.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import json
 import subprocess
@@ -14,12 +13,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from bpe_automata.errors import BpeAutomataError
+from experiments.run.cells import Row
 from experiments.run.files import ROOT
-
-Row = dict[str, Any]
+from experiments.shared.memory import give_back
 
 
 class ServerError(BpeAutomataError):
@@ -80,8 +78,5 @@ def serve(answer: Callable[[Row], Row]) -> None:
 def settle() -> None:
     """Give freed memory back, so that forks do not find some that counts as there already; what is
     left is never garbage, so that forks need not look through it."""
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc only
-    if trim is not None:
-        trim(0)
+    give_back()
     gc.freeze()

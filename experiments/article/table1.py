@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from bpe_automata.decoding.constraint import Method
 from experiments.article import table1_report, table1_sizes
 from experiments.article.mistral import MERGES_HELP, mistral_table
 from experiments.run import config
+from experiments.run.cells import Row
 from experiments.run.config import option
 from experiments.run.measuring import Run
 from experiments.run.report import Report
@@ -32,8 +33,6 @@ from experiments.study.path_measures import along_paths, masked_steps, per_answe
 from experiments.study.prompts import PRESIDENT, Case
 from experiments.study.token_trie import TokenTrie
 from experiments.study.tree_logprobs import no_progress, pick_evaluator
-
-Row = dict[str, Any]
 
 VERSION = 1
 

@@ -7,12 +7,11 @@ from typing import Any
 
 from experiments.article.mistral import name_of
 from experiments.article.table1_sizes import PUBLISHED as PUBLISHED_SIZES
+from experiments.run.cells import Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
 from experiments.run.wrapped import wrapped
 from experiments.study.distortion import BOOLEAN
-
-Row = dict[str, Any]
 
 COLUMNS = {
     "free": "unconstrained",

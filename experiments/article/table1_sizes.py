@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, Lift, explore
 from bpe_automata.reference import (
@@ -16,10 +14,9 @@ from bpe_automata.reference import (
     symbol_dfa,
 )
 from bpe_automata.tokenizer.description import Description
+from experiments.run.cells import Row
 from experiments.run.optional import require
 from experiments.study.distortion import BOOLEAN
-
-Row = dict[str, Any]
 
 PUBLISHED = {"lift": (17, 48), "direct_of_given": (5, 4)}
 """States and transitions: printed by the article's companion notebook, Tran-Thien 2024."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
@@ -21,9 +20,8 @@ from bpe_automata.constructions.segments_nodes import prepared
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.kernels.bits import has
 from experiments.article.table2_segments import Cache, engine_with
+from experiments.run.cells import Row
 from experiments.shared.timing import timed
-
-Row = dict[str, Any]
 
 MOST_MASKS = 60
 """Masks of one text that are looked at."""

@@ -8,7 +8,6 @@ first masks are compared.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
@@ -27,9 +26,8 @@ from bpe_automata.reference import (
 from bpe_automata.reference.token_dfa import Token
 from experiments.article.fork import forked, limits
 from experiments.article.table2_methods import MOST_MASKS
+from experiments.run.cells import Row
 from experiments.shared.timing import timed
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
 
 from experiments.article.fork import DONE
 from experiments.article.mistral import name_of
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
 from experiments.shared.timing import median, quantile
-
-Row = dict[str, Any]
 
 PUBLISHED = {"tokenizer": 20.9, "lift": 0.687, "relevance": 27.3, "masks": 0.00153}
 """Seconds: Tran-Thien 2024, Table 2, Mistral-7B and function calls."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
@@ -16,10 +16,9 @@ from experiments.article.table2_inputs import Item, Source, item_of
 from experiments.article.table2_methods import Task, eager, lazy, segmented
 from experiments.article.table2_reference import Reference, measured, prepared
 from experiments.article.table2_segments import Cache
+from experiments.run.cells import Row
 from experiments.serving.speed_build import from_cache
 from experiments.shared.timing import repeated, timed
-
-Row = dict[str, Any]
 
 REPEATS = 3
 """How often the automaton of the tokenizer is made."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata.constructions import canonical_automaton
@@ -21,7 +20,7 @@ from experiments.laws.adversarial import Adversary
 from experiments.laws.exact_facts import facts
 from experiments.laws.exact_options import shown
 from experiments.laws.exact_sequences import Case, Found, Tally
-from experiments.run.cells import FAILURE, Cell
+from experiments.run.cells import FAILURE, Cell, Row
 from experiments.shared.corpus import KINDS, Corpus, open_corpus
 from experiments.shared.regexes import FINITE, VARIED, own_finite
 
@@ -41,7 +40,6 @@ LAWS = {
     TRIES: "every mask at every prefix of a finite regex is that of the trie of encode(s)",
 }
 """Each law and what it says."""
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from experiments.laws.exact_report import fact_cells, percent
-
-Row = dict[str, Any]
+from experiments.run.cells import Row
 
 BETWEEN = """\
 *False accepts* are ids that the automaton accepts and `encode` does not give back, *masks* are held

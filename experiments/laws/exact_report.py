@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from experiments.laws.exact_measure import ADVERSARIAL, IDS, LAWS, OTHERS, STRINGS, TRIES, WALKS
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
 
-Row = dict[str, Any]
 OURS = "the automaton"
 CODE = "code"
 KINDS_SHOWN = (CODE, "multilingual")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell
+from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.config import option
 from experiments.run.files import ROOT
 from experiments.run.measuring import Run
@@ -28,8 +28,6 @@ from experiments.run.optional import require
 from experiments.run.provenance import contents_sha256
 from experiments.run.report import Report
 from experiments.run.tables import Table
-
-Row = dict[str, Any]
 
 VERSION = 1
 TESTS = ROOT / "tests"

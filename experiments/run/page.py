@@ -6,11 +6,10 @@ import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
 
+from experiments.run.cells import Row
 from experiments.run.files import write_atomically
 
-Row = dict[str, Any]
 NAME = "index.html"
 
 _STYLE = """

@@ -12,11 +12,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from bpe_automata.errors import BpeAutomataError, MissingFileError
+from experiments.run.cells import Row
 
-Row = dict[str, Any]
 NAME = "rows.jsonl"
 
 

@@ -31,7 +31,7 @@ from experiments.schemas.inputs import (
     schema_cases,
     shuffled,
 )
-from experiments.schemas.server import Limits
+from experiments.shared.watched import Limits
 
 VERSION = 1
 TOKENIZERS = ("smollm2", "llama-3")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from experiments.run.cells import Row
 from experiments.run.optional import require
 from experiments.run.report import Figure
 from experiments.schemas.comparison_rows import Unit
 from experiments.schemas.engines import OURS
 from experiments.schemas.histogram import Histogram
-
-Row = dict[str, Any]
 
 COLORS = {
     OURS: "#00798c",

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from experiments.run.cells import Row
 from experiments.run.wrapped import wrapped
 from experiments.schemas.comparison_report import duration
-
-Row = dict[str, Any]
 
 
 def readme(facts: Row) -> str:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
+from experiments.run.cells import Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
 from experiments.schemas import comparison_figure
 from experiments.schemas.comparison_rows import Unit, disagreements, judged_of, units_of, wrongs
 from experiments.schemas.engines import OURS
 from experiments.schemas.histogram import Histogram
-
-Row = dict[str, Any]
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 1.0)
 _SHOWN = 12

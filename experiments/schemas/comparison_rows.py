@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from experiments.laws.exact_options import shown
+from experiments.run.cells import Row
 from experiments.schemas.engines import JUDGE, OURS
 from experiments.schemas.histogram import Histogram, of_rows
 from experiments.schemas.reasons import GAVE_UP, UNEXPLAINED
 
-Row = dict[str, Any]
 Text = tuple[str, int]
 """A case's id, and which of its texts."""
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.laws.exact_options import shown
+from experiments.run.cells import Row
 from experiments.run.measuring import Run
 from experiments.schemas.engines import JUDGE, OURS
 from experiments.schemas.inputs import Case
@@ -19,7 +20,6 @@ from experiments.schemas.server import MissingEngineError, WorkerServer
 if TYPE_CHECKING:
     from experiments.schemas.comparison import Config
 
-Row = dict[str, Any]
 Verdicts = Sequence[bool | None]
 """Of each text of a case: is it valid? None where the judge cannot say."""
 

@@ -11,12 +11,19 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any, Literal, Protocol, get_args
 
-import numpy as np
-
 from bpe_automata import Tokenizer
-from experiments.shared.engines import LLSession, PeerError, Session, refusals
-
-Row = dict[str, Any]
+from experiments.run.cells import Row
+from experiments.shared.engines import (
+    LLSession,
+    OutlinesSession,
+    PeerError,
+    PlainTokenizer,
+    Session,
+    one_eos,
+    outlines_vocabulary,
+    refusals,
+)
+from experiments.shared.more_engines import XGSession, xgrammar_compiler
 
 OURS, JUDGE = "bpe_automata", "jsonschema"
 EngineName = Literal["bpe_automata", "llguidance", "xgrammar", "outlines_core"]
@@ -76,7 +83,7 @@ class LLGuidance:
         self._style["key_separator"] = key
         slices = llguidance.LLTokenizer.json_slices()
         self._vocabulary = llguidance.LLTokenizer(
-            llguidance.TokenizerWrapper(_Plain(tokenizer)),
+            llguidance.TokenizerWrapper(PlainTokenizer(tokenizer, one_eos(tokenizer.eos_ids))),
             eos_token=list(tokenizer.eos_ids),
             slices=slices,
         )
@@ -101,11 +108,7 @@ class XGrammar:
         import xgrammar
 
         self.tokenizer, self._matcher_of = tokenizer, xgrammar.GrammarMatcher
-        added = tokenizer.added_ids
-        texts = [b"" if i in added else text for i, text in enumerate(tokenizer.spellings)]
-        raw, ends = xgrammar.VocabType.RAW, list(tokenizer.eos_ids)
-        info = xgrammar.TokenizerInfo(texts, raw, vocab_size=len(texts), stop_token_ids=ends)
-        self._compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+        self._compiler = xgrammar_compiler(xgrammar, tokenizer, tokenizer.eos_ids)
         separators = None if whitespace == "flexible" else SEPARATORS[whitespace]
         self._style = {"any_whitespace": whitespace == "flexible", "separators": separators}
 
@@ -116,20 +119,7 @@ class XGrammar:
             text = json.dumps(source["schema"])
             grammar = self._compiler.compile_json_schema(text, strict_mode=False, **self._style)
         size = {"bytes": grammar.memory_size_bytes}
-        return _Made(lambda: _XGSession(self._matcher_of(grammar)), **size)
-
-
-class _XGSession:
-    def __init__(self, matcher: Any) -> None:
-        self._matcher = matcher
-
-    def mask(self, out: np.ndarray) -> None:
-        # It says whether the mask rules anything out, and writes it in either case.
-        self._matcher.fill_next_token_bitmask(out)
-
-    def advance(self, token: int) -> None:
-        if not self._matcher.accept_token(token):
-            raise PeerError(f"id {token} is refused")
+        return _Made(lambda: XGSession(self._matcher_of(grammar)), **size)
 
 
 class OutlinesCore:
@@ -139,11 +129,7 @@ class OutlinesCore:
         import outlines_core
 
         self.tokenizer, self._module = tokenizer, outlines_core
-        ids_of: dict[bytes, list[int]] = {}
-        for token, spelled in enumerate(tokenizer.spellings):
-            if spelled and token not in tokenizer.added_ids:
-                ids_of.setdefault(spelled, []).append(token)
-        self._vocabulary = outlines_core.Vocabulary(tokenizer.eos_ids[0], ids_of)
+        self._vocabulary = outlines_vocabulary(outlines_core, tokenizer, tokenizer.eos_ids)
         # It has no style with spaces after separators only; its default allows one anywhere.
         self._pattern = "" if whitespace == "compact" else None
 
@@ -153,35 +139,7 @@ class OutlinesCore:
             schema = json.dumps(source["schema"])
             regex = self._module.json_schema.build_regex_from_schema(schema, self._pattern)
         index = self._module.Index(regex, self._vocabulary)
-        return _Made(lambda: _OutlinesSession(self._module.Guide(index)), characters=len(regex))
-
-
-class _OutlinesSession:
-    def __init__(self, guide: Any) -> None:
-        self._guide = guide
-
-    def mask(self, out: np.ndarray) -> None:
-        self._guide.write_mask_into(out.ctypes.data, out.size, out.itemsize)
-
-    def advance(self, token: int) -> None:
-        self._guide.advance(token, False)
-
-
-class _Plain:
-    """A tokenizer as llguidance takes any: its bytes by id, and what encodes."""
-
-    bos_token_id = None
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._encode = tokenizer.encode
-        self.eos_token_id = tokenizer.eos_ids[0]
-        self.tokens = list(tokenizer.spellings)
-        self.special_token_ids = sorted(tokenizer.added_ids)
-        for token in self.special_token_ids:  # 0xff is how it knows that they are no text
-            self.tokens[token] = b"\xff" + self.tokens[token]
-
-    def __call__(self, text: str) -> list[int]:
-        return self._encode(text)
+        return _Made(lambda: OutlinesSession(self._module.Guide, index), characters=len(regex))
 
 
 PEERS: dict[str, Callable[[Tokenizer, str], SchemaEngine]] = {

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from bpe_automata.errors import MissingFileError
+from experiments.run.cells import Row
 from experiments.run.files import ROOT
 from experiments.run.json_lines import lines_of
-
-Row = dict[str, Any]
 
 DATA = ROOT.parent / "shared" / "data"
 SCHEMAS = DATA / "maskbench"

@@ -15,10 +15,9 @@ from bpe_automata.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
+from experiments.run.cells import Row
 from experiments.schemas import reasons as schemas_reasons
 from experiments.schemas.engines import RefusedError
-
-Row = dict[str, Any]
 
 DEEPEST = 6
 """Depths that are tried for a valid instance that is rejected, before it counts as unexplained."""

@@ -36,14 +36,12 @@ from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from experiments.article.table2_inputs import Item, Source, item_of, sources_of
 from experiments.laws.exact_options import shown
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell, measured
+from experiments.run.cells import FAILURE, Cell, Row, measured
 from experiments.run.config import option
 from experiments.run.measuring import Run, progress
 from experiments.schemas import segments_report
 from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS
 from experiments.shared.timing import timed
-
-Row = dict[str, Any]
 
 VERSION = 1
 TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
 from experiments.run.wrapped import wrapped
 from experiments.shared.timing import median
-
-Row = dict[str, Any]
 
 _KINDS = {
     "lazy": ("alone", "shared", "again"),

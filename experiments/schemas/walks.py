@@ -17,11 +17,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from experiments.laws.exact_options import SMOKE_TOKENIZER
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell, measured
+from experiments.run.cells import FAILURE, Cell, Row, measured
 from experiments.run.config import option
 from experiments.run.executors import pool_of
 from experiments.run.measuring import Run, progress
@@ -35,8 +34,6 @@ from experiments.schemas.inputs import (
     yaml_cases,
 )
 from experiments.schemas.walks_process import Task, walked
-
-Row = dict[str, Any]
 
 VERSION = 1
 YAML_SHARE = 4

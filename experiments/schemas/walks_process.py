@@ -14,12 +14,11 @@ import numpy as np
 
 from bpe_automata import ByteDFA, Constraint, Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError
+from experiments.run.cells import Row
 from experiments.schemas.ecma_patterns import with_patterns_for_python
 from experiments.schemas.engines import RefusedError
 from experiments.schemas.ours import Judge
 from experiments.shared.walks import CannotFinishError, ends
-
-Row = dict[str, Any]
 
 MORE_IDS = 80
 """Ids that a walk may take at most beyond what its shortest text needs."""

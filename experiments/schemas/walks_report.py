@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from experiments.laws.exact_options import shown
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
 from experiments.run.wrapped import wrapped
 from experiments.schemas.walks_process import EXCUSES, MOST_STATES
-
-Row = dict[str, Any]
 
 STYLES = {"json": "JSON", "yaml": "YAML"}
 _COUNTS = ("walks", "different", "ids", "characters", *EXCUSES)

@@ -8,14 +8,12 @@ pipe watches the clock and the memory.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import json
 import sys
 import time
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from numba.core.event import install_recorder
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import BpeAutomataError
+from experiments.run.cells import Row
 from experiments.schemas.engines import (
     JUDGE,
     OURS,
@@ -33,11 +32,9 @@ from experiments.schemas.engines import (
 )
 from experiments.schemas.histogram import Histogram
 from experiments.schemas.ours import Judge, OursCompiled, OursEngine
-from experiments.serving.speed_child import resident
 from experiments.shared.engines import PeerError, Session, refusals
+from experiments.shared.memory import forget_peak, give_back, resident
 from experiments.shared.timing import timed
-
-Row = dict[str, Any]
 
 MASKED = 300
 """Ids of a text before which the mask is made and timed; after them the ids are only read."""
@@ -67,8 +64,8 @@ class Worker:
         """One line of output, with the peak of the memory since the last."""
         if "compile" in question:
             self._compiled = None
-            _give_back()
-        _forget_peak()
+            give_back()  # memory of the case before is none of the next one's
+        forget_peak()
         if "compile" in question:
             row = self._compile(question["compile"])
         elif "explain" in question:
@@ -167,20 +164,6 @@ class JudgeWorker:
             return bool(self._compiled.verdict(text))
         except Exception:  # a $ref that leads nowhere, a pattern that is not Python's
             return None
-
-
-def _give_back() -> None:
-    """Memory of the case before is none of the next one's."""
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc only
-    if trim is not None:
-        trim(0)
-
-
-def _forget_peak() -> None:
-    """Linux can be told to begin the peak of resident memory anew; elsewhere it is of all time."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
 
 
 def opened(engine: str, tokenizer: str, whitespace: str) -> Worker | JudgeWorker:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
 from experiments.run.wrapped import wrapped
 from experiments.schemas.yaml_files import ACCEPTED, NUMBER, ORDER, OUTCOMES, UNEXPLAINED, WRONG
 from experiments.shared.timing import quantile
-
-Row = dict[str, Any]
 
 COMPILED = "compiled"
 _SHARES = {"median": 0.5, "p90": 0.9, "max": 1.0}

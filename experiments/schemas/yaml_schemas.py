@@ -18,7 +18,6 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.dfa import ByteDFA
@@ -31,14 +30,12 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas import compile_yaml_schema
 from experiments.run import config
-from experiments.run.cells import Cell
+from experiments.run.cells import Cell, Row
 from experiments.run.config import option
 from experiments.run.measuring import Run
 from experiments.schemas import yaml_files, yaml_report
 from experiments.schemas.inputs import SMOKE_YAML, YAML_SCHEMAS, yaml_cases
 from experiments.schemas.ours import Judge, Verdicts
-
-Row = dict[str, Any]
 
 VERSION = 1
 DEPTH = 3

@@ -25,13 +25,15 @@ from experiments.run.measuring import Run, progress
 from experiments.serving.peers_cases import CASES
 from experiments.serving.peers_child import OURS, PEERS
 from experiments.serving.peers_exams import exam
-from experiments.serving.peers_process import Limits, Process
+from experiments.serving.peers_process import Process
 from experiments.serving.peers_report import readme, render
+from experiments.shared.watched import Limits
 
 __all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
 
 VERSION = 1
 CHILD = "experiments.serving.peers_child"
+MOST_MB = 6000
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def _pair(run: Run[Config], name: str, source: str, exams: Exams) -> None:
         return
     settings = json.dumps({"repeats": run.config.repeats, "seconds": run.config.seconds})
     whose = {"engine": name, "tokenizer": source}
-    limits = Limits(seconds=60 + 5 * run.config.seconds)
+    limits = Limits(seconds=60 + 5 * run.config.seconds, mb=MOST_MB)
     with Process(CHILD, [name, source, settings], limits) as process:
         first = process.start()
         if came_up:

@@ -6,14 +6,11 @@ path of an exam, with a line. All lines are JSON.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import json
 import pickle
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,6 @@ from bpe_automata.kernels.bits import packed
 from experiments.run.cells import FAILURE, Row
 from experiments.serving.peers_exams import Exam
 from experiments.serving.peers_questions import Answers
-from experiments.serving.speed_child import resident
 from experiments.shared.engines import (
     GLRMask,
     LLGuidance,
@@ -37,6 +33,7 @@ from experiments.shared.engines import (
     ordinary,
     refusals,
 )
+from experiments.shared.memory import forget_peak, give_back, resident
 from experiments.shared.more_engines import KBNF, Explicit, GenLM, LMFormatEnforcer, XGrammar
 
 WARMING = r"[a-f]{2}, (one|two)"
@@ -83,7 +80,7 @@ class Worker:
     def answer(self, exam: Exam) -> Row:
         """peak_mb: what compiling, and the masks along the texts, took at their highest."""
         before = _settled()
-        _forget_peak()
+        forget_peak()
         arguments = (self._ordinary, self._eos_ids, self._repeats, self._seconds)
         answers = Answers(self._engine, exam, *arguments)
         try:
@@ -99,17 +96,8 @@ class Worker:
 
 def _settled() -> float:
     """Resident megabytes (10^6 bytes) once freed memory is given back."""
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc only
-    if trim is not None:
-        trim(0)
+    give_back()
     return resident("VmRSS") or 0.0
-
-
-def _forget_peak() -> None:
-    """Linux can be told to begin the peak of resident memory anew; elsewhere it is of all time."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
 
 
 def main(name: str, source: str, settings: str) -> None:

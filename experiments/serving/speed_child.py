@@ -13,8 +13,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
+
+from experiments.shared.memory import resident
 
 WALKED = (r"(true|false)", r"[ -~]{0,500}", r"[a-z0-9.]+@[a-z0-9-]+\.[a-z]{2,}")
 
@@ -53,15 +54,6 @@ def memory(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
         walk(matcher, 40)
     stages["three regexes, walked"] = resident("VmRSS")
     return {"stages": stages, "peak": resident("VmHWM"), "torch": "torch" in sys.modules}
-
-
-def resident(field: str) -> float | None:
-    """Megabytes (10^6 bytes) of a field of /proc/self/status; None where there is none."""
-    try:
-        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(field))
 
 
 def walk(matcher: Any, steps: int) -> None:

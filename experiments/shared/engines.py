@@ -110,18 +110,25 @@ class OutlinesCore(Peer):
 
     def __init__(self, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
         self._module = self.module()
-        ids_of: dict[bytes, list[int]] = {}
-        for token, spelled in ordinary(tokenizer).items():
-            ids_of.setdefault(spelled, []).append(token)
-        self._vocabulary = self._module.Vocabulary(one_eos(eos_ids), ids_of)
+        self._vocabulary = outlines_vocabulary(self._module, tokenizer, eos_ids)
 
     def prepare(self, regex: str) -> Begin:
         with refusals():
             index = self._module.Index(regex, self._vocabulary)
-        return lambda: _Guided(self._module.Guide, index)
+        return lambda: OutlinesSession(self._module.Guide, index)
 
 
-class _Guided:
+def outlines_vocabulary(module: Any, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> Any:
+    """The ids of each text, and one end of sequence. Raises PeerError where there is none."""
+    ids_of: dict[bytes, list[int]] = {}
+    for token, spelled in ordinary(tokenizer).items():
+        ids_of.setdefault(spelled, []).append(token)
+    return module.Vocabulary(one_eos(eos_ids), ids_of)
+
+
+class OutlinesSession:
+    """A guide of outlines-core through an index."""
+
     def __init__(self, guide_of: Callable[[Any], Any], index: Any) -> None:
         self._guide_of, self._index, self._made = guide_of, index, None
 
@@ -152,7 +159,7 @@ class LLGuidance(Peer):
         try:
             self._tokenizer = module.LLTokenizer(tokenizer.to_json(), eos_token=end)
         except TokenizerError:  # there is no tokenizer.json that is equal
-            plain = module.TokenizerWrapper(_Plain(tokenizer, end))
+            plain = module.TokenizerWrapper(PlainTokenizer(tokenizer, end))
             self._tokenizer = module.LLTokenizer(plain, eos_token=end)
 
     def compile(self, regex: str) -> Session:
@@ -169,7 +176,7 @@ class LLGuidance(Peer):
             return self._matcher_of(self._tokenizer, grammar, log_level=0)
 
 
-class _Plain:
+class PlainTokenizer:
     """A tokenizer as llguidance takes any: its bytes by id, and what encodes."""
 
     bos_token_id = None

@@ -42,22 +42,28 @@ class XGrammar(Peer):
     install = "pip install --no-deps xgrammar==0.2.8 'apache-tvm-ffi>=0.1.11'"
 
     def __init__(self, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
-        xgrammar = self.module()
-        self._matcher_of = xgrammar.GrammarMatcher
-        spelled = ordinary(tokenizer)
-        texts = [spelled.get(i, b"") for i in range(tokenizer.n_ids)]
-        info = xgrammar.TokenizerInfo(
-            texts, xgrammar.VocabType.RAW, vocab_size=len(texts), stop_token_ids=list(eos_ids)
-        )
-        self._compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+        self._matcher_of = self.module().GrammarMatcher
+        self._compiler = xgrammar_compiler(self.module(), tokenizer, eos_ids)
 
     def prepare(self, regex: str) -> Begin:
         with refusals():
             grammar = self._compiler.compile_regex(regex)
-        return lambda: _XGSession(self._matcher_of(grammar))
+        return lambda: XGSession(self._matcher_of(grammar))
 
 
-class _XGSession:
+def xgrammar_compiler(module: Any, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> Any:
+    """One thread, nothing kept from case to case."""
+    spelled = ordinary(tokenizer)
+    texts = [spelled.get(i, b"") for i in range(tokenizer.n_ids)]
+    info = module.TokenizerInfo(
+        texts, module.VocabType.RAW, vocab_size=len(texts), stop_token_ids=list(eos_ids)
+    )
+    return module.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+
+
+class XGSession:
+    """A matcher of xgrammar. Raises PeerError for an id that it does not take."""
+
     def __init__(self, matcher: Any) -> None:
         self._matcher = matcher
 

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from bpe_automata.automata.sources import from_strings
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import ArgumentError
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell
+from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.config import option
 from experiments.run.measuring import Run
 from experiments.run.report import Report
@@ -47,8 +47,6 @@ from experiments.study.prompts import CASES, Case
 from experiments.study.sampling import ConstrainedSampler, sample_free
 from experiments.study.token_trie import Automaton, TokenTrie, automaton_of, unroll
 from experiments.study.tree_logprobs import PROBE, Evaluator, no_progress, pick_evaluator
-
-Row = dict[str, Any]
 
 VERSION = 1
 METHODS: tuple[Method, ...] = ("lift", "canonical")

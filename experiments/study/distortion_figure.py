@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from experiments.run.cells import Row
 from experiments.run.optional import require
 from experiments.run.report import Figure
-
-Row = dict[str, Any]
 
 LIFT, CANONICAL, FREE, PALE = "#d1495b", "#00798c", "#333333", "#bbbbbb"
 FLOOR = 1e-6

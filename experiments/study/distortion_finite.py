@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from bpe_automata.errors import BudgetExceededError
+from experiments.run.cells import Row
 from experiments.shared import models
 from experiments.study.cases.chat import prompt_text
 from experiments.study.distortion_config import PARTICLES, Config
 from experiments.study.study_case import StudyCase
-from experiments.study.study_laws import Row, laws, tv_between
+from experiments.study.study_laws import laws, tv_between
 from experiments.study.study_laws_tree import Aims, Explored, explore
 from experiments.study.study_methods import Posed, Poser
 from experiments.study.study_sampling import Estimated, Populations

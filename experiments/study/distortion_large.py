@@ -21,12 +21,12 @@ import numpy as np
 from bpe_automata import Constraint, constrain
 from bpe_automata.decoding.healing import heal
 from bpe_automata.sampling import weights
+from experiments.run.cells import Row
 from experiments.shared.batched import Drawn, sample_batch
 from experiments.study.cases.chat import prompt_text
 from experiments.study.distortion_config import Config
 from experiments.study.distortion_finite import Opened, described, opened, row_seed
 from experiments.study.study_case import StudyCase
-from experiments.study.study_laws import Row
 from experiments.study.study_methods import MOST_GIVEN_BACK
 
 RESAMPLES = 1000

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
 from experiments.study import distortion_figure
 from experiments.study.prompts import CASES
-
-Row = dict[str, Any]
 
 PUBLISHED = {"free": 0.85879, "lift": 0.52852, "canonical": 0.85872}
 """P(" William"), published for Mistral-7B by Tran-Thien (2024); "lift" is his "Outlines"."""

@@ -9,10 +9,9 @@ larger one is sampled. What is compared, and how an error is taken apart: `study
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from bpe_automata.errors import ArgumentError
-from experiments.run.cells import FAILURE, Cell
+from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.shared.engines import peer_versions
@@ -22,8 +21,6 @@ from experiments.study.distortion_config import Config
 from experiments.study.distortion_finite import finite_row, model_row
 from experiments.study.distortion_large import large_row
 from experiments.study.study_case import StudyCase
-
-Row = dict[str, Any]
 
 VERSION = 1
 SMOKE = Config(

@@ -20,10 +20,10 @@ canonical, which no method over canonical ids can have.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from experiments.run.cells import Row
 from experiments.study.path_measures import (
     along_paths,
     kl_divergence,
@@ -33,8 +33,6 @@ from experiments.study.path_measures import (
     total_variation,
 )
 from experiments.study.study_laws_tree import Explored
-
-Row = dict[str, Any]
 
 ROUNDING = 1e-9
 """Probability that is taken for none."""

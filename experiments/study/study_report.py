@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
 from experiments.study import study_figure, study_report_cases, study_report_tables
 from experiments.study.study_report_points import Point, at_draws, groups, label, points, summary
 from experiments.study.study_report_tables import PARTS, farther
-
-Row = dict[str, Any]
 
 TITLE = "How much a constraint distorts a model, where it comes from, and what removes it"
 

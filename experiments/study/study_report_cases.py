@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 from experiments.run.tables import Table
 from experiments.study.study_report_points import (
     SETTLED,
@@ -15,8 +14,6 @@ from experiments.study.study_report_points import (
     label,
     number_cell,
 )
-
-Row = dict[str, Any]
 
 WORST = 10
 """Cases in each of the two tables of worst ones."""

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.run.cells import FAILURE
+from experiments.run.cells import FAILURE, Row
 from experiments.shared.intervals import Statistic, bootstrap, weighted_mean, weighted_quantile
 from experiments.study.study_laws import tv_between
-
-Row = dict[str, Any]
 
 SETTLED = 0.01
 """Most probability that may be unassigned in a law for it to enter a summary."""

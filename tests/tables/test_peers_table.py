@@ -22,9 +22,10 @@ from experiments.serving.peers import Config
 from experiments.serving.peers_cases import CASES
 from experiments.serving.peers_child import OURS, PEERS, engine_of
 from experiments.serving.peers_exams import exam, spelled
-from experiments.serving.peers_process import Limits, Process
+from experiments.serving.peers_process import Process
 from experiments.serving.peers_questions import Answers
 from experiments.shared.engines import PeerError, ordinary
+from experiments.shared.watched import Limits
 
 SMALL = [name for name, case in CASES.items() if case.is_small]
 
@@ -235,7 +236,7 @@ def test_a_process_that_is_lost_is_a_failure_and_the_next_question_starts_it_ane
     with child(seconds=0.5, mb=200) as process:
         assert process.start() == {"ready": 1.5}
         assert process.ask("one") == {"answer": "one"}
-        assert process.ask("die") == {FAILURE: "crashed with exit code 3"}
+        assert process.ask("die") == {FAILURE: "crashed: exit code 3"}
         assert process.ask("sleep") == {FAILURE: "over time: more than 0.5 s"}
         assert process.ask("two") == {"answer": "two"}
     with child(seconds=30, mb=200) as process:

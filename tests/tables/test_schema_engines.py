@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from decimal import Decimal
 
 import pytest
@@ -26,8 +25,9 @@ from experiments.schemas.reasons import (
     reason,
     spellings,
 )
-from experiments.schemas.server import Limits, MissingEngineError, WorkerServer
+from experiments.schemas.server import MissingEngineError, WorkerServer
 from experiments.schemas.worker import Worker
+from experiments.shared.watched import Limits
 
 pytest.importorskip("jsonschema")
 
@@ -138,16 +138,14 @@ def test_a_worker_reads_the_ids_of_a_text():
     assert sum(row["masks"]["counts"].values()) == 1  # `true` is one id
 
 
+MODULE = "schemas_demo_worker"
+
+
 @pytest.fixture
 def script(monkeypatch, tmp_path):
     """What runs in place of a worker."""
-    path, real = tmp_path / "worker.py", __import__("subprocess").Popen
-
-    def popen(command, **options):
-        return real([sys.executable, str(path)], **options)
-
-    monkeypatch.setattr("experiments.schemas.server.subprocess.Popen", popen)
-    return path
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path / f"{MODULE}.py"
 
 
 def test_a_process_that_runs_away_or_dies_is_an_answer(script):
@@ -161,19 +159,22 @@ def test_a_process_that_runs_away_or_dies_is_an_answer(script):
         "    if what == 'eat': x = bytearray(300_000_000); time.sleep(600)\n"
         "    print(json.dumps({'status': 'compiled', 'said': what}), flush=True)\n"
     )
-    with WorkerServer((), Limits(seconds=100, mb=200)) as server:
+    with WorkerServer((), Limits(seconds=100, mb=200), MODULE) as server:
         assert server.ask("hello")["said"] == "hello"
         died = server.ask("die")
         assert (died["status"], died["message"]) == ("crashed", "exit code 7")
         assert server.ask("eat")["status"] == "over memory"
         assert server.ask("again")["said"] == "again"
-    with WorkerServer((), Limits(seconds=1)) as server:
+    with WorkerServer((), Limits(seconds=1), MODULE) as server:
         assert server.ask("sleep")["status"] == "over time"
 
 
 def test_an_engine_that_is_not_there_says_why(script):
     script.write_text('print(\'{"ready": false, "message": "not here"}\')')
-    with WorkerServer((), Limits()) as server, pytest.raises(MissingEngineError, match="not here"):
+    with (
+        WorkerServer((), Limits(), MODULE) as server,
+        pytest.raises(MissingEngineError, match="not here"),
+    ):
         server.start()
 
 
@@ -189,7 +190,7 @@ def test_a_process_that_compiled_kernels_is_started_again_once(script, tmp_path,
         " flush=True)\n"
         "sys.stdin.read()\n"
     )
-    with WorkerServer((), Limits()) as server:
+    with WorkerServer((), Limits(), MODULE) as server:
         server.start()
         server.start()
         assert server.began_mb == 2
