@@ -1,5 +1,5 @@
-"""One module per table of the paper; run as `python -m experiments NAME`.
+"""One module per table or figure; run as `python -m experiments NAME`.
 
-Each module keeps `measure` (numbers, slow) apart from `render` (tables and figures, fast), so that
-a plot can be redrawn without measuring again.
+Each keeps `measure` (numbers, slow) apart from `render` (tables and figures, fast), so that a plot
+can be drawn again without measuring.
 """

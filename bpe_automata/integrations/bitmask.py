@@ -17,6 +17,7 @@ import numpy as np
 
 from bpe_automata.errors import ArgumentError, BufferShapeError
 from bpe_automata.integrations.optional import require
+from bpe_automata.integrations.transfer import to_device
 from bpe_automata.kernels.apply_bitmask import apply_bitmask as apply_kernel
 
 Backend: TypeAlias = Literal["auto", "numba", "triton", "torch"]
@@ -77,10 +78,10 @@ def unpacked(bitmask: Any, width: int) -> Any:
 
 def _apply_torch(logits: Any, bitmask: Any, targets: np.ndarray, sources: np.ndarray) -> None:
     torch = require("torch", "pip install torch")
-    at = torch.from_numpy(targets).to(logits.device)
-    masks = bitmask[torch.from_numpy(sources).to(logits.device)]
+    at = to_device(targets, logits.device)
+    masks = bitmask[to_device(sources, logits.device)]
     # `where` takes the bits of what is kept as they are; adding a mask of -inf would not keep NaN.
-    lowest = torch.tensor(-torch.inf, dtype=logits.dtype, device=logits.device)
+    lowest = logits.new_full((), -torch.inf)
     with torch.no_grad():
         logits[at] = torch.where(unpacked(masks, logits.shape[1]), logits[at], lowest)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata.integrations.optional import require
+from bpe_automata.integrations.transfer import to_device
 
 torch: Any = require("torch", "pip install torch")
 triton: Any = require("triton", "pip install triton")
@@ -44,7 +45,7 @@ def _kernel(  # type: ignore[no-untyped-def]
 def apply(logits: Any, bitmask: Any, targets: np.ndarray, sources: np.ndarray) -> None:
     """logits: torch [batch, V]; bitmask: torch int32 [m, words] on the same device; targets,
     sources: int64 [n], rows of the logits and of the mask."""
-    rows: Any = torch.from_numpy(np.stack([targets, sources])).to(logits.device)
+    rows: Any = to_device(np.stack([targets, sources]), logits.device)
     grid = (len(targets), triton.cdiv(logits.shape[1], BLOCK))
     # Triton launches on the current GPU, which need not be the one where the logits are.
     on_gpu = logits.device.type == "cuda"

@@ -28,7 +28,7 @@ from experiments.run.config import option
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.shared import models
-from experiments.study.distortion import METHODS, Spanned, opened, span
+from experiments.study.distortion import METHODS, Spanned, span
 from experiments.study.path_measures import along_paths, masked_steps, per_answer
 from experiments.study.prompts import PRESIDENT, Case
 from experiments.study.token_trie import TokenTrie
@@ -75,7 +75,7 @@ def readme(facts: Row) -> str:
 
 def laws_row(model: str, device: str) -> Row:
     """Probabilities under a model, and which one it was."""
-    loaded = opened(model, device)
+    loaded = models.opened(model, device)
     which = {"model": loaded.name, "note": loaded.note, "provenance": loaded.provenance()}
     return {"kind": "laws"} | which | laws(loaded, PRESIDENT)
 

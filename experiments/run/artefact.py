@@ -85,6 +85,7 @@ class Artefact:
             if run.store.aside:
                 print(f"{self.name}: rows of an earlier state are kept in {run.store.aside.name}")
             module.measure(run)
+            run.finish()
 
     def render(self, config: Config, settings: Settings) -> tuple[Report, list[Path]]:
         """Write what the rows on disk say."""
@@ -97,8 +98,9 @@ class Artefact:
 
 def _short(value: Any) -> str:
     """Of a value, for the name of a folder."""
-    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    name = Path(text).name if "/" in text else text
+    parts = [str(part) for part in (value if isinstance(value, tuple) else (value,))]
+    text = ",".join(parts)
+    name = ",".join(Path(part).name if "/" in part else part for part in parts)
     plain = "".join(c if c.isalnum() or c in ".,_" else "_" for c in name)
     if len(plain) <= LONGEST:
         return plain

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         names, chosen, fields = parse(given)
+        if LIST in names or WARM in names:
+            _alone(names)
         if names == [LIST]:
             print("\n".join(f"{name:18} {a.summary()}" for name, a in ARTEFACTS.items()))
             return 0
@@ -69,6 +72,9 @@ def one(artefact: Artefact, config: Config, settings: Settings, render_only: boo
     except (BpeAutomataError, OSError) as error:
         print(f"error: {artefact.name}: {error}", file=sys.stderr)
         return 2
+    except Exception:  # a fault of one must not end `all`
+        traceback.print_exc()
+        return 2
     return 1 if made.wrong else 0
 
 
@@ -89,6 +95,12 @@ def parse(given: list[str]) -> tuple[list[str], argparse.Namespace, dict[str, st
         if (text := getattr(parsed, f"field_{name}")) is not None
     }
     return names, parsed, fields
+
+
+def _alone(names: list[str]) -> None:
+    """`list` and `warm` are no artefacts. Raises ArgumentError where anything else is named."""
+    if len(names) > 1:
+        raise ArgumentError(f"`{LIST}` and `{WARM}` stand alone, not in {' '.join(names)!r}")
 
 
 def _before_options(given: Sequence[str]) -> list[str]:
@@ -121,7 +133,9 @@ def _parser(artefacts: Sequence[Artefact]) -> argparse.ArgumentParser:
     add("--render", action="store_true", help="measure nothing; write what the rows on disk say")
     add("--again", action="store_true", help="put the rows aside and measure anew")
     add("--retry", action="store_true", help="measure the failures again")
-    add("--executor", choices=("inline", "processes", "ray"), default=Settings.executor)
+    where = "of cells that mind no company; what is timed runs alone here (default: %(default)s)"
+    choices = ("inline", "processes", "ray")
+    add("--executor", choices=choices, default=Settings.executor, help=where)
     add("--jobs", type=int, default=Settings.jobs, help="cells at a time (default: %(default)s)")
     add("--results", type=Path, default=Settings.results, help="folder of the rows")
     add("--paper", type=Path, default=Settings.paper, help="folder of tables and figures")

@@ -58,21 +58,23 @@ def plain(config: Config) -> dict[str, Any]:
 
 
 def inputs(config: Config) -> dict[str, str | None]:
-    """The digest of each file and folder that the config names, by field and name."""
+    """The digest of each file and folder that the config names, by field, place in it and name."""
     return {
-        f"{field} {path.name}": contents_sha256(path)
+        f"{field} {number} {path.name}": contents_sha256(path)
         for field, value in vars(config).items()
-        for part in (value if isinstance(value, tuple) else (value,))
+        for number, part in enumerate(value if isinstance(value, tuple) else (value,))
         if (path := _path(part)) is not None
     }
 
 
 def _path(value: Any) -> Path | None:
-    """A path, or a text that is the path of something that is there; hub ids have slashes too."""
-    if isinstance(value, Path):
-        return value
-    is_path = isinstance(value, str) and os.sep in value and Path(value).exists()
-    return Path(value) if is_path else None
+    """A path, or a text that is the path of something that is there: hub ids have slashes too, and
+    names of artefacts and folders of code are alike."""
+    if not isinstance(value, str):
+        return value if isinstance(value, Path) else None
+    path = Path(value)
+    is_path = path.is_file() or (path / "config.json").is_file()
+    return path if is_path or (os.sep in value and path.exists()) else None
 
 
 def _plain(value: Any) -> Any:

@@ -34,23 +34,27 @@ def inline(cells: Sequence[Cell], jobs: int = 1) -> Iterator[Row]:
 
 def processes(cells: Sequence[Cell], jobs: int) -> Iterator[Row]:
     """`jobs` processes, started afresh so that they share nothing with this one."""
-    waiting, alone = list(cells), False
-    attempts = dict.fromkeys((cell.key for cell in cells), 0)
+    waiting = list(cells)
     while waiting:
-        broken: list[Cell] = []
-        # Once a process has died, one cell at a time: whose fault it was is certain then.
-        for batch in [[cell] for cell in waiting] if alone else [waiting]:
-            for cell, row in _pool(batch, jobs):
-                if row is None:
-                    attempts[cell.key] += alone
-                    broken.append(cell)
-                else:
-                    yield row
-        alone = True
-        for cell in broken:
-            if attempts[cell.key] >= ATTEMPTS:
-                yield lost(cell, f"its process died, {ATTEMPTS} times")
-        waiting = [cell for cell in broken if attempts[cell.key] < ATTEMPTS]
+        done = set[str]()
+        for cell, row in _pool(waiting, jobs):
+            if row is not None:
+                done.add(cell.key)
+                yield row
+        waiting = [cell for cell in waiting if cell.key not in done]
+        # A process died. Cells are begun in order, so the one that it was at is among the first of
+        # those that are left; one at a time, whose fault it was is certain.
+        suspects, waiting = waiting[: 2 * jobs], waiting[2 * jobs :]
+        yield from map(_alone, suspects)
+
+
+def _alone(cell: Cell) -> Row:
+    """A cell in processes of its own."""
+    for _ in range(ATTEMPTS):
+        ((_, row),) = _pool([cell], 1)
+        if row is not None:
+            return row
+    return lost(cell, f"its process died, {ATTEMPTS} times")
 
 
 def pool_of(jobs: int) -> ProcessPoolExecutor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
 
@@ -13,6 +13,7 @@ from bpe_automata.errors import MissingFileError
 from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.config import C, plain
 from experiments.run.config import inputs as config_inputs
+from experiments.run.device import pick_device
 from experiments.run.executors import Name, executor
 from experiments.run.files import PAPER, RESULTS, write_atomically
 from experiments.run.optional import require
@@ -37,16 +38,13 @@ class Settings:
     retry: bool = False
     again: bool = False
 
-    def inline(self) -> Settings:
-        """The same, one after the other in this process."""
-        return replace(self, executor="inline")
-
 
 class Run(Generic[C]):
     """Handed to an artefact's `measure`, which says what it expects and adds the rows.
 
     version: the artefact's own; it goes up when rows mean something else. inputs: whatever else
-    rows must not be mixed of, such as the versions of peers; files that the config names are.
+    rows must not be mixed of, such as the versions of peers. Files that the config names, versions
+    of packages and the device are not mixed either.
     """
 
     def __init__(
@@ -61,11 +59,15 @@ class Run(Generic[C]):
         self.name, self.config, self.folder, self.settings = name, config, folder, settings
         made_by: Row = {"artefact": name, "version": version, "config": plain(config)}
         made_by |= {"code": code_digest(), "inputs": config_inputs(config) | (inputs or {})}
+        made_by |= {"versions": versions()}
+        if (device := getattr(config, "device", None)) is not None:
+            made_by["device"] = pick_device(device)
         self.store = Store(folder, made_by, anew=settings.again)
         self._earlier = _seconds_so_far(folder) if self.store.rows else 0.0
         self._started = time.perf_counter()
-        self._facts: Row = {"made_by": made_by, "versions": versions(), **machine()}
+        self._facts: Row = {"made_by": made_by, **machine()}
         self._expected: dict[str, None] = {}
+        self._finished = False
         self._write()
 
     @property
@@ -101,6 +103,11 @@ class Run(Generic[C]):
         self.store.add({"key": key} | row)
         self._write()
 
+    def finish(self) -> None:
+        """All that was to be expected has been."""
+        self._finished = True
+        self._write()
+
     def cells(self, cells: Sequence[Cell], *, alone: bool = False, what: str = "") -> None:
         """Measure the cells that have no row yet. alone: nothing else may run beside them, as where
         time is measured. what: stands beside the bar."""
@@ -119,13 +126,14 @@ class Run(Generic[C]):
         write_atomically(self.folder / MANIFEST, text)
 
     def manifest(self) -> Row:
-        """Where the rows come from; `complete` is false until the last one is in."""
+        """Where the rows come from; `complete` is false until the last one is in, and nothing more
+        is expected."""
         rows = self.store.rows.values()
         missing = [key for key in self._expected if key not in self.store.rows]
         config = plain(self.config)
         return {
             "experiment": self.name,
-            "complete": bool(self._expected) and not missing,
+            "complete": self._finished and bool(self._expected) and not missing,
             "rows": len(rows),
             "rows_expected": len(rows) + len(missing),
             "failures": sum(bool(row.get(FAILURE)) for row in rows),
@@ -137,9 +145,20 @@ class Run(Generic[C]):
 
 
 def progress() -> Any:
-    """A bar on stderr, gone when done."""
+    """A bar on stderr, gone when done. It is drawn when something happens: a thread that draws it
+    ten times a second would be in the way of what is timed."""
+    rich = require("rich.progress")
+
+    class Bar(rich.Progress):  # type: ignore[misc, name-defined, unused-ignore]
+        def update(self, *given: Any, **named: Any) -> None:
+            super().update(*given, **{"refresh": True} | named)
+
+        def advance(self, *given: Any) -> None:
+            super().advance(*given)
+            self.refresh()
+
     console = require("rich.console").Console(stderr=True)
-    return require("rich.progress").Progress(console=console, transient=True)
+    return Bar(console=console, transient=True, auto_refresh=False)
 
 
 def read_run(folder: Path) -> tuple[list[Row], Row]:

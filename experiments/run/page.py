@@ -87,6 +87,8 @@ def _section(name: str, made: Row) -> str:
     parts = [f'<section id="{name}">', f"<h2>{escape(made['title'])}</h2>"]
     parts.append(f'<p class="command"><code>python -m experiments run {name}</code></p>')
     manifest = made["manifest"]
+    minutes = manifest["wall_seconds"] / 60
+    parts.append(f'<p class="lead">Measured in {minutes:.1f} min.</p>')
     if not manifest["complete"]:
         rows, expected = manifest["rows"], manifest["rows_expected"]
         parts.append(f'<p class="incomplete">Incomplete: {rows} of {expected} rows.</p>')

@@ -12,7 +12,7 @@ from typing import Any
 
 from experiments.run.files import ROOT
 
-PACKAGES = ("numpy", "numba", "tokenizers", "torch", "transformers", "gguf", "ray")
+PACKAGES = ("numpy", "numba", "tokenizers", "torch", "transformers", "gguf")
 
 
 @cache

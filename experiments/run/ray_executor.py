@@ -51,7 +51,10 @@ def _connect(ray: Any, jobs: int) -> None:
 
 
 def _rows(ray: Any, waiting: list[Cell], jobs: int) -> Iterator[Row]:
-    gpus = 1 if ray.cluster_resources().get("GPU", 0) else 0
+    has = ray.cluster_resources()
+    gpus = 1 if has.get("GPU", 0) else 0
+    # An actor that finds no room would hold the cell that it is handed for ever.
+    jobs = max(1, min(jobs, int(has["GPU" if gpus else "CPU"])))
     actor = ray.remote(num_cpus=1, num_gpus=gpus)(Measurer)
     attempts = dict.fromkeys((cell.key for cell in waiting), 0)
     waiting.reverse()
@@ -62,6 +65,8 @@ def _rows(ray: Any, waiting: list[Cell], jobs: int) -> Iterator[Row]:
             measurer, cell = idle.pop(), waiting.pop()
             attempts[cell.key] += 1
             running[measurer.measured.remote(cell)] = (measurer, cell)
+        while idle:  # nothing is left for them: an actor that waits for their room may have it
+            ray.kill(idle.pop())
         (done,), _ = ray.wait(list(running), num_returns=1)
         measurer, cell = running.pop(done)
         try:

@@ -16,6 +16,8 @@ from experiments.run.files import shown_path, write_atomically
 from experiments.run.tables import Table
 
 MOST_SHOWN = 5
+MODEL = "model"
+"""The key of the row that says which model was read, or its first word where there are several."""
 _PATH = re.compile(r"(?<!\w)[~.]*/[^\s'\",;]+")
 """Absolute paths, those that begin with ~ or a dot, and what comes after the scheme of a URL."""
 
@@ -34,7 +36,8 @@ class Figure:
 @dataclass(frozen=True)
 class Report:
     """title: of the page; facts: numbers by name, as JSON has them, for the README and for others
-    to read; wrong: what must not be, which makes the exit code 1; complete: are all rows there?"""
+    to read; wrong: what must not be, which makes the exit code 1; complete: is nothing missing that
+    the README speaks of? Of a report that is not, the README takes no number."""
 
     title: str
     tables: Sequence[Table] = ()
@@ -45,24 +48,38 @@ class Report:
 
 
 def labelled(report: Report, rows: Sequence[Row], manifest: Row) -> Report:
-    """Every table of an incomplete run says that it is; failures are named."""
+    """Every table of an incomplete run says that it is; failures are named, where there is nothing
+    else to show too."""
     notes = []
-    report = replace(report, complete=manifest["complete"])
-    if not report.complete:
+    report = replace(report, complete=report.complete and is_whole(rows, manifest))
+    if not manifest["complete"]:
         missing = manifest["rows_expected"] - manifest["rows"]
         notes.append(f"INCOMPLETE: {missing} of {manifest['rows_expected']} rows are missing")
-    failed = [row for row in rows if row.get(FAILURE)]
+    failed = sorted((row for row in rows if row.get(FAILURE)), key=lambda row: str(row["key"]))
     if failed:
         shown = "; ".join(f"{row['key']}: {_anywhere(row[FAILURE])}" for row in failed[:MOST_SHOWN])
         more = f"; and {len(failed) - MOST_SHOWN} more" if len(failed) > MOST_SHOWN else ""
         notes.append(f"{len(failed)} of {len(rows)} rows are failures: {shown}{more}"[:600])
     if not notes:
         return report
+    is_empty = not report.tables and not report.figures
+    tables = [Table("Nothing was measured", ["row"], [])] if is_empty else report.tables
     return replace(
         report,
-        tables=[replace(table, notes=[*notes, *table.notes]) for table in report.tables],
+        tables=[replace(table, notes=[*notes, *table.notes]) for table in tables],
         figures=[replace(f, note="\n".join([f.note, *map(_lines, notes)])) for f in report.figures],
     )
+
+
+def is_whole(rows: Sequence[Row], manifest: Row) -> bool:
+    """Are all rows there, not all of them failures, and none of a model that could not be read?
+
+    A model that is missing takes all its numbers with it, though the failure is one row. Other
+    failures are results (an engine that cannot compile a schema), which tables count.
+    """
+    failed = [str(row["key"]) for row in rows if row.get(FAILURE)]
+    of_models = any(key.split(" ")[0] == MODEL for key in failed)
+    return bool(manifest["complete"]) and len(failed) < len(rows) and not of_models
 
 
 def _lines(note: str) -> str:
@@ -100,6 +117,8 @@ def show(report: Report, paths: Sequence[Path]) -> None:
     for table in report.tables:
         table.print()
     print("written: " + ", ".join(map(shown_path, paths)))
+    if not report.complete:
+        print("The README keeps the numbers that it has: rows or models are missing.")
     for line in report.wrong:
         print(f"WRONG: {line}")
 

@@ -20,7 +20,6 @@ class WorkerServer:
 
     def __init__(self, arguments: Sequence[str], limits: Limits, module: str = WORKER) -> None:
         self._process = WatchedProcess(module, arguments, limits)
-        self._started_again = False
         self.began_mb: float | None = None
 
     def ask(self, question: Row) -> Row:
@@ -35,15 +34,10 @@ class WorkerServer:
             return ended | {"peak_mb": lost.mb}
 
     def start(self) -> None:
-        """Have a process ready. One that had to compile kernels is ended: the memory that this
-        takes is no part of any case, and the next one finds them compiled. Raises
-        MissingEngineError."""
+        """Have a process ready. Raises MissingEngineError."""
         if self._process.running:
             return
         ready = self._begun()
-        if ready.get("compiled") and not self._started_again:
-            self._process.close()
-            self._started_again, ready = True, self._begun()
         if not ready["ready"]:
             self._process.close()
             raise MissingEngineError(ready["message"])

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from experiments.run import config
 from experiments.run.cells import FAILURE, Cell, Row
@@ -22,7 +21,7 @@ from experiments.run.report import Report
 from experiments.serving import banned_report
 from experiments.serving.banned_cells import article, listed, settings
 from experiments.serving.banned_lists import word_lists
-from experiments.serving.speed_model import opened
+from experiments.serving.speed_model import Device, Dtype, opened
 from experiments.shared.models import SMOLLM2
 
 VERSION = 1
@@ -35,8 +34,8 @@ class Config(config.Config):
     """What determines the texts."""
 
     model: str = option(SMOLLM2, "smollm2, gemma-3-270m, or a folder or hub id of a causal LM")
-    device: Literal["auto", "cpu", "cuda"] = option("auto", "where the model runs")
-    dtype: str = option("float32", "the model's numbers, as torch names them")
+    device: Device = option("auto", "where the model runs")
+    dtype: Dtype = option("float32", "the model's numbers, as torch names them")
     draws: int = option(2, "texts drawn after each prompt of the article's words")
     new_tokens: int = option(40, "at most so many ids of each of them")
     lists: int = option(200, "random lists of banned words")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +17,7 @@ from bpe_automata.errors import EmptyLanguageError, LogitsError, ModelError
 from bpe_automata.sampling import BannedGeneration, decode, decode_allowed, decode_without
 from bpe_automata.sampling.loop import asked
 from experiments.run.cells import Row
+from experiments.shared.timing import timed
 
 Model = Callable[[Sequence[int]], np.ndarray]
 MODES = ("free", "exact", "rollback")
@@ -124,9 +124,9 @@ def _row(
 ) -> Row:
     """What one mode wrote, or why it did not. read: the model reads the prompt."""
     try:
-        prepared, made = _timed(prepare)
+        prepared, made = timed(prepare)
         read()
-        seconds, run = _timed(lambda: call(made))
+        seconds, run = timed(lambda: call(made))
     except (EmptyLanguageError, LogitsError, ModelError) as error:
         return {"error": str(error), "raised": type(error).__name__, "banned": []}
     row: Row = {
@@ -143,9 +143,3 @@ def _row(
         row["log_mass_removed"] = run.log_mass_removed
         row["rollbacks"] = [[r.position, r.token, r.word, r.discarded] for r in run.rollbacks]
     return row
-
-
-def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    started = time.perf_counter()
-    result = call()
-    return time.perf_counter() - started, result

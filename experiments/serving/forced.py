@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import BpeAutomataError
@@ -35,10 +34,11 @@ from experiments.serving.forced_inputs import (
     schemas_of,
 )
 from experiments.serving.forced_walks import walked
-from experiments.serving.speed_model import Named, opened
+from experiments.serving.speed_model import Device, Dtype, Named, opened
+from experiments.shared.engines import OutlinesCore
 from experiments.shared.models import SMOLLM2
 
-VERSION = 1
+VERSION = 2
 TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")
 ALL = "all"
 
@@ -54,8 +54,8 @@ class Config(config.Config):
     texts: int = option(10, "schemas under which a model writes; 0: none")
     most_ids: int = option(48, "of each of its texts, end of sequence included")
     model: str = option(SMOLLM2, "smollm2, gemma-3-270m, or a folder or hub id of a causal LM")
-    device: Literal["auto", "cpu", "cuda"] = option("auto", "where the model runs")
-    dtype: str = option("float32", "the model's numbers, as torch names them")
+    device: Device = option("auto", "where the model runs")
+    dtype: Dtype = option("float32", "the model's numbers, as torch names them")
 
     def sources(self) -> list[Source]:
         """All that there are."""
@@ -73,6 +73,12 @@ SMOKE = Config(
     texts=1,
     most_ids=6,
 )
+
+
+def inputs(chosen: Config) -> Row:
+    """The version of what makes regexes of schemas, where it is there and has to."""
+    version = None if chosen.regexes else OutlinesCore.version()
+    return {"versions": {OutlinesCore.name: version} if version else {}}
 
 
 def measure(run: Run[Config]) -> None:

@@ -33,10 +33,15 @@ def cells(
     pairs: Sequence[tuple[Source, str]], named: Named, texts: int, most_ids: int, seed: int
 ) -> list[Cell]:
     """A few of them, each in both modes, in both loops."""
-    chosen = random.Random(seed).sample(list(pairs), min(texts, len(pairs)))
+
+    def rank(pair: tuple[Source, str]) -> float:
+        """Of the schema alone, so that one more that fits displaces at most one other."""
+        return random.Random(f"{seed} {pair[0].group} {pair[0].id} {pair[1]}").random()
+
+    chosen = sorted(pairs, key=rank)[:texts]
     return [
         Cell(
-            f"generation {number} {loop} {mode}",
+            f"generation {source.group} {source.id} {loop} {mode}",
             compared,
             (named, source, style, loop, mode, most_ids, seed, bool(number % 2)),
         )

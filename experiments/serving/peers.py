@@ -31,7 +31,7 @@ from experiments.shared.watched import Limits
 
 __all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
 
-VERSION = 1
+VERSION = 2
 CHILD = "experiments.serving.peers_child"
 MOST_MB = 6000
 
@@ -70,18 +70,37 @@ def measure(run: Run[Config]) -> None:
     """One row for each engine, tokenizer and constraint, and one for how each engine came up."""
     _check(run.config)
     run.note(peers=versions(run.config))
+    todo = set(run.expect(_keys(run.config)))
     with tempfile.TemporaryDirectory() as folder, progress() as bar:
         exams = Exams(run.config, Path(folder))
         task = bar.add_task("", total=len(run.config.engines) * len(run.config.tokenizers))
         for name in run.config.engines:
-            if name in PEERS and PEERS[name].version() is None:
-                _missing(run, name)
+            if _is_missing(name):
+                if name in todo:
+                    why = f"not installed: {PEERS[name].install}"
+                    run.add(name, {"engine": name, FAILURE: why})
                 bar.advance(task, len(run.config.tokenizers))
                 continue
             for source in run.config.tokenizers:
                 bar.update(task, description=f"{name}, {source}")
-                _pair(run, name, source, exams)
+                _pair(run, name, source, exams, todo)
                 bar.advance(task)
+
+
+def _is_missing(name: str) -> bool:
+    return name in PEERS and PEERS[name].version() is None
+
+
+def _keys(given: Config) -> list[str]:
+    """Of all rows that there may be: one for an engine that is not installed."""
+    keys = []
+    for name in given.engines:
+        if _is_missing(name):
+            keys.append(name)
+            continue
+        for head in (f"{name} {source}" for source in given.tokenizers):
+            keys += [head, *(f"{head} {constraint}" for constraint in given.constraints)]
+    return keys
 
 
 def _check(given: Config) -> None:
@@ -91,35 +110,31 @@ def _check(given: Config) -> None:
             raise ArgumentError(f"--{name} {unknown[0]!r} is none of {', '.join(known)}")
 
 
-def _missing(run: Run[Config], name: str) -> None:
-    """The row of an engine that is not installed."""
-    for key in run.expect([name]):
-        run.add(key, {"engine": name, FAILURE: f"not installed: {PEERS[name].install}"})
-
-
-def _pair(run: Run[Config], name: str, source: str, exams: Exams) -> None:
-    """All that one engine is asked about one tokenizer. One that does not come up has one row."""
+def _pair(run: Run[Config], name: str, source: str, exams: Exams, todo: set[str]) -> None:
+    """All that one engine is asked about one tokenizer. One that never came up has one row; one
+    that came up, and not again when the run was gone on with, fails at each constraint."""
     head = f"{name} {source}"
     keys = {f"{head} {constraint}": constraint for constraint in run.config.constraints}
-    came_up = run.expect([head])
-    if not came_up and any(row["key"] == head and row.get(FAILURE) for row in run.rows):
+    is_new, left = head in todo, [key for key in keys if key in todo]
+    if not is_new and any(row["key"] == head and row.get(FAILURE) for row in run.rows):
+        run.expect_none_of(keys)
         return
-    todo = run.expect(keys)
-    if not came_up and not todo:
+    if not is_new and not left:
         return
     settings = json.dumps({"repeats": run.config.repeats, "seconds": run.config.seconds})
     whose = {"engine": name, "tokenizer": source}
     limits = Limits(seconds=60 + 5 * run.config.seconds, mb=MOST_MB)
     with Process(CHILD, [name, source, settings], limits) as process:
         first = process.start()
-        if came_up:
+        if is_new:
             run.add(head, whose | first)
-        if FAILURE in first:
-            run.expect_none_of(keys)
-            return
-        for key in todo:
-            path = str(exams.path(source, keys[key]))
-            run.add(key, whose | {"constraint": keys[key]} | process.ask(path))
+            if FAILURE in first:
+                run.expect_none_of(keys)
+                return
+        for key in left:
+            asked = whose | {"constraint": keys[key]}
+            answer = first if FAILURE in first else process.ask(str(exams.path(source, keys[key])))
+            run.add(key, asked | answer)
 
 
 class Exams:

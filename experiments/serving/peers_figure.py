@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from experiments.run.optional import require
 from experiments.run.report import Figure
-from experiments.serving.peers_numbers import Asked, tokenizers
+from experiments.serving.peers_numbers import LISTED, Asked, exact, tokenizers
 from experiments.shared.intervals import clopper_pearson
 from experiments.shared.timing import median, quantile
 
@@ -43,30 +43,44 @@ def figures(asked: Sequence[Asked]) -> list[Figure]:
     axes[0].set_yticks(range(len(names)), names)
     axes[0].invert_yaxis()
     _legend(axes[2], _markers(shown))
-    constraints = {row["constraint"] for one in shown for row in one.exams}
+    offered = sum(one.offered for one in shown)
     note = (
-        f"n = {len(constraints)} constraints; {sum(one.offered for one in shown):,} sequences of "
-        "ids offered that spell a text of the language and are not `encode` of it.\nMarks: medians "
-        "over constraints, over masks, and shares; lines: least to most, median to 99th of 100, "
-        "95 % intervals (Clopper and Pearson)."
+        f"n = {medians_over(shown)} constraints that all engines answered; {offered:,} sequences "
+        "of ids offered (of all constraints that an engine answered), which spell a text of the "
+        f"language and are not `encode` of it. {LISTED}: over those that it answered.\n"
+        "Marks: medians over constraints, over masks, and shares; lines: least to most, median to "
+        "99th of 100, 95 % intervals (Clopper and Pearson).\n"
+        "Hollow: blocks some of the tokenizer's own ids."
     )
     return [Figure("peers", figure, headline(shown), note)]
 
 
 def headline(asked: Sequence[Asked]) -> str:
     """The message, with the names of these rows."""
-    names = list(dict.fromkeys(one.engine for one in asked))
-    keeping = [n for n in names if not any(one.admitted for one in asked if one.engine == n)]
+    names, keeping = {one.engine for one in asked}, exact(asked)
     if not keeping:
-        return f"All of {len(names)} engines admit ids that the tokenizer would not make"
+        return (
+            f"Each of {len(names)} engines admits ids that are not the tokenizer's, or blocks some"
+        )
     return (
-        f"{len(keeping)} of {len(names)} engines admitted none but the tokenizer's own ids:\n"
-        f"{', '.join(keeping)}"
+        f"{len(keeping)} of {len(names)} engines admitted the tokenizer's own ids, all of them and "
+        f"none else:\n{', '.join(keeping)}"
     )
 
 
+def medians_over(asked: Sequence[Asked]) -> str:
+    """Over how many constraints medians are, by tokenizer where that differs."""
+    found: dict[str, int] = {}
+    for one in asked:
+        if one.exams and (one.engine != LISTED or one.tokenizer not in found):
+            found[one.tokenizer] = len(one.shared)
+    if len(set(found.values())) < 2:
+        return str(next(iter(found.values()), 0))
+    return ", ".join(f"{n} ({tokenizer})" for tokenizer, n in found.items())
+
+
 def _to_first(one: Asked) -> Mark:
-    each = [1e3 * one.to_first_mask(row["constraint"]) for row in one.exams]
+    each = [1e3 * seconds for seconds in one.shared_to_first_mask()]
     return Mark(median(each), min(each), max(each))
 
 
@@ -93,6 +107,7 @@ def _panel(axes: Any, asked: Sequence[Asked], mark: Any, label: str, log: bool) 
         y = names.index(one.name) + SPREAD * (step - (len(markers) - 1) / 2) / len(markers)
         axes.plot([found.low, found.high], [y, y], color=color, linewidth=1)
         style = {"color": color, "marker": markers.get(one.tokenizer, "o"), "s": 26, "zorder": 3}
+        style |= {} if one.passes_own else {"facecolor": "white"}
         axes.scatter([found.value], [y], **style)
     if log:
         axes.set_xscale("log")

@@ -9,13 +9,16 @@ from experiments.run.cells import FAILURE, Row
 from experiments.shared.timing import median, quantile
 
 EXACT = ("canonical", "explicit")
-OURS = (*EXACT, "lift")
+LISTED = "explicit"
+"""It writes out what only small languages can be written out of: what it cannot answer is not taken
+from the others, and its medians are over what it can."""
 
 
 @dataclass(frozen=True)
 class Asked:
     """start: how the engine came up; exams: the rows of constraints, those that failed left out;
-    failed: how many of them; version: of the peer, "" of this package."""
+    failed: how many of them; shared: those of them that all engines but LISTED answered, with this
+    tokenizer (of engines that answered any); version: of the peer, "" of this package."""
 
     engine: str
     version: str
@@ -23,6 +26,7 @@ class Asked:
     start: Row
     exams: tuple[Row, ...]
     failed: int
+    shared: tuple[Row, ...]
 
     @property
     def name(self) -> str:
@@ -58,27 +62,42 @@ class Asked:
         """Over all constraints."""
         return sum(row[name] for row in self.exams)
 
+    @property
+    def passes_own(self) -> bool:
+        """Were all of the tokenizer's own ids allowed, where they were looked for?"""
+        return not (self.blocked or self.total("missing"))
+
+    @property
+    def keeps(self) -> bool:
+        """The same, and nothing else that was offered was admitted."""
+        return self.passes_own and not self.admitted
+
     def seconds(self, name: str) -> list[float]:
-        """Of all masks of all constraints."""
-        return [value for row in self.exams for value in row[name]]
+        """Of all masks of the shared constraints."""
+        return [value for row in self.shared for value in row[name]]
 
     def typical(self, name: str) -> float:
-        """The median over constraints of the median of each; nan of none."""
-        return median([median(row[name]) for row in self.exams])
+        """The median over the shared constraints of the median of each; nan of none."""
+        return median([median(row[name]) for row in self.shared])
 
-    def to_first_mask(self, constraint: str | None = None) -> float:
-        """Seconds from a regex to its first mask: of one, or the median over all; nan of none."""
-        both = [
-            median([a + b for a, b in zip(row["compile"], row["first"], strict=True)])
+    def each_to_first_mask(self) -> dict[str, float]:
+        """Median seconds from a regex to its first mask, of all constraints that it answered."""
+        return {
+            row["constraint"]: median(
+                [a + b for a, b in zip(row["compile"], row["first"], strict=True)]
+            )
             for row in self.exams
-            if constraint in (None, row["constraint"])
-        ]
-        return median(both)
+        }
+
+    def shared_to_first_mask(self) -> list[float]:
+        """The same of the shared constraints."""
+        each = self.each_to_first_mask()
+        return [each[row["constraint"]] for row in self.shared]
 
     def facts(self) -> Row:
         """Numbers for the README; None for what there is none of."""
         cold, warm = self.seconds("cold"), self.seconds("warm")
-        times = {"to_first_mask_ms": 1e3 * self.to_first_mask()}
+        times = {"to_first_mask_ms": 1e3 * median(self.shared_to_first_mask())}
         for name, seconds in (("cold", cold), ("warm", warm)):
             times[f"{name}_us"] = 1e6 * median(seconds)
             times[f"{name}_99_us"] = 1e6 * quantile(seconds, 0.99)
@@ -86,6 +105,7 @@ class Asked:
             "name": self.name,
             "tokenizer": self.tokenizer,
             **{name: value if value == value else None for name, value in times.items()},
+            "constraints": len(self.shared),
             "engine_mb": self.start["engine_mb"],
             "blocked": self.blocked,
             "completed": self.completed,
@@ -100,15 +120,25 @@ def all_asked(rows: Sequence[Row], versions: Mapping[str, str]) -> list[Asked]:
     return [_asked(start, rows, versions.get(start["engine"], "")) for start in starts]
 
 
+def exact(asked: Sequence[Asked]) -> list[str]:
+    """Engines that keep to the tokenizer's own ids, with every tokenizer; see `Asked.keeps`."""
+    names = dict.fromkeys(one.engine for one in asked if one.offered)
+    return [name for name in names if all(one.keeps for one in asked if one.engine == name)]
+
+
 def _asked(start: Row, rows: Sequence[Row], version: str) -> Asked:
-    pair = (start["engine"], start["tokenizer"])
-    own = [
-        row
-        for row in rows
-        if "constraint" in row and (row.get("engine"), row.get("tokenizer")) == pair
-    ]
-    good = tuple(row for row in own if not row.get(FAILURE))
-    return Asked(pair[0], version, pair[1], start, good, len(own) - len(good))
+    name, tokenizer = start["engine"], start["tokenizer"]
+    beside = [row for row in rows if "constraint" in row and row["tokenizer"] == tokenizer]
+    good = [row for row in beside if not row.get(FAILURE)]
+    own = tuple(row for row in good if row["engine"] == name)
+    answered: dict[str, set[str]] = {}
+    for row in good:
+        answered.setdefault(row["engine"], set()).add(row["constraint"])
+    listed = answered.pop(LISTED, set())
+    common = set.intersection(*answered.values()) if answered else listed
+    shared = tuple(row for row in own if row["constraint"] in common)
+    failed = sum(row["engine"] == name for row in beside) - len(own)
+    return Asked(name, version, tokenizer, start, own, failed, shared)
 
 
 def tokenizers(asked: Sequence[Asked]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata.kernels.bits import has
 from experiments.run.cells import Row
 from experiments.serving.peers_exams import Exam
 from experiments.shared.engines import Begin, PeerError, Reusable, Session, refusals
@@ -122,7 +123,7 @@ class Answers:
                     seconds.append(spent)
                     if token is None:
                         return seconds, self._may_end(session)
-                    if not self._allows(token):
+                    if not has(self._buffer[0], token):
                         break
                     session.advance(token)
         except PeerError:  # it breaks here, so that nothing can follow
@@ -132,10 +133,7 @@ class Answers:
     def _may_end(self, session: Session) -> bool:
         """By its last mask; peers whose masks hold no end of sequence are asked."""
         own: Callable[[], bool] | None = getattr(session, "may_end", None)
-        return own() if own else any(map(self._allows, self._eos_ids))
-
-    def _allows(self, token: int) -> bool:
-        return bool(int(self._buffer[0, token >> 5]) >> (token & 31) & 1)
+        return own() if own else any(has(self._buffer[0], end) for end in self._eos_ids)
 
 
 def _count(bits: np.ndarray) -> int:

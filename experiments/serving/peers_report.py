@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.run.cells import Row
+from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
+from experiments.run.report import _anywhere as without_paths
 from experiments.run.tables import Table
-from experiments.serving.peers_figure import figures
-from experiments.serving.peers_numbers import EXACT, OURS, Asked, all_asked, tokenizers
-from experiments.shared.timing import quantile
+from experiments.serving.peers_child import OURS
+from experiments.serving.peers_figure import figures, medians_over
+from experiments.serving.peers_numbers import EXACT, LISTED, Asked, all_asked, exact, tokenizers
+from experiments.shared.timing import median, quantile
 
 TITLE = "Engines beside each other: what masks cost, and which ids they admit"
 _TIMES = (
     "of this package: canonical (the tokenizer's own ids, rows made when they are come to), "
     "explicit (the same, all states and transitions listed while compiling), lift (any ids)",
-    "came up: seconds from a loaded tokenizer to a first mask, imports of the engine included; MB: "
-    "10^6 bytes resident, what the engine holds beside the tokenizer, and what the most demanding "
-    "constraint took on top at its highest",
+    "came up: seconds from a loaded tokenizer to a first mask. A peer's own packages are imported "
+    "on this clock, and are in its MB; Python, numpy, numba and this package with the loaded "
+    "tokenizer are there before, in the process of every engine, and in neither: so what the "
+    "engines of this package run on is not counted for them. MB: 10^6 bytes resident: of the "
+    "process before, what the engine added, and what the most demanding constraint took on top at "
+    "its highest",
     "compile and first mask: medians over constraints of each one's median; cold masks: along the "
     "tokenizer's own ids of texts of the language; warm: once more, in new sessions of what was "
-    "compiled; median and 99 % over all masks of all constraints",
+    "compiled; median and 99 % over all their masks",
+    "lm-format-enforcer, kbnf and genlm-control answer with lists of ids, and writing these as "
+    "bits, as the others do themselves, is on their clock: a warm answer of lm-format-enforcer is "
+    "a look into a dictionary, and its warm mask mostly this writing",
     "one process for each engine and tokenizer, one thread; calls from Python, so that a mask "
     "costs at least the microsecond of a call",
 )
@@ -38,16 +46,20 @@ _ADMITS = (
 def render(rows: Sequence[Row], manifest: Row) -> Report:
     """Tables, figure and facts of the rows."""
     asked = all_asked(rows, manifest.get("peers", {}))
-    tables = [_times(asked), _admits(asked), *_first_masks(asked)]
+    tables = [_times(asked), _admits(asked), *_unanswered(rows), *_first_masks(asked)]
     facts = {"asked": [one.facts() for one in asked], "exact": exact(asked)}
-    return Report(TITLE, tables, figures(asked), facts, wrong(asked))
+    return Report(TITLE, tables, figures(asked), facts, [*wrong(asked), *lost(rows)])
 
 
-def exact(asked: Sequence[Asked]) -> list[str]:
-    """Engines that admitted none of what was offered, and blocked nothing, with any tokenizer."""
-    names = dict.fromkeys(one.engine for one in asked if one.offered)
-    inexact = {one.engine for one in asked if one.admitted or one.blocked}
-    return [name for name in names if name not in inexact]
+def lost(rows: Sequence[Row]) -> list[str]:
+    """What the engines of this package did not answer. An automaton may be too large for `explicit`
+    to write out; it may not crash."""
+    return [
+        f"{row['key']}: {why}"
+        for row in rows
+        if (why := row.get(FAILURE)) and row.get("engine") in OURS
+        if row["engine"] != LISTED or why.startswith("crashed")
+    ]
 
 
 def wrong(asked: Sequence[Asked]) -> list[str]:
@@ -72,24 +84,31 @@ def readme(facts: Row) -> str:
             times = (_number(found[name]) for name in ("to_first_mask_ms", "cold_us"))
             admitted = f"{found['admitted']} of {found['offered']}"
             lines.append(f"| {' | '.join((found['name'], *times, admitted))} |")
+    for n in [found["constraints"] for found in facts["asked"][:1]]:
+        lines.append(f"\nTimes: medians over the {n} constraints that all engines answered.")
     return "\n".join(lines)
 
 
 def _times(asked: Sequence[Asked]) -> Table:
-    columns = ["engine, tokenizer", "came up\ns", "engine\nMB", "constraints", "compile\nms"]
-    columns += ["first mask\nms", "cold µs\nmedian", "\n99 %", "warm µs\nmedian", "\n99 %"]
-    return Table(
-        "Times and memory", [*columns, "on top\nMB"], [_line(one) for one in asked], _TIMES
+    columns = ["engine, tokenizer", "came up\ns", "process before\nMB", "engine\nMB", "answered"]
+    columns += ["compile\nms", "first mask\nms", "cold µs\nmedian", "\n99 %"]
+    columns += ["warm µs\nmedian", "\n99 %", "on top\nMB"]
+    over = (
+        "answered: constraints, of all; what stands right of it is over the n = "
+        f"{medians_over(asked)} that all engines answered (of engines that answered any; "
+        f"{LISTED} is over those of them that it answered, for it can only answer small ones)"
     )
+    return Table("Times and memory", columns, [_line(one) for one in asked], (over, *_TIMES))
 
 
 def _line(one: Asked) -> list[str]:
     cold, warm = one.seconds("cold"), one.seconds("warm")
-    masks = [1e6 * quantile(seconds, q) for seconds in (cold, warm) for q in (0.5, 0.99)]
-    peaks = [row["peak_mb"] for row in one.exams]
+    masks = [1e6 * of for raw in (cold, warm) for of in (median(raw), quantile(raw, 0.99))]
+    peaks = [row["peak_mb"] for row in one.shared]
     return [
         one.label,
         _number(one.start["ready"]),
+        f"{one.start['process_mb']:.0f}",
         f"{one.start['engine_mb']:.0f}",
         f"{len(one.exams)} of {len(one.exams) + one.failed}",
         _number(1e3 * one.typical("compile")),
@@ -128,6 +147,19 @@ def _named(asked: Sequence[Asked]) -> list[str]:
     return [f"{engine}: {', '.join(where)}" for engine, where in found.items()]
 
 
+def _unanswered(rows: Sequence[Row]) -> list[Table]:
+    """Engines that did not come up, and constraints that an engine refused or was lost with."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if why := row.get(FAILURE):
+            head = ", ".join(filter(None, (row.get("engine"), row.get("tokenizer"))))
+            found.setdefault((head, without_paths(why)), []).append(row.get("constraint", "all"))
+    lines = [[head, ", ".join(which), why] for (head, why), which in found.items()]
+    columns = ["engine, tokenizer", "constraints", "why"]
+    note = "all: the engine did not come up"
+    return [Table("What was not answered", columns, lines, [note])] if lines else []
+
+
 def _first_masks(asked: Sequence[Asked]) -> list[Table]:
     """One for each tokenizer."""
     made = []
@@ -142,7 +174,7 @@ def _first_masks(asked: Sequence[Asked]) -> list[Table]:
 
 
 def _first(one: Asked, constraint: str) -> str:
-    return _number(1e3 * one.to_first_mask(constraint))
+    return _number(1e3 * one.each_to_first_mask().get(constraint, float("nan")))
 
 
 def _number(value: float | None) -> str:

@@ -27,7 +27,7 @@ from experiments.serving import (
     speed_processes,
     speed_report,
 )
-from experiments.serving.speed_cases import chosen
+from experiments.serving.speed_cases import chosen as regexes_of
 from experiments.serving.speed_inputs import Inputs, prepare
 from experiments.serving.warm import METHODS, warm_kernels
 from experiments.shared import models
@@ -51,43 +51,48 @@ class Config(config.Config):
 SMOKE = Config(repeats=1, cases=("boolean", "date"), once=("build", "load"))
 
 
+def inputs(chosen: Config) -> Row:
+    """The versions of the peers: rows of another version are not gone on with."""
+    return {"versions": peer_versions()}
+
+
 def measure(run: Run[Config]) -> None:
     """A row for each thing that is paid once, then two for each regex."""
     with tempfile.TemporaryDirectory() as folder:
-        inputs = prepare(run.config.model, Path(folder))
-        warm_kernels(inputs.tokenizer)
-        peers, missing = open_peers(inputs.tokenizer, inputs.eos_ids)
+        made = prepare(run.config.model, Path(folder))
+        warm_kernels(made.tokenizer)
+        peers, missing = open_peers(made.tokenizer, made.eos_ids)
         run.note(
-            model=inputs.name,
-            tokenizer_sha256=models.tokenizer_sha256(inputs.tokenizer),
+            model=made.name,
+            tokenizer_sha256=models.tokenizer_sha256(made.tokenizer),
             peers=peer_versions(),
             missing_peers=missing,
         )
-        run.cells([*cells(inputs, run.config, peers)], alone=True)
+        run.cells([*cells(made, run.config, peers)], alone=True)
 
 
-def cells(inputs: Inputs, made: Config, peers: Sequence[Engine]) -> Iterator[Cell]:
+def cells(given: Inputs, chosen: Config, peers: Sequence[Engine]) -> Iterator[Cell]:
     """In order. Nothing of them goes to other processes: all run here, one after the other."""
-    n, regexes = made.repeats, chosen(made.cases)
+    n, regexes = chosen.repeats, regexes_of(chosen.cases)
     once = {
-        "build": Cell("build", speed_build.built, (inputs, n)),
-        "load": Cell("load", speed_build.loaded, (inputs, n)),
-        "classes": Cell("classes", speed_processes.classes, (inputs,)),
-        "memory": Cell("memory", speed_processes.memory, (inputs,)),
-        "starts": Cell("starts", speed_processes.starts, (inputs, n)),
-        "kernels": Cell("kernels", speed_processes.kernels, (inputs, n > 1)),
+        "build": Cell("build", speed_build.built, (given, n)),
+        "load": Cell("load", speed_build.loaded, (given, n)),
+        "classes": Cell("classes", speed_processes.classes, (given,)),
+        "memory": Cell("memory", speed_processes.memory, (given,)),
+        "starts": Cell("starts", speed_processes.starts, (given, n)),
+        "kernels": Cell("kernels", speed_processes.kernels, (given, n > 1)),
     }
-    yield from (once[part] for part in made.once)
-    ours = [Ours(inputs.tokenizer, method, inputs.eos_ids) for method in METHODS]
-    ordinary = inputs.ordinary()
+    yield from (once[part] for part in chosen.once)
+    ours = [Ours(given.tokenizer, method, given.eos_ids) for method in METHODS]
+    ordinary = given.ordinary()
     for name, regex in regexes.items():
-        given = (name, regex, [*ours, *peers], ordinary, n)
-        yield Cell(f"to first mask: {name}", speed_compile.compiled, given)
+        engines = (name, regex, [*ours, *peers], ordinary, n)
+        yield Cell(f"to first mask: {name}", speed_compile.compiled, engines)
     # outlines_core makes all its masks with the index, so they are timed there.
     lazy = [peer for peer in peers if peer.name != "outlines_core"]
-    tokenizers = (inputs.tokenizer, speed_build.load(inputs.json))
+    tokenizers = (given.tokenizer, speed_build.load(given.json))
     for name, regex in regexes.items():
-        asked = (name, regex, tokenizers, inputs.eos_ids, lazy, made.seed)
+        asked = (name, regex, tokenizers, given.eos_ids, lazy, chosen.seed)
         yield Cell(f"masks: {name}", speed_masks.masks, asked)
 
 

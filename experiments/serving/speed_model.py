@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from experiments.run.optional import require
 from experiments.shared.models import LoadedModel, load_model, use_threads
 
-Named = tuple[str, str, str]
+Device = Literal["auto", "cpu", "cuda"]
+Dtype = Literal["float32", "bfloat16", "float64"]
+Named = tuple[str, Device, Dtype]
 """Source, device, dtype, as `load_model` takes them."""
 
 

@@ -166,7 +166,12 @@ def _mask_line(name: str, raw: Sequence[Sequence[float]]) -> list[str]:
 def peer_masks(rows: Sequence[Row]) -> Table:
     """All regexes: masks as they come along the same ids, ours and others'."""
     lines = [
-        [name, str(len(raw)), *(seconds(quantile(raw, q)) for q in (0.5, 0.9, 0.99, 1.0))]
+        [
+            name,
+            str(len(raw)),
+            seconds(median(raw)),
+            *(seconds(quantile(raw, q)) for q in (0.9, 0.99, 1.0)),
+        ]
         for name, raw in along_walks(rows).items()
         if raw
     ]

@@ -21,7 +21,7 @@ from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.serving import speedup_figure, speedup_report
 from experiments.serving.forced_inputs import SCHEMAS
-from experiments.serving.speed_model import opened
+from experiments.serving.speed_model import Device, Dtype, opened
 from experiments.serving.speedup_cell import compared, warmed
 from experiments.serving.speedup_inputs import FUNCTIONS, Terms, families_of, passed_over
 from experiments.shared.models import SMOLLM2
@@ -34,8 +34,8 @@ class Config(config.Config):
     """What determines the texts. The default takes about 8 minutes on two CPU cores."""
 
     model: str = option(SMOLLM2, "smollm2, gemma-3-270m, or a folder or hub id of a causal LM")
-    device: Literal["auto", "cpu", "cuda"] = option("auto", "where the model runs")
-    dtype: str = option("float32", "the model's numbers, as torch names them")
+    device: Device = option("auto", "where the model runs")
+    dtype: Dtype = option("float32", "the model's numbers, as torch names them")
     schemas: Path = option(SCHEMAS, "folder of JSON lines of schemas, a family a file")
     families: tuple[str, ...] = option((), "some of the families; none: all")
     each: int = option(6, "schemas of each family, drawn with the seed")

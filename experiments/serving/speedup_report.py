@@ -25,7 +25,6 @@ from experiments.shared.timing import median
 
 TITLES = {"canonical forced": "canonical", "lift forced": "lift", "chop": "lift, chop (heuristic)"}
 LENGTHS = (1, 2, 4, 8, 16)
-PARTS = {"model": "model", "masks": "masks"}
 
 
 def tables(rows: Sequence[Row], manifest: Row) -> list[Table]:
@@ -46,7 +45,7 @@ def by_family(rows: Sequence[Row], manifest: Row) -> Table:
         "texts",
         "complete",
         "ids a text",
-        "steps with one option\n= passes saved",
+        "passes\nsaved",
         "95 %",
         "wall time,\nwith / without",
         "95 %",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from experiments.run.cells import Row
+from experiments.shared.intervals import median_interval
 from experiments.shared.timing import median
 
 LEVEL = 0.95
@@ -33,16 +33,9 @@ class Middle:
 
 
 def middle(values: Sequence[float]) -> Middle:
-    """The median with the interval of the sign test (order statistics, exact for any law)."""
-    ordered, n = sorted(values), len(values)
-    below, cut = 0.0, 0
-    while cut < n / 2:
-        below += math.comb(n, cut) / 2**n
-        if 2 * below > 1 - LEVEL:
-            break
-        cut += 1
-    low, high = (ordered[cut - 1], ordered[n - cut]) if cut else (None, None)
-    return Middle(median(ordered), low, high, n)
+    """The median with its interval."""
+    low, high = median_interval(values, 1 - LEVEL) or (None, None)
+    return Middle(median(values), low, high, len(values))
 
 
 def by_schema(rows: Sequence[Row], number: Callable[[Row], float]) -> list[float]:
@@ -62,7 +55,8 @@ def families(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def saved(way: str) -> Callable[[Row], float]:
-    """The share of the ids for which the model was not asked: of the steps with one option."""
+    """The share of the ids for which the model was not asked. Of forced ids these are the steps
+    with one option; `chop` appends ids at other steps too."""
     return lambda row: 1 - row["ways"][way]["passes"] / row["ways"][way]["ids"]
 
 

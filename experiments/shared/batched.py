@@ -23,13 +23,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpe_automata import Constraint
 from bpe_automata.arguments import at_least
 from bpe_automata.errors import LogitsError, PromptError
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.sampling.arguments import checked
 from experiments.run.optional import require
-from experiments.shared.batched_rows import Masked, Rows
+from experiments.shared.batched_rows import Language, Masked, Rows
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Settings(NamedTuple):
 def sample_batch(
     model: Any,
     prompt_ids: Sequence[int],
-    constraint: Constraint | None,
+    constraint: Language | None,
     n: int,
     *,
     max_new_tokens: int = 128,
@@ -78,21 +77,18 @@ def sample_batch(
     logits in float64 for it; else probabilities are float32. Raises PromptError, ArgumentError,
     LogitsError.
     """
-    torch = require("torch")
-    prompt, longest, heat = checked(prompt_ids, max_new_tokens, temperature, greedy=False)
+    prompt, settings = settled(prompt_ids, max_new_tokens, temperature, weights)
     n, batch = at_least(0, n, "the number of samples"), at_least(1, batch, "the batch")
-    if not prompt:
-        raise PromptError("an empty prompt: the model needs at least one id to predict from")
-    settings, found = Settings(longest, heat, weights), list[Drawn]()
+    found, longest = list[Drawn](), settings.max_new_tokens
     pinned = model.device.type == "cuda"
-    with torch.inference_mode(), ThreadPoolExecutor(1) as beside:
+    with require("torch").inference_mode(), ThreadPoolExecutor(1) as beside:
         for first in range(0, n, batch):
             count = min(batch, n - first)
             numbers = np.stack([uniform(seed, first + k, longest) for k in range(count)])
             rows = Rows(count, eos_ids)
             if constraint is not None:
                 rows = Masked(constraint, prompt, count, pinned)
-            found += _Run(model, prompt, rows, numbers, settings, beside).drawn()
+            found += Batch(model, prompt, rows, numbers, settings, beside).drawn()
     return found
 
 
@@ -101,7 +97,17 @@ def uniform(seed: int, k: int, n: int) -> np.ndarray:
     return np.random.default_rng((seed, k)).random(n)
 
 
-class _Run:
+def settled(
+    prompt_ids: Sequence[int], max_new_tokens: int, temperature: float, weights: bool
+) -> tuple[tuple[int, ...], Settings]:
+    """Prompt and settings of a call. Raises PromptError, ArgumentError."""
+    prompt, longest, heat = checked(prompt_ids, max_new_tokens, temperature, greedy=False)
+    if not prompt:
+        raise PromptError("an empty prompt: the model needs at least one id to predict from")
+    return prompt, Settings(longest, heat, weights)
+
+
+class Batch:
     """One batch from its prompt to its end. numbers: float64 [rows, max_new_tokens]."""
 
     def __init__(
@@ -172,32 +178,32 @@ class _Run:
         min { i : p(ids up to i) > number p(all that are allowed) }
         """
         torch, weigh = require("torch"), self._settings.weights
-        log_total = _log_total(*self._law()) if weigh else None
+        whole = log_total(*self._law(self._logits)) if weigh else None
         if self._rows.bits is not None:
             # Its rows are not written again before the ids of this step are back on the host.
             bits = self._rows.bits.to(self._model.device, non_blocking=True)
             apply_bitmask(self._logits, bits)
-        scaled, law = self._law()
+        scaled, law = self._law(self._logits)
         cumulated = law.cumsum(1, dtype=torch.float64)
         total = cumulated[:, -1:].contiguous()
         found = torch.searchsorted(cumulated, numbers * total, right=True)
         # The product may round up to the total: then the last id with any mass is meant.
         found = torch.minimum(found, torch.searchsorted(cumulated, total))
         ids = torch.where(total > 0, found, -1)[:, 0]  # not so for nan
-        if log_total is None:
+        if whole is None:
             return ids, None
-        log_prob = scaled.gather(1, ids.clamp(min=0)[:, None])[:, 0] - log_total
-        return ids, torch.stack((_log_total(scaled, law) - log_total, log_prob))
+        log_prob = scaled.gather(1, ids.clamp(min=0)[:, None])[:, 0] - whole
+        return ids, torch.stack((log_total(scaled, law) - whole, log_prob))
 
-    def _law(self) -> tuple[Any, Any]:
+    def _law(self, logits: Any) -> tuple[Any, Any]:
         """[places, V] each: logits at the temperature, and their softmax; float64 to weigh, float32
         to draw. (Of -inf the softmax of torch is much faster on a CPU than its exponential.)"""
         torch, heat = require("torch"), self._settings.temperature
-        scaled = self._logits.to(torch.float64 if self._settings.weights else torch.float32)
+        scaled = logits.to(torch.float64 if self._settings.weights else torch.float32)
         scaled = scaled if heat == 1 else scaled / heat
         return scaled, torch.softmax(scaled, 1)
 
 
-def _log_total(scaled: Any, law: Any) -> Any:
+def log_total(scaled: Any, law: Any) -> Any:
     """[places]: the log of the sum of the exponentials of `scaled`, whose softmax is `law`."""
     return scaled.amax(1) - law.amax(1).log()

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from bpe_automata import Constraint
 from bpe_automata.sampling.ends import has_ended
 from experiments.run.optional import require
+
+
+class Language(Protocol):
+    """What a batch needs of a constraint; a `bpe_automata.Constraint` is one.
+
+    n_ids: of the masks; eos_ids: ids that end a text, none where a text ends as nothing can follow.
+    """
+
+    @property
+    def n_ids(self) -> int: ...
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]: ...
+
+    def matcher(self, prefix: Sequence[int] = ()) -> Any:
+        """At the beginning of a text after a prompt: what has the methods `copy`, `advance` and
+        `mask`, and the properties `ids` and `is_accepting`, of a `Matcher`."""
+        ...
 
 
 class Rows:
@@ -58,10 +75,10 @@ class Masked(Rows):
     a GPU can copy from meanwhile."""
 
     def __init__(
-        self, constraint: Constraint, prompt: Sequence[int], count: int, pinned: bool
+        self, constraint: Language, prompt: Sequence[int], count: int, pinned: bool
     ) -> None:
         super().__init__(count, constraint.eos_ids)
-        self._constraint = constraint
+        self._constraint: Any = constraint
         start = constraint.matcher(prompt)
         self._matchers = [start.copy() for _ in range(count)]
         torch, words = require("torch"), (constraint.n_ids + 31) // 32
@@ -74,6 +91,13 @@ class Masked(Rows):
         super().keep(places)
         self._written[: len(places)] = self._written[places]
         self.bits, self._written = self.bits[: len(places)], self._written[: len(places)]
+
+    def copy(self, chosen: np.ndarray) -> None:
+        """Place k goes on with what place chosen[k] has. No place may have been given up."""
+        self._matchers = [self._matchers[k].copy() for k in chosen.tolist()]
+        self.ids = [list(self.ids[k]) for k in chosen.tolist()]
+        self.going, self._was_ended = self.going[chosen], self._was_ended[chosen]
+        self._written[:] = self._written[chosen]
 
     def ended(self) -> list[bool]:
         return [has_ended(matcher, self._constraint) for matcher in self._matchers]

@@ -1,4 +1,5 @@
-"""Confidence intervals: of a proportion, exactly, and of a mean or a quantile, by resampling.
+"""Confidence intervals: of a proportion and of a median, exactly, and of a mean or a quantile, by
+resampling.
 
 Sources: Clopper and Pearson, Biometrika 1934; Efron, *Bootstrap methods*, 1979, and for values that
 come in groups Field and Welsh, *Bootstrapping clustered data*, 2007.
@@ -46,6 +47,20 @@ def _where_upper_tail_is(k: int, n: int, mass: float) -> float:
         else:
             above = middle
     return below
+
+
+def median_interval(values: Sequence[float], alpha: float = 0.05) -> tuple[float, float] | None:
+    """The narrowest pair of order statistics that holds the median of what the values are drawn
+    from with probability at least 1 - alpha, whatever that is (the interval of the sign test); None
+    where the values are too few for any (5 or less for 0.05).
+
+    P(X_(k) <= median <= X_(n+1-k)) >= 1 - 2 P(Binomial(n, 1/2) < k)
+    """
+    ordered, n, below, k = sorted(values), len(values), 0, 0
+    while 2 * (below + math.comb(n, k)) <= alpha * 2**n:
+        below += math.comb(n, k)
+        k += 1
+    return (ordered[k - 1], ordered[n - k]) if k else None
 
 
 def bootstrap(

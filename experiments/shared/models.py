@@ -19,12 +19,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError, TokenizerError
 from bpe_automata.storage import cache_folder
+from experiments.run.device import pick_device
 from experiments.run.optional import package_file, require
 from experiments.run.provenance import file_sha256
 from experiments.shared import gemma, gguf_llama
@@ -104,6 +106,14 @@ def load_model(
     )
 
 
+@lru_cache(maxsize=4)
+def opened(source: str, device: str = "auto", dtype: str = "float32") -> LoadedModel:
+    """The same, kept by this process, with one thread for its arithmetic on the CPU. For cells,
+    which take turns with few models."""
+    use_threads()
+    return load_model(source, device, dtype)
+
+
 @dataclass(frozen=True)
 class Located:
     """All of a model but its weights. `folder`: what transformers loads; the rest as in
@@ -143,16 +153,6 @@ def _put_before(theirs: Any) -> tuple[int, ...]:
     count = len(whole) - len(alone)
     places = (k for k in range(count + 1) if whole[k : k + len(alone)] == alone)
     return tuple(whole[: next(places, 0)])
-
-
-def pick_device(device: str) -> str:
-    """ "auto" is the GPU if there is one. Raises `MissingFileError` for a GPU that is not there."""
-    has_gpu = require("torch").cuda.is_available()
-    if device == "auto":
-        return "cuda" if has_gpu else "cpu"
-    if device == "cuda" and not has_gpu:
-        raise MissingFileError("no CUDA device was found by torch; use --device cpu")
-    return device
 
 
 def use_threads(count: int = 1) -> None:

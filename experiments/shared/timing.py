@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -48,4 +49,5 @@ def quantile(seconds: Sequence[float], q: float) -> float:
     if not seconds:
         return float("nan")
     ordered = sorted(seconds)
-    return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
+    enough = math.ceil(q * len(ordered) - 1e-9)  # 0.07 * 100 is a little more than 7
+    return ordered[max(0, enough - 1)]

@@ -51,6 +51,7 @@ from experiments.study.tree_logprobs import PROBE, Evaluator, no_progress, pick_
 VERSION = 1
 METHODS: tuple[Method, ...] = ("lift", "canonical")
 BOOLEAN = "boolean: ((true)|(false))"
+"""Of the model, which table 1 of the article reads as well."""
 
 
 @dataclass(frozen=True)
@@ -118,22 +119,15 @@ def alpha_per_interval(cases: Sequence[Case]) -> float:
 
 
 @lru_cache(maxsize=1)
-def opened(model: str, device: str) -> models.LoadedModel:
-    """The model, once per process."""
-    models.use_threads()
-    return models.load_model(model, device)
-
-
-@lru_cache(maxsize=1)
 def evaluator(model: str, device: str) -> Evaluator:
     """How its probabilities are read."""
-    loaded = opened(model, device)
+    loaded = models.opened(model, device)
     return pick_evaluator(loaded.model, loaded.prompt_ids("The"), PROBE)
 
 
 def model_row(asked: Config) -> Row:
     """Which model it is, by hash."""
-    return {"kind": "model", **opened(asked.model, asked.device).provenance()}
+    return {"kind": "model", **models.opened(asked.model, asked.device).provenance()}
 
 
 def boolean_row(asked: Config) -> Row:
@@ -141,13 +135,13 @@ def boolean_row(asked: Config) -> Row:
     return {
         "kind": "boolean",
         "pattern": BOOLEAN,
-        "sizes": boolean_sizes(opened(asked.model, asked.device)),
+        "sizes": boolean_sizes(models.opened(asked.model, asked.device)),
     }
 
 
 def case_row(asked: Config, case: Case, alpha: float) -> Row:
     """Exact laws, and samples beside them. alpha: level of one interval."""
-    loaded = opened(asked.model, asked.device)
+    loaded = models.opened(asked.model, asked.device)
     item = span(loaded, case)
     evaluate = evaluator(asked.model, asked.device)
     scores = evaluate(loaded.model, item.prompt_ids, item.trie, no_progress)

@@ -24,7 +24,7 @@ class Config(config.Config):
     unread: float = option(0.05, "most probability of paths that are not followed to their end")
     most_nodes: int = option(1500, "most forward positions per case")
     populations: int = option(1000, "weighted populations per estimate")
-    samples: int = option(64, "samples per method of a language that is too large to be listed")
+    samples: int = option(24, "samples per method of a language that is too large to be listed")
     longest: int = option(64, "ids of such a sample")
     batch: int = option(64, "such samples at a time")
     device: Literal["auto", "cpu", "cuda"] = option("auto", "where the models run")

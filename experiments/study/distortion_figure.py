@@ -34,12 +34,22 @@ def headline(cases: Sequence[Row]) -> str:
     single = [row for row in cases if is_single(row)]
     if not single:
         return "How far masking moves a model from its own law"
-    lift, canonical = (max(distance(row, m) for row in single) for m in ("lift", "canonical"))
-    return (
+    lift, canonical = farthest(single)
+    said = (
         "One-token answers: masking over any tokenization moves the model's law by up to "
-        f"{lift:.2f},\nover its own tokenization by at most {canonical:.4f}. "
-        "Longer answers also pay for masking step by step."
+        f"{lift:.2f},\nover its own tokenization by at most {canonical:.4f}."
     )
+    longer = [row for row in cases if not is_single(row)]
+    if not longer:
+        return said
+    lift, canonical = farthest(longer)
+    return f"{said} Longer answers: up to {lift:.2f} and {canonical:.2f}."
+
+
+def farthest(cases: Sequence[Row]) -> tuple[float, float]:
+    """The greatest distances of some prompts: of the lift, and of canonical."""
+    lift, canonical = (max(distance(row, m) for row in cases) for m in ("lift", "canonical"))
+    return lift, canonical
 
 
 def is_single(row: Row) -> bool:
@@ -84,7 +94,10 @@ def draw_distances(axes: Any, cases: Sequence[Row]) -> None:
     axes.set_yticks(heights, [row["name"].replace("_", " ") for row in ordered])
     axes.set_ylim(-0.8, heights[-1] + 1.4)
     axes.set_title("All prompts", loc="left", fontsize=11)
-    _name_groups(axes, {"longer answers": longer - 0.3, "answers of one token": heights[-1] + 0.7})
+    groups = {"longer answers": longer - 0.3} if longer else {}
+    if longer < len(ordered):
+        groups["answers of one token"] = heights[-1] + 0.7
+    _name_groups(axes, groups)
     _name_methods(axes, ordered[-1], heights[-1])
     _scale(axes)
 

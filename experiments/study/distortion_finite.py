@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from bpe_automata import Tokenizer
 from bpe_automata.errors import BudgetExceededError
 from experiments.run.cells import Row
 from experiments.shared import models
-from experiments.study.cases.chat import prompt_text
+from experiments.study.cases.chat import chat_format, prompt_text
 from experiments.study.distortion_config import PARTICLES, Config
 from experiments.study.study_case import StudyCase
 from experiments.study.study_laws import laws, tv_between
 from experiments.study.study_laws_tree import Aims, Explored, explore
 from experiments.study.study_methods import Posed, Poser
 from experiments.study.study_sampling import Estimated, Populations
+from experiments.study.token_trie import unroll
 from experiments.study.tree_logprobs import PROBE, pick_reader
 
 
@@ -30,6 +32,14 @@ class Opened:
     loaded: models.LoadedModel
     poser: Poser
     reader: Any
+
+    def prompt_ids(self, case: StudyCase) -> list[int]:
+        """What the model reads before its answer."""
+        return self.loaded.prompt_ids(prompt_text(case, self.loaded.name, self.added()))
+
+    def added(self) -> frozenset[str]:
+        """The added tokens: the marks of a chat format are among them."""
+        return frozenset(token.content for token in self.loaded.tokenizer.description.added)
 
 
 @lru_cache(maxsize=1)
@@ -50,20 +60,20 @@ def model_row(config: Config, source: str) -> Row:
         **ready.loaded.provenance(),
         "dtype": config.dtype,
         "reader": ready.reader.__name__,
+        "chat_format": chat_format(ready.loaded.name, ready.added()),
     }
 
 
 def finite_row(config: Config, source: str, case: StudyCase) -> Row:
     """All that is said of one case under one model."""
     ready = opened(source, config.device, config.dtype)
-    ids = ready.loaded.prompt_ids(prompt_text(case, ready.loaded.name))
-    posed = ready.poser.posed(ids, case.answers)
-    found = explored(config, ready, posed)
+    ids = ready.prompt_ids(case)
+    posed, found = explored(config, ready, ready.poser.posed(ids, case.answers))
     n = len(case.answers)
     right = [case.answers.index(answer) for answer in case.truth]
     methods = tuple(posed.walkers)
     each = {
-        str(temperature): laws(found, heat, methods, n, right)
+        str(temperature): laws(found, heat, methods, n, right, posed.unsure)
         for heat, temperature in enumerate(config.temperatures)
     }
     row = {
@@ -72,7 +82,7 @@ def finite_row(config: Config, source: str, case: StudyCase) -> Row:
         "prompt_tokens": len(ids),
         "nodes": len(found.trie),
         "asked": found.asked,
-        "canonical_tokens": canonical_tokens(found, methods.index("canonical"), n),
+        "canonical_tokens": canonical_tokens(posed, ready.loaded.tokenizer),
         "absent": posed.absent,
         "as_lift": [m for m in methods[1:] if is_lift(found, methods.index(m))],
         "healing": None,
@@ -110,9 +120,9 @@ def row_seed(config: Config, source: str, case: StudyCase) -> list[int]:
     return [config.seed, zlib.crc32(f"{source}/{case.name}".encode())]
 
 
-def explored(config: Config, ready: Opened, posed: Posed) -> Explored:
-    """The trie of a question, as far as it matters. Raises BudgetExceededError where some method
-    reached no answer."""
+def explored(config: Config, ready: Opened, posed: Posed) -> tuple[Posed, Explored]:
+    """The trie of a question, as far as it matters; a method of others that reached no answer is
+    absent from both. Raises BudgetExceededError where the lift or canonical reached none."""
     tokenizer = ready.loaded.tokenizer
 
     def spelled(token: int, before: int | None) -> bytes:
@@ -127,19 +137,33 @@ def explored(config: Config, ready: Opened, posed: Posed) -> Explored:
         np.array(config.temperatures),
         Aims(config.slack, config.unread, config.most_nodes, config.draws()),
     )
-    for column, method in enumerate(posed.walkers):
-        if not (found.complete & found.trie.alive(column)).any():
+    return reached(posed, found, config.most_nodes)
+
+
+def reached(posed: Posed, found: Explored, most_nodes: int) -> tuple[Posed, Explored]:
+    """Without the methods that reached no answer. Raises BudgetExceededError for our own."""
+    walkers, absent, columns = {}, dict(posed.absent), []
+    for column, (method, walker) in enumerate(posed.walkers.items()):
+        alive = found.trie.alive(column)
+        if (found.complete & alive).any():
+            walkers[method] = walker
+            columns.append(column)
+        elif method in ("lift", "canonical"):
             advice = f"no answer was reached by {method}; raise --most-nodes"
-            raise BudgetExceededError("forward positions", config.most_nodes, advice)
-    return found
+            raise BudgetExceededError("forward positions", most_nodes, advice)
+        elif (found.open & alive).any():
+            absent[method] = f"reached no answer in {most_nodes} forward positions"
+        else:
+            absent[method] = "can write no answer, it has dead ends alone"
+    trie = replace(found.trie, states=found.trie.states[:, columns])
+    return replace(posed, walkers=walkers, absent=absent), replace(found, trie=trie)
 
 
-def canonical_tokens(found: Explored, column: int, n: int) -> list[int]:
-    """Ids in the canonical tokenization of each of n answers; 0 for one that was not reached."""
-    leaves = np.flatnonzero(found.complete & found.trie.alive(column))
-    counts = np.zeros(n, dtype=int)
-    counts[found.answer[leaves]] = found.trie.depth[leaves]
-    return counts.tolist()
+def canonical_tokens(posed: Posed, tokenizer: Tokenizer) -> list[int]:
+    """Ids in the canonical tokenization of each answer; the model does not matter for these."""
+    trie = unroll([posed.walkers["canonical"]])
+    texts = {tokenizer.text_bytes(trie.ids(k), posed.prompt_ids[-1:]): k for k in trie.leaves()}
+    return [int(trie.depth[texts[answer]]) for answer in posed.answers]
 
 
 def is_lift(found: Explored, column: int) -> bool:
@@ -168,15 +192,15 @@ def draws(
 
 
 def _estimate(made: Estimated) -> Row:
-    """error: of the total variation distance between this law and another one, at most."""
+    """error: half the sum of the standard errors, which the error of a total variation distance to
+    this law does not exceed on average."""
     return {"law": made.law.tolist(), "error": float(made.error.sum() / 2)}
 
 
 def unhealed(config: Config, ready: Opened, ids: list[int], case: StudyCase, healed: Row) -> Row:
     """By temperature: what the free law and the lift are if the prompt's last ids stay, against the
-    free law with them given back."""
-    posed = ready.poser.unhealed(ids, case.answers)
-    found = explored(config, ready, posed)
+    free law with them given back. slack: how far either may be from exact, at most."""
+    _, found = explored(config, ready, ready.poser.unhealed(ids, case.answers))
     result = {}
     for heat, temperature in enumerate(config.temperatures):
         own = laws(found, heat, ("lift",), len(case.answers), ())
@@ -184,8 +208,7 @@ def unhealed(config: Config, ready: Opened, ids: list[int], case: StudyCase, hea
         result[str(temperature)] = {
             "free": own["free"],
             "lift": law["law"],
-            "slack": max(own["free_slack"], law["slack"]),
-            "tv_lift_own": law["tv"],
+            "slack": own["free_slack"] + law["slack"] / 2,
             "tv_free": tv_between(own["free"], reference),
             "tv_lift": tv_between(law["law"], reference),
         }

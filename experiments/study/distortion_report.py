@@ -25,7 +25,8 @@ SHOWN = ("president", "json_bool", "json_enum_quoted", "russian")
 
 
 def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """Nothing but a title where no prompt was finished."""
+    """Nothing but a title where no prompt was finished: then there is nothing for the README to
+    say, which is no complete report."""
     done = [row for row in rows if not row.get(FAILURE)]
     # In the order in which they were asked for, not in that in which they were done.
     order = {name: place for place, name in enumerate(names_in_order(manifest))}
@@ -33,7 +34,7 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
     model = next(iter(_of(done, "model")), {"model": manifest["config"]["model"], "note": ""})
     title = f"Distortion: {model['model']}"
     if not cases:
-        return Report(title)
+        return Report(title, complete=False)
     boolean = next(iter(_of(done, "boolean")), None)
     tables = [
         laws(cases, model, manifest),

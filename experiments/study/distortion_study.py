@@ -14,7 +14,7 @@ from bpe_automata.errors import ArgumentError
 from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
-from experiments.shared.engines import peer_versions
+from experiments.shared.engines import OutlinesCore
 from experiments.study import study_report
 from experiments.study.cases import CASES
 from experiments.study.distortion_config import Config
@@ -22,7 +22,7 @@ from experiments.study.distortion_finite import finite_row, model_row
 from experiments.study.distortion_large import large_row
 from experiments.study.study_case import StudyCase
 
-VERSION = 1
+VERSION = 2
 SMOKE = Config(
     models=("smollm2",),
     cases=("yes_no_nile_space", "yes_no_nile_no_space", "choices_any_several"),
@@ -31,7 +31,13 @@ SMOKE = Config(
     longest=12,
 )
 
-__all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
+__all__ = ["SMOKE", "VERSION", "Config", "inputs", "measure", "readme", "render"]
+
+
+def inputs(chosen: Config) -> Row:
+    """The engine beside ours: rows with another version of it, or none, are not gone on with."""
+    del chosen
+    return {"peers": {OutlinesCore.name: OutlinesCore.version()}}
 
 
 def measure(run: Run[Config]) -> None:
@@ -41,7 +47,7 @@ def measure(run: Run[Config]) -> None:
     keys = {source: f"model {source}" for source in asked.models}
     models = [Cell(key, model_row, (asked, source)) for source, key in keys.items()]
     run.cells(models, what="loading the models")
-    run.note(peers=peer_versions())
+    run.note(**inputs(asked))
     there = [source for source, key in keys.items() if not run.store.rows[key].get(FAILURE)]
     run.cells(
         [

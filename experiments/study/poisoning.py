@@ -22,22 +22,30 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import pairwise
+from typing import Literal
 
 from bpe_automata.decoding.visible import visible_tokens
+from bpe_automata.errors import ArgumentError
 from experiments.run import config
-from experiments.run.cells import Cell, Row
+from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.config import option
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.shared import models
 from experiments.study import poisoning_report
-from experiments.study.poisoning_cases import Pieces, other_ways, sentence, with_another_word
+from experiments.study.poisoning_cases import (
+    MOST_WAYS,
+    Pieces,
+    other_ways,
+    sentence,
+    with_another_word,
+)
 from experiments.study.poisoning_laws import ANOTHER, NOISE, OWN, chances, compared, noise
 from experiments.study.poisoning_words import SHARK, WORDS, sentence_of, words_of
 
 VERSION = 1
-MOST_WAYS, NOISE_EVERY = 64, 8
+NOISE_EVERY = 8
 
 
 @dataclass(frozen=True)
@@ -50,36 +58,52 @@ class Config(config.Config):
     distances: tuple[int, ...] = option(
         (0, 1, 2, 3, 4, 6, 8, 12, 16), "tokens after the word, ascending"
     )
-    device: str = option("auto", "auto, cpu or cuda")
-    dtype: str = option("float32", "of the model's arithmetic")
+    device: Literal["auto", "cpu", "cuda"] = option("auto", "where the models run")
+    dtype: Literal["float32", "bfloat16", "float64"] = option("float32", "of the arithmetic")
 
 
 SMOKE = Config(models=(models.SMOLLM2,), categories=("rare",), words=1, distances=(0, 2))
 
 
 def measure(run: Run[Config]) -> None:
-    """A row per model and word, and one per model for the published example."""
+    """A row for each model, then one per model and word, and one per model for the published
+    example. A model that is not there is one failure, and has no words."""
     chosen = run.config
-    run.note(models={name: opened(name, chosen).provenance() for name in chosen.models})
-    cells = [Cell(f"{name} weasel shark", example, (name, chosen)) for name in chosen.models]
+    check(chosen)
+    keys = {name: f"model {name}" for name in chosen.models}
+    known = [Cell(key, model_row, (name, chosen)) for name, key in keys.items()]
+    run.cells(known, what="loading the models")
+    there = [name for name, key in keys.items() if not run.store.rows[key].get(FAILURE)]
+    run.note(models={name: run.store.rows[keys[name]]["provenance"] for name in there})
+    cells = [Cell(f"{name} weasel shark", example, (name, chosen)) for name in there]
     for category in chosen.categories:
         for number, word in enumerate(words_of(category)[: chosen.words]):
-            for name in chosen.models:
+            for name in there:
                 arguments = (name, category, number, chosen)
                 cells.append(Cell(f"{name} {category} {word}", changed, arguments))
     run.cells(cells, what="words")
 
 
-@lru_cache(maxsize=4)
-def opened(name: str, chosen: Config) -> models.LoadedModel:
-    """The model, with one thread for its arithmetic; kept by this process."""
-    models.use_threads()
-    return models.load_model(name, chosen.device, chosen.dtype)
+def check(chosen: Config) -> None:
+    """Raises ArgumentError for a category that has no words, and for distances that do not
+    ascend."""
+    unknown = [category for category in chosen.categories if category not in WORDS]
+    if unknown:
+        raise ArgumentError(f"--categories: {unknown[0]!r} is none of {', '.join(WORDS)}")
+    far = chosen.distances
+    if not far or far[0] < 0 or any(one >= other for one, other in pairwise(far)):
+        raise ArgumentError(f"--distances {','.join(map(str, far))!r}: from 0 on, ascending")
+
+
+def model_row(name: str, chosen: Config) -> Row:
+    """Which model it is, by hash."""
+    loaded = models.opened(name, chosen.device, chosen.dtype)
+    return {"provenance": loaded.provenance()}
 
 
 def changed(name: str, category: str, number: int, chosen: Config) -> Row:
     """One word: the laws after its own ids, after others, and after another word."""
-    loaded, far = opened(name, chosen), chosen.distances
+    loaded, far = models.opened(name, chosen.device, chosen.dtype), chosen.distances
     words, (before, after) = words_of(category), sentence_of(category, number)
     text = sentence(loaded.tokenizer, before, words[number], after)
     ways = other_ways(loaded.tokenizer, text.word, random.Random(f"{chosen.seed} {words[number]}"))
@@ -103,7 +127,7 @@ def changed(name: str, category: str, number: int, chosen: Config) -> Row:
 def example(name: str, chosen: Config) -> Row:
     """The chance of "shark" after all ways to spell " weasel", up to MOST_WAYS of them, those of
     few tokens first."""
-    loaded = opened(name, chosen)
+    loaded = models.opened(name, chosen.device, chosen.dtype)
     text = sentence(loaded.tokenizer, *SHARK)
     pieces = Pieces(loaded.tokenizer)
     spelled = b"".join(map(loaded.tokenizer.token_bytes, text.word))

@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from bpe_automata import Tokenizer
+from bpe_automata.errors import BpeAutomataError
 from bpe_automata.tokenizer.spelled_text import is_text
 
 CUT, RANDOM, SMALLEST = WAYS = ("one token cut in two", "cut at random", "single characters")
-_TRIES = 30
+_TRIES, SHOWN = 30, 60
+MOST_WAYS = 64
+"""To spell the word of the published example: those of few tokens."""
+
+
+class SentenceError(BpeAutomataError):
+    """The tokens of a text do not spell it, so that no token can be found by its place in it."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +32,18 @@ class Sentence:
 
 
 def sentence(tokenizer: Tokenizer, before: str, word: str, after: str) -> Sentence:
-    """The parts of a text."""
-    ids = tokenizer.encode(before + word + after)
-    ends = list(accumulate(len(tokenizer.token_bytes(token)) for token in ids))
+    """The parts of a text. Raises SentenceError where the bytes of its tokens are others than its
+    own: a SentencePiece model may put a space before a text, others change its characters."""
+    text = before + word + after
+    ids = tokenizer.encode(text)
+    spelled = [tokenizer.token_bytes(token) for token in ids]
+    if b"".join(spelled) != text.encode():
+        shown = b"".join(spelled).decode(errors="replace")
+        raise SentenceError(
+            f"the tokens of {text[:SHOWN]!r} spell {shown[:SHOWN]!r}: take a model whose tokenizer "
+            "adds and changes nothing"
+        )
+    ends = list(accumulate(map(len, spelled)))
     begin = len(before.encode())
     end = begin + len(word.encode())
     first = next(k for k, place in enumerate(ends) if place > begin)

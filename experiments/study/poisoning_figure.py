@@ -24,7 +24,18 @@ def figure(
     """names: what models are called, by their names in the rows; far: the distances."""
     require("matplotlib").use("Agg")
     pyplot = require("matplotlib.pyplot")
-    pyplot.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
+    style = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+    with pyplot.rc_context(style):
+        drawn = _panels(pyplot, rows, names, far)
+    note = (
+        "Lines: medians; bands: 10 % to 90 % of words and ways. Another word: of the same "
+        "category, in its own tokenization. All over the whole vocabulary."
+    )
+    return Figure("poisoning", drawn, headline, note)
+
+
+def _panels(pyplot: Any, rows: Sequence[Row], names: Mapping[str, str], far: Sequence[int]) -> Any:
+    """One for each model."""
     drawn, grid = pyplot.subplots(
         1,
         len(names),
@@ -39,11 +50,7 @@ def figure(
         axes.set_title(f"{label}, {len(words)} words", loc="left", fontsize=11)
     grid[0, 0].set_ylabel("total variation to the law after its own ids")
     grid[0, 0].legend(frameon=False, fontsize=8.5, loc="upper right")
-    note = (
-        "Lines: medians; bands: 10 % to 90 % of words and ways. Another word: of the same "
-        "category, in its own tokenization. All over the whole vocabulary."
-    )
-    return Figure("poisoning", drawn, headline, note)
+    return drawn
 
 
 def _panel(axes: Any, words: Sequence[Row], far: Sequence[int]) -> None:

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.run.cells import FAILURE, Row
+from experiments.shared.intervals import Statistic, bootstrap, weighted_mean, weighted_quantile
 from experiments.study.poisoning_cases import WAYS
 from experiments.study.poisoning_laws import OWN
 
 ALL_WAYS = "all three"
-LEVELS, DRAWS = (0.025, 0.975), 400
 
 
 class Estimate(NamedTuple):
@@ -58,31 +58,44 @@ def excess(words: Sequence[Row], way: str) -> np.ndarray | None:
 
 
 def medians(values: np.ndarray) -> Estimate:
-    """Over words and ways. values: float64 [words, ways, places]."""
-    return _estimate(values, _median)
+    """Over words and ways: the smallest value that at least half of them do not exceed. values:
+    float64 [words, ways, places]."""
+    return _estimate(values, weighted_quantile(0.5))
 
 
-def _median(values: np.ndarray) -> np.ndarray:
-    """float64 [places]; several times faster than np.nanmedian. All places lack the same values."""
-    flat = np.sort(values.reshape(-1, values.shape[-1]), axis=0)  # nan come last
-    count = int(np.count_nonzero(~np.isnan(flat[:, 0])))
-    return (flat[(count - 1) // 2] + flat[count // 2]) / 2
+def quantile(q: float) -> Callable[[np.ndarray], Estimate]:
+    """The same for any share `q` of them."""
+    return lambda values: _estimate(values, weighted_quantile(q))
 
 
 def means(values: np.ndarray) -> Estimate:
     """Over words and ways."""
-    return _estimate(values, lambda v: np.nanmean(v, axis=(0, 1)))
+    return _estimate(values, weighted_mean)
 
 
-def _estimate(values: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray]) -> Estimate:
-    values = values[~np.isnan(values).all(axis=(1, 2))]
-    rng = np.random.default_rng(0)
-    again = [statistic(values[rng.integers(0, len(values), len(values))]) for _ in range(DRAWS)]
-    low, high = np.quantile(again, LEVELS, axis=0)
-    return Estimate(statistic(values), low, high)
+def _estimate(values: np.ndarray, statistic: Statistic) -> Estimate:
+    """At each place by itself."""
+    words = np.nonzero(_there(values))[0].tolist()
+    found = []
+    for some in _flat(values):
+        value = statistic(some, np.ones((1, len(some))))[0]
+        found.append((value, *bootstrap(some.tolist(), words, statistic)))
+    return Estimate(*np.array(found).T)
 
 
 def quantiles(values: np.ndarray, levels: Sequence[float]) -> np.ndarray:
-    """float64 [levels, places], over words and ways."""
-    found: np.ndarray = np.nanquantile(values, levels, axis=(0, 1))
+    """float64 [levels, places], over words and ways, as `quantile` has them."""
+    statistics = [weighted_quantile(q) for q in levels]
+    places = _flat(values)
+    return np.array([[s(some, np.ones((1, len(some))))[0] for some in places] for s in statistics])
+
+
+def _there(values: np.ndarray) -> np.ndarray:
+    """bool [words, ways]: which have values; all places lack the same ones."""
+    found: np.ndarray = ~np.isnan(values[..., 0])
     return found
+
+
+def _flat(values: np.ndarray) -> np.ndarray:
+    """float64 [places, n]: those that are there, word by word."""
+    return values[_there(values)].T

@@ -1,42 +1,27 @@
-"""Tables of what a mis-tokenized word does to the laws after it."""
+"""What a mis-tokenized word does to the laws after it: the report, and what the README says."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
 from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
-from experiments.run.tables import Table
-from experiments.study import poisoning_figure, poisoning_numbers
+from experiments.study import poisoning_figure, poisoning_numbers, poisoning_tables
 from experiments.study.poisoning_cases import WAYS
-from experiments.study.poisoning_laws import ANOTHER, NOISE, OWN
+from experiments.study.poisoning_laws import ANOTHER, NOISE
 from experiments.study.poisoning_numbers import ALL_WAYS, Estimate, means, medians, words_of
+from experiments.study.poisoning_tables import Scope
 
 TITLE = "What one mis-tokenized word does to the next-token laws after it"
-IDS = "ids of the word"
 SHOWN = (0, 1, 2, 4, 8, 16)
 """Distances that tables show, where they were measured; else the first ones that were."""
 
 
-class Scope(NamedTuple):
-    """rows: of a run; names: what models are called, by their names in the rows; far: all
-    distances; shown: those of the tables."""
-
-    rows: Sequence[Row]
-    names: dict[str, str]
-    far: list[int]
-    shown: list[int]
-
-    def picked(self, values: np.ndarray) -> np.ndarray:
-        """[words, ways, shown] of [words, ways, far]."""
-        return values[..., [self.far.index(d) for d in self.shown]]
-
-
 def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """From the rows alone."""
+    """From the rows alone, whatever their order. The README compares models, so the report is
+    complete if each has words."""
+    rows = sorted(rows, key=lambda row: str(row["key"]))
     chosen, known = manifest["config"], manifest.get("models", {})
     names = {
         name: known.get(name, {}).get("model", name)
@@ -52,14 +37,17 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
     }
     notes = _notes(chosen, [known.get(name, {}).get("note", "") for name in names])
     tables = [
-        variations(scope, notes),
-        extra_losses(scope),
-        categories(scope, chosen["categories"]),
-        begotten(scope),
-        *([published(examples, known)] if examples else []),
+        poisoning_tables.variations(scope, notes),
+        poisoning_tables.divergences(scope),
+        poisoning_tables.extra_losses(scope),
+        poisoning_tables.categories(scope, chosen["categories"]),
+        poisoning_tables.begotten(scope),
+        *([poisoning_tables.published(examples, known)] if examples else []),
+        *poisoning_tables.farthest(scope),
     ]
     figures = [poisoning_figure.figure(rows, names, far, headline(facts))] if names else []
-    return Report(TITLE, tables, figures, facts)
+    complete = len(names) == len(chosen["models"])
+    return Report(TITLE, tables, figures, facts, complete=complete)
 
 
 def facts_of(scope: Scope, name: str) -> Row:
@@ -89,108 +77,6 @@ def _notes(chosen: Row, of_models: Sequence[str]) -> list[str]:
         f"Whole vocabulary, float64, from logits in {chosen['dtype']}. {ANOTHER}: one of the same "
         "category in its own tokens, that is a change of meaning.",
         *dict.fromkeys(note for note in of_models if note),
-    ]
-
-
-def _table(
-    title: str,
-    first: str,
-    scope: Scope,
-    values_of: Callable[[Sequence[Row]], dict[str, np.ndarray | None]],
-    estimate: Callable[[np.ndarray], Estimate],
-    notes: Sequence[str] = (),
-) -> Table:
-    """A line per model and way. values_of: from the words of a model to what its lines are of."""
-    lines = [
-        [way, label, *map(_cell, *estimate(scope.picked(values)))]
-        for name, label in scope.names.items()
-        for way, values in values_of(words_of(scope.rows, name)).items()
-        if values is not None
-    ]
-    return Table(title, [first, "model", *(f"d = {d}" for d in scope.shown)], lines, notes)
-
-
-def _cell(value: float, low: float, high: float) -> str:
-    if 0 < abs(value) < 5e-4:
-        return f"{value:.0e} ({low:.0e} to {high:.0e})"
-    return f"{value:.3f} ({low:.3f} to {high:.3f})"
-
-
-def variations(scope: Scope, notes: Sequence[str]) -> Table:
-    """Total variation, by way and distance."""
-
-    def values_of(words: Sequence[Row]) -> dict[str, np.ndarray | None]:
-        ways = (ALL_WAYS, *WAYS, ANOTHER, NOISE)
-        return {way: poisoning_numbers.table(words, way, "tv") for way in ways}
-
-    title = "Total variation between the laws after the word's own ids and after others, median"
-    return _table(title, IDS, scope, values_of, medians, notes)
-
-
-def extra_losses(scope: Scope) -> Table:
-    """What the token that follows loses."""
-
-    def values_of(words: Sequence[Row]) -> dict[str, np.ndarray | None]:
-        ways = (ALL_WAYS, *WAYS, ANOTHER)
-        return {way: poisoning_numbers.excess(words, way) for way in ways}
-
-    title = "Extra loss of the token that does follow, nats, mean"
-    return _table(title, IDS, scope, values_of, means)
-
-
-def categories(scope: Scope, kinds: Sequence[str]) -> Table:
-    """Total variation by category of words, all ways together."""
-
-    def values_of(words: Sequence[Row]) -> dict[str, np.ndarray | None]:
-        of_kinds = {kind: [word for word in words if word["category"] == kind] for kind in kinds}
-        return {
-            f"{kind} ({len(some)})": poisoning_numbers.table(some, ALL_WAYS, "tv")
-            for kind, some in of_kinds.items()
-        }
-
-    title = "Total variation by category of words (how many), all ways together, median"
-    return _table(title, "category", scope, values_of, medians)
-
-
-def begotten(scope: Scope) -> Table:
-    """Mass on next ids that do not go on canonically."""
-
-    def values_of(words: Sequence[Row]) -> dict[str, np.ndarray | None]:
-        return {way: poisoning_numbers.table(words, way, "outside") for way in (OWN, *WAYS)}
-
-    note = "The ids that go on canonically are those after the word's own ids, for all ways alike."
-    title = "Mass of the next token on ids that do not go on canonically, mean"
-    return _table(title, IDS, scope, values_of, means, [note])
-
-
-def published(examples: Sequence[Row], known: Row) -> Table:
-    """The chance of "shark" after "weasel", by the tokens of the word."""
-    lines = []
-    for row in examples:
-        label = known.get(row["model"], {}).get("model", row["model"])
-        own, others = row["chances"][0], sorted(row["chances"][1:], key=lambda each: each[1])
-        for which, (tokens, chance) in [("own", own), *_extremes(others)]:
-            lines.append([which, label, tokens, f"{chance:.3f}"])
-    notes = [
-        "Published for one case, “weasel shark”: 0.083 became 0.233. Its prompt was not at hand; "
-        f"here, in a sentence of our own, “{examples[0]['example']} weasel shark”."
-    ]
-    columns = ["tokenization", "model", "tokens", "probability of “shark”"]
-    return Table(
-        "The chance of “shark” after “weasel”, by the tokens of the word", columns, lines, notes
-    )
-
-
-def _extremes(others: Sequence[Any]) -> list[tuple[str, Any]]:
-    if not others:
-        return []
-    middle = others[len(others) // 2]
-    count = len(others)
-    return [
-        ("fewest tokens of the others", min(others, key=lambda each: each[0].count("+"))),
-        (f"least of {count} others", others[0]),
-        (f"median of {count} others", middle),
-        (f"greatest of {count} others", others[-1]),
     ]
 
 

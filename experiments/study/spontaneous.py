@@ -17,12 +17,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
+from bpe_automata.errors import ArgumentError
 from experiments.run import config
-from experiments.run.cells import Cell, Row
+from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.config import option
 from experiments.run.measuring import Run
 from experiments.run.report import Report
@@ -44,8 +45,8 @@ class Config(config.Config):
     kinds: tuple[str, ...] = option(tuple(PROMPTS), "of text")
     texts: int = option(32, "per model, temperature and kind, shared by its prompts")
     tokens: int = option(48, "at most in each text")
-    device: str = option("auto", "auto, cpu or cuda")
-    dtype: str = option("bfloat16", "of the model's arithmetic")
+    device: Literal["auto", "cpu", "cuda"] = option("auto", "where the models run")
+    dtype: Literal["float32", "bfloat16", "float64"] = option("bfloat16", "of the arithmetic")
 
 
 SMOKE = Config(
@@ -54,28 +55,42 @@ SMOKE = Config(
 
 
 def measure(run: Run[Config]) -> None:
-    """A row per model and kind of text, with all temperatures: their texts are one batch."""
+    """A row for each model, then one per model and kind of text, with all temperatures: their texts
+    are one batch. A model that is not there is one failure, and writes nothing."""
     chosen = run.config
-    names = chosen.models
-    run.note(models={name: opened(name, chosen).provenance() for name in names})
+    check(chosen)
+    keys = {name: f"model {name}" for name in chosen.models}
+    known = [Cell(key, model_row, (name, chosen)) for name, key in keys.items()]
+    run.cells(known, what="loading the models")
+    there = [name for name, key in keys.items() if not run.store.rows[key].get(FAILURE)]
+    run.note(models={name: run.store.rows[keys[name]]["provenance"] for name in there})
     cells = [
         Cell(f"{name} {kind}", drawn, (name, kind, chosen))
         for kind in chosen.kinds
-        for name in names
+        for name in there
     ]
     run.cells(cells, what="sampling")
 
 
-@lru_cache(maxsize=4)
-def opened(name: str, chosen: Config) -> models.LoadedModel:
-    """The model, with one thread for its arithmetic; kept by this process."""
-    models.use_threads()
-    return models.load_model(name, chosen.device, chosen.dtype)
+def check(chosen: Config) -> None:
+    """Raises ArgumentError for a kind that there are no prompts of, and for temperatures at which
+    nothing can be drawn."""
+    unknown = [kind for kind in chosen.kinds if kind not in PROMPTS]
+    if unknown:
+        raise ArgumentError(f"--kinds: {unknown[0]!r} is none of {', '.join(PROMPTS)}")
+    if cold := [heat for heat in chosen.temperatures if heat <= 0]:
+        raise ArgumentError(f"--temperatures: {cold[0]:g} is not over 0")
+
+
+def model_row(name: str, chosen: Config) -> Row:
+    """Which model it is, by hash."""
+    loaded = models.opened(name, chosen.device, chosen.dtype)
+    return {"provenance": loaded.provenance()}
 
 
 def drawn(name: str, kind: str, chosen: Config) -> Row:
     """The texts of one cell, judged; prompts take turns at each temperature."""
-    loaded = opened(name, chosen)
+    loaded = models.opened(name, chosen.device, chosen.dtype)
     prompts = [loaded.prompt_ids(text) for text in prompts_of(kind, loaded.tokenizer)]
     asked = [(heat, k) for heat in chosen.temperatures for k in range(chosen.texts)]
     which = [k % len(prompts) for _, k in asked]
@@ -86,6 +101,7 @@ def drawn(name: str, kind: str, chosen: Config) -> Row:
         [heat for heat, _ in asked],
         np.stack([numbers(chosen, name, kind, heat, k) for heat, k in asked]),
         models.special_ids(loaded),
+        loaded.tokenizer.n_ids,
     )
     judges = [Judge(loaded.tokenizer, prompt) for prompt in prompts]
     judged = [

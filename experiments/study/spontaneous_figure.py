@@ -30,14 +30,25 @@ def figure(rows: Sequence[Row], names: Mapping[str, str], chosen: Row, facts: Ro
     """names: what models are called, by their names in the rows."""
     require("matplotlib").use("Agg")
     pyplot = require("matplotlib.pyplot")
-    pyplot.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
+    style = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+    with pyplot.rc_context(style):
+        drawn = _panels(pyplot, rows, names, chosen)
+    note = (
+        f"{chosen['texts']} texts of at most {chosen['tokens']} tokens each, drawn freely; bars: "
+        "intervals of 95 % (Clopper and Pearson)."
+    )
+    return Figure("spontaneous", drawn, headline(facts), note)
+
+
+def _panels(pyplot: Any, rows: Sequence[Row], names: Mapping[str, str], chosen: Row) -> Any:
+    """One for each kind of text."""
     kinds = chosen["kinds"]
     across = min(ACROSS, len(kinds))
     down = math.ceil(len(kinds) / across)
     drawn, grid = pyplot.subplots(
         down,
         across,
-        figsize=(max(6.5, 2.5 * across), 2.6 * down + 1.2),
+        figsize=(max(8.0, 2.5 * across), 2.6 * down + 1.2),
         sharex=True,
         sharey=True,
         squeeze=False,
@@ -53,11 +64,7 @@ def figure(rows: Sequence[Row], names: Mapping[str, str], chosen: Row, facts: Ro
             axes.tick_params(labelbottom=True)
     grid[0, 0].legend(frameon=False, fontsize=8, loc="upper left")
     drawn.supylabel("texts that are not canonical, %", fontsize=10)
-    note = (
-        f"{chosen['texts']} texts of at most {chosen['tokens']} tokens each, drawn freely; bars: "
-        "intervals of 95 % (Clopper and Pearson)."
-    )
-    return Figure("spontaneous", drawn, headline(facts), note)
+    return drawn
 
 
 def _panel(
@@ -82,15 +89,17 @@ def _panel(
 
 
 def headline(facts: Row) -> str:
-    """The message, with the numbers of these rows, at temperature 1 where all were measured."""
+    """The message, with the numbers of these rows, at temperature 1 where all were measured. Kinds
+    of text differ more than models do, so it says that the numbers are averages."""
     models = facts["models"]
     first, *others = models.values()
     heats = [heat for heat in first if all(heat in other for other in others)]
     if not heats:
         return "How often models leave their tokenizer's own tokenization"
     heat = "1" if "1" in heats else heats[-1]
+    what = ", averaged over these kinds of text" if len(facts["kinds"]) > 1 else ""
     said = [
-        f"{own[heat]['texts']['share'] * 100:.0f} % of the texts of {label}"
-        for label, own in models.items()
+        f"{label}: {own[heat]['texts']['share'] * 100:.0f} %{what}" for label, own in models.items()
     ]
-    return f"At temperature {heat}, {' and '.join(said)}\nare not in their tokenizer's own ids"
+    first = f"At temperature {heat}, texts that are not in their tokenizer's own ids"
+    return "\n".join([first, *said])

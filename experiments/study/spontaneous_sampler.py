@@ -35,11 +35,14 @@ def sample(
     temperatures: Sequence[float],
     numbers: np.ndarray,
     ends: Collection[int],
+    n_ids: int | None = None,
 ) -> list[Text]:
     """A text for each of `which`, numbers of prompts, at its temperature (over 0).
 
     numbers: float64 [n, tokens] in [0, 1), one for each id that is drawn, so that a text depends on
     its own row alone (but for the rounding of the model's arithmetic). ends: ids that end a text.
+    n_ids: how many the tokenizer has. A model may have more, which fill its matrices up to a round
+    number and spell nothing; these are never drawn: the law is the one given that none is.
     Raises PromptError for an empty prompt.
     """
     torch = require("torch")
@@ -52,7 +55,7 @@ def sample(
     with torch.inference_mode():
         logits, cache, inputs = _begun(model, prompts, which)
         for step in range(numbers.shape[1]):
-            ids = draw(logits, heats, drawn[:, step : step + 1])
+            ids = draw(logits[:, :n_ids], heats, drawn[:, step : step + 1])
             for row, token in enumerate(ids.tolist()):
                 if not ended[row]:
                     ended[row] = token in ends

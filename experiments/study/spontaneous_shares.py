@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.run.cells import FAILURE, Row
-from experiments.shared.intervals import clopper_pearson
+from experiments.shared.intervals import bootstrap, clopper_pearson
 
-ALPHA, DRAWS = 0.05, 1000
+ALPHA = 0.05
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,10 @@ def texts_of(
     return [
         text
         for row in rows
-        if not row.get(FAILURE) and row["model"] == model and kind in (None, row["kind"])
+        if not row.get(FAILURE)
+        and "texts" in row
+        and row["model"] == model
+        and kind in (None, row["kind"])
         for text in row["texts"]
         if heat in (None, text["temperature"])
     ]
@@ -59,15 +62,19 @@ def of_texts(texts: Sequence[Row]) -> Share:
 
 def of_joints(texts: Sequence[Row]) -> Share:
     """The share of joints at fault; the interval is that of whole texts drawn again, for the joints
-    of one text depend on one another. An end that cannot be is a joint as well."""
+    of one text depend on one another. An end that cannot be is a joint as well. Where no text has a
+    fault, drawing again finds none either, and the interval says nothing: it is [0, 0]."""
     faults = np.array([len(text.get("faults", ())) for text in texts])
     joints = np.array([len(text["ids"]) + text["ended"] for text in texts])
     if not joints.sum():
         return Share(0, 0, 0.0, 1.0)
-    drawn = np.random.default_rng(0).integers(0, len(texts), (DRAWS, len(texts)))
-    ratios = faults[drawn].sum(axis=1) / np.maximum(joints[drawn].sum(axis=1), 1)
-    low, high = np.quantile(ratios, [ALPHA / 2, 1 - ALPHA / 2])
-    return Share(int(faults.sum()), int(joints.sum()), float(low), float(high))
+
+    def ratio(values: np.ndarray, taken: np.ndarray) -> np.ndarray:
+        found: np.ndarray = taken @ values / np.maximum(taken @ joints, 1)
+        return found
+
+    low, high = bootstrap([*faults], range(len(texts)), ratio, 1 - ALPHA)
+    return Share(int(faults.sum()), int(joints.sum()), low, high)
 
 
 def faults_of(texts: Sequence[Row]) -> Iterator[tuple[str, str, str]]:

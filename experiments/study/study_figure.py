@@ -13,9 +13,11 @@ from experiments.study.study_report_points import (
     Point,
     Summary,
     at_draws,
+    at_every_temperature,
     difference,
     groups,
     label,
+    questions,
     summary,
 )
 from experiments.study.study_report_tables import CLEARLY, PARTS, farther, pairs_of
@@ -71,8 +73,9 @@ def by_case(found: Sequence[Point]) -> Figure:
         f"canonical in {canonical}"
     )
     note = (
-        f"A mark is a case. Clearly: by more than {CLEARLY}; the other cases are grey. "
-        f"Temperature {_heat(found)}; exact, or within {SETTLED} of it."
+        f"A mark is a case: one of {questions(at_draws(found))} questions under one model. "
+        f"Clearly: by more than {CLEARLY}; the other cases are grey.\n"
+        f"Temperature {_heat(found)}; exact, or each distance within {SETTLED} of it."
     )
     return Figure("distortion_study_cases", drawn, headline, note)
 
@@ -133,7 +136,8 @@ def _family_marks(panel: Any, height: int, points: Sequence[Point]) -> None:
 def by_way(found: Sequence[Point]) -> Figure:
     """Mean errors of both by temperature, and differences by style and boundary in pairs."""
     drawn, axes = _panels(3, (4.4, 5.2))
-    _temperatures(axes[0], found)
+    steady = at_every_temperature(found)
+    _temperatures(axes[0], steady)
     for panel, (attribute, reference) in zip(
         axes[1:], (("style", "plain"), ("boundary", "space")), strict=True
     ):
@@ -146,15 +150,19 @@ def by_way(found: Sequence[Point]) -> Figure:
     handles += [line([], [], color=color, label=name) for name, color in BOTH.items()]
     axes[0].legend(handles=handles, frameon=False, fontsize=9)
     note = (
-        "Left: means over all cases. Middle, right: mean difference to the same question asked the "
-        "other way, in pairs.\nLines: 95 % intervals by drawing questions with replacement; in "
-        "brackets: pairs of all models"
+        f"Left: means over the {len(at_draws(steady))} cases of {len(at_draws(found))} that are "
+        f"within {SETTLED} of exact at every temperature. Middle, right: mean difference to the "
+        "same question asked the\nother way, in pairs. Lines: 95 % intervals by drawing questions "
+        "with replacement; in brackets: pairs of all models"
     )
-    return Figure("distortion_study_ways", drawn, _way_headline(found), note)
+    return Figure("distortion_study_ways", drawn, _way_headline(steady), note)
 
 
 def _way_headline(found: Sequence[Point]) -> str:
+    """found: the same cases at every temperature."""
     heats = sorted({point.temperature for point in found})
+    if not heats:
+        return "No case is settled at every temperature"
     ends = [[p for p in found if p.temperature == heat] for heat in (heats[0], heats[-1])]
     lift, canonical = (
         [summary(points, PARTS[name]).mean for points in ends] for name in ("lift", "canonical")

@@ -15,11 +15,16 @@ Errors are total variation distances to the free law, and they are taken apart s
 
 where "weighted" is canonical with weights. The rest is the effect of the free mass that is not
 canonical, which no method over canonical ids can have.
+
+The outcomes are the answers and *no answer*: what a method loses in dead ends is probability of the
+latter, which is 0 under the free law. It counts in the distance; the divergence KL(free || law) has
+no term of it. Weighted laws lose nothing: a sequence that is no answer has weight 0. The lift and
+canonical have no dead ends, so the sum above holds as it stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -36,11 +41,21 @@ from experiments.study.study_laws_tree import Explored
 
 ROUNDING = 1e-9
 """Probability that is taken for none."""
+Numbers = Sequence[float] | np.ndarray
+"""A law in the order of the answers."""
 
 
-def laws(found: Explored, heat: int, methods: Sequence[str], n: int, right: Sequence[int]) -> Row:
+def laws(
+    found: Explored,
+    heat: int,
+    methods: Sequence[str],
+    n: int,
+    right: Sequence[int],
+    unsure: Collection[str] = (),
+) -> Row:
     """All that is known at one temperature. heat: its number; methods: names of `states`' columns,
-    "lift" first; n: number of answers; right: the numbers of those that are right."""
+    "lift" first; n: number of answers; right: the numbers of those that are right; unsure: methods
+    that may run into a dead end."""
     own = along_paths(found.trie, found.scores[heat])
     mass = per_leaf(found, found.complete, own, n)
     free = normalised(mass)
@@ -53,14 +68,14 @@ def laws(found: Explored, heat: int, methods: Sequence[str], n: int, right: Sequ
     }
     for column, method in enumerate(methods):
         alive = found.trie.alive(column)
-        part = one_law(found, heat, alive, n)
+        part = one_law(found, heat, alive, n, method in unsure)
         log_law = np.array(part.pop("log_law"))
         kept = per_leaf(found, found.complete & alive, own, n)
         limit = normalised(kept)
         result["methods"][method] = {
             **part,
             "law": np.exp(log_law).tolist(),
-            "tv": total_variation(free, np.exp(log_law)),
+            "tv": tv_between(free, np.exp(log_law), part["lost"]),
             "kl": _finite(kl_divergence(free, log_law)),
             **judged(np.exp(log_law), free, right, ""),
             "share": float(np.exp(np.logaddexp.reduce(kept) - np.logaddexp.reduce(mass))),
@@ -73,17 +88,20 @@ def laws(found: Explored, heat: int, methods: Sequence[str], n: int, right: Sequ
     return result
 
 
-def one_law(found: Explored, heat: int, alive: np.ndarray, n: int) -> Row:
+def one_law(found: Explored, heat: int, alive: np.ndarray, n: int, unsure: bool = False) -> Row:
     """The masked law of a method. log_law: float64 [n]; slack: probability that is not assigned to
-    an answer; unread: of ending in a node that was not asked; lost: of a dead end."""
+    an answer, or that a dead end may still take from it where the method is `unsure`; unread: of
+    ending in a node that was not asked; lost: of a dead end."""
     steps = masked_steps(found.trie, found.scores[heat], alive)
     paths = along_paths(found.trie, steps)
     ends = alive & (found.complete | found.open)
     log_law = per_leaf(found, ends, paths, n)
-    several = ends & (found.answer < 0)
+    undecided = ends & (found.answer < 0)
+    if unsure:
+        undecided |= alive & found.open
     return {
         "log_law": log_law.tolist(),
-        "slack": _sum(paths[several]),
+        "slack": _sum(paths[undecided]),
         "unread": _sum(paths[alive & found.open]),
         "lost": lost if (lost := 1.0 - _sum(paths[ends])) > ROUNDING else 0.0,
     }
@@ -107,9 +125,10 @@ def judged(law: np.ndarray, free: np.ndarray, right: Sequence[int], prefix: str)
     }
 
 
-def tv_between(p: Sequence[float], q: Sequence[float]) -> float:
-    """Total variation distance of two laws in the order of the answers."""
-    return total_variation(np.array(p), np.array(q))
+def tv_between(p: Numbers, q: Numbers, lost: float = 0.0) -> float:
+    """Total variation distance of two laws in the order of the answers. lost: probability of no
+    answer, under one of the two."""
+    return total_variation(np.array(p), np.array(q)) + lost / 2
 
 
 def _slack(found: Explored, own: np.ndarray, alive: np.ndarray) -> float:
@@ -128,5 +147,6 @@ def _log(values: np.ndarray) -> np.ndarray:
 
 
 def _finite(value: float) -> float | None:
-    """None for infinity: some answer that the model would give has probability 0."""
+    """None for infinity: an answer that the model would give has probability 0, or what of it was
+    found has, where a law has slack."""
     return value if np.isfinite(value) else None

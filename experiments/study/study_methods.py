@@ -29,7 +29,13 @@ from bpe_automata.decoding.chop import chop
 from bpe_automata.decoding.constraint import Constraint, Method
 from bpe_automata.decoding.healing import Healing, heal
 from bpe_automata.kernels.bits import members
-from experiments.shared.engines import PeerError, refusals
+from experiments.shared.engines import (
+    OutlinesCore,
+    PeerError,
+    one_eos,
+    outlines_vocabulary,
+    refusals,
+)
 from experiments.study.token_trie import Automaton, Walker
 
 METHODS = ("lift", "canonical", "outlines", "chop")
@@ -45,7 +51,8 @@ class Posed:
     """A question as ids and automata.
 
     prompt_ids: what the model reads; answers: the bytes of each, with the text that was given back;
-    healing: None if none was; walkers: by method; absent: why a method is not there.
+    healing: None if none was; walkers: by method; absent: why a method is not there; unsure: the
+    methods that may run into a dead end.
     """
 
     prompt_ids: list[int]
@@ -53,6 +60,7 @@ class Posed:
     healing: Healing | None
     walkers: dict[str, Walker]
     absent: dict[str, str]
+    unsure: frozenset[str] = frozenset()
 
 
 class Poser:
@@ -89,13 +97,15 @@ class Poser:
             "lift": Followed(lift.engine, prompt_ids),
             "canonical": Followed(canonical.engine, prompt_ids),
         }
-        absent = {}
+        absent: dict[str, str] = {}
+        unsure: frozenset[str] = frozenset()
         try:
-            walkers["outlines"] = self._outlines.automaton(answers)
+            walkers["outlines"], has_dead_ends = self._outlines.automaton(answers)
+            unsure = frozenset(["outlines"] if has_dead_ends else [])
         except (PeerError, UnicodeDecodeError) as error:
             absent["outlines"] = str(error)
         walkers["chop"] = Chopped(lift.engine, prompt_ids)
-        return Posed(prompt_ids, answers, healing, walkers, absent)
+        return Posed(prompt_ids, answers, healing, walkers, absent, unsure)
 
     def _constraint(self, dfa: ByteDFA, method: Method) -> Constraint:
         return constrain(self.tokenizer, dfa, method, eos_ids=self.eos_ids)
@@ -110,28 +120,20 @@ class OutlinesIndex:
     refuses something."""
 
     def __init__(self, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
+        self._module = OutlinesCore.module()
+        self._eos_id = one_eos(eos_ids)
         with refusals():
-            try:
-                import outlines_core
-            except ImportError as error:
-                raise PeerError("not installed: pip install 'bpe-automata[peers]'") from error
-            if not eos_ids:
-                raise PeerError("needs an end-of-sequence id, and the tokenizer names none")
-            ids_of: dict[bytes, list[int]] = {}
-            for token, spelled in enumerate(tokenizer.spellings):
-                if spelled and token not in tokenizer.added_ids and token not in eos_ids:
-                    ids_of.setdefault(spelled, []).append(token)
-            self._eos_id = eos_ids[0]
-            self._module: Any = outlines_core
-            self._vocabulary = outlines_core.Vocabulary(self._eos_id, ids_of)
+            self._vocabulary = outlines_vocabulary(self._module, tokenizer, eos_ids)
 
-    def automaton(self, answers: Sequence[bytes]) -> Automaton:
-        """Of the regex that lists the answers. Raises PeerError, and UnicodeDecodeError where an
+    def automaton(self, answers: Sequence[bytes]) -> tuple[Automaton, bool]:
+        """Of the regex that lists the answers, and whether it has dead ends: states where nothing
+        can follow, and no answer is complete. Raises PeerError, and UnicodeDecodeError where an
         answer is no text."""
         regex = "|".join(_escaped(answer.decode()) for answer in answers)
         with refusals():
             index = self._module.Index(regex, self._vocabulary)
             edges, start = index.get_transitions(), index.get_initial_state()
+            finals = set(index.get_final_states())
         number = {start: 0}
         for state in (*edges, *(target for out in edges.values() for target in out.values())):
             number.setdefault(state, len(number))
@@ -139,7 +141,8 @@ class OutlinesIndex:
         for state, out in edges.items():
             kept = {token: number[to] for token, to in out.items() if token != self._eos_id}
             found[number[state]] = kept
-        return Automaton(0, tuple(found))
+        has_dead_ends = any(not found[k] and state not in finals for state, k in number.items())
+        return Automaton(0, tuple(found)), has_dead_ends
 
 
 def _escaped(text: str) -> str:

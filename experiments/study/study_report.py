@@ -8,9 +8,28 @@ import numpy as np
 
 from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
-from experiments.study import study_figure, study_report_cases, study_report_tables
-from experiments.study.study_report_points import Point, at_draws, groups, label, points, summary
-from experiments.study.study_report_tables import PARTS, farther
+from experiments.study import (
+    study_figure,
+    study_report_cases,
+    study_report_large,
+    study_report_methods,
+    study_report_tables,
+)
+from experiments.study.cases.chat import PLAIN
+from experiments.study.study_report_points import (
+    SETTLED,
+    WEIGHTED,
+    Point,
+    at_draws,
+    groups,
+    label,
+    points,
+    questions,
+    share,
+    summarised,
+    summary,
+)
+from experiments.study.study_report_tables import CLEARLY, PARTS, THREE, farther
 
 TITLE = "How much a constraint distorts a model, where it comes from, and what removes it"
 
@@ -21,31 +40,44 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
     every = points(rows)
     found = [point for point in every if point.is_settled()]
     made = [
-        study_report_tables.methods(found),
+        study_report_methods.methods(found),
         study_report_tables.by_family(found),
         study_report_cases.lift_worse(found),
         study_report_cases.canonical_worse(found),
         study_report_tables.by_length(found),
         study_report_tables.by_temperature(found),
-        study_report_tables.variants(found, "style", "plain", "The effect of the prompt's style"),
+        study_report_tables.variants(
+            found, "style", "plain", "The effect of the prompt's style", plain_chats(rows)
+        ),
         study_report_tables.variants(found, "boundary", "space", "The effect of the boundary"),
         study_report_tables.healing(found),
         study_report_tables.canonical_share(found),
-        study_report_tables.accuracy(found),
+        study_report_methods.accuracy(found),
         study_report_cases.peers(found),
-        study_report_cases.large(rows),
+        *study_report_large.tables(rows),
         study_report_cases.unsettled(every),
     ]
     tables = [table for table in made if table.rows]
     return Report(TITLE, tables, study_figure.figures(found), facts(rows, every, found))
 
 
+def plain_chats(rows: Sequence[Row]) -> list[str]:
+    """A note on models whose chats are none."""
+    done = [row for row in rows if not row.get(FAILURE) and row["kind"] == "model"]
+    return [
+        f"no chat format is known for {label(row['source'])}: its chats are asked in plain text"
+        for row in done
+        if row["chat_format"] == PLAIN
+    ]
+
+
 def facts(rows: Sequence[Row], every: Sequence[Point], found: Sequence[Point]) -> Row:
-    """By model, at the temperature of the draws; what the README needs and others may read."""
+    """By model, at the temperature of the draws; what the README needs and others may read. finite,
+    large: different cases, under however many models; finite: that are settled."""
     done = [row for row in rows if not row.get(FAILURE)]
     return {
-        "finite": sum(row["kind"] == "finite" for row in done),
-        "large": sum(row["kind"] == "large" for row in done),
+        "finite": questions(at_draws(found)),
+        "large": len({row["name"] for row in done if row["kind"] == "large"}),
         "points": len(every),
         "settled": len(found),
         "models": {
@@ -68,6 +100,12 @@ def _model_facts(found: Sequence[Point]) -> Row:
         "lift_farther": lift,
         "canonical_farther": canonical,
         "parts": {name: _part_facts(found, value) for name, value in PARTS.items()},
+        "shares": {name: _share_facts(found, PARTS[name]) for name in THREE},
+        "kl": {
+            "lift": _kl_facts(found, "lift"),
+            "canonical": _kl_facts(found, "canonical"),
+            "canonical, weighted": _kl_facts(found, "canonical", WEIGHTED),
+        },
         "single": len(single),
         "single_parts": {name: _part_facts(single, value) for name, value in PARTS.items()},
         "worst": {
@@ -92,14 +130,34 @@ def _part_facts(found: Sequence[Point], value: Callable[[Point], float]) -> Row:
     }
 
 
+def _share_facts(found: Sequence[Point], value: Callable[[Point], float]) -> Row:
+    """Of the lift's error, summed up over the cases; None for what nothing can be said of."""
+    made = share(found, value, PARTS["lift"])
+    value_, *ends = (None if np.isnan(v) else v for v in (made.value, *made.interval))
+    return {"value": value_, "interval": ends}
+
+
+def _kl_facts(found: Sequence[Point], method: str, prefix: str = "") -> Row:
+    """In nats; None where no case is finite."""
+    each = [(point.row["base"], point.kl(method, prefix)) for point in found]
+    finite = [(base, value) for base, value in each if np.isfinite(value)]
+    made = summarised(finite)
+    return {
+        "median": made.median if finite else None,
+        "mean": made.mean if finite else None,
+        "infinite": len(each) - len(finite),
+    }
+
+
 def readme(facts: Row) -> str:
     """A short paragraph."""
     sentences = [_sentence(model, found) for model, found in facts["models"].items()]
     return "\n".join(
         [
             f"`python -m experiments run distortion-study` asks {facts['finite']} questions of "
-            f"listed answers exactly, and {facts['large']} of larger languages by sampling, under "
-            f"{len(facts['models'])} models ([all tables](paper_figures/distortion-study.md)). The "
+            f"listed answers exactly (or within {SETTLED}), and {facts['large']} of larger "
+            f"languages by sampling, under {len(facts['models'])} models "
+            "([all tables](paper_figures/distortion-study.md)). The "
             "error is the total variation distance to the model's own law, given that it writes an "
             "answer. It is taken apart into *tokenization* (the lift's beyond canonical's), "
             "*myopia* of masking step by step (canonical's beyond that with importance weights), "
@@ -111,16 +169,21 @@ def readme(facts: Row) -> str:
 
 
 def _sentence(model: str, found: Row) -> str:
-    parts, worst = found["parts"], found["worst"]["canonical"]
-    shares = ", ".join(f"{parts[name]['mean']:.3f} {name}" for name in list(PARTS)[2:])
+    parts, kl = found["parts"], found["kl"]
     told = (
         f"- *{label(model)}*, {found['cases']} cases: the lift's error is "
         f"{parts['lift']['mean']:.3f} on average (median {parts['lift']['median']:.4f}), "
-        f"canonical's {parts['canonical']['mean']:.3f} ({parts['canonical']['median']:.4f}); "
-        f"{shares}. The lift is farther off in {found['lift_farther']} cases, canonical in "
-        f"{found['canonical_farther']} (most in `{worst['case']}`: {worst['canonical']:.2f} "
-        f"against {worst['lift']:.2f})."
+        f"canonical's {parts['canonical']['mean']:.3f} ({parts['canonical']['median']:.4f}). "
+        f"{_shares(found['shares'])}The median KL divergence is {_nats(kl['lift'])} of the "
+        f"lift, {_nats(kl['canonical'])} of canonical. By more than {CLEARLY}, the lift is farther "
+        f"off in {found['lift_farther']} cases, canonical in {found['canonical_farther']}"
     )
+    if found["canonical_farther"]:
+        worst = found["worst"]["canonical"]
+        told += (
+            f" (most in `{worst['case']}`: {worst['canonical']:.2f} against {worst['lift']:.2f})"
+        )
+    told += "."
     single = found["single_parts"]
     if found["single"]:
         told += (
@@ -128,3 +191,18 @@ def _sentence(model: str, found: Row) -> str:
             f"{single['lift']['mean']:.3f} and {single['canonical']['mean']:.4f} off."
         )
     return told
+
+
+def _shares(found: Row) -> str:
+    """Nothing where there is no error."""
+    if any(found[name]["value"] is None for name in THREE):
+        return ""
+    told = ", ".join(f"{found[name]['value']:.0%} {name}" for name in THREE)
+    return f"The lift's errors, summed up, are {told}. "
+
+
+def _nats(found: Row) -> str:
+    if found["median"] is None:
+        return "infinite"
+    more = f" (infinite in {found['infinite']} cases)" if found["infinite"] else ""
+    return f"{found['median']:.4f} nats{more}"

@@ -1,10 +1,9 @@
-"""Single cases of the study in full: the worst ones both ways, other engines, what was sampled."""
+"""Single cases of the study in full: the worst ones both ways, other engines, the unsettled."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from experiments.run.cells import FAILURE, Row
 from experiments.run.tables import Table
 from experiments.study.study_report_points import (
     SETTLED,
@@ -13,7 +12,9 @@ from experiments.study.study_report_points import (
     groups,
     label,
     number_cell,
+    summary,
 )
+from experiments.study.study_report_tables import CLEARLY, INTERVALS
 
 WORST = 10
 """Cases in each of the two tables of worst ones."""
@@ -68,11 +69,14 @@ def peers(found: Sequence[Point]) -> Table:
     lines = []
     for model, points in groups(at_draws(found), lambda point: point.model).items():
         for method in ("outlines", "chop"):
-            there = [point for point in points if method in point.at["methods"]]
+            there = [point for point in points if point.known(method)]
+            if not there:
+                continue
             other = [point for point in there if method not in point.row["as_lift"]]
-            nearer = sum(point.tv(method) < point.lift - SETTLED for point in other)
-            farther = sum(point.tv(method) > point.lift + SETTLED for point in other)
+            nearer = sum(point.tv(method) < point.lift - CLEARLY for point in other)
+            farther = sum(point.tv(method) > point.lift + CLEARLY for point in other)
             lost = [point.at["methods"][method]["lost"] for point in there]
+            written = summary(there, _written(method))
             lines.append(
                 [
                     f"{label(model)}: {method}",
@@ -80,23 +84,33 @@ def peers(found: Sequence[Point]) -> Table:
                     str(len(other)),
                     str(nearer),
                     str(farther),
-                    number_cell(max(lost, default=0.0)),
+                    number_cell(max(lost)),
+                    written.mean_cell(4),
+                    number_cell(min(written.values)),
                 ]
             )
     columns = [
         "method",
         "cases",
         "other\nsequences",
-        "nearer by\nover 0.01",
-        "farther by\nover 0.01",
+        f"nearer by\nover {CLEARLY}",
+        f"farther by\nover {CLEARLY}",
+        "most\nlost",
+        "free mass it\ncan write, mean",
+        "least",
     ]
-    columns.append("most\nlost")
     notes = [
         "other sequences: cases in which it allows other ids than the lift; nearer, farther: to "
         "the free law than the lift; lost: probability of running into a dead end",
+        f"free mass it can write: what it lacks is out of reach of its weights too. {INTERVALS}",
         *absent(found),
     ]
     return Table("Engines beside the lift", columns, lines, notes)
+
+
+def _written(method: str) -> Callable[[Point], float]:
+    """Share of the free mass in what a method can write."""
+    return lambda point: float(point.at["methods"][method]["share"])
 
 
 def absent(found: Sequence[Point]) -> list[str]:
@@ -108,67 +122,6 @@ def absent(found: Sequence[Point]) -> list[str]:
     return [f"{method} is absent in {n} cases: {why}" for (method, why), n in reasons.items()]
 
 
-def large(rows: Sequence[Row]) -> Table:
-    """The sampled cases, one line each."""
-    lines = []
-    for row in rows:
-        if row.get(FAILURE) or row["kind"] != "large":
-            continue
-        lift, canonical = row["methods"]["lift"], row["methods"]["canonical"]
-        lines.append(
-            [
-                f"{label(row['model'])}: {row['name']}",
-                f"{lift['ended']}, {canonical['ended']}",
-                _plus_minus(row["not_canonical"]),
-                _plus_minus(row["canonical_share"]),
-                f"{lift['effective']:.1f}",
-                f"{canonical['effective']:.1f}",
-                _log_z(lift),
-                _log_z(canonical),
-                *_feature_cells(row, "first"),
-                *_feature_cells(row, "length"),
-            ]
-        )
-    columns = ["case", "whole", "lift not\ncanonical", "free mass\ncanonical", "ESS\nlift"]
-    columns += ["ESS\ncanonical", "log Z\nlift", "log Z\ncanonical"]
-    for name in ("first", "length"):
-        columns += [f"TV {name}\nlift", f"TV {name}\ncanonical"]
-    n = next((row["samples"] for row in rows if row.get("kind") == "large"), 0)
-    notes = [
-        f"{n} samples of each method; whole: texts of either that came to their end; lift not "
-        "canonical: share of its samples that the tokenizer would not write so; free mass "
-        "canonical: from both methods' weights; ±: standard errors",
-        "ESS: effective sample size, of the whole texts; Z: the model's probability of the "
-        "method's sequences, its natural log with the standard error. The lift's cannot be less "
-        "than canonical's: where it comes out so, its samples missed nearly all of the mass",
-        "TV first, TV length: between the law of the first character, or of the length in classes "
-        "of four bytes, and the free one by both methods' weights, with 95 % bootstrap intervals; "
-        "few effective samples make all of these unreliable",
-    ]
-    return Table("Large languages, by sampling", columns, lines, notes)
-
-
-def _plus_minus(found: Row | None) -> str:
-    return "-" if found is None else f"{found['value']:.3f} ± {found['error']:.3f}"
-
-
-def _log_z(found: Row) -> str:
-    if found["log_z"] is None:
-        return "-"
-    error = found["log_z_error"]
-    return f"{found['log_z']:.2f}" + ("" if error is None else f" ± {error:.2f}")
-
-
-def _feature_cells(row: Row, name: str) -> list[str]:
-    found = row["features"].get(name)
-    if found is None:
-        return ["-", "-"]
-    return [
-        f"{at['value']:.2f} [{at['low']:.2f}, {at['high']:.2f}]"
-        for at in (found["tv"]["lift"], found["tv"]["canonical"])
-    ]
-
-
 def unsettled(found: Sequence[Point]) -> Table:
     """Points that enter no summary."""
     lines = [
@@ -178,10 +131,15 @@ def unsettled(found: Sequence[Point]) -> Table:
             number_cell(point.at["free_slack"]),
             number_cell(point.at["methods"]["lift"]["slack"]),
             number_cell(point.at["methods"]["canonical"]["slack"]),
+            number_cell(point.at["methods"]["canonical"]["weighted_slack"]),
         ]
         for point in found
         if not point.is_settled()
     ]
     columns = ["case, temperature", "positions", "free", "lift", "canonical"]
-    notes = [f"left out of all summaries: more than {SETTLED} of a law belongs to no answer yet"]
+    columns.append("canonical\nweighted")
+    notes = [
+        "probability of each law that belongs to no answer yet. Left out of all summaries: a "
+        f"distance may be off by more than {SETTLED}"
+    ]
     return Table("Cases that are too large for their budget", columns, lines, notes)

@@ -1,94 +1,28 @@
-"""The summaries of the study as tables."""
+"""Where the error comes from, and what it depends on, as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from experiments.run.cells import Row
 from experiments.run.tables import Table
-from experiments.study.distortion_config import PARTICLES
-from experiments.study.study_methods import METHODS
 from experiments.study.study_report_points import (
+    SETTLED,
     Point,
     at_draws,
+    at_every_temperature,
     difference,
     groups,
     label,
     number_cell,
+    share,
     summary,
 )
 
 CLEARLY = 0.01
 """A difference of two distances that is counted."""
+SAME = f"The cases are those within {SETTLED} of exact at every temperature"
 INTERVALS = "[ ]: 95 % intervals by drawing questions with replacement, variants together"
-
-
-def methods(found: Sequence[Point]) -> Table:
-    """How far each method is from the free law, by model, at the temperature of the draws."""
-    lines = []
-    for model, points in groups(at_draws(found), lambda point: point.model).items():
-        for name, value in _values().items():
-            made = summary(points, value)
-            if not made.n:
-                continue
-            far = sum((value(point) or 0) > 0.1 for point in points)
-            lines.append(
-                [
-                    f"{label(model)}: {name}",
-                    str(made.n),
-                    made.median_cell(4),
-                    made.mean_cell(),
-                    f"{made.upper:.3f}",
-                    f"{made.highest:.3f}",
-                    f"{far / made.n:.0%}",
-                ]
-            )
-    columns = ["method", "cases", "median", "mean", "90 %", "worst", "over 0.1"]
-    notes = [
-        f"total variation distance to the free law. {INTERVALS}",
-        "weighted: what importance weights and SMC converge to (the lift's is the free law itself)",
-        f"of {' or '.join(map(str, PARTICLES))}: the law of one draw from a weighted population of "
-        f"so many, simulated: an error of up to {_simulation_error(found):.3f} in each distance, "
-        "which makes small ones larger",
-        "outlines: the index of outlines-core; chop: the lift with the published heuristic for "
-        "forced text",
-    ]
-    return Table("Distance to the model's own law", columns, lines, notes)
-
-
-def _simulation_error(found: Sequence[Point]) -> float:
-    """The largest."""
-    return max(
-        (
-            part["error"]
-            for point in found
-            for kinds in point.row["draws"].values()
-            for each in kinds.values()
-            for part in each.values()
-        ),
-        default=0.0,
-    )
-
-
-def _values() -> dict[str, Callable[[Point], float | None]]:
-    """Name -> distance, None where a point has none."""
-    found: dict[str, Callable[[Point], float | None]] = {}
-    for method in METHODS:
-        found[method] = _of_method(method)
-    found["canonical, weighted"] = lambda point: point.rest
-    for method in ("lift", "canonical", "chop"):
-        for kind in ("importance", "smc"):
-            for k in PARTICLES:
-                found[f"{method}, {kind} of {k}"] = _of_draws(method, kind, k)
-    return found
-
-
-def _of_method(method: str) -> Callable[[Point], float | None]:
-    return lambda point: point.tv(method) if method in point.at["methods"] else None
-
-
-def _of_draws(method: str, kind: str, k: int) -> Callable[[Point], float | None]:
-    return lambda point: point.drawn_tv(method, kind, k)
 
 
 def parts(title: str, name: str, each: dict[str, list[Point]], notes: Sequence[str] = ()) -> Table:
@@ -103,15 +37,20 @@ def parts(title: str, name: str, each: dict[str, list[Point]], notes: Sequence[s
                 made["lift"].median_cell(4),
                 made["canonical"].median_cell(4),
                 made["lift"].mean_cell(),
-                *(made[key].mean_cell() for key in ("tokenization", "myopia", "rest")),
+                *(made[key].mean_cell() for key in THREE),
+                *(share(points, PARTS[key], PARTS["lift"]).cell() for key in THREE),
                 _sides(points),
             ]
         )
     columns = [name, "cases", "TV lift\nmedian", "TV canonical\nmedian", "TV lift\nmean"]
-    columns += ["tokenization\nmean", "myopia\nmean", "rest\nmean", "lift : canonical\nfarther"]
+    columns += [f"{key}\nmean" for key in THREE]
+    columns += [f"{key}\nshare" for key in THREE]
+    columns.append("lift : canonical\nfarther")
     notes = [
         "TV lift = tokenization (TV lift - TV canonical) + myopia (TV canonical - TV canonical "
         "weighted) + rest (TV canonical weighted); means add up, medians do not",
+        "share: of the sum of TV lift over the cases, so that cases without error weigh nothing; "
+        "below 0 where canonical, or the weights, make it worse",
         f"farther: in how many cases either is farther from the free law by more than {CLEARLY}. "
         f"{INTERVALS}",
         *notes,
@@ -126,6 +65,8 @@ PARTS: dict[str, Callable[[Point], float]] = {
     "myopia": lambda point: point.myopia,
     "rest": lambda point: point.rest,
 }
+THREE = ("tokenization", "myopia", "rest")
+"""What the lift's error is taken apart into."""
 
 
 def farther(points: Sequence[Point]) -> tuple[int, int]:
@@ -155,10 +96,10 @@ def by_temperature(found: Sequence[Point]) -> Table:
     """Of each model."""
     each = {
         f"{label(model)}: {temperature:g}": points
-        for model, some in groups(found, lambda point: point.model).items()
+        for model, some in groups(at_every_temperature(found), lambda point: point.model).items()
         for temperature, points in sorted(groups(some, lambda point: point.temperature).items())
     }
-    note = "the free law is the model's own at that temperature"
+    note = f"the free law is the model's own at that temperature. {SAME}"
     return parts("The effect of temperature", "model: temperature", each, [note])
 
 
@@ -178,8 +119,15 @@ def by_length(found: Sequence[Point]) -> Table:
     return parts("The effect of length: ids of the longest answer, canonically", name, each)
 
 
-def variants(found: Sequence[Point], attribute: str, reference: str, title: str) -> Table:
-    """Of questions that are asked in several ways: each way against the reference, in pairs."""
+def variants(
+    found: Sequence[Point],
+    attribute: str,
+    reference: str,
+    title: str,
+    more: Sequence[str] = (),
+) -> Table:
+    """Of questions that are asked in several ways: each way against the reference, in pairs. more:
+    notes."""
     lines = []
     for (model, way), pairs in pairs_of(at_draws(found), attribute, reference).items():
         points = [point for point, _ in pairs]
@@ -197,6 +145,7 @@ def variants(found: Sequence[Point], attribute: str, reference: str, title: str)
         f"against {reference}: mean difference to the same question with it. {INTERVALS}",
         "healed: cases in which ids at the end of the prompt had to be given back, for all "
         "methods; what happens if they are not has a table of its own",
+        *more,
     ]
     return Table(title, columns, lines, notes)
 
@@ -222,7 +171,8 @@ def pairs_of(
 def healing(found: Sequence[Point]) -> Table:
     """What a prompt does to the answer that ends where no tokenizer would cut."""
     lines = []
-    healed = [point for point in at_draws(found) if point.row["healing"]]
+    every = [point for point in at_draws(found) if point.row["healing"]]
+    healed = [point for point in every if _unhealed_error(point) <= SETTLED]
     for model, points in groups(healed, lambda point: point.model).items():
         for name, key in (("free", "tv_free"), ("lift", "tv_lift")):
             made = summary(points, _unhealed(key))
@@ -238,13 +188,26 @@ def healing(found: Sequence[Point]) -> Table:
     columns = ["as the prompt stands", "cases", "median", "mean", "worst"]
     notes = [
         "total variation distance to the free law of the same answers once the prompt's last ids "
-        f"are given back; free: no mask at all, so it is the prompt alone that does it. {INTERVALS}"
+        "are given back; free: no mask at all, so it is the prompt alone that does it. "
+        f"{INTERVALS}",
+        f"{len(every) - len(healed)} cases are left out: they may be off by more than {SETTLED}",
     ]
     return Table("Prompts that end inside a token", columns, lines, notes)
 
 
 def _unhealed(key: str) -> Callable[[Point], float | None]:
-    return lambda point: point.row["healing"]["temperatures"][_name(point)][key]
+    return lambda point: _kept(point)[key]
+
+
+def _unhealed_error(point: Point) -> float:
+    """How far such a distance may be from exact."""
+    return float(point.at["free_slack"] + _kept(point)["slack"])
+
+
+def _kept(point: Point) -> Row:
+    """What the row says of the prompt as it stands, at the point's temperature."""
+    found: Row = point.row["healing"]["temperatures"][_name(point)]
+    return found
 
 
 def _name(point: Point) -> str:
@@ -254,7 +217,7 @@ def _name(point: Point) -> str:
 def canonical_share(found: Sequence[Point]) -> Table:
     """How much of the answers' free mass is canonical."""
     lines = []
-    for model, some in groups(found, lambda point: point.model).items():
+    for model, some in groups(at_every_temperature(found), lambda point: point.model).items():
         for temperature, points in sorted(groups(some, lambda p: p.temperature).items()):
             made = summary(points, _not_canonical)
             shares = sorted(_not_canonical(point) for point in points)
@@ -268,7 +231,9 @@ def canonical_share(found: Sequence[Point]) -> Table:
                 ]
             )
     columns = ["model: temperature", "cases", "median", "10 %", "1 %", "least", "under 0.9"]
-    notes = ["share of the free probability of a case's answers that is canonically tokenized"]
+    notes = [
+        f"share of the free probability of a case's answers that is canonically tokenized. {SAME}"
+    ]
     return Table("How much of the free mass is canonical", columns, lines, notes)
 
 
@@ -277,62 +242,3 @@ _QUANTILES = (0.5, 0.9, 0.99)
 
 def _not_canonical(point: Point) -> float:
     return max(0.0, 1.0 - float(point.at["methods"]["canonical"]["share"]))
-
-
-def accuracy(found: Sequence[Point]) -> Table:
-    """Where right answers are known."""
-    lines = []
-    known = [point for point in at_draws(found) if point.row["truth"]]
-    for model, points in groups(known, lambda point: point.model).items():
-        for name, judged in _judged().items():
-            some = [point for point in points if judged(point) is not None]
-            if not some:
-                continue
-            made = summary(some, _field(judged, "p_right"))
-            lines.append(
-                [
-                    f"{label(model)}: {name}",
-                    str(made.n),
-                    made.mean_cell(),
-                    summary(some, _above_free(judged)).mean_cell(),
-                    _percent(some, judged, "is_right"),
-                    _percent(some, judged, "same_answer"),
-                ]
-            )
-    columns = ["method", "cases", "P(right)\nmean", "above free", "likeliest\nis right"]
-    columns += ["likeliest is\nthe free one"]
-    return Table("Right answers", columns, lines, [f"above free: in pairs. {INTERVALS}"])
-
-
-_Judged = Callable[[Point], dict[str, Any] | None]
-
-
-def _judged() -> dict[str, _Judged]:
-    """Name -> p_right, is_right, same_answer of a point."""
-    found: dict[str, _Judged] = {"free": lambda point: point.at}
-    for method in METHODS:
-        found[method] = _part(method)
-    found["canonical, weighted"] = _weighted
-    return found
-
-
-def _part(method: str) -> _Judged:
-    return lambda point: point.at["methods"].get(method)
-
-
-def _weighted(point: Point) -> dict[str, Any] | None:
-    part = point.at["methods"]["canonical"]
-    return {key: part[f"weighted_{key}"] for key in ("p_right", "is_right", "same_answer")}
-
-
-def _field(judged: _Judged, name: str) -> Callable[[Point], float | None]:
-    return lambda point: (judged(point) or {}).get(name)
-
-
-def _above_free(judged: _Judged) -> Callable[[Point], float | None]:
-    return lambda point: (judged(point) or {})["p_right"] - point.at["p_right"]
-
-
-def _percent(points: Sequence[Point], judged: _Judged, name: str) -> str:
-    flags = [(judged(point) or {})[name] for point in points]
-    return f"{sum(flags) / len(flags):.1%}"

@@ -39,7 +39,8 @@ def rows_and_manifest(tmp_path_factory):
         patch.setattr(banned_cells, "causal", lambda loaded: model)
         patch.setattr(LoadedModel, "provenance", lambda self: {"model": self.name, "note": ""})
         config = banned.Config(new_tokens=12, lists=8)
-        banned.measure(Run("banned", 1, config, folder, Settings()))
+        banned.measure(run := Run("banned", 1, config, folder, Settings()))
+        run.finish()
     return read_run(folder)
 
 

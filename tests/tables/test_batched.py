@@ -10,6 +10,7 @@ from bpe_automata.errors import ArgumentError, LogitsError, PromptError
 from bpe_automata.sampling import decode, estimate, weighted
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.shared.batched import sample_batch
+from experiments.shared.batched_smc import sample_populations
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -155,3 +156,103 @@ def test_arguments_that_make_no_sense_are_refused(model):
     with pytest.raises(ArgumentError):
         sample_batch(model, PROMPT, None, 1, batch=0)
     assert sample_batch(model, PROMPT, None, 0) == []
+
+
+# ---------------------------------------------------------------- populations
+
+
+@pytest.fixture(scope="module")
+def whole(logits_of):
+    """Of a constraint's texts: its constraint, and the model's probability of each id sequence."""
+    constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", "lift", eos_ids=[END])
+    found = {}
+
+    def walk(matcher, log_prob):
+        law = logits_of([*PROMPT, *matcher.ids])
+        logs = law - np.logaddexp.reduce(law)
+        for token in matcher.allowed_ids().tolist():
+            if token == END:
+                found[matcher.ids] = np.exp(log_prob + logs[END])
+                continue
+            after = matcher.copy()
+            after.advance(token)
+            walk(after, log_prob + logs[token])
+
+    walk(constraint.matcher(PROMPT), 0.0)
+    return constraint, found
+
+
+@pytest.mark.parametrize("threshold", [0.5, 1.0])
+def test_populations_are_unbiased_for_each_text(model, whole, threshold):
+    """E[sum of the weights of those who wrote x] = n p(x), resampled or not."""
+    constraint, law = whole
+    populations = sample_populations(
+        model, PROMPT, constraint, 500, 4, max_new_tokens=9, batch=400, threshold=threshold
+    )
+    for text, p in law.items():
+        means = np.array(
+            [
+                sum(np.exp(one.log_weight) for one in some if one.ids == text) / 4
+                for some in populations
+            ]
+        )
+        assert abs(means.mean() - p) < 5 * means.std() / np.sqrt(500) + 1e-4
+    for some in populations:
+        for one in some:
+            assert np.exp(one.log_prob) == pytest.approx(law[one.ids])
+
+
+def test_resampling_makes_copies_and_evens_weights(model, whole):
+    populations = sample_populations(
+        model, PROMPT, whole[0], 50, 8, max_new_tokens=9, threshold=1.0
+    )
+    free = sample_populations(model, PROMPT, whole[0], 50, 8, max_new_tokens=9, threshold=0.0)
+
+    def spread(found):
+        return np.mean([np.std([one.log_weight for one in some]) for some in found])
+
+    assert spread(populations) < spread(free) / 2
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64])
+def test_populations_that_are_not_resampled_are_the_samples(model, whole, batch):
+    given = {"max_new_tokens": 3, "seed": 3, "temperature": 1.2}
+    plain = sample_batch(model, PROMPT, whole[0], 15, **given)
+    populations = sample_populations(
+        model, PROMPT, whole[0], 5, 3, batch=batch, threshold=0, **given
+    )
+    texts = [one for some in populations for one in some]
+    assert [len(some) for some in populations] == [3] * 5
+    assert [(one.ids, one.ended) for one in texts] == [(one.ids, one.ended) for one in plain]
+    assert {one.ended for one in texts} == {True, False}
+    for one, other in zip(texts, plain, strict=True):
+        assert one.log_weight == pytest.approx(other.log_weight)
+
+
+def test_populations_do_not_depend_on_how_many_are_drawn_at_a_time(model, whole):
+    given = {"max_new_tokens": 9, "seed": 4, "threshold": 1.0}
+    wide, narrow = (
+        sample_populations(model, PROMPT, whole[0], 6, 4, batch=batch, **given) for batch in (64, 4)
+    )
+    for some, other in zip(wide, narrow, strict=True):
+        assert [one.ids for one in some] == [one.ids for one in other]
+        weights = [[one.log_weight for one in found] for found in (some, other)]
+        assert weights[0] == pytest.approx(weights[1])
+
+
+def test_ids_beyond_the_tokenizer_are_mass_that_masks_take_away(whole):
+    """A padded vocabulary: no masked text has such an id, and the weights know what it took."""
+    wide = tiny()
+    with torch.no_grad():
+        wide.lm_head.weight[TOKENIZER.n_ids :] *= 3
+    for text in sample_batch(wide, PROMPT, whole[0], 20, max_new_tokens=9):
+        assert max(text.ids) < TOKENIZER.n_ids
+        read, log_prob = list(PROMPT), 0.0
+        for token in (*text.ids, END):
+            with torch.no_grad():
+                law = torch.log_softmax(wide(torch.tensor([read])).logits[0, -1], 0)
+            log_prob += float(law[token])
+            read.append(token)
+        assert text.log_prob == pytest.approx(log_prob)
+    free = sample_batch(wide, PROMPT, None, 200, max_new_tokens=4, batch=200, eos_ids=[END])
+    assert max(max(text.ids, default=0) for text in free) >= TOKENIZER.n_ids

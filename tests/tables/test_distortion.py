@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,10 @@ from brute_force import BruteForce, tiny_llama
 
 from bpe_automata.errors import ArgumentError, MissingFileError
 from experiments.run.measuring import Run, Settings, read_run
+from experiments.run.report import labelled
 from experiments.shared import models
 from experiments.study import distortion
+from experiments.study.distortion_figure import headline
 from experiments.study.prompts import Case
 from experiments.study.tree_logprobs import packed_log_probs
 
@@ -65,12 +68,13 @@ def run(loaded, tmp_path, monkeypatch):
 
 
 def forget():
-    distortion.opened.cache_clear()
+    models.opened.cache_clear()
     distortion.evaluator.cache_clear()
 
 
 def test_rows_become_tables_a_figure_and_facts(run, tmp_path):
     distortion.measure(run)
+    run.finish()
     rows, manifest = read_run(tmp_path)
     assert [row["key"] for row in rows] == ["model", "boolean", "words", "quoted", "split"]
     assert manifest["complete"]
@@ -106,8 +110,46 @@ def test_a_model_that_is_not_there_is_one_failure(run, monkeypatch):
     distortion.measure(run)
     (row,) = run.rows
     assert "pip install it" in row["failure"]
+    run.finish()
     made = distortion.render(run.rows, run.manifest())
-    assert (made.tables, made.figures) == ((), ())
+    assert (made.tables, made.figures, made.facts) == ((), (), {})
+    shown = labelled(made, run.rows, run.manifest())
+    assert not shown.complete
+    assert "pip install it" in shown.tables[0].notes[0]
+
+
+def test_a_run_whose_prompts_all_fail_says_nothing_to_the_readme(run, monkeypatch):
+    monkeypatch.setattr(distortion, "case_row", None)
+    distortion.measure(run)
+    run.finish()
+    assert [row["key"] for row in run.rows if "failure" not in row] == ["model", "boolean"]
+    made = labelled(distortion.render(run.rows, run.manifest()), run.rows, run.manifest())
+    assert not made.complete
+
+
+def test_the_order_of_rows_changes_nothing(run):
+    distortion.measure(run)
+    manifest = run.manifest()
+    made = distortion.render(run.rows, manifest)
+    for k in range(3):
+        again = distortion.render(random.Random(k).sample(run.rows, len(run.rows)), manifest)
+        assert (again.tables, again.facts) == (made.tables, made.facts)
+        assert again.figures[0].headline == made.figures[0].headline
+
+
+def distances(tokens, lift, canonical):
+    methods = {"lift": {"total_variation": lift}, "canonical": {"total_variation": canonical}}
+    return {"canonical_tokens": tokens, "methods": methods}
+
+
+def test_the_headline_says_of_longer_answers_what_the_rows_say():
+    single = [distances([1, 1], 0.5, 0.0001), distances([1, 1], 0.25, 0.0002)]
+    longer = [distances([1, 2], 0.125, 0.75), distances([3, 2], 0.375, 0.25)]
+    said = headline([*single, *longer])
+    assert "up to 0.50" in said
+    assert "at most 0.0002" in said
+    assert said.endswith("Longer answers: up to 0.38 and 0.75.")
+    assert "Longer" not in headline(single)
 
 
 def test_rendering_some_rows_only(run):

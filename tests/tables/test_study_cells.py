@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from brute_force import BruteForce, tiny_llama
 
-from bpe_automata import constrain
 from bpe_automata.errors import ArgumentError, BudgetExceededError, MissingFileError
 from experiments.run.measuring import Run, Settings
 from experiments.shared import models
-from experiments.study import distortion_finite, distortion_large, distortion_study
+from experiments.shared.engines import OutlinesCore
+from experiments.study import distortion_finite, distortion_study
 from experiments.study.distortion_config import Config
 from experiments.study.study_case import StudyCase
+from experiments.study.study_methods import OutlinesIndex
+from experiments.study.token_trie import Automaton
 
 CASES = (
     StudyCase("a", "yes_no", "q", "plain", "space", "Answer:", (" yes", " no"), truth=(" no",)),
@@ -91,37 +93,6 @@ def test_a_budget_that_reaches_no_answer_is_an_error(ready):
         distortion_finite.finite_row(replace(CONFIG, most_nodes=1), "tiny", long)
 
 
-def test_a_large_row_estimates_what_can_be_summed_up(ready, loaded):
-    config = replace(CONFIG, samples=600)
-    row = distortion_large.large_row(config, "tiny", CASES[3])
-    json.dumps(row, allow_nan=False)
-    brute = BruteForce(loaded, "At")
-    texts = [t + "." for n in (1, 2, 3) for t in words(n)]
-    lift = sum(sum(map(brute.free, brute.tokenizations(t.encode()))) for t in texts)
-    own = sum(brute.free(brute.canonical(text)) for text in texts)
-    for method, mass in {"lift": lift, "canonical": own}.items():
-        found = row["methods"][method]
-        assert abs(found["log_z"] - np.log(mass)) < 5 * found["log_z_error"]
-        assert found["ended"] == 600
-    share = row["canonical_share"]
-    assert abs(share["value"] - own / lift) < 5 * share["error"]
-    assert set(row["features"]["first"]["values"]) == {"a", "b"}
-    for at in row["features"]["length"]["tv"].values():
-        assert at["low"] <= at["high"]
-
-
-def words(n):
-    return [" "] if n == 0 else [text + letter for text in words(n - 1) for letter in "ab"]
-
-
-def test_ids_that_a_constraint_does_not_allow(smollm2_tokenizer):
-    constraint = constrain(smollm2_tokenizer, r" yes\.", eos_ids=())
-    ids = smollm2_tokenizer.encode(" yes.")
-    assert distortion_large.follows(constraint, [], ids)
-    split = [t for part in (" y", "es", ".") for t in smollm2_tokenizer.encode(part)]
-    assert not distortion_large.follows(constraint, [], split)
-
-
 def test_a_run_becomes_a_report(run):
     distortion_study.measure(run)
     keys = [row["key"] for row in run.rows]
@@ -129,7 +100,7 @@ def test_a_run_becomes_a_report(run):
     assert not any(row.get("failure") for row in run.rows)
     made = distortion_study.render(run.rows, run.manifest())
     titles = [table.title for table in made.tables]
-    assert "Large languages, by sampling" in titles
+    assert "Larger languages, case by case" in titles
     assert "Prompts that end inside a token" in titles
     assert made.facts["finite"] == 3
     assert [figure.name for figure in made.figures] == [
@@ -149,10 +120,58 @@ def test_a_model_that_is_not_there_is_one_failure(run, monkeypatch):
     distortion_study.measure(run)
     (row,) = run.rows
     assert "pip install it" in row["failure"]
+    run.finish()
     assert run.manifest()["complete"]
     made = distortion_study.render(run.rows, run.manifest())
     assert (list(made.tables), list(made.figures)) == ([], [])
     assert distortion_study.readme(made.facts)
+
+
+def test_ids_of_answers_that_the_search_left_open(ready, loaded):
+    case = replace(CASES[2], answers=(*"ABCDEFGH", "Zarathustra"))
+    rough = replace(CONFIG, slack=0.99, unread=100.0)
+    row = distortion_finite.finite_row(rough, "tiny", case)
+    text = distortion_finite.prompt_text(case, loaded.name)
+    first = len(loaded.tokenizer.encode(text))
+    ids = [len(loaded.tokenizer.encode(text + answer)) - first for answer in case.answers]
+    assert row["canonical_tokens"] == ids
+    assert max(ids) > 1
+
+
+def nowhere(first):
+    """An index whose only path is a dead end."""
+    return lambda self, answers: (Automaton(0, ({first: 1}, {})), True)
+
+
+def test_an_engine_that_reaches_no_answer_is_absent_alone(ready, loaded, monkeypatch):
+    (space,) = loaded.tokenizer.encode(" ")
+    monkeypatch.setattr(OutlinesIndex, "__init__", lambda self, tokenizer, eos_ids: None)
+    monkeypatch.setattr(OutlinesIndex, "automaton", nowhere(space))
+    row = distortion_finite.finite_row(CONFIG, "tiny", CASES[0])
+    assert row["absent"] == {"outlines": "can write no answer, it has dead ends alone"}
+    for at in row["temperatures"].values():
+        assert list(at["methods"]) == ["lift", "canonical", "chop"]
+    monkeypatch.undo()
+
+
+def test_rows_of_another_outlines_core_are_not_gone_on_with(monkeypatch):
+    monkeypatch.setattr(OutlinesCore, "version", classmethod(lambda _: None))
+    none = distortion_study.inputs(CONFIG)
+    monkeypatch.setattr(OutlinesCore, "version", classmethod(lambda _: "0.2.14"))
+    assert distortion_study.inputs(CONFIG) == {"peers": {"outlines_core": "0.2.14"}}
+    assert none != distortion_study.inputs(CONFIG)
+
+
+def test_a_model_of_an_unknown_name_is_asked_all_cases(run, monkeypatch, loaded):
+    monkeypatch.setattr(models, "load_model", lambda *_: replace(loaded, name="mine"))
+    distortion_finite.opened.cache_clear()
+    ready = distortion_finite.opened("mine", "cpu", "float32")
+    marked = loaded.tokenizer.decode(ready.prompt_ids(CASES[2]))
+    assert marked == "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n"
+    monkeypatch.setattr(distortion_finite.Opened, "added", lambda _: frozenset())
+    row = distortion_finite.finite_row(CONFIG, "mine", CASES[2])
+    assert row["prompt_tokens"] == len(loaded.tokenizer.encode("Question: Who?\nAnswer:\n"))
+    assert distortion_finite.model_row(CONFIG, "mine")["chat_format"] == "plain"
 
 
 def test_cases_by_name_or_family(monkeypatch):

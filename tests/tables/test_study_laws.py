@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from brute_force import BruteForce, tiny_llama
 
-from experiments.study.study_laws import laws
+from experiments.study.study_laws import laws, tv_between
 from experiments.study.study_laws_tree import Aims, explore
 from experiments.study.study_methods import Poser
+from experiments.study.token_trie import Automaton
 from experiments.study.tree_logprobs import PackedReader
 
 EXACT = Aims(1e-300, 1e-300, 10**6)
@@ -102,6 +103,66 @@ def test_what_is_left_out_is_bounded_by_the_slack(found_of):
 
 def gap(p, q):
     return np.abs(np.array(p) - np.array(q)).sum() / 2
+
+
+def with_dead_ends(posed, tokenizer):
+    """The lift, but for one id that may also come first and leads nowhere, and the automaton."""
+    lift = posed.walkers["lift"]
+    states, edges = [lift.start], []
+    for state in states:
+        out = lift.out(state)
+        states += [after for after in out.values() if after not in states]
+        edges.append(out)
+    number = {state: k for k, state in enumerate(states)}
+    numbered = [{token: number[after] for token, after in out.items()} for out in edges]
+    (space,) = tokenizer.encode(" ")
+    numbered[0][space] = len(numbered)
+    return space, Automaton(0, (*numbered, {}))
+
+
+@pytest.mark.parametrize("heat", range(len(HEATS)))
+def test_what_is_lost_in_dead_ends_counts_as_no_answer(heat, loaded, poser):
+    prompt, answers = CASES[0]
+    posed = poser.posed(loaded.tokenizer.encode(prompt), answers)
+    space, cut = with_dead_ends(posed, loaded.tokenizer)
+    reader = PackedReader(loaded.model, posed.prompt_ids)
+
+    def spelled(token, before):
+        return loaded.tokenizer.token_bytes(token)
+
+    walkers = [posed.walkers["lift"], cut]
+    found = explore(reader, walkers, posed.answers, spelled, posed.prompt_ids[-1], HEATS, EXACT)
+    row = laws(found, heat, ("lift", "outlines"), len(answers), (), {"outlines"})
+    part = row["methods"]["outlines"]
+    brute = BruteForce(loaded, prompt, float(HEATS[heat]))
+    paths = [p for answer in answers for p in brute.tokenizations(answer.encode())]
+    alive = [path for path in paths if path[0] != space] + [(space,)]
+    mass = dict.fromkeys(answers, 0.0)
+    for path in alive[:-1]:
+        mass[loaded.tokenizer.decode(path)] += brute.masked(path, alive)
+    lost = brute.masked((space,), alive)
+    assert part["lost"] == pytest.approx(lost)
+    assert sum(mass.values()) + lost == pytest.approx(1)
+    free = np.array([*row["free"], 0.0])
+    law = np.array([*mass.values(), lost])
+    assert part["tv"] == pytest.approx(np.abs(free - law).sum() / 2)
+    assert part["kl"] == pytest.approx((free[:-1] * np.log(free[:-1] / law[:-1])).sum())
+    assert sum(part["weighted"]) == pytest.approx(1)
+
+
+def test_a_method_that_may_lose_an_open_node_has_that_as_slack(found_of):
+    posed, found = found_of(*CASES[0], Aims(0.05, 0.5, 10**6))
+    methods = tuple(posed.walkers)
+    sure = laws(found, 1, methods, 3, ())["methods"]["lift"]
+    unsure = laws(found, 1, methods, 3, (), {"lift"})["methods"]["lift"]
+    assert unsure["slack"] == pytest.approx(unsure["unread"])
+    assert unsure["slack"] > sure["slack"]
+    assert unsure["law"] == sure["law"]
+
+
+def test_distances_by_hand():
+    assert tv_between([0.5, 0.5], [0.2, 0.8]) == pytest.approx(0.3)
+    assert tv_between([0.5, 0.5], [0.5, 0.1], 0.4) == pytest.approx(0.4)
 
 
 def test_a_budget_ends_the_search(found_of):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from bpe_automata.decoding.chop import chop
-from experiments.study.study_methods import CHOP_TOKENS, Poser
+from experiments.study.study_methods import CHOP_TOKENS, OutlinesIndex, Poser
 from experiments.study.token_trie import unroll
 
 ANSWERS = (' "low"', ' "medium"', ' "high"')
@@ -45,6 +47,34 @@ def test_outlines_has_the_lift_of_ordinary_tokens(poser, tokenizer):
     lift = {ids for ids in sequences(posed.walkers["lift"]) if not added & set(ids)}
     assert sequences(posed.walkers["outlines"]) == lift
     assert posed.absent == {}
+
+
+def test_an_index_says_whether_it_has_dead_ends(tokenizer):
+    pytest.importorskip("outlines_core")
+    index = OutlinesIndex(tokenizer, (2,))
+    index._module = SimpleNamespace(Index=HandMade)
+    automaton, has_dead_ends = index.automaton([b"ab"])
+    assert sequences(automaton) == {(3, 4)}
+    assert not has_dead_ends
+    automaton, has_dead_ends = index.automaton([b"ab", b"cd"])
+    assert sequences(automaton) == {(3, 4), (5,)}
+    assert has_dead_ends
+
+
+class HandMade:
+    """Of "ab" with the ids 3 and 4; "|" adds an id 5 after which there is none."""
+
+    def __init__(self, regex, vocabulary):
+        self.more = {5: 90} if "|" in regex else {}
+
+    def get_transitions(self):
+        return {70: {3: 80, **self.more}, 80: {4: 60}, 60: {2: 60}}
+
+    def get_initial_state(self):
+        return 70
+
+    def get_final_states(self):
+        return {60}
 
 
 def test_an_engine_that_is_not_installed_is_absent_with_its_reason(tokenizer, monkeypatch):

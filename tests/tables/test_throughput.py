@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import comb
 
 import pytest
 
 from bpe_automata.errors import ArgumentError
 from bpe_automata.testing import byte_level, small_tokenizer
+from experiments.run.config import changed
 from experiments.run.measuring import Run, Settings
 from experiments.serving import throughput, throughput_report
 from experiments.serving.throughput import Config
+from experiments.shared.intervals import median_interval
 from experiments.shared.models import LoadedModel
 
 torch = pytest.importorskip("torch")
@@ -58,6 +61,7 @@ def tiny(monkeypatch):
 def measured(folder, config=CONFIG):
     run = Run("throughput", throughput.VERSION, config, folder, Settings())
     throughput.measure(run)
+    run.finish()
     return run
 
 
@@ -93,6 +97,80 @@ def test_samples_have_the_length_that_is_counted(tiny, monkeypatch, tmp_path):
     monkeypatch.setattr(throughput, "sample_batch", watched)
     measured(tmp_path)
     assert set(lengths) == {4}
+
+
+def test_an_interrupted_run_knows_how_much_is_missing(tiny, tmp_path, monkeypatch):
+    """All rows are announced before the first model is loaded."""
+
+    def no_memory(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(throughput, "load_model", no_memory)
+    config = replace(CONFIG, dtypes=("float32", "bfloat16"))
+    run = Run("throughput", throughput.VERSION, config, tmp_path, Settings())
+    with pytest.raises(KeyboardInterrupt):
+        throughput.measure(run)
+    assert run.manifest()["rows_expected"] == 2 * 2 * 2
+    assert not run.manifest()["complete"]
+
+
+def test_the_first_batch_under_masks_is_under_a_throwaway_constraint(tiny, tmp_path, monkeypatch):
+    """Else the first method pays for loading or compiling what all of them use."""
+    order = []
+    plain = throughput.sample_batch
+
+    def watched(model, prompt, constraint, n, **named):
+        order.append((n, constraint and (constraint.method, constraint.dfa.accepts(b"aaa "))))
+        return plain(model, prompt, constraint, n, **named)
+
+    monkeypatch.setattr(throughput, "sample_batch", watched)
+    measured(tmp_path)
+    for batch in (1, 3):
+        own = [constraint for n, constraint in order if n == batch]
+        assert own[:3] == [None, ("canonical", True), ("lift", True)]
+        assert own.count(("canonical", True)) == own.count(("lift", True)) == 1
+        assert ("canonical", False) in own
+
+
+def test_a_device_or_a_dtype_that_there_is_not_is_one_line(tmp_path):
+    for field, text in (("device", "foo"), ("dtypes", "bfloat16,foo")):
+        with pytest.raises(ArgumentError, match=f"--{field} 'foo' is none of"):
+            changed(CONFIG, {field: text})
+    assert changed(CONFIG, {"dtypes": "float64"}).dtypes == ("float64",)
+
+
+def test_the_goal_is_asked_at_batch_64_only():
+    rows = [row([1.0], [2.0], batch=n) for n in (1, 8, 64)]
+    (table,) = throughput_report.render(rows, MANIFEST).tables
+    place = [*table.columns].index("at least 97%\nat batch 64")
+    assert [line[place] for line in table.rows] == ["", "", "NO"]
+
+
+@pytest.mark.parametrize("n", range(40))
+def test_the_interval_holds_the_median_often_enough_and_no_narrower_one_does(n):
+    """Over the order statistics of n values: the k-th is below the median with a binomial law."""
+
+    def misses(k):
+        return 2 * sum(comb(n, i) for i in range(k)) / 2**n
+
+    found = median_interval(range(1, n + 1))
+    if n < 6:
+        assert found is None
+        assert misses(1) > 0.05
+        return
+    low, high = found
+    assert low + high == n + 1
+    assert misses(low) <= 0.05 < misses(low + 1)
+
+
+def test_less_than_six_rounds_are_shown_whole():
+    made = throughput_report.render([row([1.0, 2.0, 4.0], [2.0, 2.0, 5.0])], MANIFEST)
+    assert made.facts["rows"][0]["interval"] == [0.5, 1.0]
+
+
+def test_the_prompt_is_said_to_be_on_the_clock():
+    (table,) = throughput_report.render([row([1.0], [2.0])], MANIFEST).tables
+    assert any("before the model reads the prompt" in note for note in table.notes)
 
 
 @pytest.mark.parametrize(
@@ -135,19 +213,6 @@ def test_nothing_measured_is_still_a_page():
     made = throughput_report.render([{"key": "x", "failure": "no memory"}], MANIFEST)
     assert (made.tables[0].rows, made.figures, made.facts["rows"]) == ([], [], [])
     assert throughput_report.readme(made.facts)
-
-
-@pytest.mark.parametrize("n", range(1, 40))
-def test_the_interval_holds_the_median_often_enough_and_no_narrower_one_does(n):
-    """Over the order statistics of n values: the k-th is below the median with a binomial law."""
-    low, high = throughput_report.median_interval(range(1, n + 1))
-    assert low + high == n + 1
-
-    def misses(k):
-        return 2 * sum(comb(n, i) for i in range(k)) / 2**n
-
-    assert misses(low) <= 0.05 or low == 1
-    assert misses(low + 1) > 0.05
 
 
 def test_the_readme_has_a_line_for_each_row():

@@ -41,4 +41,5 @@ def measured(artefact: Any, config: Any, folder: Path, **settings: Any) -> Run:
     chosen = Settings(**{"executor": "inline", "jobs": 1} | settings)
     run = Run("tested", artefact.VERSION, config, folder, chosen)
     artefact.measure(run)
+    run.finish()
     return run
