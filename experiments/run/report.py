@@ -57,7 +57,9 @@ def labelled(report: Report, rows: Sequence[Row], manifest: Row) -> Report:
         notes.append(f"INCOMPLETE: {missing} of {manifest['rows_expected']} rows are missing")
     failed = sorted((row for row in rows if row.get(FAILURE)), key=lambda row: str(row["key"]))
     if failed:
-        shown = "; ".join(f"{row['key']}: {_anywhere(row[FAILURE])}" for row in failed[:MOST_SHOWN])
+        shown = "; ".join(
+            f"{row['key']}: {without_paths(row[FAILURE])}" for row in failed[:MOST_SHOWN]
+        )
         more = f"; and {len(failed) - MOST_SHOWN} more" if len(failed) > MOST_SHOWN else ""
         notes.append(f"{len(failed)} of {len(rows)} rows are failures: {shown}{more}"[:600])
     if not notes:
@@ -87,7 +89,7 @@ def _lines(note: str) -> str:
     return textwrap.fill(note, 150)
 
 
-def _anywhere(failure: str) -> str:
+def without_paths(failure: str) -> str:
     """Tables are read on other machines, so they show no path of this one; the rows have it."""
     return _PATH.sub("...", failure)
 

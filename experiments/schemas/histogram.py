@@ -34,7 +34,7 @@ class Histogram:
         """Seconds that at least the share `q` does not exceed, to 1.2 %; nan of nothing."""
         if not self.counts:
             return math.nan
-        left = min(self.n - 1, int(q * self.n))
+        left = max(0, math.ceil(q * self.n - 1e-9) - 1)
         for bucket in sorted(self.counts):
             left -= self.counts[bucket]
             if left < 0:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from experiments.run.cells import FAILURE, Row
-from experiments.run.report import Report
-from experiments.run.report import _anywhere as without_paths
+from experiments.run.report import Report, without_paths
 from experiments.run.tables import Table
 from experiments.serving.peers_child import OURS
 from experiments.serving.peers_figure import figures, medians_over
