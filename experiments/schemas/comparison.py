@@ -48,7 +48,7 @@ class Config(config.Config):
     tokenizers: tuple[str, ...] = option(TOKENIZERS, "names or paths")
     engines: tuple[EngineName, ...] = option(ENGINES, "schemas: which of them")
     whitespace: Whitespace = option("compact", "schemas: style of the texts")
-    peer_seconds: float = option(150.0, "schemas: a peer begins no case after these")
+    peer_seconds: float = option(90.0, "schemas: a peer begins no case after these")
     case_seconds: float = option(30.0, "schemas: an engine may take for a case")
     case_mb: float = option(3000.0, "schemas: an engine may hold, 10^6 bytes")
 
