@@ -70,9 +70,17 @@ def readme(facts: Row) -> str:
 
 
 def chosen_cases(asked: Config) -> list[StudyCase]:
-    """By name or family. Raises ArgumentError for a word that is neither."""
+    """By name or family; of all cases, only the first larger languages of each family. Raises
+    ArgumentError for a word that is neither."""
     known = {word for case in CASES for word in (case.name, case.family)}
     unknown = [word for word in asked.cases if word not in known]
     if unknown:
         raise ArgumentError(f"--cases: {unknown[0]!r} is no case and no family of the study")
-    return [c for c in CASES if not asked.cases or {c.name, c.family} & set(asked.cases)]
+    if asked.cases:
+        return [case for case in CASES if {case.name, case.family} & set(asked.cases)]
+    finite, large = [case for case in CASES if case.is_finite()], list[StudyCase]()
+    for case in CASES:
+        before = sum(other.family == case.family for other in large)
+        if not case.is_finite() and (asked.large is None or before < asked.large):
+            large.append(case)
+    return [*finite, *large]

@@ -12,7 +12,9 @@ from brute_force import BruteForce, tiny_llama
 from bpe_automata import constrain
 from experiments.shared import models
 from experiments.study import distortion_finite, distortion_large, study_report_large
+from experiments.study.cases import CASES
 from experiments.study.distortion_config import Config
+from experiments.study.distortion_study import chosen_cases
 from experiments.study.large_features import Part, distances, one_hot
 from experiments.study.large_laws import Texts, features
 from experiments.study.large_walkers import ChopLanguage
@@ -215,3 +217,15 @@ def test_values_that_are_hardly_seen_are_the_rest(rng):
     assert made["first"]["values"] == ["a", "(rest)"]
     assert made["first"]["free"] == pytest.approx([30 / 33, 3 / 33])
     assert set(made) == {"first", "length"}
+
+
+def test_of_each_family_the_first_larger_languages_are_asked():
+    large = [case for case in CASES if not case.is_finite()]
+    families = {case.family for case in large}
+    few = chosen_cases(Config(large=1))
+    assert [case for case in few if case.is_finite()] == [c for c in CASES if c.is_finite()]
+    first = [next(case for case in large if case.family == family) for family in families]
+    assert {case.name for case in few if not case.is_finite()} == {case.name for case in first}
+    assert {case.name for case in chosen_cases(Config(large=None))} == {c.name for c in CASES}
+    named = large[-1]
+    assert chosen_cases(Config(large=0, cases=(named.name,))) == [named]
