@@ -7,7 +7,7 @@ The module has
     SMOKE: Config                                  the same, so small that it takes seconds
     def measure(run: Run[Config]) -> None          says what rows there are, and adds them
     def render(rows, manifest) -> Report           from the rows alone; measures nothing
-    def readme(facts) -> str                       (optional) what the README says of it
+    def readme(facts) -> str | dict                (optional) what the README says of it, by place
     def inputs(config) -> dict                     (optional) what else its rows are made of
 """
 

@@ -1,8 +1,10 @@
 """The README's numbers: what stands between two markers comes from the files of an artefact.
 
-<!-- numbers: NAME -->
+<!-- numbers: PLACE -->
 ...
-<!-- /numbers: NAME -->
+<!-- /numbers: PLACE -->
+
+A place is the name of an artefact, or begins with it.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ class ReadmeError(BpeAutomataError):
     """A marker without its end."""
 
 
-def markers(name: str) -> tuple[str, str]:
-    """Those around what an artefact says."""
-    return f"<!-- numbers: {name} -->", f"<!-- /numbers: {name} -->"
+def markers(place: str) -> tuple[str, str]:
+    """Those around a place."""
+    return f"<!-- numbers: {place} -->", f"<!-- /numbers: {place} -->"
 
 
-def said(text: str, name: str) -> str | None:
-    """What the README says of an artefact; None if it has no place for it. Raises ReadmeError."""
-    begin, end = markers(name)
+def said(text: str, place: str) -> str | None:
+    """What the README says there; None if it has no such place. Raises ReadmeError."""
+    begin, end = markers(place)
     _, found, rest = text.partition(begin)
     if not found:
         return None
@@ -38,22 +40,31 @@ def said(text: str, name: str) -> str | None:
     return inside
 
 
-def with_said(text: str, name: str, inside: str) -> str:
+def with_said(text: str, place: str, inside: str) -> str:
     """The README with that in its place; the rest is untouched."""
-    begin, end = markers(name)
-    earlier = said(text, name)
+    begin, end = markers(place)
+    earlier = said(text, place)
     if earlier is None:
         return text
     return text.replace(begin + earlier + end, f"{begin}\n{inside.strip()}\n{end}")
 
 
+def says(name: str, module: Any, facts: dict[str, Any]) -> dict[str, str]:
+    """What an artefact says of its facts, by place; its module's `readme` gives one text, or those
+    of several places."""
+    own: Callable[[dict[str, Any]], str | dict[str, str]] | None = getattr(module, "readme", None)
+    if own is None:
+        return {}
+    found = own(facts)
+    return found if isinstance(found, dict) else {name: found}
+
+
 def update(name: str, module: Any, facts: dict[str, Any], readme: Path = README) -> bool:
     """Write what the module says of its facts; False if it says nothing, or there is no place."""
-    says: Callable[[dict[str, Any]], str] | None = getattr(module, "readme", None)
-    if says is None:
-        return False
-    text = readme.read_text(encoding="utf-8")
-    changed = with_said(text, name, says(facts))
+    text = changed = readme.read_text(encoding="utf-8")
+    every = says(name, module, facts)
+    for place, inside in every.items():
+        changed = with_said(changed, place, inside)
     if changed != text:
         write_atomically(readme, changed)
-    return said(changed, name) is not None
+    return any(said(changed, place) is not None for place in every)

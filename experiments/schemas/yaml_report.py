@@ -115,6 +115,6 @@ def readme(facts: Row) -> str:
         f"`python -m experiments yaml_schemas`: of {facts['schemas']} schemas of SchemaStore with "
         f"YAML files {compiled} compile. Of {facts['texts']:,} texts drawn from them "
         f"{facts['wrong_texts']} are not loaded or not valid; of {facts['files']} files "
-        f"{facts['accepted']} are accepted, and of {facts['wrong_files']} the outcome is not "
-        "explained ([table](paper_figures/yaml_schemas.md))."
+        f"{facts['accepted']} are accepted, and {facts['wrong_files']} accepted or rejected for no "
+        "good reason ([table](paper_figures/yaml_schemas.md))."
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
+from experiments.run.wrapped import wrapped
 from experiments.study import distortion_figure
 from experiments.study.prompts import CASES
 
@@ -21,7 +22,8 @@ SOURCE = (
 ALPHA = 0.01
 """Probability that any of all the intervals of a run misses its exact value, if all is right."""
 SHOWN = ("president", "json_bool", "json_enum_quoted", "russian")
-"""The prompts that the README's example shows."""
+"""The prompts that the README's example shows; the first is the founding one."""
+_METHODS = ("free", "lift", "canonical")
 
 
 def render(rows: Sequence[Row], manifest: Row) -> Report:
@@ -86,7 +88,24 @@ def _of(rows: Sequence[Row], kind: str) -> list[Row]:
     return [row for row in rows if row["kind"] == kind]
 
 
-def readme(facts: Row) -> str:
+def readme(facts: Row) -> dict[str, str]:
+    """The founding example, and what `make demo` prints."""
+    example = {"distortion example": _example(facts)} if SHOWN[0] in facts["cases"] else {}
+    return example | {"distortion": _demo(facts)}
+
+
+def _example(facts: Row) -> str:
+    laws = facts["cases"][SHOWN[0]]["laws"]
+    free, lift, canonical = (laws[method][0] for method in _METHODS)
+    return wrapped(
+        "Asked for the first name of the US president who was a member of the Sigma Alpha Epsilon "
+        f"fraternity, the model itself gives ` William` a probability of {free:.3f} against "
+        f"` Theodore`. Masked over any tokenization it gives {lift:.3f}, masked over its own "
+        f"{canonical:.3f}."
+    )
+
+
+def _demo(facts: Row) -> str:
     """The example of what `make demo` prints, and how samples and exact numbers agree."""
     cases = facts["cases"]
     found = {name: cases[name] for name in SHOWN if name in cases}
@@ -129,7 +148,7 @@ def _law_lines(name: str, case: Row) -> list[str]:
     lines = []
     for k, answer in enumerate(case["answers"]):
         cells = []
-        for method, width in (("free", 7), ("lift", 7), ("canonical", 10)):
+        for method, width in zip(_METHODS, (7, 7, 10), strict=True):
             drawn = case["drawn"][method]
             cells.append(f"{case['laws'][method][k]:>{width}.4f}")
             cells.append(f"{drawn[k]:>7.4f}" if drawn else f"{'none':>7}")

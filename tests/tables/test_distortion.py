@@ -91,7 +91,7 @@ def test_rows_become_tables_a_figure_and_facts(run, tmp_path):
     assert made.facts["cases"]["words"]["laws"]["free"] == rows[2]["free"]
     (drawn,) = made.figures
     assert drawn.name == "distortion"
-    assert "18 of 18" in distortion.readme(made.facts)
+    assert "18 of 18" in distortion.readme(made.facts)["distortion"]
 
 
 def test_rows_that_are_there_are_not_measured_again(run, monkeypatch, tmp_path):
