@@ -105,6 +105,7 @@ def test_figure_5_is_left_out_where_growth_was_not_run(tmp_path):
     other.expect(["prepare", *(cell["key"] for cell in CELLS)])
     for row in [{"key": "prepare", "kind": "preparation"}, *CELLS[::-1]]:
         other.add(row["key"], row)
+    other.finish()
     redrawn.copy_growth(run)
     (copied,) = run.rows
     assert sorted(row["key"] for row in copied["cells"]) == sorted(row["key"] for row in CELLS)

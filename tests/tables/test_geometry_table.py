@@ -41,6 +41,7 @@ def measured(server):
         for row in known:
             run.add(row["key"], row)
         geometry.measure_on(run, json.dumps(TABLE))
+        run.finish()
         return run.rows
 
     with pytest.MonkeyPatch.context() as patch:

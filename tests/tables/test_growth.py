@@ -56,6 +56,7 @@ def measured(server):
         for row in known:
             run.add(row["key"], row)
         growth.measure_on(run, json.dumps(TABLE), SMALL)
+        run.finish()
         return run.rows
 
     with pytest.MonkeyPatch.context() as patch:

@@ -129,6 +129,7 @@ def measured(folder, tokenizer, known=(), **given) -> Run:
         run.add(row["key"], row)
     series = Series(tokenizer, 0, run.config)
     table2.measure_on(run, series, SOURCES, WARM)
+    run.finish()
     return run
 
 
