@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 from typing import Any
+
+LETTERS = 15
+"""Of a note, in an inch."""
 
 
 def finish(figure: Any, headline: str, note: str, folder: Path, name: str) -> list[Path]:
@@ -14,6 +18,8 @@ def finish(figure: Any, headline: str, note: str, folder: Path, name: str) -> li
     from matplotlib import pyplot, rc_context
 
     figure.suptitle(headline, x=0.01, ha="left", fontsize=13, fontweight="bold")
+    width = int(LETTERS * figure.get_figwidth())
+    note = "\n".join(fill(line, width) for line in note.splitlines())
     figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color="#555555")
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{suffix}" for suffix in ("png", "pdf", "svg")]

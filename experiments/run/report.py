@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -48,29 +47,37 @@ class Report:
 
 
 def labelled(report: Report, rows: Sequence[Row], manifest: Row) -> Report:
-    """Every table of an incomplete run says that it is; failures are named, where there is nothing
-    else to show too."""
-    notes = []
+    """Every table of an incomplete run says that it is, in its title too, which LaTeX prints;
+    failures are counted in figures, and named in tables, where there is nothing else to show too.
+    """
+    notes, short = list[str](), list[str]()
     report = replace(report, complete=report.complete and is_whole(rows, manifest))
     if not manifest["complete"]:
         missing = manifest["rows_expected"] - manifest["rows"]
-        notes.append(f"INCOMPLETE: {missing} of {manifest['rows_expected']} rows are missing")
+        short.append(f"INCOMPLETE: {missing} of {manifest['rows_expected']} rows are missing")
+        notes.append(short[-1])
     failed = sorted((row for row in rows if row.get(FAILURE)), key=lambda row: str(row["key"]))
     if failed:
         shown = "; ".join(
             f"{row['key']}: {without_paths(row[FAILURE])}" for row in failed[:MOST_SHOWN]
         )
         more = f"; and {len(failed) - MOST_SHOWN} more" if len(failed) > MOST_SHOWN else ""
-        notes.append(f"{len(failed)} of {len(rows)} rows are failures: {shown}{more}"[:600])
+        short.append(f"{len(failed)} of {len(rows)} rows are failures")
+        notes.append(f"{short[-1]}: {shown}{more}"[:600])
     if not notes:
         return report
     is_empty = not report.tables and not report.figures
     tables = [Table("Nothing was measured", ["row"], [])] if is_empty else report.tables
     return replace(
         report,
-        tables=[replace(table, notes=[*notes, *table.notes]) for table in tables],
-        figures=[replace(f, note="\n".join([f.note, *map(_lines, notes)])) for f in report.figures],
+        tables=[_noted(table, notes, manifest) for table in tables],
+        figures=[replace(f, note="\n".join([f.note, *short])) for f in report.figures],
     )
+
+
+def _noted(table: Table, notes: Sequence[str], manifest: Row) -> Table:
+    title = table.title if manifest["complete"] else f"{table.title} (incomplete)"
+    return replace(table, title=title, notes=[*notes, *table.notes])
 
 
 def is_whole(rows: Sequence[Row], manifest: Row) -> bool:
@@ -82,11 +89,6 @@ def is_whole(rows: Sequence[Row], manifest: Row) -> bool:
     failed = [str(row["key"]) for row in rows if row.get(FAILURE)]
     of_models = any(key.split(" ")[0] == MODEL for key in failed)
     return bool(manifest["complete"]) and len(failed) < len(rows) and not of_models
-
-
-def _lines(note: str) -> str:
-    """As wide as a figure is."""
-    return textwrap.fill(note, 150)
 
 
 def without_paths(failure: str) -> str:

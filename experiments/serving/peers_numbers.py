@@ -108,6 +108,7 @@ class Asked:
             "constraints": len(self.shared),
             "engine_mb": self.start["engine_mb"],
             "blocked": self.blocked,
+            "inside": self.total("inside"),
             "completed": self.completed,
             "admitted": self.admitted,
             "offered": self.offered,

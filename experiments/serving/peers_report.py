@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report, without_paths
 from experiments.run.tables import Table
+from experiments.run.wrapped import wrapped
 from experiments.serving.peers_child import OURS
 from experiments.serving.peers_figure import figures, medians_over
 from experiments.serving.peers_numbers import EXACT, LISTED, Asked, all_asked, exact, tokenizers
@@ -76,16 +77,24 @@ def wrong(asked: Sequence[Asked]) -> list[str]:
 
 def readme(facts: Row) -> str:
     """What the README says of it: the first tokenizer's lines."""
-    lines = ["| engine | to first mask, ms | mask at a new place, µs | other ids admitted |"]
-    lines.append("| :-- | --: | --: | --: |")
+    if not facts["asked"]:
+        return ""
+    tokenizer, n = facts["asked"][0]["tokenizer"], facts["asked"][0]["constraints"]
+    lines = ["| engine | to first mask, ms | mask at a new place, µs | own ids blocked | others |"]
+    lines.append("| :-- | --: | --: | --: | --: |")
     for found in facts["asked"]:
-        if found["tokenizer"] == facts["asked"][0]["tokenizer"]:
+        if found["tokenizer"] == tokenizer:
             times = (_number(found[name]) for name in ("to_first_mask_ms", "cold_us"))
+            blocked = f"{found['blocked']} of {found['inside']}"
             admitted = f"{found['admitted']} of {found['offered']}"
-            lines.append(f"| {' | '.join((found['name'], *times, admitted))} |")
-    for n in [found["constraints"] for found in facts["asked"][:1]]:
-        lines.append(f"\nTimes: medians over the {n} constraints that all engines answered.")
-    return "\n".join(lines)
+            lines.append(f"| {' | '.join((found['name'], *times, blocked, admitted))} |")
+    told = wrapped(
+        f"`python -m experiments peers`, tokenizer {tokenizer}: medians over the {n} constraints "
+        "that all engines answered; *own ids blocked*: texts of the language whose `encode` an "
+        "engine does not let through; *others*: sequences of ids that spell such a text and are "
+        "not its `encode`, of those offered, which it lets through."
+    )
+    return "\n".join([told, "", *lines])
 
 
 def _times(asked: Sequence[Asked]) -> Table:

@@ -28,11 +28,12 @@ from typing import Literal
 from bpe_automata.decoding.visible import visible_tokens
 from bpe_automata.errors import ArgumentError
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell, Row
+from experiments.run.cells import Cell, Row
 from experiments.run.config import option
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.shared import models
+from experiments.shared.model_rows import models_there
 from experiments.study import poisoning_report
 from experiments.study.poisoning_cases import (
     MOST_WAYS,
@@ -70,11 +71,7 @@ def measure(run: Run[Config]) -> None:
     example. A model that is not there is one failure, and has no words."""
     chosen = run.config
     check(chosen)
-    keys = {name: f"model {name}" for name in chosen.models}
-    known = [Cell(key, model_row, (name, chosen)) for name, key in keys.items()]
-    run.cells(known, what="loading the models")
-    there = [name for name, key in keys.items() if not run.store.rows[key].get(FAILURE)]
-    run.note(models={name: run.store.rows[keys[name]]["provenance"] for name in there})
+    there = models_there(run, chosen.models, chosen.device, chosen.dtype)
     cells = [Cell(f"{name} weasel shark", example, (name, chosen)) for name in there]
     for category in chosen.categories:
         for number, word in enumerate(words_of(category)[: chosen.words]):
@@ -93,12 +90,6 @@ def check(chosen: Config) -> None:
     far = chosen.distances
     if not far or far[0] < 0 or any(one >= other for one, other in pairwise(far)):
         raise ArgumentError(f"--distances {','.join(map(str, far))!r}: from 0 on, ascending")
-
-
-def model_row(name: str, chosen: Config) -> Row:
-    """Which model it is, by hash."""
-    loaded = models.opened(name, chosen.device, chosen.dtype)
-    return {"provenance": loaded.provenance()}
 
 
 def changed(name: str, category: str, number: int, chosen: Config) -> Row:

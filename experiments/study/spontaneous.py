@@ -23,11 +23,12 @@ import numpy as np
 
 from bpe_automata.errors import ArgumentError
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell, Row
+from experiments.run.cells import Cell, Row
 from experiments.run.config import option
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.shared import models
+from experiments.shared.model_rows import models_there
 from experiments.study import spontaneous_report
 from experiments.study.spontaneous_judge import Judge
 from experiments.study.spontaneous_prompts import PROMPTS, prompts_of
@@ -59,11 +60,7 @@ def measure(run: Run[Config]) -> None:
     are one batch. A model that is not there is one failure, and writes nothing."""
     chosen = run.config
     check(chosen)
-    keys = {name: f"model {name}" for name in chosen.models}
-    known = [Cell(key, model_row, (name, chosen)) for name, key in keys.items()]
-    run.cells(known, what="loading the models")
-    there = [name for name, key in keys.items() if not run.store.rows[key].get(FAILURE)]
-    run.note(models={name: run.store.rows[keys[name]]["provenance"] for name in there})
+    there = models_there(run, chosen.models, chosen.device, chosen.dtype)
     cells = [
         Cell(f"{name} {kind}", drawn, (name, kind, chosen))
         for kind in chosen.kinds
@@ -80,12 +77,6 @@ def check(chosen: Config) -> None:
         raise ArgumentError(f"--kinds: {unknown[0]!r} is none of {', '.join(PROMPTS)}")
     if cold := [heat for heat in chosen.temperatures if heat <= 0]:
         raise ArgumentError(f"--temperatures: {cold[0]:g} is not over 0")
-
-
-def model_row(name: str, chosen: Config) -> Row:
-    """Which model it is, by hash."""
-    loaded = models.opened(name, chosen.device, chosen.dtype)
-    return {"provenance": loaded.provenance()}
 
 
 def drawn(name: str, kind: str, chosen: Config) -> Row:

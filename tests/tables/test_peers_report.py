@@ -35,7 +35,7 @@ def test_who_keeps_to_the_tokenizers_own_is_named():
     assert made.facts["exact"] == ["canonical"]
     assert made.figures[0].headline.startswith("1 of 3 engines admitted the tokenizer's own ids")
     assert made.figures[0].headline.endswith("none else:\ncanonical")
-    assert "| canonical | 3 | 20 | 0 of 7 |" in peers_report.readme(made.facts)
+    assert "| canonical | 3 | 20 | 0 of 2 | 0 of 7 |" in peers_report.readme(made.facts)
 
 
 def test_partial_and_failed_rows_are_rendered():
@@ -45,7 +45,7 @@ def test_partial_and_failed_rows_are_rendered():
     for rows in ([], [start], [start, failed], [start, row, failed]):
         made = peers_report.render(rows, {})
         assert len(made.figures) == (row in rows)
-        assert peers_report.readme(made.facts)
+        assert peers_report.readme(made.facts) == ""
     assert made.tables[0].rows[0][4] == "1 of 2"
     assert made.facts["asked"][0]["cold_us"] == pytest.approx(20)
 
