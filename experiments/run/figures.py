@@ -6,7 +6,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-LETTERS = 15
+LETTERS = 16
 """Of a note, in an inch."""
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from bpe_automata.errors import BpeAutomataError
 from experiments.run.files import ROOT, write_atomically
+from experiments.run.wrapped import wrapped_lines
 
 README = ROOT / "README.md"
 
@@ -56,7 +57,8 @@ def says(name: str, module: Any, facts: dict[str, Any]) -> dict[str, str]:
     if own is None:
         return {}
     found = own(facts)
-    return found if isinstance(found, dict) else {name: found}
+    every = found if isinstance(found, dict) else {name: found}
+    return {place: wrapped_lines(text) for place, text in every.items()}
 
 
 def update(name: str, module: Any, facts: dict[str, Any], readme: Path = README) -> bool:

@@ -19,6 +19,7 @@ from experiments.run.figures import finish
 from experiments.run.measuring import MANIFEST, Run, Settings, read_run
 from experiments.run.store import NAME, BusyError, Store, alone, read
 from experiments.run.tables import Table
+from experiments.run.wrapped import wrapped_lines
 
 
 @pytest.fixture
@@ -361,6 +362,15 @@ def test_the_page_says_what_is_incomplete():
     assert "Incomplete: 1 of 3 rows." in text
     assert "Measured in 1.5 min." in text
     assert 'alt="a &quot;b&quot; &lt; c"' in text
+
+
+def test_long_prose_is_wrapped_but_no_table_and_no_code():
+    long = "word " * 30
+    text = f"{long}\n\n| {long} |\n```\n{long}\n```\nend"
+    lines = wrapped_lines(text).splitlines()
+    assert len(lines[0]) <= 100
+    assert lines[:2] == [("word " * 20).strip(), ("word " * 10).strip()]
+    assert lines[2:] == ["", f"| {long} |", "```", long, "```", "end"]
 
 
 def test_the_readme_says_what_the_facts_say(tmp_path):
