@@ -9,6 +9,7 @@ from pathlib import Path
 
 from experiments.run.cells import Row
 from experiments.run.files import write_atomically
+from experiments.run.tables import texts
 
 NAME = "index.html"
 
@@ -36,7 +37,7 @@ figure { margin: 1rem 0; } figure img { max-width: 100%; background: #fff; borde
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--line);
   white-space: pre-line; vertical-align: top; }
-th:first-child, td:first-child { text-align: left; }
+.text { text-align: left; }
 tbody tr:hover { background: var(--band); }
 .notes { font-size: 13px; margin: .5rem 0; padding-left: 1.2rem; }
 pre { overflow-x: auto; font-size: 12px; background: var(--band); padding: 1rem; }
@@ -109,8 +110,9 @@ def _figure(figure: Row) -> str:
 
 
 def _table(table: Row) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in table["columns"])
-    body = "\n".join(_line(row) for row in table["rows"])
+    left = texts(table["columns"], table["rows"])
+    head = _cells("th", table["columns"], left)
+    body = "\n".join(f"<tr>{_cells('td', row, left)}</tr>" for row in table["rows"])
     notes = "".join(f"<li>{escape(note)}</li>" for note in table["notes"])
     return (
         f"<h3>{escape(table['title'])}</h3>\n"
@@ -119,5 +121,8 @@ def _table(table: Row) -> str:
     )
 
 
-def _line(row: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+def _cells(tag: str, row: Sequence[str], left: Sequence[bool]) -> str:
+    return "".join(
+        f"<{tag} class=text>{escape(cell)}</{tag}>" if is_text else f"<{tag}>{escape(cell)}</{tag}>"
+        for cell, is_text in zip(row, left, strict=True)
+    )

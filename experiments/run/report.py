@@ -17,8 +17,9 @@ from experiments.run.tables import Table
 MOST_SHOWN = 5
 MODEL = "model"
 """The key of the row that says which model was read, or its first word where there are several."""
-_PATH = re.compile(r"(?<!\w)[~.]*/[^\s'\",;]+")
-"""Absolute paths, those that begin with ~ or a dot, and what comes after the scheme of a URL."""
+_PATH = re.compile(r"(?<![\w#])[~.]*/[^\s'\",;]+")
+"""Absolute paths, those that begin with ~ or a dot, and what comes after the scheme of a URL; not
+JSON pointers."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Report:
 
 def labelled(report: Report, rows: Sequence[Row], manifest: Row) -> Report:
     """Every table of an incomplete run says that it is, in its title too, which LaTeX prints;
-    failures are counted in figures, and named in tables, where there is nothing else to show too.
-    """
+    failures are counted everywhere, and named in the first table, where there is nothing else to
+    show too."""
     notes, short = list[str](), list[str]()
     report = replace(report, complete=report.complete and is_whole(rows, manifest))
     if not manifest["complete"]:
@@ -70,7 +71,7 @@ def labelled(report: Report, rows: Sequence[Row], manifest: Row) -> Report:
     tables = [Table("Nothing was measured", ["row"], [])] if is_empty else report.tables
     return replace(
         report,
-        tables=[_noted(table, notes, manifest) for table in tables],
+        tables=[_noted(table, short if k else notes, manifest) for k, table in enumerate(tables)],
         figures=[replace(f, note="\n".join([f.note, *short])) for f in report.figures],
     )
 

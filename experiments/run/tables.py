@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,8 @@ from experiments.run.optional import require
 class Table:
     """`columns`: headings, which may break lines; `rows`: as many cells each.
 
-    The first column is text, the others are numbers. `notes`: lines below the table.
+    The first column is text, the others are numbers but where there are words. `notes`: lines below
+    the table.
     """
 
     title: str
@@ -24,8 +26,8 @@ class Table:
         """To the terminal; as wide as the table is where the output is not a terminal."""
         console_of = require("rich.console").Console
         table = require("rich.table").Table(title=self.title, title_justify="left")
-        for i, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if i else "left", no_wrap=True)
+        for column, is_text in zip(self.columns, texts(self.columns, self.rows), strict=True):
+            table.add_column(column, justify="left" if is_text else "right", no_wrap=True)
         for row in self.rows:
             table.add_row(*row)
         console = console_of(markup=False, highlight=False)
@@ -38,14 +40,14 @@ class Table:
 
     def markdown(self) -> str:
         """The same, as a Markdown section."""
-        ruler = [":--"] + ["--:"] * (len(self.columns) - 1)
+        ruler = [":--" if is_text else "--:" for is_text in texts(self.columns, self.rows)]
         lines = [_line(cells) for cells in (self.columns, ruler, *self.rows)]
         notes = [f"- {note}" for note in self.notes]
         return "\n".join([f"## {self.title}", "", *lines, "", *notes, ""])
 
     def latex(self) -> str:
         """The same for the package booktabs; notes are comments."""
-        layout = "l" + "r" * (len(self.columns) - 1)
+        layout = "".join("l" if is_text else "r" for is_text in texts(self.columns, self.rows))
         lines = [" & ".join(map(_escaped, cells)) + r" \\" for cells in (self.columns, *self.rows)]
         return "\n".join(
             [
@@ -63,6 +65,15 @@ class Table:
                 "",
             ]
         )
+
+
+def texts(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[bool]:
+    """Which columns are to the left: the first, and those with a word in some cell."""
+    return [k == 0 or any(_WORD.search(row[k]) for row in rows) for k in range(len(columns))]
+
+
+_WORD = re.compile(r"[^\W\d_]{4}")
+"""Units, powers of ten and short verdicts have fewer letters."""
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -99,7 +99,7 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
     return distortion_report.render(rows, manifest)
 
 
-def readme(facts: Row) -> str:
+def readme(facts: Row) -> dict[str, str]:
     """See `distortion_report`."""
     return distortion_report.readme(facts)
 

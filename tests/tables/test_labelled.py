@@ -40,3 +40,21 @@ def test_failures_are_named_in_the_order_of_their_keys():
     rows = [{"key": key, FAILURE: "no"} for key in ("b", "c", "a")]
     made = report.labelled(report.Report("T"), rows, {"complete": True})
     assert made.tables[0].notes == ["3 of 3 rows are failures: a: no; b: no; c: no"]
+
+
+def test_pointers_are_no_paths():
+    assert report.without_paths("no value (at #/properties/a)") == "no value (at #/properties/a)"
+    assert report.without_paths("cannot open /root/a/b") == "cannot open ..."
+
+
+def test_failures_are_named_once_and_an_incomplete_table_says_so_in_its_title():
+    tables = [Table(name, ["n"], []) for name in "ab"]
+    rows = [{"key": "a", FAILURE: "no"}, {"key": "b"}]
+    manifest = {"complete": False, "rows": 2, "rows_expected": 3}
+    made = report.labelled(report.Report("T", tables), rows, manifest)
+    assert [table.title for table in made.tables] == ["a (incomplete)", "b (incomplete)"]
+    missing, counted = "INCOMPLETE: 1 of 3 rows are missing", "1 of 2 rows are failures"
+    assert [list(table.notes) for table in made.tables] == [
+        [missing, f"{counted}: a: no"],
+        [missing, counted],
+    ]

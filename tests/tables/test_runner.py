@@ -385,3 +385,10 @@ def test_the_readme_says_what_the_facts_say(tmp_path):
     assert not readme.update("demo", report, {}, path)
     with pytest.raises(readme.ReadmeError, match="without"):
         readme.said("<!-- numbers: demo -->", "demo")
+
+
+def test_words_are_to_the_left_numbers_to_the_right():
+    rows = [["a", "1.2 s", "no answer", "NO"], ["b", "3e-5", "12", "2 of 3"]]
+    table = Table("T", ["k", "time taken", "why", "met"], rows)
+    assert "| :-- | --: | :-- | --: |" in table.markdown()
+    assert "{lrlr}" in table.latex()
