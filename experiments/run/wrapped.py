@@ -8,8 +8,12 @@ WIDTH = 100
 
 
 def wrapped(text: str) -> str:
-    """Words are not broken, nor are commands at their hyphens."""
-    return fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
+    """Words are not broken, nor are commands at their hyphens; what belongs to an item of a list is
+    indented."""
+    indent = "  " if text.startswith("- ") else ""
+    return fill(
+        text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
 
 
 def wrapped_lines(text: str) -> str:

@@ -371,6 +371,7 @@ def test_long_prose_is_wrapped_but_no_table_and_no_code():
     assert len(lines[0]) <= 100
     assert lines[:2] == [("word " * 20).strip(), ("word " * 10).strip()]
     assert lines[2:] == ["", f"| {long} |", "```", long, "```", "end"]
+    assert wrapped_lines(f"- {long}").splitlines()[1].startswith("  word")
 
 
 def test_the_readme_says_what_the_facts_say(tmp_path):
