@@ -62,7 +62,8 @@ def _panels(pyplot: Any, rows: Sequence[Row], names: Mapping[str, str], chosen: 
         if place + across >= len(kinds):
             axes.set_xlabel("temperature")
             axes.tick_params(labelbottom=True)
-    grid[0, 0].legend(frameon=False, fontsize=8, loc="upper left")
+    marks = grid[0, 0].get_legend_handles_labels()
+    drawn.legend(*marks, frameon=False, fontsize=10, loc="upper right")
     drawn.supylabel("texts that are not canonical, %", fontsize=10)
     return drawn
 

@@ -339,6 +339,7 @@ def test_the_readme_names_the_average_and_the_ends_of_the_temperatures():
 
 
 def test_a_figure_leaves_the_settings_of_others_alone():
+    pytest.importorskip("matplotlib").use("Agg")
     pyplot = pytest.importorskip("matplotlib.pyplot")
     before = dict(pyplot.rcParams)
     spontaneous_report.render([row("one", "prose", 1.0, [text()])], MANIFEST)
