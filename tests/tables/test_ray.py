@@ -35,10 +35,18 @@ def patience():
         yield
 
 
-@pytest.fixture
-def cluster():
-    """Two workers on this machine."""
-    ray.init("local", num_cpus=2, include_dashboard=False, **SMALL, **COMMON)
+@pytest.fixture(scope="module")
+def cluster(patience):
+    """Two workers on this machine. Ray gives a node half a minute to come up, which is not enough
+    where others compile beside it."""
+    for left in reversed(range(4)):
+        try:
+            ray.init("local", num_cpus=2, include_dashboard=False, **SMALL, **COMMON)
+            break
+        except Exception as error:
+            ray.shutdown()
+            if "timed out" not in str(error) or not left:
+                raise
     yield
     ray.shutdown()
 
