@@ -31,7 +31,7 @@ SMALL = (r"(true|false)", r"(?i)[a-c]{0,9}é?日?", r"(\w| ){0,40}[^\n]*", r"<[\
 def run() -> None:
     """Compile or load all kernels, and say how long that took."""
     tokenizer = Tokenizer.load(default_gguf())
-    print("kernels: compiling what is not cached yet (a minute or two, once)", file=sys.stderr)
+    print("kernels: compiling what is not cached yet (about three minutes, once)", file=sys.stderr)
     seconds, _ = timed(lambda: warm_kernels(tokenizer))
     print(f"kernels: ready in {seconds:.1f} s")
 
