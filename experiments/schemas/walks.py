@@ -1,10 +1,10 @@
 """Random walks through the masks of schemas; every text is parsed and validated.
 
 Of real schemas (MaskBench as JSON, and as YAML together with those of SchemaStore that come with
-YAML files) each has the same number of walks: a matcher under a budget of ids, so that every walk
-ends, choosing with the seed. Each text goes through `json.loads` or `yaml.safe_load`, then through
-`jsonschema` with formats; its ids must be what the tokenizer's own `encode` gives. A walk that is
-wrong makes the exit code 1.
+YAML files) each has the same number of walks: some ids that the masks allow, up to 80, chosen with
+the seed, then under the same masks the way to the end. Each text goes through `json.loads` or
+`yaml.safe_load`, then through `jsonschema` with formats; its ids must be what the tokenizer's own
+`encode` gives. A walk that is wrong makes the exit code 1.
 
 `--n`: walks in all, over `--most-schemas` or a tenth of them, whichever is less.
 """
@@ -35,7 +35,7 @@ from experiments.schemas.inputs import (
 )
 from experiments.schemas.walks_process import Task, walked
 
-VERSION = 1
+VERSION = 2
 YAML_SHARE = 4
 """Every fourth schema is walked as YAML; of these every second is one of SchemaStore."""
 SPARE = 4

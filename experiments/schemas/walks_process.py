@@ -18,15 +18,12 @@ from experiments.run.cells import Row
 from experiments.schemas.ecma_patterns import with_patterns_for_python
 from experiments.schemas.engines import RefusedError
 from experiments.schemas.ours import Judge
-from experiments.shared.walks import CannotFinishError, ends
+from experiments.shared.walks import CannotFinishError, ends, finish, readable
 
-MORE_IDS = 80
-"""Ids that a walk may take at most beyond what its shortest text needs."""
+MOST_IDS = 80
+"""Ids of a walk that are chosen at random; then it goes home."""
 CANDIDATES = 48
 """Ids of a mask that are drawn at random, to choose from by the states that they lead to."""
-MOST_STATES = 30_000
-"""Of an automaton: a budget of ids knows the distance to acceptance from each state, and walks of
-one with many more take minutes each."""
 _FAILURES = 5  # of one schema that are kept in full
 
 
@@ -49,8 +46,6 @@ def walked(task: Task, tokenizer: str, walks: int, seed: int) -> Row:
     row: Row = {"id": task.id, "style": task.style}
     try:
         dfa = compiled(task)
-        if dfa.n_states > MOST_STATES:
-            return row | {"why_not": f"its automaton has over {MOST_STATES:,} states"}
         check = checker(task)
         loaded = _tokenizer(tokenizer)
         constraint = constrain(loaded, dfa, added_tokens=False)
@@ -90,24 +85,20 @@ def compiled(task: Task) -> ByteDFA:
 
 
 def random_ids(constraint: Constraint, rng: random.Random) -> list[int]:
-    """A walk that ends: within a random budget of ids. Where the masks leave a choice, each state
-    of the automaton that can be reached is alike likely, so that strings end and members come.
-    Raises CannotFinishError."""
-    least = constraint.matcher().min_tokens_to_accept()
-    matcher = constraint.within(least + rng.randrange(MORE_IDS)).matcher()
+    """A walk that ends. Where the masks leave a choice, each state of the automaton that can be
+    reached is alike likely, so that strings end and members come; after a random number of ids it
+    takes those that come nearest to the end. Raises CannotFinishError."""
+    engine = constraint.engine
     ids: list[int] = []
-    state = constraint.dfa.start
-    while len(allowed := matcher.allowed_ids()):
-        is_end = np.isin(allowed, constraint.eos_ids)
-        text = allowed[~is_end]
-        if not len(text) or (is_end.any() and rng.random() < 1 / 4):
+    state, q = engine.initial(), constraint.dfa.start
+    for _ in range(rng.randrange(1, MOST_IDS + 1)):
+        allowed = readable(constraint, state)
+        if not len(allowed) or (engine.accepting(state) and rng.random() < 1 / 4):
             break
-        token, state = _chosen(constraint, text, ids, state, rng)
-        matcher.advance(token)
+        token, q = _chosen(constraint, allowed, ids, q, rng)
+        state = engine.step(state, token)
         ids.append(token)
-    if not matcher.is_accepting:
-        raise CannotFinishError(ids)
-    return ids
+    return finish(constraint, ids, state, rng)
 
 
 def _chosen(

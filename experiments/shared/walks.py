@@ -12,7 +12,7 @@ from bpe_automata import Constraint, Tokenizer
 from bpe_automata.kernels.bits import members
 
 STEPS_HOME = 400
-"""Far more than any language here needs."""
+"""Ids that the way home may take beyond one for each byte of the shortest end."""
 ASTRAY = 0.1
 """Share of random steps on the way home, for the nearest way may lead round in circles."""
 
@@ -55,7 +55,7 @@ def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Rando
     engine, dfa = constraint.engine, constraint.dfa
     distance, ids = dfa.distance(), list(ids)
     q = dfa.walk(constraint.tokenizer.text_bytes(ids))
-    for _ in range(STEPS_HOME):
+    for _ in range(STEPS_HOME + max(0, int(distance[q]))):
         if engine.accepting(state):
             return ids
         allowed = readable(constraint, state)
