@@ -47,7 +47,7 @@ def table_of(sums: dict[str, dict[str, int]], refused: Sequence[Row], manifest: 
     config = manifest["config"]
     lines = [[style, *(f"{value:,}" for value in own.values())] for style, own in sums.items()]
     notes = [
-        f"{shown(config['tokenizer'])}; others in place of {len(refused)} schemas that were refused",
+        f"{shown(config['tokenizer'])}; others in place of {len(refused)} that were refused",
         "patterns: valid where ECMA-262 says what \\s, \\d, \\w and $ are, not by Python's re; "
         "rounding: valid by exact decimals, but not by the judge's floats (multipleOf)",
         f"measured in {manifest['wall_seconds']:g} s",
