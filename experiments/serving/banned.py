@@ -21,8 +21,8 @@ from experiments.run.report import Report
 from experiments.serving import banned_report
 from experiments.serving.banned_cells import article, listed, settings
 from experiments.serving.banned_lists import word_lists
-from experiments.serving.speed_model import Device, Dtype, opened
-from experiments.shared.models import SMOLLM2
+from experiments.serving.speed_model import MODEL_HELP, Device, Dtype
+from experiments.shared import models
 
 VERSION = 1
 SIZED_EACH = 10
@@ -33,7 +33,7 @@ SIZED_EACH = 10
 class Config(config.Config):
     """What determines the texts."""
 
-    model: str = option(SMOLLM2, "smollm2, gemma-3-270m, or a folder or hub id of a causal LM")
+    model: str = option(models.SMOLLM2, MODEL_HELP)
     device: Device = option("auto", "where the model runs")
     dtype: Dtype = option("float32", "the model's numbers, as torch names them")
     draws: int = option(2, "texts drawn after each prompt of the article's words")
@@ -48,7 +48,7 @@ def measure(run: Run[Config]) -> None:
     """A row per text of the article's words, then one per list. The modes of a row are timed."""
     made = run.config
     named = (made.model, made.device, made.dtype)
-    loaded = opened(named)
+    loaded = models.opened(*named)
     run.note(**loaded.provenance())
     cells = [
         Cell(f"article {turn}", article, (named, setting, made.new_tokens, turn))

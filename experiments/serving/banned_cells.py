@@ -11,7 +11,8 @@ from bpe_automata.sampling.banned import free, tail
 from experiments.run.cells import Row
 from experiments.serving.banned_lists import WordList, wanting_model
 from experiments.serving.banned_runs import runs
-from experiments.serving.speed_model import Named, causal, opened
+from experiments.serving.speed_model import Named, causal
+from experiments.shared import models
 
 WORDS = ("talk", "listen", "fuck you")
 PROMPT = "Can we talk?"
@@ -55,7 +56,7 @@ def settings(drawn: int) -> list[Setting]:
 
 def article(named: Named, setting: Setting, new_tokens: int, turn: int) -> Row:
     """Every mode after one prompt. turn: see `runs`."""
-    loaded = opened(named)
+    loaded = models.opened(*named)
     tokenizer, model = loaded.tokenizer, causal(loaded)
     prompt, ban = loaded.prompt_ids(PROMPTS[setting.prompt]), setting.ban()
     drawing = {"temperature": setting.temperature, "seed": setting.seed}
@@ -68,7 +69,7 @@ def article(named: Named, setting: Setting, new_tokens: int, turn: int) -> Row:
 
 def listed(named: Named, words: WordList, seed: int, turn: int, sized: bool) -> Row:
     """Every mode with one list. sized: are the spellings of its words counted?"""
-    tokenizer = opened(named).tokenizer
+    tokenizer = models.opened(*named).tokenizer
     plain = free(tokenizer)
     model = wanting_model(tokenizer, words, seed, plain.eos_ids)
     prompt: Sequence[int] = tokenizer.encode(words.before)

@@ -34,9 +34,9 @@ from experiments.serving.forced_inputs import (
     schemas_of,
 )
 from experiments.serving.forced_walks import walked
-from experiments.serving.speed_model import Device, Dtype, Named, opened
+from experiments.serving.speed_model import MODEL_HELP, Device, Dtype, Named
+from experiments.shared import models
 from experiments.shared.engines import OutlinesCore
-from experiments.shared.models import SMOLLM2
 
 VERSION = 2
 TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")
@@ -53,7 +53,7 @@ class Config(config.Config):
     tokenizers: tuple[str, ...] = option(TOKENIZERS, "names or paths; all: every one with a name")
     texts: int = option(10, "schemas under which a model writes; 0: none")
     most_ids: int = option(48, "of each of its texts, end of sequence included")
-    model: str = option(SMOLLM2, "smollm2, gemma-3-270m, or a folder or hub id of a causal LM")
+    model: str = option(models.SMOLLM2, MODEL_HELP)
     device: Device = option("auto", "where the model runs")
     dtype: Dtype = option("float32", "the model's numbers, as torch names them")
 
@@ -94,7 +94,7 @@ def measure(run: Run[Config]) -> None:
     cells = [Cell(key, measured, (one, style, tokenizers)) for key, one, style in pairs]
     run.cells(cells, what="walking")
     if made.texts:
-        run.note(**opened(made.named()).provenance())
+        run.note(**models.opened(*made.named()).provenance())
         fit = forced_generation.fit(run.rows, [pair for pair in pairs if pair[2] == styles[0]])
         jobs = forced_generation.cells(fit, made.named(), made.texts, made.most_ids, made.seed)
         run.cells(jobs, alone=True, what="writing")

@@ -15,7 +15,8 @@ from bpe_automata.errors import ArgumentError
 from experiments.run.cells import FAILURE, Cell, Row
 from experiments.serving.forced_inputs import Item, Source, item_of
 from experiments.serving.forced_loops import Asked, Loop, with_decode, with_generate
-from experiments.serving.speed_model import Named, opened
+from experiments.serving.speed_model import Named
+from experiments.shared import models
 
 MODES = {"greedy": 0.0, "sampled": 1.0}
 """Name: temperature."""
@@ -62,7 +63,7 @@ def compared(
     forced_first: bool,
 ) -> Row:
     """One text, written twice by one loop."""
-    loaded, item = opened(named), item_of(source, style)
+    loaded, item = models.opened(*named), item_of(source, style)
     if item.dfa is None:
         raise ArgumentError(f"{source.id} has no automaton: {item.refused}")
     prompt = tuple(loaded.prompt_ids(prompt_of(item)))

@@ -21,10 +21,10 @@ from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.serving import speedup_figure, speedup_report
 from experiments.serving.forced_inputs import SCHEMAS
-from experiments.serving.speed_model import Device, Dtype, opened
+from experiments.serving.speed_model import MODEL_HELP, Device, Dtype
 from experiments.serving.speedup_cell import compared, warmed
 from experiments.serving.speedup_inputs import FUNCTIONS, Terms, families_of, passed_over
-from experiments.shared.models import SMOLLM2
+from experiments.shared import models
 
 VERSION = 1
 
@@ -33,7 +33,7 @@ VERSION = 1
 class Config(config.Config):
     """What determines the texts. The default takes about 8 minutes on two CPU cores."""
 
-    model: str = option(SMOLLM2, "smollm2, gemma-3-270m, or a folder or hub id of a causal LM")
+    model: str = option(models.SMOLLM2, MODEL_HELP)
     device: Device = option("auto", "where the model runs")
     dtype: Dtype = option("float32", "the model's numbers, as torch names them")
     schemas: Path = option(SCHEMAS, "folder of JSON lines of schemas, a family a file")
@@ -59,7 +59,7 @@ def measure(run: Run[Config]) -> None:
     """A row per schema and seed."""
     made = run.config
     named, terms = (made.model, made.device, made.dtype), made.terms()
-    loaded = opened(named)
+    loaded = models.opened(*named)
     run.note(**loaded.provenance())
     chosen, over = [], {}
     for name, tasks in families_of(made.schemas, made.families).items():

@@ -10,9 +10,10 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.sampling.logits import Model
 from experiments.run.cells import Row
-from experiments.serving.speed_model import Named, causal, opened
+from experiments.serving.speed_model import Named, causal
 from experiments.serving.speedup_inputs import Task, Terms, dfa_of
 from experiments.serving.speedup_loop import Known, Written, certain, heuristic, nothing, write
+from experiments.shared import models
 from experiments.shared.models import LoadedModel
 from experiments.shared.timing import timed
 
@@ -52,7 +53,7 @@ def warmed(loaded: LoadedModel) -> None:
 def compared(named: Named, task: Task, terms: Terms, seed: int, turn: int) -> Row:
     """The row of a cell. `own`: are the ids those that `encode` gives for the text? None where it
     was cut off. `same`: did forced ids change nothing?"""
-    loaded, dfa = opened(named), dfa_of(task.schema, terms.whitespace, terms.closed)
+    loaded, dfa = models.opened(*named), dfa_of(task.schema, terms.whitespace, terms.closed)
     text = task.prompt()
     prompt, model = loaded.prompt_ids(text), causal(loaded)
     ways, ids = {}, {}

@@ -45,8 +45,7 @@ class Opened:
 @lru_cache(maxsize=1)
 def opened(source: str, device: str, dtype: str) -> Opened:
     """Raises what `load_model` raises."""
-    models.use_threads()
-    loaded = models.load_model(source, device, dtype)
+    loaded = models.opened(source, device, dtype)
     reader = pick_reader(loaded.model, loaded.prompt_ids("The"), PROBE)
     return Opened(loaded, Poser(loaded.tokenizer, loaded.eos_ids), reader)
 

@@ -12,9 +12,7 @@ change of meaning; and, for some words, the same ids once more, in a batch by th
 the noise of the model's arithmetic. Also measured: the mass that the law puts on ids that do not go
 on canonically, after the word's own ids and after the others.
 
-One case is published, "weasel shark", which moved from 0.083 to 0.233. Its prompt was not at hand;
-here the chance of "shark" after "weasel" is taken in a sentence of our own, over the ways to spell
-the word.
+The published example, "weasel shark", is measured as it was: see `poisoning_published`.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from bpe_automata.decoding.visible import visible_tokens
 from bpe_automata.errors import ArgumentError
 from experiments.run import config
 from experiments.run.cells import Cell, Row
@@ -34,18 +31,12 @@ from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.shared import models
 from experiments.shared.model_rows import models_there
-from experiments.study import poisoning_report
-from experiments.study.poisoning_cases import (
-    MOST_WAYS,
-    Pieces,
-    other_ways,
-    sentence,
-    with_another_word,
-)
-from experiments.study.poisoning_laws import ANOTHER, NOISE, OWN, chances, compared, noise
-from experiments.study.poisoning_words import SHARK, WORDS, sentence_of, words_of
+from experiments.study import poisoning_published, poisoning_report
+from experiments.study.poisoning_cases import other_ways, sentence, with_another_word
+from experiments.study.poisoning_laws import ANOTHER, NOISE, OWN, compared, noise
+from experiments.study.poisoning_words import WORDS, sentence_of, words_of
 
-VERSION = 1
+VERSION = 2
 NOISE_EVERY = 8
 
 
@@ -67,12 +58,16 @@ SMOKE = Config(models=(models.SMOLLM2,), categories=("rare",), words=1, distance
 
 
 def measure(run: Run[Config]) -> None:
-    """A row for each model, then one per model and word, and one per model for the published
-    example. A model that is not there is one failure, and has no words."""
+    """A row for each model; one for each animal of the published example and one for each word. A
+    model that is not there is one failure, and has none of these."""
     chosen = run.config
     check(chosen)
     there = models_there(run, chosen.models, chosen.device, chosen.dtype)
-    cells = [Cell(f"{name} weasel shark", example, (name, chosen)) for name in there]
+    cells = [
+        Cell(f"{name} {animal} shark", example, (name, animal, chosen))
+        for animal in poisoning_published.PUBLISHED
+        for name in there
+    ]
     for category in chosen.categories:
         for number, word in enumerate(words_of(category)[: chosen.words]):
             for name in there:
@@ -115,19 +110,10 @@ def changed(name: str, category: str, number: int, chosen: Config) -> Row:
     return row
 
 
-def example(name: str, chosen: Config) -> Row:
-    """The chance of "shark" after all ways to spell " weasel", up to MOST_WAYS of them, those of
-    few tokens first."""
+def example(name: str, animal: str, chosen: Config) -> Row:
+    """The published example of one animal."""
     loaded = models.opened(name, chosen.device, chosen.dtype)
-    text = sentence(loaded.tokenizer, *SHARK)
-    pieces = Pieces(loaded.tokenizer)
-    spelled = b"".join(map(loaded.tokenizer.token_bytes, text.word))
-    ways = sorted(pieces.all_ways(spelled), key=lambda ids: (len(ids), ids))[:MOST_WAYS]
-    ways = [text.word, *(ids for ids in ways if ids != text.word)]
-    found = zip(ways, chances(loaded, text, ways), strict=True)
-    shown = [[visible_tokens(loaded.tokenizer, ids), chance] for ids, chance in found]
-    next_ = visible_tokens(loaded.tokenizer, text.after[:1])
-    return {"model": name, "example": SHARK[0], "next": next_, "chances": shown}
+    return {"model": name, **poisoning_published.ratios(loaded, animal)}
 
 
 def render(rows: Sequence[Row], manifest: Row) -> Report:

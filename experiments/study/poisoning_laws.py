@@ -64,9 +64,13 @@ def _laws(
     return next_laws(loaded.model, start, [[*word, *following] for word in words], far)
 
 
-def chances(loaded: LoadedModel, text: Sentence, words: Sequence[Sequence[int]]) -> list[float]:
-    """The probability of the first token after the word, after each of these ids for it."""
-    return _numbers(_laws(loaded, text, words, (0,))[:, 0, text.after[0]].exp())
+def chances(
+    loaded: LoadedModel, text: Sentence, words: Sequence[Sequence[int]], ids: Sequence[int]
+) -> list[list[float]]:
+    """The probability of each id after the whole text, with each of these ids for its word."""
+    laws = _laws(loaded, text, words, (len(text.after),))[:, 0]
+    found: list[list[float]] = laws[:, list(ids)].exp().tolist()
+    return found
 
 
 def next_laws(

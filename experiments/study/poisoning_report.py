@@ -7,7 +7,12 @@ from typing import Any
 
 from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
-from experiments.study import poisoning_figure, poisoning_numbers, poisoning_tables
+from experiments.study import (
+    poisoning_figure,
+    poisoning_numbers,
+    poisoning_published,
+    poisoning_tables,
+)
 from experiments.study.poisoning_cases import WAYS
 from experiments.study.poisoning_laws import ANOTHER, NOISE
 from experiments.study.poisoning_numbers import ALL_WAYS, Estimate, means, medians, words_of
@@ -30,10 +35,10 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
     }
     far = chosen["distances"]
     scope = Scope(rows, names, far, [d for d in SHOWN if d in far] or far[: len(SHOWN)])
-    examples = [row for row in rows if "chances" in row and not row.get(FAILURE)]
+    examples = [row for row in rows if "animal" in row and not row.get(FAILURE)]
     facts = {
         "models": {label: facts_of(scope, name) for name, label in names.items()},
-        "example": {row["model"]: _example_facts(row) for row in examples},
+        "example": _example_facts(examples),
     }
     notes = _notes(chosen, [known.get(name, {}).get("note", "") for name in names])
     tables = [
@@ -42,7 +47,7 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
         poisoning_tables.extra_losses(scope),
         poisoning_tables.categories(scope, chosen["categories"]),
         poisoning_tables.begotten(scope),
-        *([poisoning_tables.published(examples, known)] if examples else []),
+        *([poisoning_published.table(examples, names)] if examples else []),
         *poisoning_tables.farthest(scope),
     ]
     figures = [poisoning_figure.figure(rows, names, far, headline(facts))] if names else []
@@ -80,9 +85,12 @@ def _notes(chosen: Row, of_models: Sequence[str]) -> list[str]:
     ]
 
 
-def _example_facts(row: Row) -> Row:
-    chances = [chance for _, chance in row["chances"]]
-    return {"own": chances[0], "others": [min(chances[1:], default=0), max(chances[1:], default=0)]}
+def _example_facts(examples: Sequence[Row]) -> dict[str, Row]:
+    """By model and animal."""
+    found: dict[str, Row] = {}
+    for row in examples:
+        found.setdefault(row["model"], {})[row["animal"]] = poisoning_published.facts_of(row)
+    return found
 
 
 def readme(facts: Row) -> str:
@@ -91,7 +99,20 @@ def readme(facts: Row) -> str:
     return (
         "A word spelled with other ids than the tokenizer's own moves what the model says next, "
         "though the text is the same. Median total variation right after it, and further on: "
-        f"{'; '.join(said)}."
+        f"{'; '.join(said)}.{_of_the_example(facts['example'])}"
+    )
+
+
+def _of_the_example(found: dict[str, dict[str, Row]]) -> str:
+    animals = [own for by_animal in found.values() for own in by_animal.values()]
+    if not animals:
+        return ""
+    others, raised = (sum(own[name] for own in animals) for name in ("others", "raised"))
+    return (
+        " Published is P(mammal) / P(fish) after “A weasel shark is a kind of”, which “shark” in "
+        "other tokens moved from 0.083 to 0.233; of the four animals in that notebook two move up "
+        f"and two down. With these models and animals {raised} of {others} other tokenizations of "
+        "the word move it up."
     )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from experiments.run.cells import Row
 from experiments.run.tables import Table
 from experiments.study import poisoning_numbers
-from experiments.study.poisoning_cases import MOST_WAYS, WAYS
+from experiments.study.poisoning_cases import WAYS
 from experiments.study.poisoning_laws import ANOTHER, NOISE, OWN
 from experiments.study.poisoning_numbers import ALL_WAYS, Estimate, means, medians, words_of
 
@@ -126,39 +126,6 @@ def begotten(scope: Scope) -> Table:
     note = "The ids that go on canonically are those after the word's own ids, for all ways alike."
     title = "Mass of the next token on ids that do not go on canonically, mean"
     return _table(title, IDS, scope, values_of, means, [note])
-
-
-def published(examples: Sequence[Row], known: Row) -> Table:
-    """The chance of "shark" after "weasel", by the tokens of the word."""
-    lines = []
-    for row in examples:
-        label = known.get(row["model"], {}).get("model", row["model"])
-        own, *others = row["chances"]
-        for which, (tokens, chance) in [("own", own), *_extremes(others)]:
-            lines.append([which, label, tokens, row["next"], f"{chance:.3f}"])
-    notes = [
-        "Published for one case, “weasel shark”: 0.083 became 0.233. Its prompt was not at hand; "
-        f"here, in a sentence of our own, “{examples[0]['example']} weasel shark”.",
-        f"Of all ways to spell the word, the {MOST_WAYS} of fewest tokens; among ways of as many "
-        "tokens, those of the lowest ids come first.",
-    ]
-    columns = ["tokenization", "model", "tokens", "next token", "its probability"]
-    title = "The chance of “shark” after “weasel”, by the tokens of the word"
-    return Table(title, columns, lines, notes)
-
-
-def _extremes(others: Sequence[Any]) -> list[tuple[str, Any]]:
-    """others: (tokens, chance), those of few tokens first, whatever their chances."""
-    if not others:
-        return []
-    count = len(others)
-    ordered = sorted(others, key=lambda each: each[1])
-    return [
-        ("fewest tokens of the others, the first", others[0]),
-        (f"least of {count} others", ordered[0]),
-        (f"median of {count} others", ordered[count // 2]),
-        (f"greatest of {count} others", ordered[-1]),
-    ]
 
 
 def farthest(scope: Scope) -> list[Table]:

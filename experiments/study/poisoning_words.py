@@ -104,13 +104,3 @@ def sentence_of(category: str, number: int) -> tuple[str, str]:
     sentences = SENTENCES[category]
     before, after = sentences[number % len(sentences)].split("{}")
     return before, after
-
-
-SHARK = (
-    "Animals of the sea: the sea lion, the tiger shark, the dogfish, the",
-    " weasel",
-    " shark",
-)
-"""Before, word, and the token that may follow: in place of a published prompt that is not at hand.
-The sentence was chosen so that models find the token neither certain nor impossible.
-"""

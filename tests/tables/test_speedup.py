@@ -19,6 +19,7 @@ from experiments.serving.speedup_cell import WAYS, in_turn
 from experiments.serving.speedup_inputs import FUNCTIONS, Task, Terms, families_of, passed_over
 from experiments.serving.speedup_loop import Written, certain, heuristic, nothing, write
 from experiments.serving.speedup_summary import by_schema, families, in_runs, middle, saved, wall
+from experiments.shared import models
 from experiments.shared.models import LoadedModel
 
 PIECES = [b'{"', b'":', b'":"', b'","', b'"}', b"na", b"me", b"name", b"title", b" a", b"ab", b"12"]
@@ -186,8 +187,7 @@ def loaded():
 def rows_and_manifest(loaded, tmp_path_factory):
     folder = tmp_path_factory.mktemp("speedup")
     with pytest.MonkeyPatch.context() as patch:
-        for module in (speedup, speedup_cell):
-            patch.setattr(module, "opened", lambda named: loaded)
+        patch.setattr(models, "opened", lambda *_: loaded)
         patch.setattr(speedup_cell, "causal", lambda loaded: Stub())
         patch.setattr(LoadedModel, "provenance", lambda self: {"model": "stub", "device": "none"})
         config = replace(speedup.SMOKE, each=2, seeds=2, most_ids=40)

@@ -37,7 +37,7 @@ def loaded(smollm2_tokenizer):
 
 @pytest.fixture
 def ready(loaded, monkeypatch):
-    monkeypatch.setattr(models, "load_model", lambda *_: loaded)
+    monkeypatch.setattr(models, "opened", lambda *_: loaded)
     distortion_finite.opened.cache_clear()
     yield
     distortion_finite.opened.cache_clear()
@@ -116,7 +116,7 @@ def test_a_model_that_is_not_there_is_one_failure(run, monkeypatch):
     def missing(*_):
         raise MissingFileError("pip install it")
 
-    monkeypatch.setattr(models, "load_model", missing)
+    monkeypatch.setattr(models, "opened", missing)
     distortion_study.measure(run)
     (row,) = run.rows
     assert "pip install it" in row["failure"]
@@ -163,7 +163,7 @@ def test_rows_of_another_outlines_core_are_not_gone_on_with(monkeypatch):
 
 
 def test_a_model_of_an_unknown_name_is_asked_all_cases(run, monkeypatch, loaded):
-    monkeypatch.setattr(models, "load_model", lambda *_: replace(loaded, name="mine"))
+    monkeypatch.setattr(models, "opened", lambda *_: replace(loaded, name="mine"))
     distortion_finite.opened.cache_clear()
     ready = distortion_finite.opened("mine", "cpu", "float32")
     marked = loaded.tokenizer.decode(ready.prompt_ids(CASES[2]))

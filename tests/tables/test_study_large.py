@@ -35,7 +35,7 @@ def loaded(smollm2_tokenizer):
 def measured(loaded):
     """Rows by case."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(models, "load_model", lambda *_: loaded)
+        patch.setattr(models, "opened", lambda *_: loaded)
         distortion_finite.opened.cache_clear()
         healed = replace(CASE, name="h", prompt="At ", pattern=r"[ab]{1,2}\.", truth=("b.",))
         small = replace(CONFIG, samples=16)
