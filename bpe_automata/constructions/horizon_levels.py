@@ -55,8 +55,12 @@ class Levels:
         return needed[::-1]
 
     def _unknown(self, nodes: np.ndarray, k: int) -> list[int]:
-        found = self._graph.open(nodes, k).tolist() if len(nodes) else []
-        return [node for node in found if self._dead.get((node, k)) is None]
+        if not len(nodes):
+            return []
+        found = self._graph.open(nodes, k)
+        self._graph.tighten(found, k)
+        found = self._graph.open(found, k)
+        return [node for node in found.tolist() if self._dead.get((node, k)) is None]
 
     def _settle(self, node: int, k: int) -> None:
         graph = self._graph
