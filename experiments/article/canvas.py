@@ -7,12 +7,8 @@ from typing import Any
 
 from experiments.run.optional import require
 
-HEAD_WIDTH, NOTE_WIDTH = 0.103, 0.06
-"""Inches of a character of a headline and of a note, on average."""
-OURS = (
-    "Of Figures 2 to 6 of the article neither number nor caption was at hand: the numbers are ours."
-)
-"""Below each of them."""
+HEAD_WIDTH = 0.103
+"""Inches of a character of a headline, on average."""
 
 
 def subplots(rows: int, columns: int, **shape: Any) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Figure 6 drawn: how preprocessing times and mask times are distributed over the schemas."""
+"""How preprocessing times and mask times are distributed over the schemas, drawn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from statistics import fmean
 
 import numpy as np
 
-from experiments.article.canvas import HEAD_WIDTH, NOTE_WIDTH, OURS, subplots, wrapped
+from experiments.article.canvas import HEAD_WIDTH, subplots, wrapped
 from experiments.article.costs import shown
 from experiments.article.mistral import MISTRAL
 from experiments.run.cells import Row
@@ -27,7 +27,8 @@ PUBLISHED = {
     27.3: "relevant states,\npublished mean 27.3 s",
     0.00153: "a mask,\npublished mean 0.00153 s",
 }
-"""Seconds: means that the article gives for function-calling schemas with Mistral-7B."""
+"""Seconds: means of the article's Table 2, for function-calling schemas with Mistral-7B."""
+NAME = "mask_times"
 _WIDTH = 9.6
 
 
@@ -54,10 +55,10 @@ def draw(rows: Sequence[Row], what: str) -> Figure:
     place = {"loc": "upper center", "bbox_to_anchor": (0.5, 1.22), "ncols": 2}
     axes.legend(handles, labels, frameon=False, fontsize=9, **place)
     head = wrapped(headline(rows, what), _WIDTH, HEAD_WIDTH)
-    return Figure("figure6", figure, head, wrapped(note(rows), _WIDTH, NOTE_WIDTH))
+    return Figure(NAME, figure, head, note(rows))
 
 
-def table(rows: Sequence[Row], notes: Sequence[str]) -> Table:
+def table(rows: Sequence[Row]) -> Table:
     """The same in numbers."""
     numbers = ("mean", "median", "p99", "most")
     lines = [
@@ -67,7 +68,7 @@ def table(rows: Sequence[Row], notes: Sequence[str]) -> Table:
     columns = ["seconds", "mean", "median", "99 of 100", "most", "n"]
     means = ", ".join(text.replace("\n", " ") for text in PUBLISHED.values())
     published = f"published, other schemas on another machine: {means}"
-    return Table("Figure 6 in numbers", columns, lines, [*notes, published])
+    return Table("Preprocessing and mask times", columns, lines, [published])
 
 
 def summaries(rows: Sequence[Row]) -> dict[str, Row]:
@@ -90,9 +91,9 @@ def headline(rows: Sequence[Row], what: str) -> str:
     """The message, with the numbers of these rows."""
     alone, complete = (shown(rows, key) for key in ("alone_first", "canonical_first"))
     if not complete:
-        return "Figure 6. Preprocessing and masks: nothing was measured"
+        return "Preprocessing and masks: nothing was measured"
     return (
-        f"Figure 6. {what}: CartesianMerge makes its first mask on average\n"
+        f"{what}: CartesianMerge makes its first mask on average\n"
         f"after {_short(fmean(alone))} s with BPE alone, after {_short(fmean(complete))} s with "
         "the complete tokenizer"
     )
@@ -106,7 +107,7 @@ def note(rows: Sequence[Row]) -> str:
         f"{len(rows)} regexes, {len(shown(rows, 'masks')):,} masks, each once; tokenizer: "
         f"{MISTRAL}. BPE alone: without byte fallback, as in the article; all but outlines-core: "
         f"the package.\nFailures: {ours} ours, {theirs} of outlines-core. Dashed: means "
-        f"that the article gives, on another machine.\n{OURS}"
+        f"that the article's Table 2 gives, on another machine."
     )
 
 

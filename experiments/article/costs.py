@@ -1,4 +1,4 @@
-"""What Figure 6 shows, measured: preprocessing and masks for the schemas of functions.
+"""Preprocessing and masks for the schemas of functions.
 
 For each regex, with the complete tokenizer of Mistral-7B: the lift with all its masks (what
 Outlines makes beforehand), the index of outlines-core itself where it is installed, CartesianMerge
@@ -88,7 +88,7 @@ def engines_of_mistral() -> Engines:
 
 
 def measured(name: str, regex: str, seed: int) -> Row:
-    """A row of Figure 6."""
+    """The row of one regex."""
     return costs_of(name, regex, engines_of_mistral(), seed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.article.canvas import HEAD_WIDTH, NOTE_WIDTH, subplots, wrapped
+from experiments.article.canvas import HEAD_WIDTH, subplots, wrapped
 from experiments.article.fork import DONE, MEMORY, TIME
 from experiments.article.growth_methods import CARTESIAN, DIRECT, EXPLICIT, LAZY
 from experiments.article.mistral import name_of
@@ -39,7 +39,7 @@ def draw(cells: Sequence[Row], config: Row) -> Figure:
     # There is room: JSON objects have few integers to keep.
     grid[1, -1].legend(*legend(grid[0]), loc="upper left", frameon=False, fontsize=9)
     head = wrapped(headline(cells, config), width, HEAD_WIDTH)
-    return Figure("growth", figure, head, wrapped(note(config), width, NOTE_WIDTH))
+    return Figure("growth", figure, head, note(config))
 
 
 def lines(axes: Any, of_family: Sequence[Row], quantity: str) -> None:
@@ -108,7 +108,7 @@ def note(config: Row) -> str:
     return (
         f"{name_of(config['merges'])}. x: given up, over {' or '.join(limits(config))}. "
         "Integers: 1 a state, 2 a transition; CartesianMerge "
-        "(reference) keeps the lift and its relevant pairs,\nbesides the forbidden sets of all "
+        "(reference) keeps the lift and its relevant pairs, besides the forbidden sets of all "
         "texts, which regexes share. The reference is the published algorithms in plain Python. "
         "Each construction was timed once."
     )

@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bpe_automata.viz import Drawing, Edge, Node, figure, plot
-from experiments.article.canvas import HEAD_WIDTH, NOTE_WIDTH, wrapped
+from experiments.article.canvas import HEAD_WIDTH, wrapped
 from experiments.article.squares import Squares, Step, draw_squares
 from experiments.run.cells import Row
+from experiments.run.figures import noted
 from experiments.run.optional import require
 from experiments.run.report import Figure
 
@@ -92,9 +93,9 @@ def drawn(page: Page, name: str) -> Figure:
     lines = [max(h for _, h in row) + _TITLE for row in sizes]
     width = max(sum(columns) + _GAP * (len(columns) - 1) + 2 * _SIDE, 6.5)
     headline = wrapped(page.headline, width, HEAD_WIDTH)
-    note = wrapped(page.note, width, NOTE_WIDTH)
     head = _HEAD * (headline.count("\n") + 1) + 0.3
-    foot = _FOOT * (note.count("\n") + 2) + 0.2  # a line more, where the runner has one to add
+    # A line more, where the runner has one to add.
+    foot = _FOOT * (noted(page.note, width).count("\n") + 2) + 0.2
     height = sum(lines) + _GAP * (len(lines) - 1) + head + foot
     made = require("matplotlib.pyplot").figure(figsize=(width, height))
     top = height - head
@@ -106,7 +107,7 @@ def drawn(page: Page, name: str) -> Figure:
             panel.fill(made.add_axes((left / width, below / height, w / width, h / height)))
             left += column + _GAP
         top -= line + _GAP
-    return Figure(name, made, headline, note)
+    return Figure(name, made, headline, page.note)
 
 
 def _columns(sizes: Sequence[list[tuple[float, float]]]) -> Iterator[list[tuple[float, float]]]:

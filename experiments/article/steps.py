@@ -1,4 +1,4 @@
-"""Figure 3: one merge of DirectMerge, by what surrounds the state between its two tokens."""
+"""Figure 4: one merge of DirectMerge, by what surrounds the state between its two tokens."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from bpe_automata.reference import TokenDFA, merge_pair, merge_twin
-from experiments.article.canvas import OURS
 from experiments.article.panels import Page, Panel
 from experiments.article.pictures import drawing_of_dfa
 
-HEADLINE = "Figure 3. DirectMerge at one state S, before and after"
+HEADLINE = "Figure 4. DirectMerge at one state S, before and after"
 NOTE = (
-    "Above, a merge a b → ab (Algorithm 1), by what else comes to S and leaves it; below, a merge "
-    f"a a → aa (Algorithm 2). S′ is new.\n{OURS}"
+    "Above, a merge a b → ab (Algorithm 1), by what else comes to S and leaves it; below, which "
+    "the article's figure has not, a merge a a → aa (Algorithm 2). S′ is new."
 )
 A, B, MADE, X, Y = range(5)
 TOKENS = {A: "a", B: "b", MADE: "ab", X: "x", Y: "y"}
@@ -76,7 +75,7 @@ CASES = (
 )
 
 
-def figure_3() -> Page:
+def figure_4() -> Page:
     """Two cases a line, each before and after."""
     lines = [CASES[i : i + PER_LINE] for i in range(0, len(CASES), PER_LINE)]
     rows = (tuple(panel for case in line for panel in case.panels()) for line in lines)

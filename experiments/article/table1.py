@@ -1,26 +1,27 @@
-"""The article's Table 1, published beside measured: what constraining does to a model's law.
+"""The article's Table 1 and the numbers of its text, published beside measured.
 
-The prompt asks for the first name of a US president; the answers are ` Theodore` and ` William`.
-Three columns: the model's own probabilities, summed over all tokenizations; what is left when any
-tokenization is admitted (Outlines), namely the probability of the shortest sequences of ids that
-lead to one answer only; and the same over the tokenizer's own tokenization (DirectMerge and
-CartesianMerge). Below, the size of the automata of `boolean: ((true)|(false))`.
+Table 1 is a text merge by merge. The text of the article asks a model for the first name of a US
+president; the answers are ` Theodore` and ` William`. Three columns: the model's own probabilities,
+summed over all tokenizations; what is left when any tokenization is admitted (Outlines), namely the
+probability of the shortest sequences of ids that lead to one answer only; and the same over the
+tokenizer's own tokenization (DirectMerge and CartesianMerge). Below, the size of the automata of
+`boolean: ((true)|(false))`.
 
-Of the table's text nothing but Figure 1 was at hand; its numbers are those that the article's
-companion notebook prints (Tran-Thien 2024), for a 4-bit Mistral-7B-v0.1. Measured here is the
-default model, SmolLM2-135M-Instruct, or `--model`; the automata are of the Mistral-7B table.
+Published (Tran-Thien 2024) are the shares of the two, for a 4-bit Mistral-7B-v0.1; the masses are
+those that the companion notebook prints. Measured here is the default model, SmolLM2-135M-Instruct,
+or `--model`; the automata are of the Mistral-7B table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from bpe_automata.decoding.constraint import Method
-from experiments.article import table1_report, table1_sizes
+from experiments.article import table1_merges, table1_report, table1_sizes
 from experiments.article.mistral import MERGES_HELP, mistral_table
 from experiments.run import config
 from experiments.run.cells import Row
@@ -34,7 +35,7 @@ from experiments.study.prompts import PRESIDENT, Case
 from experiments.study.token_trie import TokenTrie
 from experiments.study.tree_logprobs import no_progress, pick_evaluator
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,11 @@ SMOKE = Config(merges=20)
 
 
 def measure(run: Run[Config]) -> None:
-    """A row of probabilities, and a row of sizes. What is not installed, and a model that cannot be
-    had, are errors, not rows."""
+    """A row of merges, one of probabilities, one of sizes. What is not installed, and a model that
+    cannot be had, are errors, not rows."""
     chosen = run.config
-    rows = {
+    rows: dict[str, Callable[[], Row]] = {
+        "merges": table1_merges.steps,
         "sizes": lambda: sizes_row(chosen.merges),
         "laws": lambda: laws_row(chosen.model, chosen.device),
     }
@@ -64,7 +66,7 @@ def measure(run: Run[Config]) -> None:
 
 
 def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """Two tables."""
+    """Three tables."""
     return table1_report.report(rows, manifest)
 
 

@@ -1,11 +1,13 @@
-"""Table 1, published beside measured."""
+"""Table 1 and the numbers of the text, published beside measured."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from experiments.article import table1_merges
 from experiments.article.mistral import name_of
+from experiments.article.table1_sizes import IN_THE_TEXT
 from experiments.article.table1_sizes import PUBLISHED as PUBLISHED_SIZES
 from experiments.run.cells import Row
 from experiments.run.report import Report
@@ -25,8 +27,9 @@ PUBLISHED: dict[str, tuple[float, float]] = {
 }
 """(` William`, ` Theodore`): printed by the article's companion notebook, Tran-Thien 2024."""
 PUBLISHED_SHARES = {"free": 0.858792, "lift": 0.528521, "canonical": 0.858719}
-"""Printed there too; the masses above are rounded."""
+"""Of the first, in the article to five digits; the masses above are rounded."""
 PUBLISHED_MODEL = "Mistral-7B-v0.1, 4 bits (published)"
+DIFFERENT = "the steps of Table 1 are not the published ones"
 SIZES = {
     "lift": "lift (Outlines), reference",
     "direct_of_given": "DirectMerge of interegular's automaton, reference",
@@ -40,9 +43,17 @@ def report(rows: Sequence[Row], manifest: Row) -> Report:
     """Of whatever rows there are."""
     by_kind = {row.get("kind"): row for row in rows}
     found, measured = by_kind.get("laws"), by_kind.get("sizes", {}).get("sizes", {})
-    tables = [laws(found), sizes(measured, name_of(manifest["config"]["merges"]))]
+    merged = by_kind.get("merges")
+    tables = [
+        table1_merges.table(merged),
+        laws(found),
+        sizes(measured, name_of(manifest["config"]["merges"])),
+    ]
     return Report(
-        "Table 1: what constraining does to a law", tables, facts=facts(found) | {"sizes": measured}
+        "Table 1 of the article, and the numbers of its text",
+        tables,
+        facts=facts(found) | {"sizes": measured},
+        wrong=[] if merged is None or table1_merges.is_published(merged) else [DIFFERENT],
     )
 
 
@@ -86,8 +97,8 @@ def laws(row: Row | None) -> Table:
         "unconstrained: probability of each answer, summed over all its tokenizations; the other "
         "columns: of the shortest sequences of ids that lead to one answer only",
         "step by step: the law of what a masked model writes, renormalised at each step",
-        "published: printed by the article's companion notebook, Tran-Thien 2024. Of the table "
-        "itself nothing was at hand, so its arrangement is ours",
+        "published: Tran-Thien 2024, the shares in the article, the masses printed by its "
+        "companion notebook",
     ]
     if row is not None:
         lines += _lines(f"{row['model']} (measured)", row, _shares(row))
@@ -96,7 +107,7 @@ def laws(row: Row | None) -> Table:
         question = row["prompt"].replace("\n", " ")
         notes = [f"prompt: {question}", *notes, *([row["note"]] if row["note"] else [])]
     columns = ["model", "answer", *COLUMNS.values()]
-    return Table("Table 1: what constraining does to a law", columns, lines, notes)
+    return Table("In the text: what constraining does to a law", columns, lines, notes)
 
 
 def _lines(model: str, masses: Mapping[str, Any], shares: Mapping[str, float]) -> list[list[str]]:
@@ -121,8 +132,10 @@ def sizes(found: Row, table: str) -> Table:
         lines.append([title, *cells])
     notes = [
         f"states / transitions; merges: {table} (no prefix, no byte fallback)",
+        f"published: printed by the companion notebook; the text says {IN_THE_TEXT} states of the "
+        "lift",
         "DirectMerge changes the automaton that it is given: in the article that is interegular's, "
         "which is not minimal, as `true` and `false` end apart in it",
     ]
     columns = [BOOLEAN, "published", "measured", "accepting states"]
-    return Table("Size of the automata", columns, lines, notes)
+    return Table("In the text, and Figures 2 and 3: size of the automata", columns, lines, notes)

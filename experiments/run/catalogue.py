@@ -1,4 +1,4 @@
-"""All artefacts, in the order in which `all` makes them: `figures` shows rows of `growth`."""
+"""All artefacts, in the order in which `all` makes them."""
 
 from __future__ import annotations
 

@@ -10,6 +10,11 @@ LETTERS = 16
 """Of a note, in an inch."""
 
 
+def noted(note: str, inches: float) -> str:
+    """A note in the lines that it has below a figure of this width."""
+    return "\n".join(fill(line, int(LETTERS * inches)) for line in note.splitlines())
+
+
 def finish(figure: Any, headline: str, note: str, folder: Path, name: str) -> list[Path]:
     """Write a matplotlib figure as `name.png`, `.pdf` and `.svg` into `folder`, and close it.
 
@@ -18,9 +23,9 @@ def finish(figure: Any, headline: str, note: str, folder: Path, name: str) -> li
     from matplotlib import pyplot, rc_context
 
     figure.suptitle(headline, x=0.01, ha="left", fontsize=13, fontweight="bold")
-    width = int(LETTERS * figure.get_figwidth())
-    note = "\n".join(fill(line, width) for line in note.splitlines())
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color="#555555")
+    figure.supxlabel(
+        noted(note, figure.get_figwidth()), x=0.01, ha="left", fontsize=8, color="#555555"
+    )
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{suffix}" for suffix in ("png", "pdf", "svg")]
     figure.savefig(paths[0], dpi=160)

@@ -105,8 +105,9 @@ def _sources() -> list[str]:
     return [
         "published, heuristic: llguidance, docs/fast_forward.md, on MaskBench (about 10,000 tests) "
         "with Llama-3; there a run is not canonical where it is not of this text",
-        "published, canonical and lift: shares of steps with one possible id, as handed down to "
-        "this project; with which regexes and tokenizer they were taken was not at hand",
+        "published, canonical and lift: 3,853 and 750 of 18,898 ids were the only ones that were "
+        "allowed, in the companion notebook of Tran-Thien 2024: Mistral-7B, Outlines' regexes of "
+        "function-calling schemas, along the texts of the data",
     ]
 
 

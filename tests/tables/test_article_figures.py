@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 
 import pytest
 from test_growth import TABLE
@@ -11,31 +12,20 @@ from test_growth import TABLE
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError, MissingFileError
 from bpe_automata.reference import replay
-from experiments.article import cdf, costs, growth_methods, growth_redrawn, idea, redrawn
+from experiments.article import cdf, costs, idea, redrawn, vegas
 from experiments.article import product as article_product
 from experiments.article import steps as article_steps
 from experiments.article.costs import engines_of, regexes_of_file, regexes_of_schemas, some
-from experiments.article.growth_families import ANYTHING
+from experiments.article.mistral import mistral
 from experiments.article.panels import drawn, page_of, row_of
 from experiments.article.steps import CASES, MADE, A, B
+from experiments.article.table1_merges import MERGES, TOKENS
 from experiments.run import report
 from experiments.run.measuring import Run, Settings
 
 pytest.importorskip("matplotlib")
 
-GROWN = {"limit_seconds": 60, "limit_mb": 4000, "merges": None}
 MANIFEST = {"config": {"regexes": None}}
-
-
-def cell(method: str, n: int, status: str = "done") -> dict:
-    row = {"kind": "cell", "family": ANYTHING.name, "n": n, "method": method}
-    row["key"] = f"{method} {n}"
-    return row | {"status": status, "seconds": n, "integers": n**3}
-
-
-CELLS = [cell(growth_methods.DIRECT, 1), cell(growth_methods.DIRECT, 2, "over time")]
-CELLS += [cell(growth_methods.LAZY, n) for n in (1, 2)]
-GROWTH = {"key": "growth", "kind": "growth", "cells": CELLS, "config": GROWN, "complete": True}
 
 
 def test_figure_1_masks_are_those_of_the_regex():
@@ -48,7 +38,7 @@ def test_figure_1_masks_are_those_of_the_regex():
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
-def test_figure_3_after_is_before_with_the_merge_carried_out(case):
+def test_figure_4_after_is_before_with_the_merge_carried_out(case):
     merge = (A, A if case.twin else B, MADE)
     longest = 8
     given = case.before().sequences(longest)
@@ -58,18 +48,18 @@ def test_figure_3_after_is_before_with_the_merge_carried_out(case):
     assert {panel.drawing is None for panel in case.panels()} == {True, False}
 
 
-def test_figure_4_is_three_states_and_their_product():
+def test_figure_5_is_three_states_and_their_product():
     texts, lifted, product = article_product.automata()
     assert (len(texts.states()), len(lifted.states())) == (3, 2)
-    ids = {token: i for i, token in enumerate(article_product.TOKENS)}
-    merges = [(ids[a], ids[b], ids[a + b]) for a, b in article_product.MERGES]
+    ids = {token: i for i, token in enumerate(TOKENS)}
+    merges = [(ids[a], ids[b], ids[a + b]) for a, b in MERGES]
     words = ["a" * k + end for k in range(6) for end in "bc"]
     expected = {tuple(replay([ids[c] for c in word], merges)) for word in words}
     size = {ids[token]: len(token) for token in ids}
     assert product.sequences(6, size) == expected
 
 
-@pytest.mark.parametrize("name", ["figure1", "figure3", "figure4"])
+@pytest.mark.parametrize("name", ["figure1", "figure4", "figure5"])
 def test_a_page_goes_into_a_row_and_back_and_onto_paper(name, tmp_path):
     page = redrawn.PAGES[name]()
     assert page_of(json.loads(json.dumps(row_of(page)))) == page
@@ -78,45 +68,40 @@ def test_a_page_goes_into_a_row_and_back_and_onto_paper(name, tmp_path):
     assert min(path.stat().st_size for path in paths if path.stem == name) > 5000
 
 
-def test_figure_5_is_drawn_of_the_rows_of_growth(tmp_path):
-    made = redrawn.render([GROWTH], MANIFEST)
-    (figure,) = made.figures
-    assert figure.headline.endswith("i = 1")
-    assert "INCOMPLETE" not in figure.note
-    assert "INCOMPLETE" in growth_redrawn.note(GROWTH | {"complete": False})
-    assert "Figure 5" not in made.tables[0].markdown()
-    report.write("f", made, {}, tmp_path)
-    assert (tmp_path / "figure5.svg").stat().st_size > 5000
+def test_figure_6_parts_are_the_whole():
+    """Put in place of its name, the segment gives back the automaton, as a language."""
+    pytest.importorskip("mistral_common", reason="the Mistral-7B tokenizer is in it")
+    tokenizer = mistral()
+    found = vegas.segmented(tokenizer, vegas.REGEX)
+    assert len(found.stands) == 2
+    assert found.stands[0] == found.stands[1]
+    every = labels_of(found.whole)
+    assert len(every) == 9
+    segment = labels_of(found.stands[0])
+    (outline,) = labels_of(found.outline)
+    assert outline.count(vegas.NAME) == 2
+    put = {()}
+    for label in outline:
+        ways = segment if label == vegas.NAME else {(label,)}
+        put = {(*before, *way) for before in put for way in ways}
+    assert put == every
+    texts = {"".join(labels).replace("\\n", "\n").removeprefix("␣") for labels in every}
+    assert all(re.fullmatch(vegas.REGEX, text) for text in texts)
+    encoded = {tuple(tokenizer.decode([i]) for i in tokenizer.encode(text)) for text in texts}
+    assert {len(ids) for ids in encoded} == {len(labels) for labels in every}
 
 
-def test_figure_5_is_left_out_where_growth_was_not_run(tmp_path):
-    """And copied where it was, anew if that has gone on."""
-    settings = Settings(results=tmp_path)
-    run = Run("figures", 1, redrawn.Config(), tmp_path / "figures", settings)
-    redrawn.copy_growth(run)
-    assert run.rows == [{"key": "growth", "kind": "growth", "cells": []}]
-    made = redrawn.render(run.rows, MANIFEST)
-    assert made.figures == []
-    assert "Figure 5 is not drawn" in made.tables[0].markdown()
-
-    growth = redrawn.ARTEFACTS["growth"]
-    folder = growth.folder(growth.default(), tmp_path)
-    other = Run("growth", 1, growth.default(), folder, settings)
-    other.expect(["prepare", *(cell["key"] for cell in CELLS)])
-    for row in [{"key": "prepare", "kind": "preparation"}, *CELLS[::-1]]:
-        other.add(row["key"], row)
-    other.finish()
-    redrawn.copy_growth(run)
-    (copied,) = run.rows
-    assert sorted(row["key"] for row in copied["cells"]) == sorted(row["key"] for row in CELLS)
-    assert [row["n"] for row in copied["cells"]] == [1, 1, 2, 2]
-    assert copied["complete"]
-    written = run.store.path.read_bytes()
-    redrawn.copy_growth(run)
-    assert run.store.path.read_bytes() == written
+def labels_of(drawing) -> set[tuple[str, ...]]:
+    """What can be read from the start to an accepting state, of a drawing without loops."""
+    found, ways = set(), [(0, ())]
+    for node, labels in ways:  # grows while we go
+        if drawing.nodes[node].accepting:
+            found.add(labels)
+        ways += [(edge.target, (*labels, edge.label)) for edge in drawing.leaving(node)]
+    return found
 
 
-def test_figure_6_is_measured_and_keeps_failures(tmp_path):
+def test_times_are_measured_and_keeps_failures(tmp_path):
     tokenizer = Tokenizer.from_json(TABLE)
     engines = engines_of(tokenizer, tokenizer)
     assert engines.outlines is None  # it needs an end of sequence
@@ -128,10 +113,10 @@ def test_figure_6_is_measured_and_keeps_failures(tmp_path):
     assert {"lift_index", "alone_first", "canonical_first"} <= set(rows[0])
     assert "Failures: 2 ours" in cdf.note(rows)
     made = redrawn.render(rows, MANIFEST)
-    assert made.facts["figure6"]["masks"]["n"] == len(rows[0]["masks"])
+    assert made.facts["times"]["masks"]["n"] == len(rows[0]["masks"])
     assert len(made.tables[0].rows) == 4
     report.write("f", made, {}, tmp_path)
-    assert (tmp_path / "figure6.png").stat().st_size > 5000
+    assert (tmp_path / "mask_times.png").stat().st_size > 5000
 
 
 def test_a_page_that_there_is_not_is_an_error(tmp_path):

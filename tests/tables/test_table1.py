@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny_language import PIECES, lift_of, single_paths, tokenizations
 
-from experiments.article import table1, table1_report, table1_sizes
+from experiments.article import table1, table1_merges, table1_report, table1_sizes
 from experiments.article.mistral import mistral_table
 from experiments.study.distortion import Spanned
 from experiments.study.token_trie import unroll
@@ -15,6 +15,7 @@ ANSWERS = ("abc", "aab")
 OWN = ([5], [0, 3])  # abc, a ab
 PATHS = {"lift": [list(tokenizations(a)) for a in ANSWERS], "canonical": [[p] for p in OWN]}
 SIZES = {"states": 1, "transitions": 2, "accepting": 1}
+MERGED = {"kind": "merges"} | table1_merges.steps()
 MANIFEST = {"config": {"merges": None}}
 ROWS = [
     {
@@ -29,6 +30,7 @@ ROWS = [
         "masked": {"lift": [0.4, 0.6], "canonical": [0.75, 0.25]},
     },
     {"kind": "sizes", "sizes": dict.fromkeys(table1_report.SIZES, SIZES)},
+    MERGED,
 ]
 
 
@@ -98,6 +100,13 @@ def test_sizes_are_the_published_ones():
     assert "does not come out as published" in table1_report.readme({"sizes": other})
 
 
+def test_table_1_comes_out_as_published():
+    assert table1_merges.is_published(MERGED)
+    assert table1.render(ROWS, MANIFEST).wrong == []
+    other = MERGED | {"encoded": ["a"]}
+    assert table1.render([*ROWS[:2], other], MANIFEST).wrong == [table1_report.DIFFERENT]
+
+
 def test_published_stands_beside_measured_in_every_form():
     report = table1.render(ROWS, MANIFEST)
     markdown = "".join(table.markdown() for table in report.tables)
@@ -106,14 +115,18 @@ def test_published_stands_beside_measured_in_every_form():
     tex = "".join(table.latex() for table in report.tables)
     assert r"tiny\_model" in tex
     lines = [line for line in tex.splitlines() if line.endswith(r"\\")]
-    assert {line.count(" & ") for line in lines} == {4, 3}
+    assert {line.count(" & ") for line in lines} == {2, 4, 3}
     assert report.facts["william"] == pytest.approx({"free": 0.75, "lift": 0.5, "canonical": 0.75})
 
 
-@pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS[1:], [{"key": "laws", "failure": "why"}]])
+@pytest.mark.parametrize(
+    "rows", [[], ROWS[:1], ROWS[1:2], ROWS[2:], [{"key": "laws", "failure": "why"}]]
+)
 def test_what_is_missing_is_left_out(rows):
     report = table1.render(rows, MANIFEST)
-    assert "0.858792" in report.tables[0].markdown()
-    assert ("tiny_model" in report.tables[0].markdown()) == (ROWS[0] in rows)
-    assert ("1 / 2" in report.tables[1].markdown()) == (ROWS[1] in rows)
+    merged, laws, sizes = (table.markdown() for table in report.tables)
+    assert "0.858792" in laws
+    assert ("tiny_model" in laws) == (ROWS[0] in rows)
+    assert ("1 / 2" in sizes) == (ROWS[1] in rows)
+    assert merged.count("aa a ab aa c ac") == (3 if MERGED in rows else 1)
     assert ("not measured" in table1.readme(report.facts)) == (ROWS[1] not in rows)

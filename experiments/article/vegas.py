@@ -1,0 +1,107 @@
+"""Figure 6: a Vegas configuration, that is a part between delimiters that merge with nothing, is
+computed and stored once, however often it stands in a regex."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+from bpe_automata import Tokenizer, compile_regex
+from bpe_automata.constructions import CartesianMerge, explored
+from bpe_automata.constructions.segments import Segments
+from bpe_automata.viz import Drawing, Edge, Node
+from experiments.article.mistral import MISTRAL, mistral
+from experiments.article.panels import Page, Panel
+
+REGEX = r"day:\n(sunny|rainy|dull)\nnight:\n(sunny|rainy|dull)\n"
+HEADLINE = "Figure 6. What stands between delimiters that merge with nothing is computed once"
+NAME = "V"
+_LABELS = 9
+Arrow = tuple[int, str, int]
+
+
+@dataclass(frozen=True)
+class Segmented:
+    """whole: the automaton, all states written out. outline: the same, where each segment that
+    stands in several places is one arrow, called `NAME`. stands: that segment, once for each of its
+    places."""
+
+    whole: Drawing
+    outline: Drawing
+    stands: tuple[Drawing, ...]
+
+
+def figure_6() -> Page:
+    """Above without segments, below with them."""
+    found = segmented(mistral(), REGEX)
+    segment = found.stands[0]
+    rows = (
+        (Panel(f"All states written out: {found.whole.size()}", found.whole),),
+        (Panel(f"With one segment by its name: {found.outline.size()}", found.outline),),
+        (Panel(f"The segment {NAME}, stored once: {segment.size()}", segment),),
+    )
+    note = (
+        f"The regex is {REGEX}, the tokenizer {MISTRAL}, complete. Nothing merges with a line "
+        "break, so that what stands between two of them depends on nothing else: the library finds "
+        "the segments, and that they are equal."
+    )
+    return Page(rows, HEADLINE, note)
+
+
+def segmented(tokenizer: Tokenizer, regex: str) -> Segmented:
+    """Of a regex all of whose segments end in one state each."""
+    engine = CartesianMerge(tokenizer, compile_regex(regex))
+    found = explored(engine, engine.initial())
+    whole = found.automaton.picture(labels=_LABELS).drawing
+    segments = Segments(engine.tables, engine.prefixed.added_from, "")
+    # At a joint all ways meet in one state, as the last id changes nothing there.
+    joint: dict[tuple[int, int], int] = {}
+    key: dict[int, Hashable] = {}
+    meets = [*range(len(found.states))]
+    for number, state in enumerate(found.states):
+        node = segments.of(state.place, state.hypotheses)
+        if node is not None and node.at.number == 0:
+            meets[number] = joint.setdefault((state.place, state.hypotheses), number)
+            key[meets[number]] = node.segment.key
+    arrows = [*dict.fromkeys((meets[e.source], e.label, meets[e.target]) for e in whole.edges)]
+    inside = {begin: _inside(begin, arrows, key.keys()) for begin in key}
+    several = [
+        begin
+        for begin, own in inside.items()
+        if len(own) > 1 and [*key.values()].count(key[begin]) > 1
+    ]
+    hidden = {arrow for begin in several for arrow in inside[begin]}
+    named = [(begin, NAME, inside[begin][-1][2]) for begin in several]
+    outline = [*(arrow for arrow in arrows if arrow not in hidden), *named]
+    accepting = {meets[k] for k, node in enumerate(whole.nodes) if node.accepting}
+    return Segmented(
+        _drawing(((e.source, e.label, e.target) for e in whole.edges), accepting),
+        _drawing(outline, accepting),
+        tuple(_drawing(inside[begin], {inside[begin][-1][2]}) for begin in several),
+    )
+
+
+def _inside(begin: int, arrows: list[Arrow], joints: Iterable[int]) -> list[Arrow]:
+    """The arrows from a joint to the next ones, those that end there last."""
+    met, found = [begin], list[Arrow]()
+    for state in met:  # grows while we go
+        for arrow in arrows:
+            if arrow[0] == state:
+                found.append(arrow)
+                if arrow[2] not in joints and arrow[2] not in met:
+                    met.append(arrow[2])
+    return sorted(found, key=lambda arrow: arrow[2] in joints)
+
+
+def _drawing(arrows: Iterable[Arrow], accepting: set[int]) -> Drawing:
+    """With the states numbered as they are met, the first one first."""
+    listed = sorted(arrows, key=lambda arrow: (arrow[0], arrow[2]))
+    leaving: dict[int, list[Arrow]] = {}
+    for arrow in listed:
+        leaving.setdefault(arrow[0], []).append(arrow)
+    order = [listed[0][0]]
+    for state in order:  # grows while we go
+        order += dict.fromkeys(end for _, _, end in leaving.get(state, []) if end not in order)
+    place = {state: k for k, state in enumerate(order)}
+    nodes = tuple(Node(str(k), state in accepting, k == 0) for k, state in enumerate(order))
+    return Drawing(nodes, tuple(Edge(place[a], place[b], label) for a, label, b in listed))
