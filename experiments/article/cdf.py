@@ -45,8 +45,9 @@ def draw(rows: Sequence[Row], what: str) -> Figure:
             axes.step(seconds, share, line, where="post", color=color, label=text, linewidth=2)
     for mean, text in PUBLISHED.items():
         axes.axvline(mean, color="#999999", linestyle="--", linewidth=1)
-        place = {"ha": "right", "va": "bottom", "rotation": 90, "fontsize": 8, "color": "#666666"}
-        axes.text(mean * 0.97, 0.02, text, **place)
+        # Far enough to the left of the fastest one that its label is clear of the curves.
+        left = mean * (0.5 if mean == min(PUBLISHED) else 0.9)
+        axes.text(left, 0.28, text, ha="right", va="bottom", fontsize=8, color="#666666")
     axes.set_xscale("log")
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("seconds (log scale)")

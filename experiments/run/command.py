@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,11 +51,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BpeAutomataError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    codes = []
+    codes, began = [], time.perf_counter()
     for name, config in configs.items():
         codes.append(one(ARTEFACTS[name], config, settings, chosen.render))
         if codes[-1] == 2 and ALL not in given:
             break
+    if ALL in given:
+        minutes = (time.perf_counter() - began) / 60
+        print(f"{len(codes)} artefacts in {minutes:.1f} minutes")
     return max(codes)
 
 
