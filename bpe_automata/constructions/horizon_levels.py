@@ -55,12 +55,13 @@ class Levels:
         return needed[::-1]
 
     def _unknown(self, nodes: np.ndarray, k: int) -> list[int]:
-        if not len(nodes):
-            return []
-        found = self._graph.open(nodes, k)
-        self._graph.tighten(found, k)
-        found = self._graph.open(found, k)
-        return [node for node in found.tolist() if self._dead.get((node, k)) is None]
+        """Better bounds first: a node that is opened asks for all that it leads to."""
+        graph = self._graph
+        open_ = graph.open(nodes, k).tolist()
+        fresh = np.array([n for n in open_ if self._dead.get((n, k)) is None], dtype=np.int32)
+        graph.tighten(fresh, k)
+        found: list[int] = graph.open(fresh, k).tolist()
+        return found
 
     def _settle(self, node: int, k: int) -> None:
         graph = self._graph

@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.run.optional import require
 
-HEAD_WIDTH = 0.103
+_WIDTH = 0.103
 """Inches of a character of a headline, on average."""
 
 
@@ -23,7 +23,7 @@ def subplots(rows: int, columns: int, **shape: Any) -> tuple[Any, Any]:
     return made
 
 
-def wrapped(text: str, inches: float, per_character: float) -> str:
+def in_lines(text: str, inches: float) -> str:
     """In lines that are as wide as a figure of so many inches, at most."""
-    width = int((inches - 0.2) / per_character)
+    width = int((inches - 0.2) / _WIDTH)
     return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))

@@ -7,7 +7,7 @@ from statistics import fmean
 
 import numpy as np
 
-from experiments.article.canvas import HEAD_WIDTH, subplots, wrapped
+from experiments.article.canvas import in_lines, subplots
 from experiments.article.costs import shown
 from experiments.article.mistral import MISTRAL
 from experiments.run.cells import Row
@@ -55,7 +55,7 @@ def draw(rows: Sequence[Row], what: str) -> Figure:
     handles, labels = axes.get_legend_handles_labels()
     place = {"loc": "upper center", "bbox_to_anchor": (0.5, 1.22), "ncols": 2}
     axes.legend(handles, labels, frameon=False, fontsize=9, **place)
-    head = wrapped(headline(rows, what), _WIDTH, HEAD_WIDTH)
+    head = in_lines(headline(rows, what), _WIDTH)
     return Figure(NAME, figure, head, note(rows))
 
 

@@ -27,7 +27,7 @@ class Family:
 
 
 def anything(n: int) -> str:
-    """Any n characters but a line break. The article plots n = 1 .. 6."""
+    """Any n characters but a line break. The article's companion notebook plots n = 1 .. 6."""
     return f".{{{n}}}"
 
 

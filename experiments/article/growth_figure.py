@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.article.canvas import HEAD_WIDTH, subplots, wrapped
+from experiments.article.canvas import in_lines, subplots
 from experiments.article.fork import DONE, MEMORY, TIME
 from experiments.article.growth_methods import CARTESIAN, DIRECT, EXPLICIT, LAZY
 from experiments.article.mistral import name_of
@@ -38,7 +38,7 @@ def draw(cells: Sequence[Row], config: Row) -> Figure:
         axes.set_ylabel(f"{label} (log scale)")
     # There is room: JSON objects have few integers to keep.
     grid[1, -1].legend(*legend(grid[0]), loc="upper left", frameon=False, fontsize=9)
-    head = wrapped(headline(cells, config), width, HEAD_WIDTH)
+    head = in_lines(headline(cells, config), width)
     return Figure("growth", figure, head, note(config))
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bpe_automata.viz import Drawing, Edge, Node, figure, plot
-from experiments.article.canvas import HEAD_WIDTH, wrapped
+from experiments.article.canvas import in_lines
 from experiments.article.squares import Squares, Step, draw_squares
 from experiments.run.cells import Row
 from experiments.run.figures import noted
@@ -92,7 +92,7 @@ def drawn(page: Page, name: str) -> Figure:
     columns = [max(w for w, _ in column) for column in _columns(sizes)]
     lines = [max(h for _, h in row) + _TITLE for row in sizes]
     width = max(sum(columns) + _GAP * (len(columns) - 1) + 2 * _SIDE, 6.5)
-    headline = wrapped(page.headline, width, HEAD_WIDTH)
+    headline = in_lines(page.headline, width)
     head = _HEAD * (headline.count("\n") + 1) + 0.3
     # A line more, where the runner has one to add.
     foot = _FOOT * (noted(page.note, width).count("\n") + 2) + 0.2

@@ -76,7 +76,7 @@ def measure(run: Run[Config]) -> None:
 
 
 def page_row(name: str) -> Row:
-    """What is on one of them."""
+    """What a figure shows."""
     return {"kind": "page"} | row_of(PAGES[name]())
 
 

@@ -77,7 +77,7 @@ def readme(facts: Row) -> str:
 
 def laws_row(model: str, device: str) -> Row:
     """Probabilities under a model, and which one it was."""
-    loaded = models.opened(model, device)
+    loaded = models.opened(model, device, "float32")
     which = {"model": loaded.name, "note": loaded.note, "provenance": loaded.provenance()}
     return {"kind": "laws"} | which | laws(loaded, PRESIDENT)
 

@@ -78,7 +78,9 @@ def readme(facts: Row) -> str:
         (facts["sizes"][name]["states"], facts["sizes"][name]["transitions"]) == published
         for name, published in PUBLISHED_SIZES.items()
     )
-    verdict = "comes out as published" if same else "does not come out as published"
+    verdict = "comes out as in its companion notebook"
+    if not same:
+        verdict = "does not come out as in its companion notebook"
     return wrapped(
         f"The article's example `{BOOLEAN}` {verdict}: {lift} under the lift, {given} by "
         f"DirectMerge ({minimal} if one begins with the minimal automaton)."
@@ -97,8 +99,8 @@ def laws(row: Row | None) -> Table:
         "unconstrained: probability of each answer, summed over all its tokenizations; the other "
         "columns: of the shortest sequences of ids that lead to one answer only",
         "step by step: the law of what a masked model writes, renormalised at each step",
-        "published: Tran-Thien 2024, the shares in the article, the masses printed by its "
-        "companion notebook",
+        "published: Tran-Thien 2024, printed by the companion notebook; the article has the shares "
+        "to five digits",
     ]
     if row is not None:
         lines += _lines(f"{row['model']} (measured)", row, _shares(row))

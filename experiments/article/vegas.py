@@ -16,7 +16,7 @@ from experiments.article.panels import Page, Panel
 REGEX = r"day:\n(sunny|rainy|dull)\nnight:\n(sunny|rainy|dull)\n"
 HEADLINE = "Figure 6. What stands between delimiters that merge with nothing is computed once"
 NAME = "V"
-_LABELS = 9
+_LABELS = 9  # of one arrow, at most: all of those here
 Arrow = tuple[int, str, int]
 
 

@@ -51,12 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BpeAutomataError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    is_all = ALL in _before_options(given)
     codes, began = [], time.perf_counter()
     for name, config in configs.items():
         codes.append(one(ARTEFACTS[name], config, settings, chosen.render))
-        if codes[-1] == 2 and ALL not in given:
+        if codes[-1] == 2 and not is_all:
             break
-    if ALL in given:
+    if is_all:
         minutes = (time.perf_counter() - began) / 60
         print(f"{len(codes)} artefacts in {minutes:.1f} minutes")
     return max(codes)

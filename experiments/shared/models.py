@@ -107,7 +107,7 @@ def load_model(
 
 
 @lru_cache(maxsize=4)
-def opened(source: str, device: str = "auto", dtype: str = "float32") -> LoadedModel:
+def opened(source: str, device: str, dtype: str) -> LoadedModel:
     """The same, kept by this process, with one thread for its arithmetic on the CPU. For cells,
     which take turns with few models."""
     use_threads()

@@ -121,13 +121,13 @@ def alpha_per_interval(cases: Sequence[Case]) -> float:
 @lru_cache(maxsize=1)
 def evaluator(model: str, device: str) -> Evaluator:
     """How its probabilities are read."""
-    loaded = models.opened(model, device)
+    loaded = models.opened(model, device, "float32")
     return pick_evaluator(loaded.model, loaded.prompt_ids("The"), PROBE)
 
 
 def model_row(asked: Config) -> Row:
     """Which model it is, by hash."""
-    return {"kind": "model", **models.opened(asked.model, asked.device).provenance()}
+    return {"kind": "model", **models.opened(asked.model, asked.device, "float32").provenance()}
 
 
 def boolean_row(asked: Config) -> Row:
@@ -135,13 +135,13 @@ def boolean_row(asked: Config) -> Row:
     return {
         "kind": "boolean",
         "pattern": BOOLEAN,
-        "sizes": boolean_sizes(models.opened(asked.model, asked.device)),
+        "sizes": boolean_sizes(models.opened(asked.model, asked.device, "float32")),
     }
 
 
 def case_row(asked: Config, case: Case, alpha: float) -> Row:
     """Exact laws, and samples beside them. alpha: level of one interval."""
-    loaded = models.opened(asked.model, asked.device)
+    loaded = models.opened(asked.model, asked.device, "float32")
     item = span(loaded, case)
     evaluate = evaluator(asked.model, asked.device)
     scores = evaluate(loaded.model, item.prompt_ids, item.trie, no_progress)

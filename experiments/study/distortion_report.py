@@ -14,7 +14,7 @@ from experiments.study.prompts import CASES
 PUBLISHED = {"free": 0.85879, "lift": 0.52852, "canonical": 0.85872}
 """P(" William"), published for Mistral-7B by Tran-Thien (2024); "lift" is his "Outlines"."""
 PUBLISHED_BOOLEAN = {"lift": (17, 48), "canonical": (5, 4)}
-"""States and transitions for `boolean: ((true)|(false))`, from the same article."""
+"""States and transitions for `boolean: ((true)|(false))`, from its companion notebook."""
 SOURCE = (
     'Published values: Tran-Thien, "Fast, High-Fidelity LLM Decoding with Regex Constraints" '
     "(2024), Mistral-7B. Not measured here."

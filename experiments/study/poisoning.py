@@ -12,7 +12,7 @@ change of meaning; and, for some words, the same ids once more, in a batch by th
 the noise of the model's arithmetic. Also measured: the mass that the law puts on ids that do not go
 on canonically, after the word's own ids and after the others.
 
-The published example, "weasel shark", is measured as it was: see `poisoning_published`.
+The published example, "weasel shark", is measured too: see `poisoning_published`.
 """
 
 from __future__ import annotations

@@ -13,8 +13,6 @@ from bpe_automata.tokenizer.spelled_text import is_text
 
 CUT, RANDOM, SMALLEST = WAYS = ("one token cut in two", "cut at random", "single characters")
 _TRIES, SHOWN = 30, 60
-MOST_WAYS = 64
-"""To spell the word of the published example: those of few tokens."""
 
 
 class SentenceError(BpeAutomataError):

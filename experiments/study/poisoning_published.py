@@ -3,7 +3,7 @@
 After a prompt about one of four animals the ratio of the chances of two next words is taken, once
 with the tokenizer's own ids of "shark" and once with other ids. Source: the notebook beside the
 article (Tran-Thien, 2024), section on self-intoxication; Mistral-7B-v0.1 in 4 bits. There one other
-way to spell the word was measured, here all of them are (of many, those of few tokens).
+way to spell the word was measured, here all of them are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bpe_automata.decoding.visible import visible_tokens
 from experiments.run.cells import Row
 from experiments.run.tables import Table
 from experiments.shared.models import LoadedModel
-from experiments.study.poisoning_cases import MOST_WAYS, Pieces, SentenceError, sentence
+from experiments.study.poisoning_cases import Pieces, SentenceError, sentence
 from experiments.study.poisoning_laws import chances
 
 PUBLISHED = {
@@ -52,7 +52,7 @@ def ratios(loaded: LoadedModel, animal: str) -> Row:
     text = sentence(tokenizer, before, WORD, AFTER)
     spelled = b"".join(map(tokenizer.token_bytes, text.word))
     others = sorted(Pieces(tokenizer).all_ways(spelled), key=lambda ids: (len(ids), ids))
-    ways = [text.word, *(ids for ids in others[:MOST_WAYS] if ids != text.word)]
+    ways = [text.word, *(ids for ids in others if ids != text.word)]
     answers = [_first(tokenizer, before + WORD + AFTER, answer) for answer in ANSWERS]
     found = [one / other for one, other in chances(loaded, text, ways, answers)]
     pieces = [tuple(map(tokenizer.token_bytes, ids)) for ids in ways]
@@ -85,13 +85,13 @@ def table(rows: Sequence[Row], names: Mapping[str, str]) -> Table:
         split = "" if row["split"] is None else f"{row['ways'][row['split']][1]:.3f}"
         spread = [f"{np.quantile(others, q):.3f}" for q in (0, 0.5, 1)] if others else [""] * 3
         raised = f"{facts_of(row)['raised']} of {len(others)}"
-        model = names.get(row["model"], row["model"])
+        model = names[row["model"]]
         lines.append([row["animal"], model, f"{own:.3f}", split, *spread, raised])
     notes = [
         "Published: in the notebook beside the article, all four animals. Its "
         "prompt has no mark of the beginning of a text; ours has what the model expects there.",
-        f"Of all ways to spell the word, the {MOST_WAYS} of fewest tokens; among ways of as many "
-        "tokens, those of the lowest ids. Of “mammal” and “fish” the first token counts.",
+        "The others are all other ways to spell the word with tokens of whole characters. Of "
+        "“mammal” and “fish” the first token counts.",
     ]
     return Table(_TITLE, [*_COLUMNS], lines, notes)
 

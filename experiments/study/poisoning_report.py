@@ -16,6 +16,7 @@ from experiments.study import (
 from experiments.study.poisoning_cases import WAYS
 from experiments.study.poisoning_laws import ANOTHER, NOISE
 from experiments.study.poisoning_numbers import ALL_WAYS, Estimate, means, medians, words_of
+from experiments.study.poisoning_published import PUBLISHED
 from experiments.study.poisoning_tables import Scope
 
 TITLE = "What one mis-tokenized word does to the next-token laws after it"
@@ -25,14 +26,11 @@ SHOWN = (0, 1, 2, 4, 8, 16)
 
 def render(rows: Sequence[Row], manifest: Row) -> Report:
     """From the rows alone, whatever their order. The README compares models, so the report is
-    complete if each has words."""
+    complete if each has words and all of the published example."""
     rows = sorted(rows, key=lambda row: str(row["key"]))
     chosen, known = manifest["config"], manifest.get("models", {})
-    names = {
-        name: known.get(name, {}).get("model", name)
-        for name in chosen["models"]
-        if words_of(rows, name)
-    }
+    labels = {name: known.get(name, {}).get("model", name) for name in chosen["models"]}
+    names = {name: label for name, label in labels.items() if words_of(rows, name)}
     far = chosen["distances"]
     scope = Scope(rows, names, far, [d for d in SHOWN if d in far] or far[: len(SHOWN)])
     examples = [row for row in rows if "animal" in row and not row.get(FAILURE)]
@@ -47,11 +45,12 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
         poisoning_tables.extra_losses(scope),
         poisoning_tables.categories(scope, chosen["categories"]),
         poisoning_tables.begotten(scope),
-        *([poisoning_published.table(examples, names)] if examples else []),
+        *([poisoning_published.table(examples, labels)] if examples else []),
         *poisoning_tables.farthest(scope),
     ]
     figures = [poisoning_figure.figure(rows, names, far, headline(facts))] if names else []
-    complete = len(names) == len(chosen["models"])
+    wanted = len(chosen["models"])
+    complete = len(names) == wanted and len(examples) == wanted * len(PUBLISHED)
     return Report(TITLE, tables, figures, facts, complete=complete)
 
 
@@ -108,11 +107,14 @@ def _of_the_example(found: dict[str, dict[str, Row]]) -> str:
     if not animals:
         return ""
     others, raised = (sum(own[name] for own in animals) for name in ("others", "raised"))
+    one, other = PUBLISHED["weasel"]
+    up = sum(one < other for one, other in PUBLISHED.values())
     return (
-        " Published is P(mammal) / P(fish) after “A weasel shark is a kind of”, which “shark” in "
-        "other tokens moved from 0.083 to 0.233; of the four animals in that notebook two move up "
-        f"and two down. With these models and animals {raised} of {others} other tokenizations of "
-        "the word move it up."
+        " Published, for Mistral-7B, is P(mammal) / P(fish) after “A weasel shark is a kind of”, "
+        f"which other tokens of “shark” moved from {one:.3f} to {other:.3f}; of the "
+        f"{len(PUBLISHED)} animals in the companion notebook {up} move up, {len(PUBLISHED) - up} "
+        f"down. With these models and animals {raised} of {others} other tokenizations of the word "
+        "move it up."
     )
 
 

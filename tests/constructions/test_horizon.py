@@ -11,7 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bpe_automata.constructions.horizon import Horizon
-from bpe_automata.constructions.horizon_graph import NEVER, Facts, Spread
+from bpe_automata.constructions.horizon_graph import NEVER, Facts, Graph, Spread
+from bpe_automata.constructions.horizon_levels import Levels
 from bpe_automata.kernels.bits import members, set_bits
 
 N_IDS = 8
@@ -27,12 +28,15 @@ def packed(ids):
 @dataclass
 class Made:
     """A `Reader` of states (node, last id). groups[node]: (ids, free target, bound target), -1 for
-    none; forbidden: pairs that may not stand side by side without a boundary."""
+    none; forbidden: pairs that may not stand side by side without a boundary; slack: how much too
+    low the better bounds from below are; opened: how many spreads were asked for."""
 
     groups: list[list[tuple[list[int], int, int]]]
     accepting: set[int]
     forbidden: set[tuple[int, int]]
+    slack: int = FAR
     n_words: int = 1
+    opened: int = 0
 
     def __post_init__(self):
         self.far = self.distances()
@@ -72,13 +76,15 @@ class Made:
         return np.array([len(d) == N_IDS for d in dead]), np.array([not d for d in dead])
 
     def lower(self, keys, k):
-        return np.zeros(len(keys), dtype=np.int32)
+        near = [min(self.far[key, r] for r in range(N_IDS)) for key in keys.tolist()]
+        return np.array([max(0, least - self.slack) for least in near], dtype=np.int32)
 
     def goal(self, key):
         dead = self.dead(key, FAR - 1)
         return packed(dead) if dead else None
 
     def spread(self, key):
+        self.opened += 1
         sides = np.array([(f, b) for _, f, b in self.groups[key]], dtype=np.int64).reshape(-1, 2)
         return Spread(sides[:, 0].copy(), sides[:, 1].copy())
 
@@ -124,9 +130,8 @@ def made(draw):
     rarely = st.one_of(st.just(-1), st.just(-1), st.just(-1), targets)
     groups = st.lists(st.lists(st.tuples(ids, rarely, targets), max_size=4), min_size=n, max_size=n)
     pairs = st.sets(st.tuples(*[st.integers(0, N_IDS - 1)] * 2), min_size=8, max_size=56)
-    return Made(
-        draw(groups), {n - 1, *draw(st.sets(st.integers(1, n - 1), max_size=1))}, draw(pairs)
-    )
+    accepting = {n - 1, *draw(st.sets(st.integers(1, n - 1), max_size=1))}
+    return Made(draw(groups), accepting, draw(pairs), draw(st.sampled_from([0, 1, FAR])))
 
 
 @examples(60)
@@ -145,3 +150,21 @@ def test_distances_and_masks(source, rng):
             assert horizon.reaches(state, k) == (source.far[state] <= k)
             got, wanted = horizon.mask(state, k), source.within(*state, k)
             assert members(got).tolist() == members(wanted).tolist()
+
+
+def test_levels_leave_alone_what_is_too_far():
+    """A way of three ids to the end, which one last id forbids, and one of many more."""
+    n = 12
+    detour = [[([0], -1, node + 1)] for node in range(4, n - 1)]
+    groups = [[([0], -1, 1), ([1], -1, 4)], [([0], -1, 2)], [([0], -1, 3)], [], *detour, []]
+
+    def opened(slack):
+        source = Made(groups, {3, n - 1}, {(7, 0)}, slack)
+        graph = Graph(source)
+        levels = Levels(graph)
+        root = graph.numbers(np.array([0]))
+        dead = levels.dead(int(root[0]), 5)
+        assert set(members(dead).tolist()) == source.dead(0, 5)
+        return source.opened
+
+    assert opened(slack=0) < opened(slack=FAR)

@@ -16,7 +16,6 @@ from experiments.shared import models
 from experiments.study import poisoning, poisoning_published, poisoning_report
 from experiments.study.poisoning_cases import (
     CUT,
-    MOST_WAYS,
     SMALLEST,
     WAYS,
     Pieces,
@@ -189,7 +188,7 @@ def test_the_published_example_against_one_pass_for_each_way(loaded):
     pieces = Pieces(loaded.tokenizer)
     ways = sorted(pieces.all_ways(b" shark"), key=lambda ids: (len(ids), ids))
     own = encode("A weasel shark")[len(encode("A weasel")) :]
-    assert len(row["ways"]) == min(len(ways), MOST_WAYS) > 8
+    assert len(row["ways"]) == len(ways) > 8
     for ids, (_, ratio) in [(own, row["ways"][0]), *zip(ways[1:3], row["ways"][1:3], strict=True)]:
         prompt = [*encode("A weasel"), *ids, *encode(" is a kind of")]
         with torch.no_grad():
