@@ -15,7 +15,7 @@ def figure_2() -> Page:
     """The lift."""
     found = automata(mistral_table())
     note = (
-        f"{NAME}. Published: {_words(*PUBLISHED['lift'])}, as the companion notebook prints them; "
+        f"{NAME}. Published: {_words(*PUBLISHED['lift'])}, in the companion notebook; "
         f"the article's text says {IN_THE_TEXT} states."
     )
     return _page(2, f"{BOOLEAN} over any tokenization (the lift, Outlines)", found["lift"], note)

@@ -47,7 +47,7 @@ def draw(rows: Sequence[Row], what: str) -> Figure:
         axes.axvline(mean, color="#999999", linestyle="--", linewidth=1)
         # Far enough to the left of the fastest one that its label is clear of the curves.
         left = mean * (0.5 if mean == min(PUBLISHED) else 0.9)
-        axes.text(left, 0.28, text, ha="right", va="bottom", fontsize=8, color="#666666")
+        axes.text(left, 0.04, text, ha="right", va="bottom", fontsize=8, color="#666666")
     axes.set_xscale("log")
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("seconds (log scale)")

@@ -134,8 +134,8 @@ def sizes(found: Row, table: str) -> Table:
         lines.append([title, *cells])
     notes = [
         f"states / transitions; merges: {table} (no prefix, no byte fallback)",
-        f"published: printed by the companion notebook; the text says {IN_THE_TEXT} states of the "
-        "lift",
+        f"published: in the companion notebook; the article's text says {IN_THE_TEXT} states of "
+        "the lift",
         "DirectMerge changes the automaton that it is given: in the article that is interegular's, "
         "which is not minimal, as `true` and `false` end apart in it",
     ]

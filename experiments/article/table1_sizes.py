@@ -19,7 +19,8 @@ from experiments.run.optional import require
 from experiments.study.distortion import BOOLEAN
 
 PUBLISHED = {"lift": (17, 48), "direct_of_given": (5, 4)}
-"""States and transitions: printed by the article's companion notebook, Tran-Thien 2024."""
+"""States and transitions: drawn in the article's companion notebook, Tran-Thien 2024, which prints
+the 48."""
 IN_THE_TEXT = 16
 """States of the lift by the article's text, beside 48 transitions."""
 INSTALL = "pip install 'interegular>=0.3.3'"

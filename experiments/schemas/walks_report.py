@@ -70,6 +70,6 @@ def readme(facts: Row) -> str:
     excused = sum(own[excuse] for own in styles.values() for excuse in EXCUSES)
     return wrapped(
         f"`python -m experiments walks` writes at random under the masks: {texts}, each parsed and "
-        f"validated. {failed} were wrong; {excused} were valid by ECMA-262's patterns or by exact "
-        "decimals only, which the validator does not know ([table](paper_figures/walks.md))."
+        f"validated. Wrong: {failed}; valid by ECMA-262's patterns or exact decimals only, which "
+        f"the validator does not know: {excused} ([table](paper_figures/walks.md))."
     )

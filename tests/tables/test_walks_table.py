@@ -170,7 +170,7 @@ def test_nothing_is_rendered_of_nothing(config, calls, tmp_path):
     _, manifest = read_run(tmp_path / "results")
     made = walks.render([], manifest)
     assert made.tables[0].rows[0][:2] == ["json", "0"]
-    assert "0 were wrong" in walks.readme(made.facts)
+    assert "Wrong: 0;" in walks.readme(made.facts)
 
 
 # ---------------------------------------------------------------- walks and their judge
