@@ -45,13 +45,17 @@ def table(row: Row | None) -> Table:
     names = ["single letters", *(f"after merge ({left}, {right})" for left, right in MERGES)]
     found = row["steps"] if row else [[] for _ in names]
     lines = [
-        [name, " ".join(published), " ".join(made) or "-"]
+        [name, _shown(published), _shown(made) if made else "-"]
         for name, published, made in zip(names, PUBLISHED, found, strict=True)
     ]
     if row:
-        lines.append(["`encode`, all at once", "", " ".join(row["encoded"])])
+        lines.append(["`encode`, all at once", "", _shown(row["encoded"])])
     notes = ["The order of the merges counts, and the order of the letters."]
     return Table(_TITLE, [f"`{TEXT}`", "published", "measured"], lines, notes)
+
+
+def _shown(tokens: Sequence[str]) -> str:
+    return "+".join(f"`{token}`" for token in tokens)
 
 
 def is_published(row: Row) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -113,16 +114,20 @@ def _table(table: Row) -> str:
     left = texts(table["columns"], table["rows"])
     head = _cells("th", table["columns"], left)
     body = "\n".join(f"<tr>{_cells('td', row, left)}</tr>" for row in table["rows"])
-    notes = "".join(f"<li>{escape(note)}</li>" for note in table["notes"])
+    notes = "".join(f"<li>{_marked(note)}</li>" for note in table["notes"])
     return (
-        f"<h3>{escape(table['title'])}</h3>\n"
+        f"<h3>{_marked(table['title'])}</h3>\n"
         f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>'
         f'</div>\n<ul class="notes">{notes}</ul>'
     )
 
 
 def _cells(tag: str, row: Sequence[str], left: Sequence[bool]) -> str:
-    return "".join(
-        f"<{tag} class=text>{escape(cell)}</{tag}>" if is_text else f"<{tag}>{escape(cell)}</{tag}>"
-        for cell, is_text in zip(row, left, strict=True)
-    )
+    kinds = [f"{tag} class=text" if is_text else tag for is_text in left]
+    cells = zip(kinds, map(_marked, row), strict=True)
+    return "".join(f"<{kind}>{cell}</{tag}>" for kind, cell in cells)
+
+
+def _marked(text: str) -> str:
+    """Text with code between backticks, as in Markdown."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))

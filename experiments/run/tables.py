@@ -68,11 +68,11 @@ class Table:
 
 
 def texts(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[bool]:
-    """Which columns are to the left: the first, and those with a word in some cell."""
+    """Which columns are to the left: the first, and those with a word or with code in some cell."""
     return [k == 0 or any(_WORD.search(row[k]) for row in rows) for k in range(len(columns))]
 
 
-_WORD = re.compile(r"[^\W\d_]{4}")
+_WORD = re.compile(r"[^\W\d_]{4}|`")
 """Units, powers of ten and short verdicts have fewer letters."""
 
 

@@ -364,6 +364,16 @@ def test_the_page_says_what_is_incomplete():
     assert 'alt="a &quot;b&quot; &lt; c"' in text
 
 
+def test_code_on_the_page_stands_between_no_backticks():
+    table = {"title": "`t` < u", "columns": ["", "x"], "rows": [["a", "`b`+`c`"]], "notes": ["`n`"]}
+    manifest = {"complete": True, "wall_seconds": 1.0}
+    made = {"title": "T", "figures": [], "tables": [table], "manifest": manifest}
+    text = page.html({"t": made})
+    assert "<td class=text><code>b</code>+<code>c</code></td>" in text
+    assert "<h3><code>t</code> &lt; u</h3>" in text
+    assert "<li><code>n</code></li>" in text
+
+
 def test_long_prose_is_wrapped_but_no_table_and_no_code():
     long = "word " * 30
     text = f"{long}\n\n| {long} |\n```\n{long}\n```\nend"
