@@ -3,6 +3,8 @@ merge table alone."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from bpe_automata import TokenAutomaton
 from experiments.article.mistral import NAME, mistral_table
 from experiments.article.panels import Page, Panel
@@ -13,7 +15,7 @@ from experiments.study.distortion import BOOLEAN
 
 def figure_2() -> Page:
     """The lift."""
-    found = automata(mistral_table())
+    found = _automata()
     note = (
         f"{NAME}. Published: {_words(*PUBLISHED['lift'])}, in the companion notebook; "
         f"the article's text says {IN_THE_TEXT} states."
@@ -23,7 +25,7 @@ def figure_2() -> Page:
 
 def figure_3() -> Page:
     """DirectMerge."""
-    found = automata(mistral_table())
+    found = _automata()
     minimal = found["direct_of_minimal"]
     note = (
         f"{NAME}. Published: {_words(*PUBLISHED['direct_of_given'])}. DirectMerge was given "
@@ -32,6 +34,11 @@ def figure_3() -> Page:
     )
     headline = f"{BOOLEAN} over the tokenizer's own tokenization (DirectMerge)"
     return _page(3, headline, found["direct_of_given"], note)
+
+
+@lru_cache(maxsize=1)
+def _automata() -> dict[str, TokenAutomaton]:
+    return automata(mistral_table())
 
 
 def _page(number: int, headline: str, automaton: TokenAutomaton, note: str) -> Page:

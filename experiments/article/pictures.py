@@ -12,13 +12,23 @@ from bpe_automata.viz import Drawing, Edge, Node, edge_label
 
 def drawing_of(automaton: TokenAutomaton, labels: int = 6) -> Drawing:
     """Every state and arrow of an automaton, numbered from the start on, without the caption."""
-    drawing = automaton.picture(labels=labels).drawing
-    order = [automaton.start]
+    return numbered(automaton.picture(labels=labels).drawing, automaton.start)
+
+
+def numbered(drawing: Drawing, start: int) -> Drawing:
+    """What can be reached from a node, numbered from there on, without the caption."""
+    order = [start]
     for node in order:  # grows while we go
         order += dict.fromkeys(e.target for e in drawing.leaving(node) if e.target not in order)
     place = {node: i for i, node in enumerate(order)}
-    nodes = tuple(replace(drawing.nodes[node], label=str(i)) for i, node in enumerate(order))
-    edges = (replace(e, source=place[e.source], target=place[e.target]) for e in drawing.edges)
+    nodes = tuple(
+        replace(drawing.nodes[node], label=str(i), start=i == 0) for i, node in enumerate(order)
+    )
+    edges = (
+        replace(e, source=place[e.source], target=place[e.target])
+        for e in drawing.edges
+        if e.source in place
+    )
     return Drawing(nodes, tuple(sorted(edges, key=lambda e: (e.source, e.target))))
 
 

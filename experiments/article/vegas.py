@@ -3,21 +3,21 @@ computed and stored once, however often it stands in a regex."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, replace
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, explored
 from bpe_automata.constructions.segments import Segments
-from bpe_automata.viz import Drawing, Edge, Node
+from bpe_automata.viz import Drawing, Edge
 from experiments.article.mistral import MISTRAL, mistral
 from experiments.article.panels import Page, Panel
+from experiments.article.pictures import numbered
 
 REGEX = r"day:\n(sunny|rainy|dull)\nnight:\n(sunny|rainy|dull)\n"
 HEADLINE = "Figure 6. What stands between delimiters that merge with nothing is computed once"
 NAME = "V"
 _LABELS = 9  # of one arrow, at most: all of those here
-Arrow = tuple[int, str, int]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ def segmented(tokenizer: Tokenizer, regex: str) -> Segmented:
         if node is not None and node.at.number == 0:
             meets[number] = joint.setdefault((state.place, state.hypotheses), number)
             key[meets[number]] = node.segment.key
-    arrows = [*dict.fromkeys((meets[e.source], e.label, meets[e.target]) for e in whole.edges)]
+    met = (replace(e, source=meets[e.source], target=meets[e.target]) for e in whole.edges)
+    arrows = [*dict.fromkeys(met)]
     inside = {begin: _inside(begin, arrows, key.keys()) for begin in key}
     several = [
         begin
@@ -71,37 +72,29 @@ def segmented(tokenizer: Tokenizer, regex: str) -> Segmented:
         if len(own) > 1 and [*key.values()].count(key[begin]) > 1
     ]
     hidden = {arrow for begin in several for arrow in inside[begin]}
-    named = [(begin, NAME, inside[begin][-1][2]) for begin in several]
-    outline = [*(arrow for arrow in arrows if arrow not in hidden), *named]
-    accepting = {meets[k] for k, node in enumerate(whole.nodes) if node.accepting}
+    named = [Edge(begin, inside[begin][-1].target, NAME) for begin in several]
+    outline = Drawing(whole.nodes, (*(e for e in arrows if e not in hidden), *named))
     return Segmented(
-        _drawing(((e.source, e.label, e.target) for e in whole.edges), accepting),
-        _drawing(outline, accepting),
-        tuple(_drawing(inside[begin], {inside[begin][-1][2]}) for begin in several),
+        numbered(whole, found.automaton.start),
+        numbered(outline, meets[found.automaton.start]),
+        tuple(_stand(whole, begin, inside[begin]) for begin in several),
     )
 
 
-def _inside(begin: int, arrows: list[Arrow], joints: Iterable[int]) -> list[Arrow]:
+def _inside(begin: int, arrows: Sequence[Edge], joints: Collection[int]) -> list[Edge]:
     """The arrows from a joint to the next ones, those that end there last."""
-    met, found = [begin], list[Arrow]()
+    met, found = [begin], list[Edge]()
     for state in met:  # grows while we go
         for arrow in arrows:
-            if arrow[0] == state:
+            if arrow.source == state:
                 found.append(arrow)
-                if arrow[2] not in joints and arrow[2] not in met:
-                    met.append(arrow[2])
-    return sorted(found, key=lambda arrow: arrow[2] in joints)
+                if arrow.target not in joints and arrow.target not in met:
+                    met.append(arrow.target)
+    return sorted(found, key=lambda arrow: arrow.target in joints)
 
 
-def _drawing(arrows: Iterable[Arrow], accepting: set[int]) -> Drawing:
-    """With the states numbered as they are met, the first one first."""
-    listed = sorted(arrows, key=lambda arrow: (arrow[0], arrow[2]))
-    leaving: dict[int, list[Arrow]] = {}
-    for arrow in listed:
-        leaving.setdefault(arrow[0], []).append(arrow)
-    order = [listed[0][0]]
-    for state in order:  # grows while we go
-        order += dict.fromkeys(end for _, _, end in leaving.get(state, []) if end not in order)
-    place = {state: k for k, state in enumerate(order)}
-    nodes = tuple(Node(str(k), state in accepting, k == 0) for k, state in enumerate(order))
-    return Drawing(nodes, tuple(Edge(place[a], place[b], label) for a, label, b in listed))
+def _stand(whole: Drawing, begin: int, arrows: Sequence[Edge]) -> Drawing:
+    """A segment by itself: its end accepts."""
+    end = arrows[-1].target
+    nodes = (replace(node, accepting=k == end) for k, node in enumerate(whole.nodes))
+    return numbered(Drawing(tuple(nodes), tuple(arrows)), begin)

@@ -24,3 +24,9 @@ def models_there(run: Run[Any], sources: Sequence[str], device: str, dtype: str)
 def model_row(source: str, device: str, dtype: str) -> Row:
     """Which model it is, by hash."""
     return {"provenance": models.opened(source, device, dtype).provenance()}
+
+
+def labels(manifest: Row) -> dict[str, str]:
+    """What the models of such a run are called, by the names of the config."""
+    known = manifest.get("models", {})
+    return {name: known.get(name, {}).get("model", name) for name in manifest["config"]["models"]}

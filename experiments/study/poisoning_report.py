@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
+from experiments.shared.model_rows import labels
 from experiments.study import (
     poisoning_figure,
     poisoning_numbers,
@@ -29,8 +30,8 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
     complete if each has words and all of the published example."""
     rows = sorted(rows, key=lambda row: str(row["key"]))
     chosen, known = manifest["config"], manifest.get("models", {})
-    labels = {name: known.get(name, {}).get("model", name) for name in chosen["models"]}
-    names = {name: label for name, label in labels.items() if words_of(rows, name)}
+    called = labels(manifest)
+    names = {name: label for name, label in called.items() if words_of(rows, name)}
     far = chosen["distances"]
     scope = Scope(rows, names, far, [d for d in SHOWN if d in far] or far[: len(SHOWN)])
     examples = [row for row in rows if "animal" in row and not row.get(FAILURE)]
@@ -45,7 +46,7 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
         poisoning_tables.extra_losses(scope),
         poisoning_tables.categories(scope, chosen["categories"]),
         poisoning_tables.begotten(scope),
-        *([poisoning_published.table(examples, labels)] if examples else []),
+        *([poisoning_published.table(examples, called)] if examples else []),
         *poisoning_tables.farthest(scope),
     ]
     figures = [poisoning_figure.figure(rows, names, far, headline(facts))] if names else []

@@ -9,6 +9,7 @@ from typing import Any
 from experiments.run.cells import Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
+from experiments.shared.model_rows import labels
 from experiments.study import spontaneous_figure
 from experiments.study.spontaneous_judge import KINDS
 from experiments.study.spontaneous_shares import (
@@ -50,12 +51,6 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
 def any_texts(rows: Sequence[Row], chosen: Row, kind: str) -> bool:
     """Has any model texts of this kind?"""
     return any(texts_of(rows, name, kind=kind) for name in chosen["models"])
-
-
-def labels(manifest: Row) -> dict[str, str]:
-    """What the models are called, by the names of the config."""
-    known = manifest.get("models", {})
-    return {name: known.get(name, {}).get("model", name) for name in manifest["config"]["models"]}
 
 
 def facts_of(rows: Sequence[Row], name: str, chosen: Row) -> Row:
