@@ -34,7 +34,7 @@ class TokenizerError(BpeAutomataError):
 
 
 class BrokenTokenizerError(TokenizerError):
-    """A tokenizer contradicts itself: holes, unknown merge parts, truncated files."""
+    """A tokenizer contradicts itself: unknown merge parts, ids listed twice, truncated files."""
 
 
 class ImproperMergeTableError(TokenizerError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,6 +11,9 @@ from bpe_automata.tokenizer.byte_level import byte_to_char, char_to_byte
 from bpe_automata.tokenizer.description import AddedToken
 
 Json = dict[str, Any]
+
+MOST_HOLES = 1_000_000
+"""Ids below the largest that may have no token: each costs memory in every table of ids."""
 
 _NEUTRAL = {
     "dropout": (None, 0, 0.0),
@@ -68,7 +70,9 @@ def byte_tokens(model: Json, byte_level: bool) -> dict[int, int]:
 
 
 def check_ids(vocabulary: dict[str, int], added: tuple[AddedToken, ...]) -> int:
-    """How many ids there are. Raises BrokenTokenizerError for holes and doubles."""
+    """One more than the largest id. An id below it that no token has, a hole, is never allowed.
+
+    Raises BrokenTokenizerError for an id that two tokens have, and for holes beyond number."""
     ids = set(vocabulary.values())
     if len(ids) < len(vocabulary):
         seen: dict[int, str] = {}
@@ -81,14 +85,13 @@ def check_ids(vocabulary: dict[str, int], added: tuple[AddedToken, ...]) -> int:
     ids.update(token.id for token in added)
     if not ids or min(ids) < 0:
         raise BrokenTokenizerError("the vocabulary is empty, or has negative ids")
-    holes = max(ids) + 1 - len(ids)
-    if holes:
-        first = islice((i for i in range(max(ids)) if i not in ids), 5)
+    n_ids = max(ids) + 1
+    if n_ids - len(ids) > MOST_HOLES:
         raise BrokenTokenizerError(
-            f"the vocabulary has {holes} hole(s): no token has id {', '.join(map(str, first))}"
-            f"{', ...' if holes > 5 else ''}; give each unused id a placeholder token"
+            f"the largest id is {n_ids - 1}, but only {len(ids)} ids have a token; up to "
+            f"{MOST_HOLES:,} may have none: number the tokens closer together"
         )
-    return len(ids)
+    return n_ids
 
 
 def spelled_tokens(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bpe_automata import Tokenizer
 from bpe_automata.constructions import canonical_automaton
-from bpe_automata.errors import BrokenTokenizerError, ImproperMergeTableError
+from bpe_automata.errors import ImproperMergeTableError
 from bpe_automata.testing import byte_level, byte_spelling, split
 from support.making import PLAIN, SPACE, encodes_otherwise, exact, never, refused
 
@@ -102,6 +102,8 @@ CASES = [
     does("vocabularies without all bytes", {}, ("a", "b", "ab", "é", "日", " "),
          vocabulary=(*map(byte_spelling, (b"a", b"b", b" ", b"\xc3", b"\xa9")), "ab"),
          merges=pairs("a+b"), byte_level=True, pretokenizer=byte_level(), matters=bytes_missing),
+    does("ids without a token", {"vocab": {t: 3 * i + 2 for i, t in enumerate(TABLE)}}, ABCD,
+         vocabulary=TABLE, merges=pairs("a+b ab+c")),
     refused(SECTION, "improper tables where order matters", {"merges": pairs("bb+b b+b")},
             "tokens 1 and 1", "left to right", {"vocabulary": ("b", "bb", "bbb"),
             "merges": pairs("b+b bb+b")}, error=ImproperMergeTableError),
@@ -109,8 +111,6 @@ CASES = [
         does_not(f"`{other['type']}`", other, "model", other["type"])
         for other in (UNIGRAM, WORDPIECE, WORDLEVEL)
     ),
-    refused(SECTION, "ids without a token", {"vocab": {"a": 0, "b": 2}}, "1 hole(s)", "id 1",
-            {"vocabulary": ("a", "b"), "merges": ()}, error=BrokenTokenizerError),
     does_not("`dropout` over 0", {"dropout": 0.1}, "model.dropout"),
     does_not("`continuing_subword_prefix`", {"continuing_subword_prefix": "##"},
              "model.continuing_subword_prefix", vocabulary=("a", "b"), merges=()),
