@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,8 +14,22 @@ from numba.core.caching import IndexDataCacheFile
 
 from bpe_automata import kernels
 from bpe_automata.kernels import freshness
-from bpe_automata.kernels.hashing import build_table, look_up, slot_of
+from bpe_automata.kernels.hashing import EMPTY, build_table, look_up, slot_of, with_room
+from bpe_automata.kernels.mixing import table_size
 
+# A hang in a kernel answers no signal: it is looked for in a process of its own.
+MANY_GROUPS = """
+import numpy as np
+from bpe_automata import compile_regex
+from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
+from bpe_automata.kernels.fan import Texts, fan
+dfa, words = compile_regex("[a-z]*"), [chr(97 + i % 26) * (1 + i // 26) for i in range(3000)]
+trie = vocabulary_trie([word.encode() for word in words], range(3000))
+kinds, nothing = np.arange(1, 3001, dtype=np.int32), np.zeros((1, 256), np.int32)
+texts = Texts(0, 0, nothing, nothing, np.zeros(3000, np.int32))
+rows, start, ids = fan(dfa.trans, dfa.byte_class, dfa.start, trie, kinds, texts)
+print(sorted(rows[:, 2]) == [*range(1, 3001)], sorted(ids) == [*range(3000)])
+"""
 MODULES = [module.name for module in pkgutil.iter_modules(kernels.__path__)]
 
 
@@ -23,6 +39,24 @@ def test_one_version_for_all_integers():
         assert look_up(slots, values, key) == 1
     for signature in (*look_up.signatures, *slot_of.signatures):
         assert signature[-1] == types.int64
+
+
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 600, 5000])
+def test_tables_of_all_sizes_hold_their_keys(n):
+    slots, values = build_table(np.arange(n) ** 2)
+    for entries in (n, n + 1, 3 * n + 7, 8 * n):
+        slots, values = with_room(slots, values, max(n, entries))
+        assert len(slots) == table_size(max(n, entries)) >= 2 * n
+        assert len(slots) & (len(slots) - 1) == 0  # a power of two, which the probes count on
+        assert [look_up(slots, values, key * key) for key in range(n)] == [*range(n)]
+        assert look_up(slots, values, 2) == EMPTY
+
+
+def test_a_fan_of_any_number_of_groups_ends():
+    done = subprocess.run(
+        [sys.executable, "-c", MANY_GROUPS], capture_output=True, text=True, timeout=300, check=True
+    )
+    assert done.stdout.split() == ["True", "True"]
 
 
 @pytest.mark.parametrize("name", MODULES)

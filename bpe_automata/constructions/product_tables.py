@@ -16,7 +16,8 @@ from bpe_automata.constructions.token_actions import INSIDE
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.dead_sets import Tokens, dead_sets
 from bpe_automata.kernels.fan import MOST_KINDS, Texts, fan
-from bpe_automata.kernels.hashing import EMPTY, rehash, slot_of
+from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
+from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.node_status import node_statuses
 from bpe_automata.kernels.product_row import product_row
 from bpe_automata.kernels.suspects import Pairs
@@ -36,7 +37,7 @@ T = TypeVar("T")
 
 _SPARE_PLACES = 1024
 _STATES_A_PLACE = 64
-_ROOM = 4096
+_ROOM = 2048
 
 
 class ProductTables:
@@ -193,15 +194,14 @@ class ProductTables:
             self._grow_places()
 
     def _grow_nodes(self) -> None:
-        old, room = self.memo, 2 * len(self.memo.nodes)
-        nodes, status = np.full(room, EMPTY, dtype=np.int64), np.zeros(room, dtype=np.uint8)
-        rehash(old.nodes, old.status, nodes, status)
+        old = self.memo
+        nodes, status = with_room(old.nodes, old.status, len(old.nodes))
         self._world = self._world._replace(memo=old._replace(nodes=nodes, status=status))
 
     def _grow_places(self) -> None:
         old, size = self.memo, len(self.memo.state)
         n_states = len(self._world.dfa.trans)
-        new = _memo(n_states, old.text.shape[1], 2 * (size - n_states), len(old.nodes))
+        new = _memo(n_states, old.text.shape[1], 2 * (size - n_states), len(old.nodes) // 2)
         # Texts that were found are texts. All else may rest on a place that was not there.
         new.text[:size] = np.where(old.text == ALIVE, ALIVE, 0)
         new.state[:size], new.added[:size] = old.state, old.added
@@ -224,9 +224,9 @@ def _added(canonical: CanonicalAutomaton, seen: SeenText, banned: set[int]) -> A
     return Added(seen.next, text.ends, text.after_row, seen.after, text.token_start, text.data, ids)
 
 
-def _memo(n_states: int, n: int, spare: int, room: int) -> Memo:
-    """`spare` places besides the DFA's states, and `room` slots for what is known of nodes."""
-    places, size = n_states + spare, 1 << (2 * spare).bit_length()
+def _memo(n_states: int, n: int, spare: int, nodes: int) -> Memo:
+    """`spare` places besides the DFA's states, and room for what is known of `nodes` nodes."""
+    places, slots, room = n_states + spare, table_size(spare), table_size(nodes)
     state = np.zeros(places, dtype=np.int32)
     state[:n_states] = np.arange(n_states)
     return Memo(
@@ -236,8 +236,8 @@ def _memo(n_states: int, n: int, spare: int, room: int) -> Memo:
         text=np.zeros((places, n), dtype=np.uint8),
         order=np.zeros((places, n), dtype=np.int32),
         free=np.zeros((places, n), dtype=np.uint8),
-        keys=np.full(size, -1, dtype=np.int64),
-        values=np.full(size, -1, dtype=np.int32),
+        keys=np.full(slots, EMPTY, dtype=np.int64),
+        values=np.full(slots, -1, dtype=np.int32),
         state=state,
         added=np.zeros(places, dtype=np.int32),
         n_places=np.array([n_states], dtype=np.int64),

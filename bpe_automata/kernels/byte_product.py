@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.hashing import EMPTY, slot_of
+from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
+from bpe_automata.kernels.mixing import table_size
 
 DONE, MORE, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2, 3
 
@@ -50,8 +51,8 @@ def begun(factors: Factors, p: int, q: int) -> Rows:
     rows = Rows(
         np.zeros((64, 2), np.int32),
         np.zeros((64, factors.a.shape[1]), np.int32),
-        np.full(256, EMPTY, np.int64),
-        np.zeros(256, np.int32),
+        np.full(table_size(128), EMPTY, np.int64),
+        np.zeros(table_size(128), np.int32),
         np.array([1, 1]),
     )
     _state(factors, rows, p, q)
@@ -108,12 +109,5 @@ def _roomier(rows: Rows, room: int) -> Rows:
     pairs = np.zeros((room, 2), np.int32)
     trans = np.zeros((room, rows.trans.shape[1]), np.int32)
     pairs[:count], trans[:count] = rows.pairs[:count], rows.trans[:count]
-    size = len(rows.keys)
-    while size < 4 * room:
-        size *= 2
-    keys, values = np.full(size, EMPTY, np.int64), np.zeros(size, np.int32)
-    for slot in range(len(rows.keys)):
-        if rows.keys[slot] != EMPTY:
-            at = slot_of(keys, rows.keys[slot])
-            keys[at], values[at] = rows.keys[slot], rows.values[slot]
+    keys, values = with_room(rows.keys, rows.values, 2 * room)
     return Rows(pairs, trans, keys, values, rows.counts)

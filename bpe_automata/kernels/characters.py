@@ -6,7 +6,8 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown
-from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.hashing import EMPTY, keys_with_room, slot_of
+from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.world import World
 
 
@@ -31,7 +32,7 @@ def wide_steps(row: int, state: int, w: World) -> tuple[np.ndarray, np.ndarray]:
     """(atoms, states): where characters of several bytes lead, or (row > 0) the rest of one."""
     atoms, states = np.empty(64, np.int32), np.empty(64, np.int32)
     rows, at = np.empty(64, np.int32), np.empty(64, np.int32)
-    seen = np.full(4096, -1, np.int64)
+    seen = np.full(table_size(2048), EMPTY, np.int64)
     n_seen, count, open_ = 0, 0, 1
     rows[0], at[0] = row, state
     while open_ > 0:
@@ -46,9 +47,10 @@ def wide_steps(row: int, state: int, w: World) -> tuple[np.ndarray, np.ndarray]:
             slot = slot_of(seen, key)
             if seen[slot] == key:
                 continue
-            if n_seen < 2048:
-                seen[slot] = key
-                n_seen += 1
+            seen[slot] = key
+            n_seen += 1
+            if 2 * n_seen > len(seen):
+                seen = keys_with_room(seen, 2 * n_seen)
             if entry > 0:
                 rows, at = grown(rows, open_), grown(at, open_)
                 rows[open_], at[open_] = entry, after

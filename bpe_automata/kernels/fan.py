@@ -12,7 +12,8 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown
-from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
+from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.trie import Trie
 
 MOST_KINDS = 1 << 20
@@ -48,7 +49,8 @@ def fan(
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
     most = len(trie.start)
     ids, group_of = np.empty(most, np.int32), np.empty(most, np.int32)
-    slots, values = np.full(1024, -1, np.int64), np.empty(1024, np.int32)
+    slots = np.full(table_size(512), EMPTY, np.int64)
+    values = np.empty(len(slots), np.int32)
     keys = np.empty(64, np.int64)
     path = np.empty(trie.deepest + 1, np.int32)
     path[0] = state
@@ -77,7 +79,7 @@ def fan(
             n += 1
             ids[count], group_of[count] = token, n - 1
             if 2 * n > len(slots):
-                slots, values = _rehashed(keys, n)
+                slots, values = with_room(slots, values, 2 * n)
         else:
             ids[count], group_of[count] = token, values[at]
         count += 1
@@ -102,15 +104,6 @@ def _text_after(token: int, trie: Trie, texts: Texts) -> int:
             if here < 0:
                 return -1
     return here
-
-
-@kernel
-def _rehashed(keys: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    slots, values = np.full(8 * n, -1, np.int64), np.empty(8 * n, np.int32)
-    for g in range(n):
-        at = slot_of(slots, keys[g])
-        slots[at], values[at] = keys[g], g
-    return slots, values
 
 
 @kernel
@@ -146,9 +139,7 @@ def members_of(groups: np.ndarray, start: np.ndarray, ids: np.ndarray) -> np.nda
 @kernel
 def distinct(free: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(those in either, those in `free`), int32, each once: -1 is left out."""
-    at = np.full(64, -1, np.int64)
-    while len(at) < 4 * (len(free) + len(bound)):
-        at = np.full(2 * len(at), -1, np.int64)
+    at = np.full(table_size(len(free) + len(bound)), EMPTY, np.int64)
     found = np.empty(len(free) + len(bound), np.int32)
     count, n_free = 0, 0
     for side in range(2):

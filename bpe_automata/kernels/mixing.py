@@ -23,7 +23,8 @@ def mix(word: Any) -> Any:
 
 @kernel
 def table_size(entries: int) -> int:
-    """The power of two that keeps a table of `entries` at most half full."""
+    """The power of two that keeps a table of `entries` at most half full: the size of every hash
+    table, since the probes of any other leave slots out and may never end."""
     size = 16
     while size < 2 * entries:
         size *= 2

@@ -6,7 +6,8 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown
-from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.hashing import EMPTY, keys_with_room, slot_of
+from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.split_characters import completed, surely_completed
 from bpe_automata.kernels.steady import suspects_left
 from bpe_automata.kernels.text_search import reads
@@ -89,7 +90,7 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
     """
     rows, at = np.empty(64, np.int32), np.empty(64, np.int32)
     rows[0], at[0] = row, w.memo.state[place]
-    seen, n_seen, open_ = np.full(64, -1, np.int64), 0, 1
+    seen, n_seen, open_ = np.full(table_size(32), EMPTY, np.int64), 0, 1
     while open_ > 0:
         open_ -= 1
         r, q = rows[open_], at[open_]
@@ -106,7 +107,7 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
                 if seen[slot] == key:
                     continue
                 if 2 * n_seen >= len(seen) - 2:
-                    seen = _rehashed(seen)
+                    seen = keys_with_room(seen, 2 * n_seen + 2)
                     slot = slot_of(seen, key)
                 seen[slot] = key
                 n_seen += 1
@@ -117,15 +118,6 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
             elif _character_leads_on(place, -2 - entry, after, number, boundary, w):
                 return True
     return False
-
-
-@kernel
-def _rehashed(keys: np.ndarray) -> np.ndarray:
-    bigger = np.full(2 * len(keys), -1, np.int64)
-    for key in keys:
-        if key >= 0:
-            bigger[slot_of(bigger, key)] = key
-    return bigger
 
 
 @kernel

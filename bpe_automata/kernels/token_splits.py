@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.mixing import longer
+from bpe_automata.kernels.mixing import longer, table_size
 
 _OFFSET, _PRIME = 1469598103934665603, 1099511628211  # FNV-1a, 64 bits (as wrapping int64)
 
@@ -17,9 +17,7 @@ def find_splits(data: np.ndarray, start: np.ndarray) -> np.ndarray:
     """int32 [m, 3], (left, right, made) as indices of tokens; token i is data[start[i]:start[i+1]]
     (uint8; int64 [n + 1]), all different. Ordered by token, then by the length of the left part."""
     n_tokens = start.size - 1
-    size = 16
-    while size < 2 * n_tokens + 2:
-        size *= 2
+    size = table_size(n_tokens + 1)
     slots = np.full(size, -1, np.int32)
     for token in range(n_tokens):
         at = _hash(data, start[token], start[token + 1]) & (size - 1)

@@ -11,7 +11,8 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown
-from bpe_automata.kernels.hashing import EMPTY, slot_of
+from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
+from bpe_automata.kernels.mixing import table_size
 
 NOWHERE, TOO_MANY = -1, -2
 
@@ -136,7 +137,8 @@ def product(
     edges, with no pairs. (No exception: numba never frees what a kernel holds when it raises one.)
     """
     wide = len(b.accepting) + 1
-    keys, values = np.full(1024, EMPTY, np.int64), np.empty(1024, np.int32)
+    keys = np.full(table_size(512), EMPTY, np.int64)
+    values = np.empty(len(keys), np.int32)
     pairs, count, done = np.empty((512, 2), np.int32), 0, 0
     offsets, m = np.zeros(513, np.int64), 0
     symbols, targets = np.empty(1024, np.int32), np.empty(1024, np.int32)
@@ -200,14 +202,7 @@ def _more_room(
     keys: np.ndarray, values: np.ndarray, pairs: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Twice the room for pairs."""
-    new_keys, new_values = (
-        np.full(2 * len(keys), EMPTY, np.int64),
-        np.empty(2 * len(keys), np.int32),
-    )
-    for slot in range(len(keys)):
-        if keys[slot] != EMPTY:
-            at = slot_of(new_keys, keys[slot])
-            new_keys[at], new_values[at] = keys[slot], values[slot]
+    new_keys, new_values = with_room(keys, values, len(keys))
     new_pairs = np.empty((2 * len(pairs), 2), np.int32)
     new_pairs[:count] = pairs[:count]
     return new_keys, new_values, new_pairs
