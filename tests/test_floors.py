@@ -9,7 +9,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "bpe_automata"
 FLOORS = {
-    "errors": -1,
+    "errors": -2,
+    "budget": -1,
     "storage": 0,
     "arguments": 0,
     "kernels": 0,

@@ -5,10 +5,10 @@ compile_regex(r) accepts s.encode()  <=>  re.fullmatch(r, s)
 
 from __future__ import annotations
 
-from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import BrokenAutomatonError, ByteDFA
 from bpe_automata.automata.sources import from_interegular, from_strings
+from bpe_automata.budget import Budget
 
 __all__ = [
     "BrokenAutomatonError",

@@ -18,23 +18,21 @@ from functools import lru_cache
 import numpy as np
 
 from bpe_automata.automata.assembly import Assembly
-from bpe_automata.automata.budget import Budget, Clock, out_of_memory, out_of_states
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.reduce import reduced as reduced  # also part of this module
+from bpe_automata.budget import Budget, out_of_memory, out_of_states, spending
 from bpe_automata.kernels.byte_product import (
-    MORE,
     OUT_OF_MEMORY,
     OUT_OF_STATES,
     Factors,
-    begun,
     product,
 )
 from bpe_automata.kernels.columns import joint_columns
 from bpe_automata.kernels.less_strings import less_strings as _less
+from bpe_automata.kernels.watch import watched
 
 _DEFAULT = Budget()
-STEPS = 4_000_000  # cells between two looks at the clock: some 20 ms
 
 
 def union(one: ByteDFA, other: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
@@ -163,18 +161,14 @@ def _product(
     sure = np.zeros(len(b), np.bool_) if sure is None else sure
     factors = Factors(a, b, one.accepting, sure, *need, restart)
     p, q = starts or (one.start, other.start)
-    rows, clock, status = begun(factors, p, q), Clock(budget), MORE
-    while status == MORE:
-        status, rows = product(factors, rows, budget.max_states, budget.max_bytes, STEPS)
-        if status == MORE:
-            clock.check()
+    limits = budget.max_states, budget.max_bytes
+    with spending(budget):
+        status, pairs, trans = watched(product, factors, p, q, *limits)
     if status == OUT_OF_STATES:
         raise out_of_states(budget)
     if status == OUT_OF_MEMORY:
         raise out_of_memory(budget)
-    count = int(rows.counts[0])
-    pairs = rows.pairs[:count]
-    return (rows.trans[:count], byte_class.ravel()), (pairs[:, 0], pairs[:, 1])
+    return (trans, byte_class.ravel()), (pairs[:, 0], pairs[:, 1])
 
 
 def _with_new_start(dfa: ByteDFA, state: int) -> tuple[ByteDFA, int]:

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bpe_automata.automata.budget import Budget, Clock, out_of_memory
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.reduce import reduced
+from bpe_automata.budget import Budget, out_of_memory, spending
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.assemble import (
     DONE,
-    FULL,
     STATES,
     Scratch,
     Subsets,
@@ -31,9 +30,9 @@ from bpe_automata.kernels.assemble import Network as Nodes
 from bpe_automata.kernels.columns import joint_columns
 from bpe_automata.kernels.distance import NEVER, distances_by_head
 from bpe_automata.kernels.mixing import rehashed, table_size
+from bpe_automata.kernels.watch import watched
 
 _DEFAULT = Budget()
-_STEPS = 4_000_000  # cells between two looks at the clock: some 20 ms
 _SMALLER = "allow fewer repeats or shorter texts, or pass a larger Budget"
 _MOST_PLACES = 10_000_000  # of all networks that one assembly takes over
 MANY = 2**62
@@ -134,12 +133,13 @@ class Assembly:
         """
         if self.nodes > budget.max_places:
             raise BudgetExceededError("states", budget.max_places, _SMALLER)
-        net, byte_class = _network(self._lively())
-        subsets, first = _subsets(net, start, len(byte_class[1]), budget)
-        count = int(subsets.counts[STATES])
-        trans, accepting = subsets.trans[:count], subsets.accepting[:count]
-        if trans.size <= largest_reduced:
-            return reduced((trans, byte_class[0]), accepting, first, budget)
+        with spending(budget):
+            net, byte_class = _network(self._lively())
+            subsets, first = _subsets(net, start, len(byte_class[1]), budget)
+            count = int(subsets.counts[STATES])
+            trans, accepting = subsets.trans[:count], subsets.accepting[:count]
+            if trans.size <= largest_reduced:
+                return reduced((trans, byte_class[0]), accepting, first, budget)
         return ByteDFA(trans, byte_class[0].astype(np.uint8), accepting, first)
 
     def _lively(self) -> Assembly:
@@ -290,17 +290,13 @@ def _subsets(net: Nodes, start: int, columns: int, budget: Budget) -> tuple[Subs
         np.empty(256, _INT),
     )
     first = begin(net, subsets, scratch, start)
-    expand(net, subsets, scratch, 0)  # the clock is not for the compilation of the kernel
-    clock = Clock(budget)
     while True:
-        status = expand(net, subsets, scratch, _STEPS)
+        status = watched(expand, net, subsets, scratch, budget.max_places)
         if subsets.counts[STATES] > budget.max_places:
             raise BudgetExceededError("states", budget.max_places, _SMALLER)
         if status == DONE:
             return subsets, int(first)
-        if status == FULL:
-            subsets = _roomier(subsets, budget)
-        clock.check()
+        subsets = _roomier(subsets, budget)
 
 
 def _roomier(subsets: Subsets, budget: Budget) -> Subsets:

@@ -12,21 +12,21 @@ from itertools import chain
 
 import numpy as np
 
-from bpe_automata.automata.budget import Budget, Clock, out_of_memory, out_of_states
 from bpe_automata.automata.codepoints import SURROGATES, Inversion
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.locate import unsupported
 from bpe_automata.automata.program import Program
 from bpe_automata.automata.syntax import Parsed, Unsupported, parse
+from bpe_automata.budget import Budget, out_of_memory, out_of_states, spending
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.atoms import partition
-from bpe_automata.kernels.determinize import DONE, OUT_OF_MEMORY, OUT_OF_STATES, determinize
+from bpe_automata.kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, determinize
 from bpe_automata.kernels.minimise import minimise
 from bpe_automata.kernels.utf8 import byte_table
+from bpe_automata.kernels.watch import watched
 
 __all__ = ["Budget", "atoms", "compile_regex", "determinized", "finish"]
 
-_STEPS = 4_000_000  # of the subset construction, between two looks at the clock: about 20 ms
 _FIRST_STATES, _FIRST_POOL = 64, 256
 _EDGE_BYTES = 48  # what minimisation keeps for one edge
 
@@ -38,14 +38,15 @@ def compile_regex(pattern: str, budget: Budget = Budget()) -> ByteDFA:  # noqa: 
     `\\P{...}` as the `regex` package reads them. An empty language gives a DFA that `is_empty`.
     Raises RegexSyntaxError, UnsupportedRegexError (both with a position), BudgetExceededError.
     """
-    try:
-        program = _program(pattern, budget)
-    except RecursionError:
-        advice = "groups are nested too deeply for the parser of the standard library"
-        raise BudgetExceededError("stack frames", sys.getrecursionlimit(), advice) from None
-    starts, atom_of, member = atoms(program.classes)
-    trans, accepting = determinized(program.rows(), member, budget)
-    return finish(trans, accepting, 1, starts, atom_of, budget)
+    with spending(budget):
+        try:
+            program = _program(pattern, budget)
+        except RecursionError:
+            advice = "groups are nested too deeply for the parser of the standard library"
+            raise BudgetExceededError("stack frames", sys.getrecursionlimit(), advice) from None
+        starts, atom_of, member = atoms(program.classes)
+        trans, accepting = determinized(program.rows(), member, budget)
+        return finish(trans, accepting, 1, starts, atom_of, budget)
 
 
 def finish(
@@ -65,9 +66,9 @@ def finish(
         np.count_nonzero(trans) * _EDGE_BYTES > budget.max_bytes
     ):
         raise out_of_memory(budget)
-    trans, accepting, start, column = minimise(trans, accepting, start)
-    ok, table, byte_class, accepting, start = byte_table(
-        trans, accepting, start, starts, column[atom_of], budget.max_bytes
+    trans, accepting, start, column = watched(minimise, trans, accepting, start)
+    ok, table, byte_class, accepting, start = watched(
+        byte_table, trans, accepting, start, starts, column[atom_of], budget.max_bytes
     )
     if not ok:
         raise out_of_memory(budget)
@@ -99,8 +100,7 @@ def determinized(
     rows: as `Program.rows` gives them; member: uint8 [n_atoms, n_classes], as `atoms` does. Raises
     BudgetExceededError.
     """
-    clock = Clock(budget)
-    limits = np.array((budget.max_states, budget.max_bytes, _STEPS))
+    limits = np.array((budget.max_states, budget.max_bytes))
     counters = np.zeros(2, np.int64)
     tables: tuple[np.ndarray, ...] = (
         np.zeros((_FIRST_STATES, member.shape[0]), np.int32),
@@ -110,13 +110,9 @@ def determinized(
         np.zeros(_FIRST_STATES, np.uint64),
         np.zeros(2 * _FIRST_STATES, np.int32),
     )
-    while True:
-        status, *grown = determinize(rows, member, limits, counters, *tables)
-        tables = tuple(grown)
-        if status == DONE:
-            return tables[0][: counters[0]], tables[3][: counters[0]]
-        if status == OUT_OF_STATES:
-            raise out_of_states(budget)
-        if status == OUT_OF_MEMORY:
-            raise out_of_memory(budget)
-        clock.check()
+    status, trans, accepting = watched(determinize, rows, member, limits, counters, *tables)
+    if status == OUT_OF_STATES:
+        raise out_of_states(budget)
+    if status == OUT_OF_MEMORY:
+        raise out_of_memory(budget)
+    return trans[: counters[0]], accepting[: counters[0]]

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata.automata.budget import Budget, out_of_places
 from bpe_automata.automata.classes import members
 from bpe_automata.automata.codepoints import Inversion
 from bpe_automata.automata.syntax import Parsed, Unsupported
+from bpe_automata.budget import Budget, out_of_places
 from bpe_automata.kernels.determinize import JUMP, MATCH, SPLIT
 
 _TYPE_FLAGS = re.ASCII | re.LOCALE | re.UNICODE

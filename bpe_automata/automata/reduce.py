@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata.automata.budget import Budget, out_of_memory
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget, out_of_memory, spending
 from bpe_automata.kernels.minimise import minimise
 from bpe_automata.kernels.utf8 import breadth_first, renumber
+from bpe_automata.kernels.watch import watched
 
 EDGE_BYTES = 48  # what minimisation keeps for one edge
 
@@ -27,7 +28,8 @@ def reduced(
         start = 0
     columns, byte_class = _by_first_byte(byte_class)
     trans = np.ascontiguousarray(trans[:, columns])
-    trans, accepting, start, column = minimise(trans, accepting, start)
+    with spending(budget):
+        trans, accepting, start, column = watched(minimise, trans, accepting, start)
     trans, accepting = renumber(trans, accepting, breadth_first(trans, start))
     return ByteDFA(trans, column[byte_class].astype(np.uint8), accepting, min(int(start), 1))
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.codepoints import Inversion, complement, union
 from bpe_automata.automata.compile import atoms, finish
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget
 from bpe_automata.errors import UnsupportedRegexError
 from bpe_automata.kernels.string_set import dfa_of_strings
 

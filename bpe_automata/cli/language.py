@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError, MissingFileError
 
 _WHITESPACE = ("compact", "spaced", "flexible")

@@ -6,16 +6,23 @@ cached on disk, so only the first run on a machine compiles.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
-from numba.core import sigutils
+from numba.core import serialize, sigutils
 
+from bpe_automata.budget import excuse, excused
 from bpe_automata.kernels.freshness import stamp
 
 F = TypeVar("F", bound=Callable[..., object])
+
+# For each array that a kernel returns numba calls a function of Python; the handler of a signal may
+# run there, and what it raises comes out as a SystemError. A function in C has no room for it.
+serialize._numba_unpickle = lru_cache(maxsize=None)(serialize._numba_unpickle)
 
 
 def kernel(function: F) -> F:
@@ -31,10 +38,22 @@ def kernel(function: F) -> F:
     compiled: Any = numba.njit(
         function, cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=private
     )
-    narrow = compiled.compile
-    compiled.compile = lambda signature: narrow(_widened(signature))
+    compiled.compile = _at_no_cost(compiled.compile)
     compiled._cache._cache_file._source_stamp = stamp(function.__module__.rpartition(".")[2])
     return cast(F, compiled)
+
+
+def _at_no_cost(compile_: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Compiling, or loading what was compiled, is no work of the call in which it happens."""
+
+    def widened(signature: Any) -> object:
+        begun, before = time.thread_time_ns(), excused()
+        try:
+            return compile_(_widened(signature))
+        finally:  # what it calls is compiled inside, and excused already
+            excuse(time.thread_time_ns() - begun - (excused() - before))
+
+    return widened
 
 
 def _widened(signature: Sequence[types.Type]) -> tuple[types.Type, ...]:

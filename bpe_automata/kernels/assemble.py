@@ -16,8 +16,9 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.mixing import first_slot, mix, next_slot
+from bpe_automata.kernels.watch import poll
 
-DONE, MORE, FULL = 0, 1, 2
+DONE, FULL = 0, 1
 STATES, EXPANDED, EPOCH = 0, 1, 2  # the counters
 _NONE, _NO_ROOM = -1, -2
 
@@ -91,29 +92,24 @@ def begin(net: Network, sets: Subsets, scratch: Scratch, start: int) -> int:
 
 
 @kernel
-def expand(net: Network, sets: Subsets, scratch: Scratch, steps: int) -> int:
-    """Rows of more states, until all are DONE, an array is FULL, or some `steps` cells are made."""
+def expand(net: Network, sets: Subsets, scratch: Scratch, most: int, watch: np.ndarray) -> int:
+    """Rows of more states, until all are DONE, there are more than `most`, or an array is FULL."""
     counts, lists = sets.counts, np.empty((2, 4096), np.int32)
-    while counts[EXPANDED] < counts[STATES]:
-        if steps <= 0:
-            return MORE
-        whole, steps = _rows_of_copies(net, sets, scratch, steps)
-        if not whole:
+    while counts[EXPANDED] < counts[STATES] <= most and not poll(watch):
+        if not _rows_of_copies(net, sets, scratch, most, watch):
             return FULL
-        if counts[EXPANDED] == counts[STATES] or steps <= 0:
-            continue
+        if counts[EXPANDED] == counts[STATES]:
+            break
         state = counts[EXPANDED]
         first, past = sets.ptr[state], sets.ptr[state + 1]
         if past - first == 1:
-            steps -= len(scratch.head)
             whole = _row_of_letter(net, sets, scratch, state, sets.pool[first])
         else:
             cells = _most_cells(net, sets, first, past)
-            steps -= cells + len(scratch.head)
             if cells > lists.shape[1]:
                 lists = np.empty((2, 2 * cells), np.int32)
             _reach(net, sets, scratch, lists, first, past)
-            whole = _row_of_lists(net, sets, scratch, lists, state)
+            whole = _row_of_lists(net, sets, scratch, lists, state, watch)
         if not whole:
             return FULL
         counts[EXPANDED] += 1
@@ -121,13 +117,15 @@ def expand(net: Network, sets: Subsets, scratch: Scratch, steps: int) -> int:
 
 
 @kernel
-def _rows_of_copies(net: Network, sets: Subsets, scratch: Scratch, steps: int) -> tuple[bool, int]:
-    """Rows of the next states that have one node each, of a copy, while there are any and `steps`
-    cells are left: (False if there was no room, the cells left). Nearly all rows are such, so they
-    are made in one loop, with nothing looked up twice."""
+def _rows_of_copies(
+    net: Network, sets: Subsets, scratch: Scratch, most: int, watch: np.ndarray
+) -> bool:
+    """Rows of the next states that have one node each, of a copy, while there are any; False if
+    there was no room. Nearly all rows are such, so they are made in one loop, with nothing looked
+    up twice."""
     states_from, counts, columns = len(net.accepts) + len(net.letter), sets.counts, net.column
     trans, single, ptr, moved = sets.trans, sets.single, sets.ptr, scratch.moved
-    while steps > 0 and counts[EXPANDED] < counts[STATES]:
+    while counts[EXPANDED] < counts[STATES] <= most and not poll(watch):
         state = counts[EXPANDED]
         node = sets.pool[ptr[state]]
         if ptr[state + 1] - ptr[state] != 1 or node < states_from:
@@ -144,13 +142,12 @@ def _rows_of_copies(net: Network, sets: Subsets, scratch: Scratch, steps: int) -
                 else:
                     to = _single(net, sets, scratch, base + target)
                 if to == _NO_ROOM:
-                    return False, steps
+                    return False
             moved[k] = to
         for c in range(trans.shape[1]):
             trans[state, c] = moved[columns[block, c]]
         counts[EXPANDED] += 1
-        steps -= trans.shape[1]
-    return True, steps
+    return True
 
 
 @kernel
@@ -205,13 +202,18 @@ def _push(scratch: Scratch, lists: np.ndarray, column: int, node: int, used: int
 
 @kernel
 def _row_of_lists(
-    net: Network, sets: Subsets, scratch: Scratch, lists: np.ndarray, state: int
+    net: Network,
+    sets: Subsets,
+    scratch: Scratch,
+    lists: np.ndarray,
+    state: int,
+    watch: np.ndarray,
 ) -> bool:
     """The row of a state whose lists are made; False if there was no room. Columns with the same
     list are worked out once."""
     different = 0
     for c in range(len(scratch.head)):
-        if scratch.head[c] < 0:
+        if scratch.head[c] < 0 or poll(watch):
             continue
         same = -1
         for k in range(different):

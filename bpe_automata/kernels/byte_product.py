@@ -16,8 +16,9 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
+from bpe_automata.kernels.watch import poll
 
-DONE, MORE, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2, 3
+DONE, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2
 
 
 class Factors(NamedTuple):
@@ -46,7 +47,7 @@ class Rows(NamedTuple):
 
 
 @kernel
-def begun(factors: Factors, p: int, q: int) -> Rows:
+def _begun(factors: Factors, p: int, q: int) -> Rows:
     """The dead pair is state 0, the start (p, q) state 1 (or 0, if it is dead)."""
     rows = Rows(
         np.zeros((64, 2), np.int32),
@@ -61,26 +62,25 @@ def begun(factors: Factors, p: int, q: int) -> Rows:
 
 @kernel
 def product(
-    factors: Factors, rows: Rows, max_states: int, max_bytes: int, steps: int
-) -> tuple[int, Rows]:
-    """Up to `steps` more cells: (DONE, MORE or what ran out, rows)."""
-    n_columns = factors.a.shape[1]
-    while rows.counts[1] < rows.counts[0]:
-        if steps <= 0:
-            return MORE, rows
+    factors: Factors, p: int, q: int, max_states: int, max_bytes: int, watch: np.ndarray
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """From the pair (p, q): (DONE or what ran out; pairs int32 [n, 2] and trans int32 [n, k])."""
+    n_columns, rows, status = factors.a.shape[1], _begun(factors, p, q), DONE
+    while rows.counts[1] < rows.counts[0] and not poll(watch):
         if rows.counts[0] > max_states:
-            return OUT_OF_STATES, rows
+            status = OUT_OF_STATES
+            break
         if rows.counts[0] + n_columns >= len(rows.pairs):
             if 12 * (n_columns + 4) * len(rows.pairs) > max_bytes:
-                return OUT_OF_MEMORY, rows
+                status = OUT_OF_MEMORY
+                break
             rows = _roomier(rows, 2 * len(rows.pairs) + n_columns)
         here = rows.counts[1]
         p, q = rows.pairs[here, 0], rows.pairs[here, 1]
         for c in range(n_columns):
             rows.trans[here, c] = _state(factors, rows, factors.a[p, c], factors.b[q, c])
         rows.counts[1] += 1
-        steps -= n_columns
-    return DONE, rows
+    return status, rows.pairs[: rows.counts[0]], rows.trans[: rows.counts[0]]
 
 
 @kernel

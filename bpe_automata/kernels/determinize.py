@@ -19,6 +19,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.mixing import first_slot, longer, mix, next_slot, rehashed
+from bpe_automata.kernels.watch import poll
 
 SPLIT, JUMP, MATCH = -1, -2, -3
 DONE, RUNNING, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2, 3
@@ -43,24 +44,24 @@ def determinize(
     accepting: np.ndarray,
     keys: np.ndarray,
     table: np.ndarray,
-) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Work until done, out of budget, or `limits[2]` steps have been made.
+    watch: np.ndarray,
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """(DONE, or what ran out; trans, accepting).
 
     program: int32 [4, n] rows code, arg, near, far. member: uint8 [n_atoms, n_classes].
-    limits: int64 [3] states, bytes, steps. counters: int64 [2] states so far, states expanded.
+    limits: int64 [2] states, bytes. counters: int64 [2] states so far, states expanded.
     trans: int32 [capacity, n_atoms]; pool, ptr: int32, the places of state s are
     pool[ptr[s]:ptr[s+1]]; accepting: bool [capacity]; keys: uint64 [capacity]; table: int32.
-    State 0 is dead, state 1 is the start. All arrays are zeros at first. Returns the status and
-    the six arrays, which may have been replaced by larger ones: pass them to the next call.
+    State 0 is dead, state 1 is the start. All arrays are zeros at first, and are replaced by larger
+    ones.
     """
     scratch = np.zeros((_SCRATCH_ROWS, program.shape[1]), np.int32)
     groups = np.full((_GROUP_ROWS, member.shape[0]), -1, np.int32)
     groups[_READ, :] = 0
     class_ptr, class_atoms = _atoms_of_classes(member)
-    epoch, steps, status = 1, 0, RUNNING
-    if counters[0] == 0:
-        pool = _begin(program, scratch, epoch, pool, ptr, accepting, keys, table, counters)
-    while steps < limits[2] and status == RUNNING:
+    epoch, status = 1, RUNNING
+    pool = _begin(program, scratch, epoch, pool, ptr, accepting, keys, table, counters)
+    while status == RUNNING and not poll(watch):
         state = counters[1]
         if state == counters[0]:
             status = DONE
@@ -70,13 +71,13 @@ def determinize(
             counters[0] + member.shape[0] + 2, trans, ptr, accepting, keys, table
         )
         places = pool[ptr[state] : ptr[state + 1]]
-        n_groups, work = _group_atoms(program, class_ptr, class_atoms, places, groups)
-        steps += work + member.shape[0]
+        n_groups = _group_atoms(program, class_ptr, class_atoms, places, groups, watch)
         for g in range(n_groups):
+            if poll(watch):
+                break
             epoch += 1
             count = _step(program, member[groups[_SOME, g]], scratch, epoch, places)
             count = _prune(program, scratch, epoch, count)
-            steps += count + places.size
             groups[_TARGET, g], pool = _intern(
                 program, scratch, epoch, count, pool, ptr, accepting, keys, table, counters
             )
@@ -86,7 +87,7 @@ def determinize(
             status = OUT_OF_STATES
         elif 3 * (4 * (trans.size + pool.size) + 17 * keys.size) > limits[1]:  # when doubled
             status = OUT_OF_MEMORY
-    return status, trans, pool, ptr, accepting, keys, table
+    return status, trans, accepting
 
 
 @kernel
@@ -181,22 +182,24 @@ def _group_atoms(
     class_atoms: np.ndarray,
     places: np.ndarray,
     groups: np.ndarray,
-) -> tuple[int, int]:
-    """Group the atoms that none of `places` tells apart: (number of groups, steps).
+    watch: np.ndarray,
+) -> int:
+    """Group the atoms that none of `places` tells apart; the number of groups.
 
     Afterwards groups[_GROUP, a] is the group of atom a and groups[_SOME, g] an atom of group g.
     """
     n_atoms = groups.shape[1]
-    groups[_GROUP, :], groups[_COUNT, 0], n_groups, steps = 0, n_atoms, 1, 0
+    groups[_GROUP, :], groups[_COUNT, 0], n_groups = 0, n_atoms, 1
     for place in places:
+        if poll(watch):
+            break
         c = program[0, place]
         if c >= 0:
             atoms = class_atoms[class_ptr[c] : class_ptr[c + 1]]
             n_groups = _split_groups(atoms, groups, n_groups)
-            steps += atoms.size
     for a in range(n_atoms):
         groups[_SOME, groups[_GROUP, a]] = a
-    return n_groups, steps
+    return n_groups
 
 
 @kernel

@@ -17,6 +17,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.mixing import mix
+from bpe_automata.kernels.watch import poll, stopped
 
 # Rows of a partition: its elements grouped by set; where an element is; the set of an element;
 # and for each set its first place, the place past its last one, how many elements are marked, and
@@ -27,7 +28,7 @@ _ROWS = 7
 
 @kernel
 def minimise(
-    trans: np.ndarray, accepting: np.ndarray, start: int
+    trans: np.ndarray, accepting: np.ndarray, start: int, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
     """The minimal trimmed DFA of a complete one, over a minimal alphabet.
 
@@ -41,7 +42,9 @@ def minimise(
     number = np.full(live.size, -1, np.int32)
     number[live] = np.arange(live.sum())
     ptr, tail, label = _live_edges(ptr, tail, label, live, number)
-    block, n_blocks = blocks(ptr, tail, label, trans.shape[1], accepting[live])
+    block, n_blocks = blocks(ptr, tail, label, trans.shape[1], accepting[live], watch)
+    if stopped(watch):
+        return trans, accepting, start, block
     target, k = np.zeros(live.size, np.int32), 0
     for s in range(live.size):
         if live[s]:
@@ -135,7 +138,12 @@ def _live_edges(
 
 @kernel
 def blocks(
-    ptr: np.ndarray, tail: np.ndarray, label: np.ndarray, n_labels: int, accepting: np.ndarray
+    ptr: np.ndarray,
+    tail: np.ndarray,
+    label: np.ndarray,
+    n_labels: int,
+    accepting: np.ndarray,
+    watch: np.ndarray,
 ) -> tuple[np.ndarray, int]:
     """The block of each state, all states being live: (int32 [n], number of blocks).
 
@@ -149,13 +157,17 @@ def blocks(
     _split(states, state_counts)
     edges, edge_counts = _sets_by_label(label, n_labels)
     splitter, block = 0, 1
-    while splitter < edge_counts[0]:
+    while splitter < edge_counts[0] and not stopped(watch):
         for place in range(edges[_FIRST, splitter], edges[_PAST, splitter]):
+            if poll(watch):
+                break
             _mark(states, state_counts, tail[edges[_ELEMENT, place]])
         _split(states, state_counts)
         splitter += 1
         while block < state_counts[0]:
             for place in range(states[_FIRST, block], states[_PAST, block]):
+                if poll(watch):
+                    break
                 s = states[_ELEMENT, place]
                 for edge in range(ptr[s], ptr[s + 1]):
                     _mark(edges, edge_counts, edge)

@@ -16,6 +16,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.mixing import first_slot, longer, mix, next_slot, rehashed, table_size
+from bpe_automata.kernels.watch import poll
 
 # starts, atom_of, nodes, is_leaf, hash table, uniform nodes [level, atom], number of nodes
 Tree = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -29,6 +30,7 @@ def byte_table(
     starts: np.ndarray,
     atom_of: np.ndarray,
     max_bytes: int,
+    watch: np.ndarray,
 ) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray, int]:
     """The byte DFA of a minimal, trimmed character DFA whose columns are pairwise different.
 
@@ -39,7 +41,7 @@ def byte_table(
     """
     nodes, is_leaf, lead = _tree(starts, atom_of, trans.shape[1])
     byte_class, some_byte = _byte_classes(nodes, lead)
-    table = _instantiate(trans, nodes, is_leaf, lead, some_byte, max_bytes)
+    table = _instantiate(trans, nodes, is_leaf, lead, some_byte, max_bytes, watch)
     if table.size == 0:
         return False, table, byte_class, accepting, start
     final = np.zeros(table.shape[0], np.bool_)
@@ -221,6 +223,7 @@ def _instantiate(
     lead: np.ndarray,
     some_byte: np.ndarray,
     max_bytes: int,
+    watch: np.ndarray,
 ) -> np.ndarray:
     """One row per character state, then one per distinct (node, character state) vector.
 
@@ -239,6 +242,8 @@ def _instantiate(
             rows = longer(rows.ravel(), capacity * n_classes).reshape((capacity, n_classes))
             table, keys = rehashed(table, keys, capacity), longer(keys, capacity)
         for v in range(1, nodes.shape[0]):
+            if poll(watch):
+                return rows[:0]
             for c in follow:
                 child = nodes[v, some_byte[c] & 63]
                 rows[used, c] = trans[q, child] if is_leaf[v] else seen[child]

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata.automata.budget import Budget, out_of_places
 from bpe_automata.automata.codepoints import Inversion, complement, without
 from bpe_automata.automata.compile import atoms, determinized, finish
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.program import Program
 from bpe_automata.automata.syntax import parse
+from bpe_automata.budget import Budget, out_of_places
 from bpe_automata.kernels.determinize import JUMP, MATCH, SPLIT
 from bpe_automata.schemas.ecma_classes import WORD
 from bpe_automata.schemas.ecma_syntax import BEGIN, BOUNDARY, END, MARKERS, NO_BOUNDARY

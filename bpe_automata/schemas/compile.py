@@ -23,8 +23,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 from bpe_automata.arguments import at_least, short
-from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from functools import lru_cache
 import numpy as np
 
 from bpe_automata.automata.algebra import reduced
-from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError, BudgetExceededError
 
 MAX_DIGITS = 20_000  # of a bound, written out: 1e308 has 309

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bpe_automata.automata.budget import Budget, out_of_places
+from bpe_automata.budget import Budget, out_of_places
 from bpe_automata.errors import RegexSyntaxError, UnsupportedRegexError
 from bpe_automata.schemas.ecma_classes import (
     ANY_BUT_LINE_ENDS,

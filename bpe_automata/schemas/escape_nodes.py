@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata.automata.budget import Budget, out_of_memory
+from bpe_automata.budget import Budget, out_of_memory
 from bpe_automata.kernels.minimise import equal_columns
 
 HEX = tuple(f"{digit:x}".encode() for digit in range(16))

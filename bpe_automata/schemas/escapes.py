@@ -14,9 +14,9 @@ from typing import Literal
 
 import numpy as np
 
-from bpe_automata.automata.budget import Budget, out_of_memory
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
+from bpe_automata.budget import Budget, out_of_memory
 from bpe_automata.errors import ArgumentError
 from bpe_automata.kernels.lengths import to_go
 from bpe_automata.kernels.utf8 import breadth_first, renumber

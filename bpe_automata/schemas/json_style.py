@@ -17,10 +17,10 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 from bpe_automata.automata.algebra import concatenation, union
-from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
+from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas.escapes import Escapes, json_string
 from bpe_automata.schemas.kept import Kept

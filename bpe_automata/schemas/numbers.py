@@ -22,10 +22,10 @@ from typing import Literal
 import numpy as np
 
 from bpe_automata.automata.algebra import difference, intersection, reduced, union
-from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
+from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas.decimal_texts import compared, divisible
 from bpe_automata.schemas.rounding import (

@@ -17,10 +17,10 @@ from functools import lru_cache
 import numpy as np
 
 from bpe_automata.automata.algebra import all_texts
-from bpe_automata.automata.budget import Budget, out_of_memory
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
+from bpe_automata.budget import Budget, out_of_memory
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.lengths import layers, made, to_go
 from bpe_automata.kernels.minimise import equal_columns

@@ -24,9 +24,9 @@ from typing import Any, TypeVar
 
 from bpe_automata.automata import algebra
 from bpe_automata.automata.assembly import Assembly, Network
-from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
+from bpe_automata.budget import Budget
 from bpe_automata.errors import BudgetExceededError, SchemaError, SchemaTooLargeError
 from bpe_automata.schemas.anything import anything_to
 from bpe_automata.schemas.arrays import array_texts

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.automata.algebra import difference, intersection, union
-from bpe_automata.automata.budget import Budget, out_of_memory
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget, out_of_memory
 from bpe_automata.schemas.yaml_scalars import escapes, plain, quoted
 
 _DEFAULT = Budget()

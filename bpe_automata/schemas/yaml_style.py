@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bpe_automata.automata.algebra import intersection, union
-from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas import yaml_scalars
 from bpe_automata.schemas.kept import Kept

@@ -13,6 +13,7 @@ import numpy as np
 
 from bpe_automata.kernels.minimise import blocks
 from bpe_automata.kernels.token_table import by_head
+from bpe_automata.kernels.watch import watched
 from bpe_automata.token_automata.reach import breadth_first, trimmed
 from bpe_automata.token_automata.table import Table, renumbered
 
@@ -23,6 +24,6 @@ def minimised(table: Table) -> Table:
     ptr, tail, edge = by_head(table.offsets, table.targets)
     used, label = np.unique(table.symbols, return_inverse=True)
     label = label.astype(np.int32)[edge]
-    block, _ = blocks(ptr, tail, label, len(used), table.accepting)
+    block, _ = watched(blocks, ptr, tail, label, len(used), table.accepting)
     _, one_of_each = np.unique(block, return_index=True)
     return breadth_first(renumbered(table, one_of_each, block))

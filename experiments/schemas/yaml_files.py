@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.schemas import compile_yaml_schema
 from bpe_automata.schemas.yaml_keys import written

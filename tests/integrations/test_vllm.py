@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from served import END, REGEXES, START, V, constraint, mask_after, tokenizer
 from standins import imported_with
 
-from bpe_automata.automata.budget import Budget
+from bpe_automata.budget import Budget
 from bpe_automata.decoding import constraint as kept
 from bpe_automata.errors import (
     ArgumentError,

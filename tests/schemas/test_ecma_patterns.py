@@ -13,8 +13,8 @@ from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget
 from bpe_automata.errors import BudgetExceededError, RegexSyntaxError, UnsupportedRegexError
 from bpe_automata.schemas.strings import ecma_pattern
 

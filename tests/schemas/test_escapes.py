@@ -11,10 +11,10 @@ from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
+from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError, BudgetExceededError
 from bpe_automata.schemas.escapes import Escapes, json_string
 from bpe_automata.schemas.strings import length_between

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bpe_automata.automata.budget import Budget
+from bpe_automata.budget import Budget
 from bpe_automata.errors import (
     ArgumentError,
     InvalidSchemaError,

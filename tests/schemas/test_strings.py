@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_automata.automata.algebra import all_texts, intersection
-from bpe_automata.automata.budget import Budget
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas.strings import length_between, within_length
 

@@ -1,0 +1,166 @@
+"""What a call may spend before it gives up with `BudgetExceededError`: states, seconds, bytes.
+
+`spending(budget)` is where a call begins to count; whatever it calls, in the same thread, says
+`check()` in its long loops (compiled ones: see `kernels.watch`). Calls within calls have budgets
+within budgets: the one that ends first counts, and the error names it.
+
+Seconds are those of the thread's own work, so that what is refused does not depend on what else the
+machine does. Compiling kernels, once on a machine, and loading them are not counted.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from types import TracebackType
+
+import numpy as np
+
+from bpe_automata.errors import BudgetExceededError
+
+_SMALLER = "use smaller repeat counts, or split the regex, or pass a larger Budget"
+_NEVER = sys.maxsize
+_WATCH_SIZE = 16
+_LONGEST = 1e9  # seconds; more is no limit
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of one call.
+
+    max_states: states of an automaton over characters; 10 times as many places of the program that
+        it is made from. (Over bytes `.` alone needs 7 more per state; max_bytes bounds those.)
+    max_seconds: of the thread's own work, see the module's docstring; exceeded by a fifth or half a
+        second at most.
+    max_bytes: memory of the tables of any one step, estimated before they are made.
+    """
+
+    max_states: int = 100_000
+    max_seconds: float = 10.0
+    max_bytes: int = 500_000_000
+
+    @property
+    def max_places(self) -> int:
+        """Places of the Thompson program that the regex is written out to."""
+        return 10 * self.max_states
+
+
+class _Thread:
+    """What a thread may spend. deadline: ns of its clock; seconds: the limit that set it; excused:
+    ns that were not counted; watch: see `watch`."""
+
+    __slots__ = ("deadline", "excused", "max_bytes", "seconds", "watch")
+
+    def __init__(self) -> None:
+        self.deadline, self.seconds, self.max_bytes, self.excused = _NEVER, math.inf, _NEVER, 0
+        self.watch = np.zeros(_WATCH_SIZE, np.int64)
+        self.watch[0] = _NEVER
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.thread = _Thread()
+
+
+_local = _Local()
+
+
+class spending:  # noqa: N801 - a context manager, as `contextlib.suppress`
+    """Inside, the thread spends of a budget (None: of no further one)."""
+
+    __slots__ = ("_before", "_budget")
+
+    def __init__(self, budget: Budget | None) -> None:
+        self._budget = budget
+
+    def __enter__(self) -> None:
+        thread, budget = _local.thread, self._budget
+        self._before = thread.deadline, thread.seconds, thread.max_bytes, thread.excused
+        if budget is None:
+            return
+        thread.max_bytes = min(thread.max_bytes, budget.max_bytes)
+        if budget.max_seconds < _LONGEST:
+            deadline = time.thread_time_ns() + int(budget.max_seconds * 1e9)
+            if deadline < thread.deadline:
+                thread.deadline, thread.seconds = deadline, budget.max_seconds
+                thread.watch[0] = deadline
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        thread = _local.thread
+        deadline, thread.seconds, thread.max_bytes, excused = self._before
+        if deadline != _NEVER:
+            deadline += thread.excused - excused
+        if deadline != thread.deadline:
+            thread.deadline = thread.watch[0] = deadline
+
+
+def check() -> None:
+    """Raise BudgetExceededError once the time is up; for loops that may be long. It takes a tenth
+    of a microsecond where nothing is being spent, else under one."""
+    deadline = _local.thread.deadline
+    if deadline != _NEVER and time.thread_time_ns() >= deadline:
+        raise out_of_time()
+
+
+def check_bytes(count: int, made: str) -> None:
+    """Before a table of so many bytes is made. made: what they are, for the message: "the trie".
+    Raises BudgetExceededError."""
+    if count > _local.thread.max_bytes:
+        advice = f"{made} would take {count:,}; pass a larger Budget"
+        raise BudgetExceededError("bytes", _local.thread.max_bytes, advice)
+
+
+def seconds_left() -> float:
+    """Until the thread has spent its budget, inf where it spends none: how long to wait for a lock
+    at most. Not negative."""
+    deadline = _local.thread.deadline
+    return math.inf if deadline == _NEVER else max(0.0, (deadline - time.thread_time_ns()) / 1e9)
+
+
+def excuse(nanoseconds: int) -> None:
+    """Do not count so much of the work that the thread has done."""
+    thread = _local.thread
+    thread.excused += nanoseconds
+    if thread.deadline != _NEVER:
+        thread.deadline += nanoseconds
+        thread.watch[0] = thread.deadline
+
+
+def excused() -> int:
+    """ns of the thread's work that were not counted so far."""
+    return _local.thread.excused
+
+
+def watch() -> np.ndarray:
+    """int64: the array of the calling thread for its kernels. Place 0 is when the time is up, in ns
+    of the thread's clock; the others are theirs (`kernels.watch`)."""
+    return _local.thread.watch
+
+
+def out_of_time() -> BudgetExceededError:
+    """The error for what took too long."""
+    return BudgetExceededError("seconds", _local.thread.seconds, _SMALLER)
+
+
+def out_of_states(budget: Budget) -> BudgetExceededError:
+    """The error for an automaton with too many states."""
+    return BudgetExceededError("states", budget.max_states, f"the automaton is larger; {_SMALLER}")
+
+
+def out_of_memory(budget: Budget) -> BudgetExceededError:
+    """The error for tables that would be too large."""
+    return BudgetExceededError("bytes", budget.max_bytes, f"the tables are larger; {_SMALLER}")
+
+
+def out_of_places(budget: Budget) -> BudgetExceededError:
+    """The error for a regex that is too long once its repeats are written out."""
+    advice = f"the regex is longer than that once its repeats are written out; {_SMALLER}"
+    return BudgetExceededError("places", budget.max_places, advice)

@@ -1,0 +1,123 @@
+"""Budgets of time bound whatever is started, and Ctrl-C ends it: see `budget`, `kernels.watch`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
+from typing import Any
+
+import pytest
+
+from bpe_automata import Budget, compile_regex
+from bpe_automata.budget import check, check_bytes, excuse, seconds_left, spending
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.kernels.watch import armed, poll, raise_what_stopped
+
+HARD = "(?:.{1,30}a.{1,30}){1,30}x.{15}"
+ROOM = Budget(max_states=10**7, max_seconds=100, max_bytes=8 * 10**9)
+LATE = 0.5  # seconds
+
+
+@contextmanager
+def called_after(seconds: float, handler: Any) -> Iterator[None]:
+    """Inside, SIGALRM comes once after so many seconds."""
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_nothing_is_spent_outside():
+    check()
+    check_bytes(10**15, "a table")
+    assert seconds_left() == inf
+
+
+def test_inside_the_earlier_end_counts_and_is_named():
+    with spending(Budget(max_seconds=0)):
+        with pytest.raises(BudgetExceededError, match="budget of 0 seconds"):
+            check()
+        with spending(Budget(max_seconds=50)), pytest.raises(BudgetExceededError, match="of 0 s"):
+            check()
+    with spending(Budget(max_seconds=50, max_bytes=100)):
+        with spending(Budget(max_seconds=2)):
+            assert 1 < seconds_left() <= 2
+        with spending(None):
+            assert 40 < seconds_left() <= 50
+        check_bytes(100, "a table")
+        with pytest.raises(BudgetExceededError, match="100 bytes exceeded: a table would take 101"):
+            check_bytes(101, "a table")
+    assert seconds_left() == inf
+
+
+def test_work_that_is_excused_is_not_counted():
+    with spending(Budget(max_seconds=50)), spending(Budget(max_seconds=10)):
+        excuse(10**10)
+        assert 15 < seconds_left() <= 20
+    with spending(Budget(max_seconds=50)):
+        with spending(Budget(max_seconds=10)):
+            excuse(10**10)
+        assert 55 < seconds_left() <= 60
+
+
+def test_a_budget_is_that_of_the_thread():
+    left: list[float] = []
+    with spending(Budget(max_seconds=1)):
+        other = threading.Thread(target=lambda: left.append(seconds_left()))
+        other.start()
+        other.join()
+    assert left == [inf]
+
+
+def test_a_poll_stops_where_the_time_is_up_and_goes_on_stopping():
+    with spending(Budget(max_seconds=0)):
+        array = armed()
+        assert any(poll(array) for _ in range(1000))
+        assert all(poll(array) for _ in range(1000))
+        with pytest.raises(BudgetExceededError, match="budget of 0 seconds"):
+            raise_what_stopped(array)
+    assert not any(poll(armed()) for _ in range(1000))
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.5])
+def test_a_compilation_ends_in_time(seconds):
+    compile_regex("a")
+    begun = time.thread_time()
+    with pytest.raises(BudgetExceededError, match="seconds"):
+        compile_regex(HARD, Budget(10**7, seconds, 8 * 10**9))
+    assert time.thread_time() - begun < seconds + LATE
+
+
+def test_ctrl_c_is_a_keyboard_interrupt():
+    begun = time.thread_time()
+    ctrl_c = called_after(0.3, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    with ctrl_c, pytest.raises(KeyboardInterrupt):
+        compile_regex(HARD, ROOM)
+    assert time.thread_time() - begun < 10 * LATE
+
+
+def test_what_a_signal_handler_raises_comes_through():
+    class EnoughError(Exception):
+        pass
+
+    def handler(*_: object) -> None:
+        raise EnoughError("said the handler")
+
+    with called_after(0.3, handler), pytest.raises(EnoughError, match="said the handler"):
+        compile_regex(HARD, ROOM)
+
+
+def test_a_signal_handler_that_returns_ends_nothing():
+    seen: list[float] = []
+    handled = called_after(0.1, lambda *_: seen.append(time.thread_time()))
+    with handled, pytest.raises(BudgetExceededError, match="seconds"):
+        compile_regex(HARD, Budget(10**7, 1.0, 8 * 10**9))
+    assert len(seen) == 1
