@@ -13,6 +13,7 @@ FLOORS = {
     "budget": -1,
     "storage": 0,
     "arguments": 0,
+    "limits": 0,
     "kernels": 0,
     "viz": 0,
     "token_automata": 1,

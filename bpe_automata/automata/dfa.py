@@ -12,11 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
+from bpe_automata import limits
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.distance import NEVER, distances
 from bpe_automata.viz import Picture
 
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
+_SMALLER = "too large a table: use smaller repeat counts, or split the language"
 
 
 class BrokenAutomatonError(BpeAutomataError):
@@ -29,7 +31,8 @@ class ByteDFA:
 
     trans: int32 [n_states, n_classes], C-contiguous; row 0 is all 0.
     byte_class: uint8 [256], the column of each byte. accepting: bool [n_states]. start: a state,
-    0 iff the language is empty. Raises BrokenAutomatonError if the arrays contradict each other.
+    0 iff the language is empty. Raises BrokenAutomatonError if the arrays contradict each other,
+    or have over 256 columns, and BudgetExceededError for a table of over 2**31 - 1 cells.
 
     What `compile_regex`, `from_strings` and `from_interegular` return is moreover minimal, trimmed
     and numbered breadth-first by byte, so equal languages have equal arrays.
@@ -43,6 +46,8 @@ class ByteDFA:
     def __post_init__(self) -> None:
         _check_arrays(self.trans, self.byte_class, self.accepting)
         n_states, n_classes = self.trans.shape
+        _need(n_classes <= 256, lambda: f"{n_classes} columns for 256 bytes")
+        limits.check_fits("cells", self.trans.size, limits.NUMBERS, _SMALLER)
         top, low, high = self.byte_class.max(), self.trans.min(), self.trans.max()
         _need(0 <= self.start < n_states, lambda: f"start {self.start} of {n_states} states")
         _need(top < n_classes, lambda: f"byte class {top}")

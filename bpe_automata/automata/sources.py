@@ -13,14 +13,17 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget
 from bpe_automata.errors import UnsupportedRegexError
 from bpe_automata.kernels.string_set import dfa_of_strings
+from bpe_automata.limits import NUMBERS, check_fits
 
 
 def from_strings(strings: Iterable[str]) -> ByteDFA:
     """The minimal DFA of { s.encode() : s in strings }, which may be empty.
 
-    Raises UnsupportedRegexError for a string with a surrogate: it has no UTF-8.
+    Raises UnsupportedRegexError for a string with a surrogate: it has no UTF-8; BudgetExceededError
+    for strings of 2**31 bytes in all.
     """
     encoded = sorted({_encode(s) for s in strings})
+    check_fits("bytes of all strings", sum(map(len, encoded)), NUMBERS - 1, "list fewer strings")
     if not encoded:
         nothing = np.zeros((1, 1), np.int32)
         return ByteDFA(nothing, np.zeros(256, np.uint8), np.zeros(1, np.bool_), 0)

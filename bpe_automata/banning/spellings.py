@@ -27,6 +27,7 @@ from bpe_automata.banning.patterns import not_of_word, word_may_begin
 from bpe_automata.banning.words import Ban
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels import occurrences as kernels
+from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.tokenizer import Tokenizer
 
@@ -65,6 +66,8 @@ class Spellings:
             _arrays(word_may_begin()) if ban.whole_word else anywhere,
             ban.whole_word,
         )
+        threads = ban.occurrence.n_states * len(self._search.follows.trans)
+        check_fits("threads", threads, NUMBERS, "ban fewer or shorter words at once")
 
     # ------------------------------------------------------------ step by step
 

@@ -16,12 +16,15 @@ import numpy as np
 
 from bpe_automata.constructions.token_actions import JOINT, TokenActions, TokenClass
 from bpe_automata.constructions.whole_pieces import MUST_END, OFF, WholePieces
+from bpe_automata.kernels.world import MOST_SETS
+from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.tokenizer.alphabet import DEAD
 from bpe_automata.tokenizer.pipeline import Pipeline
 
 NONE = -1
 BEGINNING = 0
 Member = tuple[int, int, int]
+_INTRICATE = "more than are told apart: the tokenizer's pretokenizer is too intricate"
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class HypothesisSets:
     def __init__(self, pipeline: Pipeline, actions: TokenActions, whole: WholePieces) -> None:
         self.pipeline, self.actions, self.whole = pipeline, actions, whole
         self.sets: list[HypothesisSet] = []
+        self._members = 0
         self._numbers: dict[HypothesisSet, int] = {}
         self._rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._unions: dict[tuple[int, int], int] = {}
@@ -45,11 +49,14 @@ class HypothesisSets:
         self.number(0, [(0, 0, OFF)])
 
     def number(self, row: int, members: list[Member]) -> int:
-        """The number of a set, NONE if it is empty."""
+        """The number of a set, NONE if it is empty. Raises BudgetExceededError over MOST_SETS."""
         if not members:
             return NONE
         found = HypothesisSet(row, tuple(sorted(set(members))))
         if found not in self._numbers:
+            self._members += len(found.members)
+            check_fits("hypothesis sets", len(self.sets) + 1, MOST_SETS, _INTRICATE)
+            check_fits("members of hypothesis sets", self._members, NUMBERS, _INTRICATE)
             self._numbers[found] = len(self.sets)
             self.sets.append(found)
         return self._numbers[found]

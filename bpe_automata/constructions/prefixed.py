@@ -77,6 +77,9 @@ def _space_apart(dfa: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
     column = dfa.byte_class[_SPACE]
     if (dfa.byte_class == column).sum() == 1:
         return dfa.trans, dfa.byte_class
-    byte_class = dfa.byte_class.astype(np.uint8).copy()
-    byte_class[_SPACE] = dfa.n_classes
-    return np.concatenate([dfa.trans, dfa.trans[:, column : column + 1]], axis=1), byte_class
+    # Columns that no byte has are left out: with one for the space there are at most 256 then.
+    used, byte_class = np.unique(dfa.byte_class, return_inverse=True)
+    byte_class = byte_class.astype(np.uint8)
+    byte_class[_SPACE] = len(used)
+    columns = [*used.tolist(), int(column)]
+    return np.ascontiguousarray(dfa.trans[:, columns]), byte_class

@@ -13,9 +13,8 @@ from bpe_automata.constructions.seen_text import SeenText, text_for
 from bpe_automata.constructions.set_arrays import SetArrays
 from bpe_automata.constructions.steady import steady_for
 from bpe_automata.constructions.token_actions import INSIDE
-from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.dead_sets import Tokens, dead_sets
-from bpe_automata.kernels.fan import MOST_KINDS, Texts, fan
+from bpe_automata.kernels.fan import MOST_KINDS, MOST_PLACES, Texts, fan
 from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.node_status import node_statuses
@@ -32,11 +31,13 @@ from bpe_automata.kernels.world import (
     added_step,
     intern_place,
 )
+from bpe_automata.limits import NUMBERS, check_fits
 
 T = TypeVar("T")
 
 _SPARE_PLACES = 1024
 _STATES_A_PLACE = 64
+_SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 2048
 
 
@@ -52,10 +53,10 @@ class ProductTables:
         """banned: ids of added tokens that may not be read as text. Raises BudgetExceededError."""
         self.canonical = canonical
         dfa = prefixed.dfa
-        kinds = max(len(canonical.actions.classes), len(canonical.pipeline.text.next))
-        if kinds > MOST_KINDS:  # deployed tokenizers have some hundreds
-            advice = "the tokenizer has too many kinds of tokens, or states of its text automaton"
-            raise BudgetExceededError("kinds", MOST_KINDS, advice)
+        kinds, texts = len(canonical.actions.classes), len(canonical.pipeline.text.next)
+        # Deployed tokenizers have some hundreds of either.
+        check_fits("kinds of tokens", kinds, MOST_KINDS, "more than this tokenizer may have")
+        check_fits("pairs of states", dfa.n_states * texts, MOST_PLACES, _SMALLER)
         self._text = text_for(canonical, dfa)
         derived, d = canonical.tokenizer.derived, canonical.derivation
         self._set_arrays = derived("set arrays", lambda _: SetArrays(canonical))
@@ -227,6 +228,7 @@ def _added(canonical: CanonicalAutomaton, seen: SeenText, banned: set[int]) -> A
 def _memo(n_states: int, n: int, spare: int, nodes: int) -> Memo:
     """`spare` places besides the DFA's states, and room for what is known of `nodes` nodes."""
     places, slots, room = n_states + spare, table_size(spare), table_size(nodes)
+    check_fits("places", places, NUMBERS, _SMALLER)
     state = np.zeros(places, dtype=np.int32)
     state[:n_states] = np.arange(n_states)
     return Memo(
@@ -248,13 +250,13 @@ def _reading(canonical: CanonicalAutomaton) -> Reading:
     boundaries = canonical.pipeline.boundaries
     n, n_coarse = boundaries.n, boundaries.follow.shape[2]
     rows = boundaries.follow.reshape(2 * n * n_coarse, n)
-    start = np.zeros(len(rows) + 1, dtype=np.int32)
-    np.cumsum(rows.sum(axis=1), out=start[1:])
+    steps = rows.sum(axis=1)
+    check_fits("steps of hypotheses", int(steps.sum()), NUMBERS, "more than are numbered")
     return Reading(
         utf8=canonical.pipeline.alphabet.utf8,
         coarse=canonical.pipeline.coarse,
         ends=boundaries.ends,
-        step_start=start,
+        step_start=np.append(0, np.cumsum(steps)).astype(np.int32),
         step_to=np.nonzero(rows)[1].astype(np.int32),
     )
 

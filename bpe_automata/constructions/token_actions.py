@@ -9,11 +9,13 @@ Such relations are the elements of a small monoid; every token's word is folded 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from bpe_automata.kernels.spelling import BROKEN, fold_words, spell_tokens
 from bpe_automata.kernels.trie import Trie
+from bpe_automata.limits import check_fits
 from bpe_automata.tokenizer.pipeline import Pipeline
 
 JOINT, INSIDE = 0, 1
@@ -88,10 +90,13 @@ def classify(
 
 
 def _packed(keys: np.ndarray) -> np.ndarray:
-    """Rows of small non-negative integers (after adding 1) as one int64 each, without collision."""
+    """Rows of small non-negative integers (after adding 1) as one int64 each, without collision.
+    Raises BudgetExceededError where that is too narrow."""
     code = np.zeros(len(keys), dtype=np.int64)
-    for column in keys.T:
-        code = code * (int(column.max(initial=0)) + 2) + column + 1
+    widths = [int(column.max(initial=0)) + 2 for column in keys.T]
+    check_fits("kinds of tokens", prod(widths), 2**63 - 1, "more than are told apart")
+    for column, width in zip(keys.T, widths, strict=True):
+        code = code * width + column + 1
     return code
 
 

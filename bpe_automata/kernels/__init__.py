@@ -31,6 +31,9 @@ def kernel(function: F) -> F:
     Integers that are passed are widened to int64, so a kernel is compiled once, not once for each
     mixture of int32, int64 and constants that other kernels call it with. Private ones are called
     by kernels only, and have no entry for the interpreter.
+
+    With $NUMBA_BOUNDSCHECK=1 every index is checked (`make test-bounds`), which is other code, and
+    is kept as such: give it a $NUMBA_CACHE_DIR of its own, or each kind replaces the other there.
     """
     if numba.config.DISABLE_JIT:  # $NUMBA_DISABLE_JIT, to look into kernels with a debugger
         return function
@@ -39,7 +42,9 @@ def kernel(function: F) -> F:
         function, cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=private
     )
     compiled.compile = _at_no_cost(compiled.compile)
-    compiled._cache._cache_file._source_stamp = stamp(function.__module__.rpartition(".")[2])
+    checked = " checked" if numba.config.BOUNDSCHECK else ""
+    source = stamp(function.__module__.rpartition(".")[2])
+    compiled._cache._cache_file._source_stamp = source + checked
     return cast(F, compiled)
 
 

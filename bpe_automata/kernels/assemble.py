@@ -276,7 +276,7 @@ def _close(
 ) -> tuple[int, bool]:
     """Add to `found` what `node`, not yet seen, leads to silently: (new count, is one accepting?).
 
-    Nodes that read nothing are not kept: what they lead to is.
+    Nodes that read nothing are not kept: what they lead to is. Each is on the stack once an epoch.
     """
     hubs, states_from = len(net.accepts), len(net.accepts) + len(net.letter)
     epoch, accepts, top = sets.counts[EPOCH], False, 1

@@ -1,7 +1,8 @@
 """The min-rank loop of byte pair encoding, and the derivation of every token by it.
 
 Source: the algorithm that `tokenizers` runs: while some adjacent pair is in the merge table, merge
-the leftmost pair of least rank.
+the leftmost pair of least rank. For few symbols that pair is looked for among all; for many, which
+would take quadratic time, the pairs lie in a heap, as (rank << 32 | place of the left part).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import look_up
 
 NO_RANK = 2**31 - 1
+_FEW = 64  # symbols
 
 
 @kernel
@@ -32,8 +34,11 @@ def merge_all(
 ) -> tuple[int, int, int, int]:
     """Encode symbols[:n] in place; ranks is scratch of the same length.
 
-    Returns (number of symbols left, last merge's left part, right part, rank); -1s if none.
+    Returns (number of symbols left, last merge's left part, right part, rank); -1s if none. Each
+    turn makes one symbol out of two.
     """
+    if n > _FEW:
+        return _merge_many(symbols, ranks, n, slots, values, made, n_ids)
     last_left, last_right, last_rank = -1, -1, -1
     for i in range(n - 1):
         ranks[i] = _rank(slots, values, n_ids, symbols[i], symbols[i + 1])
@@ -56,6 +61,81 @@ def merge_all(
         if best < n - 1:
             ranks[best] = _rank(slots, values, n_ids, symbols[best], symbols[best + 1])
     return n, last_left, last_right, last_rank
+
+
+@kernel
+def _merge_many(
+    symbols: np.ndarray,
+    ranks: np.ndarray,
+    n: int,
+    slots: np.ndarray,
+    values: np.ndarray,
+    made: np.ndarray,
+    n_ids: int,
+) -> tuple[int, int, int, int]:
+    """The same in O(n log n): symbols are linked to their neighbours, and a pair of the heap counts
+    while its rank is still that of its place. Each merge adds two pairs at most, so there are fewer
+    than 3n of them, and as many turns."""
+    last_left, last_right, last_rank = -1, -1, -1
+    heap, size = np.empty(3 * n, np.int64), 0
+    before, after = np.arange(-1, n - 1), np.arange(1, n + 1)
+    ranks[n - 1] = NO_RANK
+    for i in range(n - 1):
+        ranks[i] = _rank(slots, values, n_ids, symbols[i], symbols[i + 1])
+        size = _put(heap, size, ranks[i], i)
+    while size > 0:
+        rank, at = heap[0] >> 32, heap[0] & 0xFFFFFFFF
+        size = _drop_least(heap, size)
+        if ranks[at] != rank:
+            continue
+        gone = after[at]
+        last_left, last_right, last_rank = symbols[at], symbols[gone], rank
+        symbols[at], symbols[gone] = made[rank], -1
+        ranks[at] = ranks[gone] = NO_RANK
+        after[at] = after[gone]
+        if after[at] < n:
+            before[after[at]] = at
+            ranks[at] = _rank(slots, values, n_ids, symbols[at], symbols[after[at]])
+            size = _put(heap, size, ranks[at], at)
+        if before[at] >= 0:
+            left = before[at]
+            ranks[left] = _rank(slots, values, n_ids, symbols[left], symbols[at])
+            size = _put(heap, size, ranks[left], left)
+    count = 0
+    for i in range(n):
+        if symbols[i] >= 0:
+            symbols[count] = symbols[i]
+            count += 1
+    return count, last_left, last_right, last_rank
+
+
+@kernel
+def _put(heap: np.ndarray, size: int, rank: int, place: int) -> int:
+    """Add a pair to the heap, if it has a rank: the new size."""
+    if rank == NO_RANK:
+        return size
+    key, at = rank << 32 | place, size
+    while at > 0 and heap[(at - 1) >> 1] > key:
+        heap[at] = heap[(at - 1) >> 1]
+        at = (at - 1) >> 1
+    heap[at] = key
+    return size + 1
+
+
+@kernel
+def _drop_least(heap: np.ndarray, size: int) -> int:
+    """Take the least pair out of the heap: the new size."""
+    size -= 1
+    key, at, child = heap[size], 0, 1
+    while child < size:
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= key:
+            break
+        heap[at] = heap[child]
+        at, child = child, 2 * child + 1
+    heap[at] = key
+    return size
 
 
 @kernel

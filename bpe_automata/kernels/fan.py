@@ -16,7 +16,8 @@ from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.trie import Trie
 
-MOST_KINDS = 1 << 20
+_KIND_BITS = 20
+MOST_KINDS, MOST_PLACES = 1 << _KIND_BITS, 1 << (63 - _KIND_BITS)
 
 
 class Texts(NamedTuple):
@@ -44,7 +45,7 @@ def fan(
     (rows (state, text, kind) int32 [groups, 3]; start int32 [groups + 1] into; ids int32).
 
     kinds: int32 [nodes of the trie], the kind of each token, 0: left out. There may be MOST_KINDS
-    of them, and as many states of the text automaton.
+    of them, and MOST_PLACES pairs of a state of the DFA and one of the text automaton.
     """
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
     most = len(trie.start)
@@ -56,6 +57,7 @@ def fan(
     path[0] = state
     count, n, node, n_nodes = 0, 0, 0, len(label)
     clean, from_start = texts.text == 0 and texts.row == 0, texts.from_start
+    n_texts = len(texts.next)
     while node < n_nodes:
         depth = depths[node]
         q = trans[path[depth - 1], byte_class[label[node]]]
@@ -71,7 +73,7 @@ def fan(
             text = _text_after(token, trie, texts)
         if text < 0:
             continue
-        key = int((np.int64(q) << 40) | (np.int64(text) << 20) | np.int64(kind))
+        key = int(((np.int64(q) * n_texts + text) << _KIND_BITS) | np.int64(kind))
         at = slot_of(slots, key)
         if slots[at] != key:
             keys = grown(keys, n)
@@ -85,8 +87,9 @@ def fan(
         count += 1
     rows = np.empty((n, 3), np.int32)
     for g in range(n):
-        rows[g, 0], rows[g, 1] = keys[g] >> 40, (keys[g] >> 20) & 0xFFFFF
-        rows[g, 2] = keys[g] & 0xFFFFF
+        place = keys[g] >> _KIND_BITS
+        rows[g, 0], rows[g, 1] = place // n_texts, place % n_texts
+        rows[g, 2] = keys[g] & (MOST_KINDS - 1)
     start, listed = by_group(group_of[:count], ids, n)
     return rows, start, listed
 

@@ -102,7 +102,8 @@ def clear_intervals(
 
     `part` is the spine to walk (right parts to find what may not follow, left parts for what may
     not precede); merges[by_part[x]:by_part[x+1]] are the ranks, ascending, of merges whose part on
-    that side is x; low/high/order give the interval of ids on the other side.
+    that side is x; low/high/order give the interval of ids on the other side. A spine has fewer
+    nodes than the token has symbols, as parts are shorter than what they make.
     """
     node, limit = token, FOREVER
     while node >= 0:
@@ -127,7 +128,8 @@ def breaking_merge(
     slots: np.ndarray,
     values: np.ndarray,
 ) -> int:
-    """The least rank of a merge that breaks the pair, -1 if the pair is canonical."""
+    """The least rank of a merge that breaks the pair, -1 if the pair is canonical: one look for
+    each pair of nodes of the two spines."""
     n_ids = len(birth)
     best = FOREVER
     u, u_limit = left_token, FOREVER

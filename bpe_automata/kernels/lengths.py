@@ -70,7 +70,7 @@ def layers(
     """What can be reached in layers 0 to count - 1: (False if more than `limit` states are).
 
     trans: int32 [n, k]; left: int8 [n], from `to_go`. There are fewer layers if the later ones
-    have no states.
+    have no states. A state is met once a layer.
     """
     n = trans.shape[0]
     pool, ptr = np.empty(4 * n + 64, np.int32), np.zeros(count + 1, np.int64)

@@ -39,7 +39,7 @@ def first_slot(key: Any, table: np.ndarray) -> int:
 
 @kernel
 def next_slot(slot: int, table: np.ndarray) -> int:
-    """Where the search goes on if `slot` is taken."""
+    """Where the search goes on if `slot` is taken. It ends, as a table is at most half full."""
     return (slot + 1) & (table.size - 1)
 
 

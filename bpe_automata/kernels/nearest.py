@@ -12,7 +12,7 @@ def nearest(own: np.ndarray, sources: np.ndarray, targets: np.ndarray) -> np.nda
     """int32 [n], the least solution of  d(x) = min(own(x), 1 + min { d(y) : edge x -> y }).
 
     own: int32 [n], at most 2**30 (never); sources, targets: int32 [edges]. Breadth-first over the
-    reversed edges; nodes come in by their own distance.
+    reversed edges; nodes come in by their own distance, so none is found twice.
     """
     n = len(own)
     ptr = np.zeros(n + 1, np.int64)

@@ -63,7 +63,7 @@ def surely_completed(
 ) -> bool:
     """Inside a character, where `steady.apart` holds: does the first character that can be read
     lead to acceptance, as far as is known, with no boundary before it? Then `completed` holds. (No
-    is no answer.)"""
+    is no answer.) It is read in three steps at most, as many as UTF-8 has rows in a row."""
     row, state = sets.row[number], memo.state[place]
     entry = row
     if row == 0 or memo.added[place] != 0:

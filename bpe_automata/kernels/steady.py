@@ -88,7 +88,8 @@ def surely_lively(token: int, state: int, s: Steady, p: Pairs) -> bool:
 
 @kernel
 def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: Steady, p: Pairs) -> None:
-    """Fill in `first` and `step` along the shortest text from `state`."""
+    """Fill in `first` and `step` along the shortest text from `state`: as many steps as its distance,
+    which each makes smaller by one."""
     path = np.empty(s.distance[state] + 1, np.int32)
     count = 0
     while s.distance[state] > 0 and s.first[state] == NOT_YET:
@@ -111,7 +112,7 @@ def _first_id(
     byte: int, after: int, trans: np.ndarray, byte_class: np.ndarray, s: Steady, p: Pairs
 ) -> int:
     """The first id of `byte` and the shortest text from `after`, which is spelled; NONE: it is not
-    steady."""
+    steady. One step down the trie at a time."""
     node = s.root[byte]
     while node != NONE:
         token = s.token[node]

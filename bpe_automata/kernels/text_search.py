@@ -106,7 +106,8 @@ def _search(p: int, h: int, w: World) -> bool:
     """Tarjan's depth-first search for strong components, stopped at the first success.
 
     A component that is left without success is dead for good; on success everything still on the
-    component stack leads to the current path, and so to acceptance. So nothing is met twice.
+    component stack leads to the current path, and so to acceptance. So nothing is met twice, and
+    there are no more turns than places times hypotheses and the steps out of them.
     """
     pool, n_pool = np.empty((256, 2), np.int32), 0
     nodes, count = np.empty((64, 3), np.int32), 0  # place, hypothesis, low link, as first met

@@ -10,7 +10,7 @@ from bpe_automata.kernels import kernel
 
 
 class Trie(NamedTuple):
-    """Nodes in depth-first order, without the root: label uint8, depth int16 (root's children: 1),
+    """Nodes in depth-first order, without the root: label uint8, depth int32 (root's children: 1),
     skip int32 (the next node outside the subtree), token int32 (-1: none); deepest: int. `start`
     int32 [n_ids + 1] and `data` uint8: CSR of every token's bytes."""
 
@@ -27,13 +27,13 @@ class Trie(NamedTuple):
 def build_nodes(
     order: np.ndarray, start: np.ndarray, data: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Trie of the tokens `order` (int32, sorted by their bytes, none empty). Tokens that spell the
-    same end in sibling nodes with equal labels."""
+    """Trie of the tokens `order` (int32, sorted by their bytes, none empty), of fewer than 2**31
+    bytes in all. Tokens that spell the same end in sibling nodes with equal labels."""
     size = 0
     for token in order:
         size += start[token + 1] - start[token]
     label = np.empty(size, np.uint8)
-    depth = np.empty(size, np.int16)
+    depth = np.empty(size, np.int32)
     token_at = np.full(size, -1, np.int32)
     count = 0
     previous = -1

@@ -22,6 +22,8 @@ from bpe_automata.kernels.suspects import Pairs
 from bpe_automata.kernels.trie import walk
 
 UNKNOWN, ALIVE, DEAD, PARTLY = 0, 1, 2, 3
+_SET_BITS = 24
+MOST_SETS = 1 << _SET_BITS
 
 
 class Dfa(NamedTuple):
@@ -142,7 +144,8 @@ def intern_place(state: int, added: int, w: World) -> int:
 
 @kernel
 def node_key(place: int, number: int) -> int:
-    return (place << 24) | number
+    """Of a place and one of MOST_SETS hypothesis sets."""
+    return (place << _SET_BITS) | number
 
 
 @kernel

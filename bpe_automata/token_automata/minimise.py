@@ -14,13 +14,16 @@ import numpy as np
 from bpe_automata.kernels.minimise import blocks
 from bpe_automata.kernels.token_table import by_head
 from bpe_automata.kernels.watch import watched
+from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.token_automata.reach import breadth_first, trimmed
 from bpe_automata.token_automata.table import Table, renumbered
 
 
 def minimised(table: Table) -> Table:
-    """L(table), with as few states as there can be (a partial automaton has no dead state)."""
+    """L(table), with as few states as there can be (a partial automaton has no dead state). Raises
+    BudgetExceededError for 2**31 transitions."""
     table = trimmed(table)
+    check_fits("transitions", len(table.targets), NUMBERS - 1, "more than are numbered")
     ptr, tail, edge = by_head(table.offsets, table.targets)
     used, label = np.unique(table.symbols, return_inverse=True)
     label = label.astype(np.int32)[edge]

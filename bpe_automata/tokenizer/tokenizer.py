@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import tokenizers
 
+from bpe_automata import limits
 from bpe_automata.errors import TokenizerError, TokenOutOfRangeError
 from bpe_automata.tokenizer.backend import Backend, Source
 from bpe_automata.tokenizer.description import Description, Prefix
@@ -149,10 +150,13 @@ class Tokenizer:
 
     @cached_property
     def spellings(self) -> tuple[bytes, ...]:
-        """For each id its bytes; an added token spells its content."""
+        """For each id its bytes; an added token spells its content. Raises BudgetExceededError for
+        more than 2**31 - 1 bytes in all."""
         spelled = [token or b"" for token in self.description.tokens]
         for added in self.description.added:
             spelled[added.id] = added.content.encode("utf-8")
+        advice = "more than is numbered: leave out the longest tokens"
+        limits.check_fits("bytes of all tokens", sum(map(len, spelled)), limits.NUMBERS, advice)
         return tuple(spelled)
 
     def derived(self, name: str, build: Callable[[Tokenizer], T]) -> T:
