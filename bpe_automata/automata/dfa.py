@@ -12,9 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from bpe_automata import limits
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.distance import NEVER, distances
+from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.viz import Picture
 
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
@@ -47,7 +47,7 @@ class ByteDFA:
         _check_arrays(self.trans, self.byte_class, self.accepting)
         n_states, n_classes = self.trans.shape
         _need(n_classes <= 256, lambda: f"{n_classes} columns for 256 bytes")
-        limits.check_fits("cells", self.trans.size, limits.NUMBERS, _SMALLER)
+        check_fits("cells", self.trans.size, NUMBERS, _SMALLER)
         top, low, high = self.byte_class.max(), self.trans.min(), self.trans.max()
         _need(0 <= self.start < n_states, lambda: f"start {self.start} of {n_states} states")
         _need(top < n_classes, lambda: f"byte class {top}")

@@ -83,8 +83,8 @@ def dead_sets(
     with those nearest to acceptance first.
 
     Returns (found int32 by place: NOTHING where no id is dead, UNSETTLED where it is not known, or
-    else a row of, dead int64 [rows, words]: sets of `kernels.beside` in `w.pairs.before.order`). Each
-    place has one frame in all, and each turn begins or ends one, or passes an open id of it.
+    else a row of, dead int64 [rows, words]: sets of `kernels.beside` in `w.pairs.before.order`).
+    Each place has one frame in all, and each turn begins or ends one, or passes an open id of it.
     """
     found = np.full(len(w.memo.state), UNSETTLED, np.int32)
     before, birth, after = w.pairs.before, w.pairs.birth, tokens.after

@@ -63,8 +63,9 @@ def form_of(
     mode, hs, ts, slot: as `part` leaves them. local: int32 [n_states], all -1: scratch, left as it
     was. Returns (order int32: the DFA state of each number; proof int32: of each number, 0 if it is
     no cut, else WITHIN if text may go on without a boundary there, or AFTER; form int32: see
-    `_put_node` and `_put_cut`). Each DFA state has one number. Equal forms are isomorphic parts that go on alike, and if the DFA
-    is minimal, equal languages between cuts have equal forms.
+    `_put_node` and `_put_cut`). Each DFA state has one number. Equal forms are
+    isomorphic parts that go on alike, and if the DFA is minimal, equal languages between cuts have
+    equal forms.
     """
     order, n_order = np.empty(64, np.int32), 1
     proof, form, n_form = np.zeros(64, np.int32), np.empty(256, np.int32), 0

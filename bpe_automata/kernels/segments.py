@@ -59,8 +59,8 @@ def part(
     there.
 
     Returns (states int32 [n]; mode uint8 [n]; uint8 [n, hypotheses] and [n, text states]: not 0 for
-    those met there). Of a part with over `limit` states, mode is all 0. A state waits again only for
-    a hypothesis, a text state or a crossing that is new to it.
+    those met there). Of a part with over `limit` states, mode is all 0. A state waits again only
+    for a hypothesis, a text state or a crossing that is new to it.
     """
     states, mode = np.full(16, begin, np.int32), np.zeros(16, np.uint8)
     hs = np.zeros((16, len(w.reading.ends)), np.uint8)

@@ -88,8 +88,8 @@ def surely_lively(token: int, state: int, s: Steady, p: Pairs) -> bool:
 
 @kernel
 def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: Steady, p: Pairs) -> None:
-    """Fill in `first` and `step` along the shortest text from `state`: as many steps as its distance,
-    which each makes smaller by one."""
+    """Fill in `first` and `step` along the shortest text from `state`: as many steps as its
+    distance, which each makes smaller by one."""
     path = np.empty(s.distance[state] + 1, np.int32)
     count = 0
     while s.distance[state] > 0 and s.first[state] == NOT_YET:

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import tokenizers
 
-from bpe_automata import limits
 from bpe_automata.errors import TokenizerError, TokenOutOfRangeError
+from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.tokenizer.backend import Backend, Source
 from bpe_automata.tokenizer.description import Description, Prefix
 from bpe_automata.tokenizer.read_json import read_json
@@ -156,7 +156,7 @@ class Tokenizer:
         for added in self.description.added:
             spelled[added.id] = added.content.encode("utf-8")
         advice = "more than is numbered: leave out the longest tokens"
-        limits.check_fits("bytes of all tokens", sum(map(len, spelled)), limits.NUMBERS, advice)
+        check_fits("bytes of all tokens", sum(map(len, spelled)), NUMBERS, advice)
         return tuple(spelled)
 
     def derived(self, name: str, build: Callable[[Tokenizer], T]) -> T:
