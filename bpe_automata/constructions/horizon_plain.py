@@ -149,15 +149,12 @@ class EngineReader(PlainReader[State]):
 class LiftReader(PlainReader[int]):
     """The lift: a node is a state of the byte DFA."""
 
-    def __init__(self, lift: Lift, alive: np.ndarray) -> None:
-        """alive: bool [n_states]: acceptance can be reached."""
+    def __init__(self, lift: Lift) -> None:
         super().__init__(lift)
-        self._lift, self._alive = lift, alive
-        read = (lift.trie.token >= 0) & ~np.isin(lift.trie.token, self._eos)
-        self._kinds = read.astype(np.int32)
+        self._lift = lift
         nothing = np.zeros((1, 256), dtype=np.int32)
-        self._any_text = Texts(0, 0, nothing, nothing, np.zeros_like(self._kinds))
-        longest = max((len(lift.tokenizer.spellings[i]) for i in lift.added), default=0)
+        self._any_text = Texts(0, 0, nothing, nothing, np.zeros_like(lift.kinds))
+        longest = max((len(lift.tokenizer.spellings[i]) for i in lift.added.tolist()), default=0)
         # Decoding may take a space away before the text of an added token.
         self._longest = max(lift.trie.deepest, 1 + longest)
 
@@ -166,7 +163,7 @@ class LiftReader(PlainReader[int]):
 
     def facts(self, keys: np.ndarray) -> Facts:
         lower, hint = nearest_first(self._lift.dfa, keys, self._longest)
-        lower[~self._alive[keys]] = NEVER
+        lower[~self._lift.alive[keys]] = NEVER
         final = np.where(lower == 0, 0, NEVER)
         true = np.full(len(keys), True)
         return Facts(lower, final, true, hint, true)
@@ -174,12 +171,12 @@ class LiftReader(PlainReader[int]):
     def groups(self, key: int) -> Groups:
         lift, dfa = self._lift, self._lift.dfa
         rows, start, ids = fan(
-            dfa.trans, dfa.byte_class, key, lift.trie, self._kinds, self._any_text
+            dfa.trans, dfa.byte_class, key, lift.trie, lift.kinds, self._any_text
         )
-        more = np.array([(i, lift.step(key, i)) for i in lift.added], dtype=np.int64).reshape(-1, 2)
-        more = more[more[:, 1] > 0]
+        after = lift.after_added(key, lift.added)
+        read = np.flatnonzero(after)
         return Groups(
-            np.append(rows[:, 0].astype(np.int64), more[:, 1]),
-            np.append(start, len(ids) + 1 + np.arange(len(more), dtype=np.int32)),
-            np.append(ids, more[:, 0].astype(np.int32)),
+            np.append(rows[:, 0], after[read]).astype(np.int64),
+            np.append(start, len(ids) + 1 + np.arange(len(read), dtype=np.int32)),
+            np.append(ids, lift.added[read].astype(np.int32)),
         )

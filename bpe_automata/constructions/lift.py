@@ -21,8 +21,9 @@ from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
-from bpe_automata.kernels.bits import clear_bits, has, members, set_bits
-from bpe_automata.kernels.token_walks import states_after
+from bpe_automata.kernels.bits import clear_bits, has, set_bits
+from bpe_automata.kernels.distance import distances
+from bpe_automata.kernels.token_walks import Spelled, settle_alive, states_after
 from bpe_automata.kernels.trie import Trie, lift_row, walk
 from bpe_automata.tokenizer import Tokenizer
 
@@ -44,11 +45,16 @@ class Lift:
         self.dfa = self.prefixed.dfa
         self.trie = tokenizer.derived("lift trie", _ordinary_trie)
         added = [token.id for token in tokenizer.description.added]
-        self.added = [i for i in added if added_tokens and i not in eos_ids]
+        self.added = np.array(
+            [i for i in added if added_tokens and i not in eos_ids and tokenizer.spellings[i]],
+            dtype=np.int64,
+        )
         self._banned = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
+        read = (self.trie.token >= 0) & ~np.isin(self.trie.token, self._banned)
+        self.kinds = read.astype(np.int32)
         self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
-        self._alive = self._alive_states()
-        if not self._alive[self.prefixed.before]:
+        self.alive = self._alive_states()
+        if not self.alive[self.prefixed.before]:
             raise EmptyLanguageError("no token sequence spells a text that matches the constraint")
 
     @property
@@ -58,7 +64,7 @@ class Lift:
     @cached_property
     def horizon(self) -> Horizon[int]:
         """How many ids it takes to acceptance, lazily."""
-        return Horizon(LiftReader(self, self._alive))
+        return Horizon(LiftReader(self))
 
     def initial(self, prefix: Sequence[int] = ()) -> int:
         for token in prefix:
@@ -73,23 +79,22 @@ class Lift:
         return bool(self.dfa.accepting[state])
 
     def step(self, state: int, token: int) -> int:
-        spelled = self.tokenizer.spellings[token]
-        if token not in self.tokenizer.added_ids:
-            return self._walk(state, spelled)
-        after = self._walk(int(self.prefixed.added_from[state]), spelled)
-        return int(self.prefixed.after_added[after])
+        if token in self.tokenizer.added_ids:
+            return int(self.after_added(state, np.array([token]))[0])
+        spelled = np.frombuffer(self.tokenizer.spellings[token], dtype=np.uint8)
+        return int(walk(self.dfa.trans, self.dfa.byte_class, state, spelled))
 
     def steps(self, state: int, tokens: np.ndarray) -> list[int]:
-        trans, byte_class, trie = self.dfa.trans, self.dfa.byte_class, self.trie
-        after = states_after(trans, byte_class, state, trie.start, trie.data, tokens)
-        for k in np.flatnonzero(np.isin(tokens, self.added)).tolist():
-            after[k] = self.step(state, int(tokens[k]))
+        after, added = self._after(state, tokens), np.isin(tokens, self.added)
+        after[added] = self.after_added(state, tokens[added])
         return after.tolist()
 
     def mask(self, state: int) -> np.ndarray:
         bits = self._masks.get(state)
         if bits is None:
-            bits = self._row(state, self._alive)
+            bits = lift_row(self.trie, self.dfa.trans, self.dfa.byte_class, self.alive, state)
+            set_bits(bits, self.added[self.alive[self.after_added(state, self.added)]])
+            clear_bits(bits, self._banned)
             if self.accepting(state):
                 set_bits(bits, self._banned)
             bits.flags.writeable = False
@@ -107,34 +112,35 @@ class Lift:
             return False
         if token in self.tokenizer.added_ids and token not in self.added:
             return False
-        return bool(self._alive[self.step(state, token)])
+        return bool(self.alive[self.step(state, token)])
 
-    def _walk(self, state: int, data: bytes) -> int:
-        spelled = np.frombuffer(data, dtype=np.uint8)
-        return int(walk(self.dfa.trans, self.dfa.byte_class, state, spelled))
+    def after_added(self, state: int, tokens: np.ndarray) -> np.ndarray:
+        """int32: the state after each of these added tokens (int64), 0 where it cannot be read."""
+        after = self._after(int(self.prefixed.added_from[state]), tokens)
+        return self.prefixed.after_added[after]
 
-    def _row(self, state: int, alive: np.ndarray) -> np.ndarray:
-        bits = lift_row(self.trie, self.dfa.trans, self.dfa.byte_class, alive, state)
-        spelled = [i for i in self.added if alive[self.step(state, i)]]
-        set_bits(bits, np.array(spelled, dtype=np.int64))
-        clear_bits(bits, self._banned)
-        return bits
+    def _after(self, state: int, tokens: np.ndarray) -> np.ndarray:
+        dfa, trie = self.dfa, self.trie
+        return states_after(dfa.trans, dfa.byte_class, state, trie.start, trie.data, tokens)
 
     def _alive_states(self) -> np.ndarray:
-        """bool [n_states]: some ids lead to acceptance. Single bytes settle nearly all states; a
-        state that they leave open is settled by all tokens."""
-        added = {token.id for token in self.tokenizer.description.added}
-        unread = {*added.difference(self.added), *self.eos_ids}
-        single = np.zeros(256, dtype=bool)
-        for token, byte in self.tokenizer.derived("single bytes", _single_bytes):
-            single[byte] |= token not in unread
-        alive = _reach_back(self.dfa, single)
-        grown = True
-        while grown:
-            grown = False
-            for state in np.flatnonzero(~alive)[1:].tolist():
-                if len(members(self._row(state, alive))):
-                    alive[state] = grown = True
+        """bool [n_states]: some ids lead to acceptance. That single bytes lead there is enough, and
+        that the bytes of all tokens do is needed; a state between the two is settled by tokens.
+        """
+        dfa, prefixed = self.dfa, self.prefixed
+        ids, bytes_ = self.tokenizer.derived("tokens of one byte", _tokens_of_one_byte)
+        single = np.unique(dfa.byte_class[bytes_[~np.isin(ids, self._banned)]])
+        alive = distances(np.ascontiguousarray(dfa.trans[:, single]), dfa.accepting) >= 0
+        if alive[1:].all():
+            return alive
+        some = np.unique(dfa.byte_class[self.tokenizer.derived("bytes of tokens", _bytes)])
+        silent = [prefixed.added_from[:, None], prefixed.after_added[:, None]]
+        steps = np.concatenate([dfa.trans[:, some], *silent], axis=1)
+        open_ = np.flatnonzero((distances(steps, dfa.accepting) >= 0) & ~alive)
+        if len(open_):
+            added = self.added, prefixed.added_from, prefixed.after_added
+            spelled = Spelled(self.trie, self.kinds, *added)
+            settle_alive(dfa.trans, dfa.byte_class, alive, open_.astype(np.int32), spelled)
         return alive
 
 
@@ -145,17 +151,13 @@ def _ordinary_trie(tokenizer: Tokenizer) -> Trie:
     return vocabulary_trie(tokenizer.spellings, ids)
 
 
-def _single_bytes(tokenizer: Tokenizer) -> list[tuple[int, int]]:
-    """(id, byte) for each token of one byte."""
-    return [(i, s[0]) for i, s in enumerate(tokenizer.spellings) if len(s) == 1]
+def _tokens_of_one_byte(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
+    """(ids int32, bytes uint8) of the ordinary ones."""
+    trie = tokenizer.derived("lift trie", _ordinary_trie)
+    nodes = np.flatnonzero((trie.depth == 1) & (trie.token >= 0))
+    return trie.token[nodes], trie.label[nodes]
 
 
-def _reach_back(dfa: ByteDFA, bytes_: np.ndarray) -> np.ndarray:
-    """bool [n_states]: an accepting state can be reached by these bytes (bool [256])."""
-    classes = np.unique(dfa.byte_class[bytes_])
-    alive = dfa.accepting.copy()
-    while True:
-        grown = alive | alive[dfa.trans[:, classes]].any(axis=1)
-        if (grown == alive).all():
-            return alive
-        alive = grown
+def _bytes(tokenizer: Tokenizer) -> np.ndarray:
+    """uint8: those that occur in any token."""
+    return np.unique(np.frombuffer(b"".join(tokenizer.spellings), dtype=np.uint8))

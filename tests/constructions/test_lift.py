@@ -5,16 +5,21 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_automata import compile_regex, constrain
+from bpe_automata import ByteDFA, compile_regex, constrain
 from bpe_automata.constructions import Lift
+from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import members
+from bpe_automata.kernels.token_walks import Spelled, settle_alive
 from bpe_automata.reference import lift_mask
 from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, resegmentations
 from bpe_automata.testing.texts import own_pieces
@@ -96,6 +101,64 @@ def test_random_tokenizers(data):
         wanted = {token for (s, token), to in edges.items() if s == state and to in alive}
         wanted |= set(eos) if dfa.accepting[state] else set()
         assert set(members(engine.mask(state)).tolist()) == wanted
+
+
+@examples(60)
+@given(st.data())
+def test_states_that_need_tokens_of_many_bytes(data):
+    """Random automata and vocabularies that lack most bytes: a state is alive iff ids lead on."""
+    n, letters = data.draw(st.integers(2, 12)), "abc"
+    trans = np.zeros((n, 4), dtype=np.int32)
+    for state in range(1, n):
+        trans[state, 1:] = data.draw(st.lists(st.integers(0, n - 1), min_size=3, max_size=3))
+    byte_class = np.zeros(256, dtype=np.uint8)
+    byte_class[[ord(c) for c in letters]] = 1, 2, 3
+    accepting = np.array(
+        [False, *data.draw(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1))]
+    )
+    words = data.draw(st.lists(st.text(letters, min_size=1, max_size=4), max_size=5, unique=True))
+    spellings = [word.encode() for word in words]
+    read = data.draw(st.lists(st.booleans(), min_size=len(words), max_size=len(words)))
+    own = data.draw(st.lists(st.booleans(), min_size=len(words), max_size=len(words)))
+    swapped = np.array([0, *data.draw(st.permutations(range(1, n)))], dtype=np.int32)
+    after = np.array(data.draw(st.lists(st.integers(1, n - 1), min_size=n, max_size=n)), np.int32)
+    after[0] = 0
+    trie = vocabulary_trie(spellings, [i for i in range(len(words)) if own[i]])
+    kinds = np.array([t >= 0 and read[t] for t in trie.token], dtype=np.int32)
+    added = np.array([i for i in range(len(words)) if not own[i]], dtype=np.int64)
+    dfa = ByteDFA(trans, byte_class, accepting, 1)
+    edges = {}
+    for state in range(1, n):
+        for i, spelled in enumerate(spellings):
+            if own[i] and read[i]:
+                edges[state, i] = dfa.walk(spelled, state)
+            elif not own[i]:
+                edges[state, i] = int(after[dfa.walk(spelled, int(swapped[state]))])
+    alive = accepting.copy()
+    open_ = np.flatnonzero(~alive)[1:].astype(np.int32)
+    settle_alive(trans, byte_class, alive, open_, Spelled(trie, kinds, added, swapped, after))
+    assert set(np.flatnonzero(alive).tolist()) == _alive(dfa, edges)
+
+
+LONG = {
+    "a chain of states that single bytes settle": (r"\w{1000}", "all_bytes"),
+    "a chain of states that longer tokens settle": (r"(ab){5000}", "['ab']"),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_counted_repeat_ends(name):
+    """Each state is looked at a bounded number of times; it was once for each repetition."""
+    regex, vocabulary = LONG[name]
+    code = f"""
+from bpe_automata import compile_regex
+from bpe_automata.constructions import Lift
+from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
+all_bytes = [byte_spelling(bytes([byte])) for byte in range(256)]
+tokenizer = small_tokenizer({vocabulary}, pretokenizer=byte_level(), decoder=byte_level())
+print(Lift(tokenizer, compile_regex({regex!r})).alive.sum())
+"""
+    subprocess.run([sys.executable, "-c", code], timeout=100, check=True)
 
 
 def _alive(dfa, edges):
