@@ -11,10 +11,10 @@ format is therefore taken from a larger set, which is simple and regular:
 
   date, date-time: the year 0000. time, date-time: second 60. duration: lower-case letters.
   email: address literals other than IPv4 and IPv6. hostname: labels that begin with `xn--`.
-  iri, iri-reference, uri-template: characters above U+FFFF. uri-template: names that begin with an
-  escape, prefixes of four digits. relative-json-pointer: zeros that are not the last digit, `+`
-  and `-`.
-Sources: RFC 3339, 5321, 1123, 4122, 2673, 4291, 3986, 3987, 6570, 6901.
+  uri, iri and their references: `[V1.x]` with a capital V. iri, iri-reference: characters above
+  U+FFFF. uri-template: names that begin with an escape, prefixes of four digits.
+  relative-json-pointer: zeros that are not the last digit, `+` and `-`.
+Sources: RFC 3339, 5321, 1123, 4122, 2673, 4291, 3986, 3987, 6570 (with its errata), 6901.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bpe_automata.automata.algebra import difference
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import ArgumentError
-from bpe_automata.schemas.resource_names import IRI, URI, uri_template
+from bpe_automata.schemas.resource_names import ANY_URI, IRI, URI, uri_template
 from bpe_automata.schemas.strings import within_length
 
 _UP_TO_30 = "(0[1-9]|[12][0-9]|30)"
@@ -118,6 +118,8 @@ _AT_MOST = {
     "duration": r"[+-]?[Pp](?s:.*)",
     "email": r"(?s:.*)@(?s:.*)",
     "hostname": r"[-.A-Za-z0-9\u0080-\U0010ffff]+\n?",
+    "uri": rf"({ANY_URI.whole(ipv6())})\n?",
+    "uri-reference": rf"({ANY_URI.reference(ipv6())})\n?",
     "iri": r"[A-Za-z][A-Za-z0-9+.-]*:(?s:.*)",
     "iri-reference": r'[^\x00-\x20"<>\\^`{|}\x7f]*',
     "uri-template": r"([^{}]|\{[^}]*\})*",

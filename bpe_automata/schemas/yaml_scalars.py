@@ -1,13 +1,18 @@
-"""Texts as scalars of a block of YAML 1.1, as PyYAML's `safe_load` reads it.
+"""Texts as scalars of a block of YAML, 1.1 or 1.2: a text means the same under both.
 
     PLAIN = { t : t is the string t again wherever it stands unquoted, and has no U+FEFF }
     spelled(t) = t if t in PLAIN else the text in double quotes
+
+"Again": for PyYAML's `safe_load`, for readers that keep to YAML 1.1's own list of types (where `y`
+and `n` are booleans), and for readers of YAML 1.2 (where `1e3` and `0o17` are numbers). The one
+exception is that 1.1's list takes `1.2.3` for a float, which is a slip that no reader follows.
 
 "Wherever": as the whole document, after a key, after a dash, as a key, at any depth. (`--- a` would
 do after a key, but not on a line of its own.) U+FEFF is read back, but YAML allows it in no
 document, so it is always escaped. In double quotes each character has one spelling: itself if YAML
 takes it inside a line, else its short escape, else `\\xXX` or `\\uXXXX` with capital digits.
-Sources: yaml.org/spec/1.1, the resolvers of yaml.org/type, PyYAML 6 (scanner, resolver, reader).
+Sources: yaml.org/spec/1.1, the resolvers of yaml.org/type, yaml.org/spec/1.2.2 (section 10.3.2),
+PyYAML 6 (scanner, resolver, reader), ruamel.yaml 0.19 (resolver).
 """
 
 from __future__ import annotations
@@ -53,16 +58,27 @@ RESOLVED = {
     "timestamp": rf"{_DATE}|{_LONG_DATE}([Tt]|[ \t]+){_TIME}({_ZONE})?",
     "value": "=",
 }
-"""Per tag, a regex of the plain texts that YAML 1.1 takes for something else than a string."""
+"""Per tag, a regex of the plain texts that PyYAML takes for something else than a string."""
+
+RESOLVED_ELSEWHERE = (
+    r"[yYnN]",
+    r"[-+]?(0b[01_]+|0o[0-7_]+|0x[0-9a-fA-F_]+)",
+    r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?|[-+][0-9_]+",
+    r"[-+]?\.[0-9_]+([eE][-+]?[0-9]+)?",
+)
+"""Regexes of the plain texts that others take for booleans and numbers."""
 
 _SHORT = dict(zip('\0\a\b\t\n\v\f\r\x1b"\\\x85\u2028\u2029', '0abtnvfre"\\NLP', strict=True))
 _LINE_CHARACTER = re.compile(_LINE)
 
 
+_NOT_STRINGS = (*_NOT_PLAIN, *RESOLVED.values(), *RESOLVED_ELSEWHERE)
+
+
 @lru_cache(maxsize=1)
 def plain() -> ByteDFA:
     """PLAIN, see above."""
-    others = "|".join(f"(?:{regex})" for regex in (*_NOT_PLAIN, *RESOLVED.values()))
+    others = "|".join(f"(?:{regex})" for regex in _NOT_STRINGS)
     return difference(compile_regex(f"{_LINE}*"), compile_regex(others))
 
 
@@ -101,7 +117,7 @@ def quoted() -> ByteDFA:
 
 @lru_cache(maxsize=1)
 def numbers() -> ByteDFA:
-    """Texts of numbers that YAML 1.1 and JSON read alike: an exponent only after a fraction, and
+    """Texts of numbers that YAML and JSON read alike: an exponent only after a fraction, and
     with its sign (`1e5` is a string, `1.0e+5` a number)."""
     return compile_regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+([eE][-+][0-9]+)?)?")
 

@@ -22,9 +22,11 @@ OUTSIDE = {  # that the RFC or a checker takes, and `format_texts` does not
     "duration": ["p1y", "-P1Y", "P0,5D"],
     "email": ["@", "a b@c", "a@[x:y]"],
     "hostname": ["xn--a", "a.", "\u0661", "a\n"],
-    "iri": ["a:\U00010000", "a:%zz"],
-    "iri-reference": ["\U00010000", "//[::1]/"],
-    "uri-template": ["a b", "{%41}", "{a:1000}", "\U00010000"],
+    "uri": ["a://[V0.1]", "a:b\n"],
+    "uri-reference": ["//[V0.1]"],
+    "iri": ["a:\U00010000", "a:%zz", "a://[V0.1]"],
+    "iri-reference": ["\U00010000", "//[::1]/", "//[V0.1]"],
+    "uri-template": ["a b", "{%41}", "{a:1000}"],
     "relative-json-pointer": ["100", "0+1/a", "1-2#"],
 }
 
