@@ -85,9 +85,9 @@ class JsonStyle:
     def numbers(self, numbers: NumberSet, generous: bool) -> ByteDFA:
         """Decimals, and with an exponent where all such texts are in the set."""
         if not generous:
-            kind = ("numbers", numbers.scientific, numbers.leaving)
+            kind = ("numbers", numbers.scientific, numbers.leaving, numbers.spelled)
             return self._once(kind, numbers.decimals, numbers.written)
-        kind = ("generous", numbers.scientific, numbers.entering)
+        kind = ("generous", numbers.scientific, numbers.entering, numbers.spelled)
         return self._once(kind, numbers.decimals, lambda: self._possible(numbers))
 
     def strings(self, texts: ByteDFA, place: Place) -> ByteDFA:

@@ -8,20 +8,24 @@ draft 4 goes by the text. Values are those of the texts, as JSON Schema has it (
 double is not. What is written is in the set in both readings, and what is taken away from others is
 all that is in it in one of them; see `rounding`. Numbers with an exponent are a second part, of
 which only all, none or "unknown" is known: that `1e5` is an integer and `15e-1` is not is no
-regular property.
+regular property. A single value is also `spelled` as Python and JavaScript print it.
+
+What is written reads as a finite double, or is an integer: an exponent follows one digit and a
+fraction, as `json.dumps` has it, and is at most 307 (1e308 would be finite, 9e308 not); a fraction
+follows at most 20 digits.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from bpe_automata.automata.algebra import difference, intersection, reduced, union
+from bpe_automata.automata.algebra import any_of, difference, intersection, reduced, union
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
@@ -40,7 +44,9 @@ Scientific = Literal["all", "none", "unknown"]
 Number = int | float | Decimal
 
 DECIMALS = compile_regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
-SCIENTIFIC = compile_regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?[eE][+-]?[0-9]+")
+_EXPONENT = "0?[0-9]|[1-9][0-9]|[12][0-9]{2}|30[0-7]"
+SCIENTIFIC = compile_regex(rf"-?[0-9](\.[0-9]+)?[eE][+-]?({_EXPONENT})")
+_FINITE = compile_regex(r"-?(0|[1-9][0-9]*|(0|[1-9][0-9]{0,19})\.[0-9]+)")
 _PLAIN = compile_regex(r"-?[1-9][0-9]*|0")
 _BY_TEXT = compile_regex(r"-?(0|[1-9][0-9]*)")
 _EXACT = 2**53  # integers up to here are doubles
@@ -51,12 +57,13 @@ _NEGATED: dict[Scientific, Scientific] = {"all": "none", "none": "all", "unknown
 class NumberSet:
     """decimals: the members that T spells. scientific: what is known of those with an exponent.
     leaving, entering: members that reading as doubles may take out, and others that it may bring
-    in."""
+    in. spelled: members that are written in this way too, as the schema itself has them."""
 
     decimals: ByteDFA
     scientific: Scientific
     leaving: Doubts = NO_DOUBT
     entering: Doubts = NO_DOUBT
+    spelled: frozenset[str] = frozenset()
 
     @property
     def is_empty(self) -> bool:
@@ -66,12 +73,15 @@ class NumberSet:
     def __or__(self, other: NumberSet) -> NumberSet:
         known = {self.scientific, other.scientific}
         decimals = union(self.decimals, other.decimals)
-        return NumberSet(decimals, _settled(known, "all", "none"), *self._doubts(other))
+        spelled = self.spelled | other.spelled
+        return NumberSet(decimals, _settled(known, "all", "none"), *self._doubts(other), spelled)
 
     def __and__(self, other: NumberSet) -> NumberSet:
         known = {self.scientific, other.scientific}
         decimals = intersection(self.decimals, other.decimals)
-        return NumberSet(decimals, _settled(known, "none", "all"), *self._doubts(other))
+        both = self.spelled | other.spelled
+        spelled = frozenset(text for text in both if self._has(text) and other._has(text))
+        return NumberSet(decimals, _settled(known, "none", "all"), *self._doubts(other), spelled)
 
     def __invert__(self) -> NumberSet:
         decimals = difference(DECIMALS, self.decimals)
@@ -83,27 +93,44 @@ class NumberSet:
     def _doubts(self, other: NumberSet) -> tuple[Doubts, Doubts]:
         return self.leaving | other.leaving, self.entering | other.entering
 
+    def _has(self, text: str) -> bool:
+        """Is a number, however it is spelled, in the set in both readings?"""
+        if text in self.spelled:
+            return True
+        double = float(text)
+        as_read = Decimal(double) if double.is_integer() else Decimal(repr(double))
+        plain = (f"{value:f}" for value in (Decimal(text), as_read))
+        return all(self.decimals.accepts((t if "." in t else f"{t}.0").encode()) for t in plain)
+
     def written(self) -> ByteDFA:
         """The texts to write: plain integers (no `-0`) for a set of integers, and otherwise the
         decimals of the set but for those that may leave it, and those with an exponent if they
-        are all in it."""
+        are all in it; and what is `spelled`."""
         return self._written
 
     @cached_property
     def _written(self) -> ByteDFA:
+        found = self._finite() if self.scientific == "all" else self._plain_or_decimals()
         if self.scientific == "all":
-            return union(self._sure(), SCIENTIFIC)
+            found = union(found, SCIENTIFIC)
+        return union(found, from_strings(self.spelled)) if self.spelled else found
+
+    def _plain_or_decimals(self) -> ByteDFA:
         plain = intersection(self.decimals, _PLAIN)
         spelled = _with_zeros(plain)
-        return plain if difference(self.decimals, spelled).is_empty else self._sure()
+        return plain if difference(self.decimals, spelled).is_empty else self._finite()
 
-    def _sure(self) -> ByteDFA:
-        """The decimals that are in the set in both readings."""
-        return difference(self.decimals, doubtful(self.leaving)) if self.leaving else self.decimals
+    def _finite(self) -> ByteDFA:
+        """The decimals that are in the set in both readings, and no infinity in either."""
+        if self.leaving:
+            return intersection(difference(self.decimals, doubtful(self.leaving)), _FINITE)
+        return intersection(self.decimals, _FINITE)
 
     def possible(self) -> ByteDFA:
-        """The decimals that are in the set in one of both readings."""
-        return union(self.decimals, doubtful(self.entering)) if self.entering else self.decimals
+        """The decimals that are in the set in one of both readings, and what is `spelled`."""
+        if not self.entering and not self.spelled:
+            return self.decimals
+        return any_of([self.decimals, doubtful(self.entering), from_strings(self.spelled)])
 
 
 def _settled(known: set[Scientific], wins: Scientific, loses: Scientific) -> Scientific:
@@ -177,8 +204,16 @@ def below(bound: Number) -> NumberSet:
 
 
 def of_value(value: Number) -> NumberSet:
-    """{ x : x = value }"""
-    return _compared(value, False, True, False)
+    """{ x : x = value }, spelled as the value itself is where it is no integer by its type."""
+    found = _compared(value, False, True, False)
+    if isinstance(value, int) or (isinstance(value, Decimal) and not value.as_tuple().exponent):
+        return found
+    printed = repr(float(value))
+    if math.isinf(float(value)) or (value != 0 and Decimal(printed) != exactly(value)):
+        return found
+    mantissa, mark, exponent = printed.partition("e")
+    with_dot = mantissa if "." in mantissa else f"{mantissa}.0"  # which YAML 1.1 asks for
+    return replace(found, spelled=frozenset((printed, f"{with_dot}{mark}{exponent}")))
 
 
 def multiples_of(divisor: Number) -> NumberSet:

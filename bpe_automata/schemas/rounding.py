@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 
 from bpe_automata.automata.algebra import any_of, intersection
@@ -23,6 +24,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.schemas.decimal_texts import compared, digits_of
 
 _SURE = 15  # decimals of so many digits are different doubles
+_BITS = 53  # of a double's significand
 _TINY = Decimal("1e-20")  # stands for the smallest double, which would take 324 states
 
 
@@ -56,15 +58,26 @@ def of_multiples(divisor: Decimal) -> tuple[Doubts, Doubts]:
     places = len(digits_of(divisor).fraction)
     if not places:
         return frozenset((rf"-?[0-9]{{{_SURE + 1},}}\.0+",)), frozenset((_NEAR_INTEGERS,))
-    whole = max(_SURE + 1 - places, 1)
-    return frozenset((rf"-?[0-9]{{{whole},}}\.[0-9]{{1,{places}}}0*",)), frozenset((_LONG,))
+    if places <= _BITS // 2 and (Fraction(divisor) * 2**places).denominator == 1:
+        far = Decimal(2 ** (_BITS - places))  # up to here all of them are doubles
+        return frozenset((Between(far, None), Between(None, -far))), frozenset((_LONG,))
+    long = [  # by where the last digit stands that is not 0: more digits than `_SURE`
+        rf"[0-9]{{{max(_SURE + 1 - at, 1)},}}\.[0-9]{{{at - 1}}}[1-9]0*"
+        for at in range(1, places + 1)
+    ]
+    return frozenset((rf"-?({'|'.join(long)}|[0-9]{{{_SURE + 1},}}\.0+)",)), frozenset((_LONG,))
 
 
 def _near_integers() -> str:
-    """Half the distance of two doubles beside x is less than 1.2e-16 x, so what is rounded to an
-    integer begins, after k digits and the dot, with 15 - k zeros or nines."""
-    near = [rf"[0-9]{{{k}}}\.(0{{{_SURE - k}}}|9{{{_SURE - k}}})[0-9]*" for k in range(1, _SURE)]
-    return rf"-?({'|'.join(near)}|[0-9]{{{_SURE},}}\.[0-9]+)"
+    """Half the distance of two doubles beside x is less than 1.12e-16 x, so what is rounded to an
+    integer of k digits has 16 - k zeros or nines after the dot, or one less if it begins with 9,
+    and then at most 1.12 or at least 8.88 of the next unit."""
+    near = [rf"0\.(0{{{_SURE + 1}}}|9{{{_SURE + 1}}})[0-9]*"]
+    for k in range(1, _SURE + 1):
+        zeros, more = _SURE + 1 - k, f"[0-9]{{{k - 1}}}"
+        near.append(rf"[1-8]{more}\.(0{{{zeros}}}|9{{{zeros}}})[0-9]*")
+        near.append(rf"9{more}\.(0{{{zeros - 1}}}[01]|9{{{zeros - 1}}}[89])[0-9]*")
+    return rf"-?({'|'.join(near)}|[0-9]{{{_SURE + 1},}}\.[0-9]+)"
 
 
 def _long() -> str:

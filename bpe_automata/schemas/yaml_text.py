@@ -13,8 +13,8 @@ from bpe_automata.schemas.yaml_style import INDENT
 
 def yaml_text(value: Any) -> str:
     """yaml.safe_load(yaml_text(value)) == value, for any JSON value; integers have no fraction, and
-    no number an exponent. Raises ArgumentError for what JSON has not: other types, keys that are no
-    strings, NaN and infinities."""
+    only floats of 1e16 and more an exponent, as `yaml.safe_dump` writes them. Raises ArgumentError
+    for what JSON has not: other types, keys that are no strings, NaN and infinities."""
     return "".join(_lines(value, 0, after_key=False))
 
 
@@ -49,6 +49,9 @@ def _scalar(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float) and value - value == 0:
+        mantissa, _, exponent = repr(value).partition("e+")
+        if exponent:
+            return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}e+{exponent}"
         text = f"{Decimal(repr(value)):f}"
         return text if "." in text else f"{text}.0"
     raise ArgumentError(f"{value!r} is no value of JSON")

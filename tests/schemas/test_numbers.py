@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
+import random
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from budget import examples
@@ -13,7 +17,7 @@ from hypothesis import strategies as st
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import ArgumentError, BudgetExceededError
-from bpe_automata.schemas import numbers
+from bpe_automata.schemas import compile_json_schema, numbers
 from bpe_automata.schemas.numbers import NumberSet
 
 DIGITS = st.text("0123456789", max_size=6)
@@ -152,7 +156,8 @@ def test_emptiness() -> None:
 
 WRITTEN = [
     (numbers.integers() & numbers.at_least(-2) & numbers.below(2), ["-1", "-2", "0", "1"]),
-    (numbers.of_value(Decimal("7.0")), ["7"]),
+    (numbers.of_value(Decimal("7")), ["7"]),
+    (numbers.of_value(7.0), ["7", "7.0"]),
     (numbers.integers(by_text=True) & numbers.of_value(0), ["0"]),
     (numbers.of_value(0), ["0"]),
 ]
@@ -175,6 +180,57 @@ def test_other_sets_are_written_with_all_their_decimals() -> None:
     everything = numbers.ALL.written()
     assert all(has(everything, t) for t in ("-0", "1e5", "-1.5E-07", "0.00"))
     assert not any(has(everything, t) for t in ("1e", "01e5", "e5", "1.e5"))
+
+
+OVERFLOWS = ("1e400", "1E+308", "9e308", "-1e0308", "10e3", "1" + "0" * 309 + ".5", "1e99999")
+
+
+@pytest.mark.parametrize("schema", [{}, {"type": "number"}, {"minimum": 5}, {"not": {"const": 1}}])
+def test_a_number_that_is_written_is_finite(schema: dict[str, object]) -> None:
+    found = compile_json_schema({"type": "number"} | schema)
+    assert [text for text in OVERFLOWS if found.accepts(text.encode())] == []
+    rng = random.Random(0)
+    for length in (6, 30, 330, 700):
+        for _ in range(20):
+            text = found.sample(rng, length).decode()
+            value = json.loads(text, parse_int=int if length < 400 else Decimal)
+            assert math.isfinite(value), text
+
+
+def test_numbers_as_python_prints_them() -> None:
+    found = compile_json_schema({"type": "number"})
+    for value in (1e16, 1e-07, 1.5e300, -2.5e-10, 1e22, 9.99e307, 10000.0, 0.1, -0.0, 2**70):
+        assert found.accepts(json.dumps(value).encode()), value
+
+
+CONSTANTS = [2.0, 0.0, -0.0, 1e16, -1.916989488538403e16, 1e-07, 10000.0, 1e22, 1e23, 1.5e308, 0.5]
+
+
+@pytest.mark.parametrize("value", CONSTANTS)
+@pytest.mark.parametrize("where", [lambda s: s, json.dumps], ids=["value", "text"])
+def test_a_constant_may_be_spelled_as_it_is_printed(value: float, where: Any) -> None:
+    text = json.dumps(value).encode()
+    schemas = [
+        {"const": value},
+        {"enum": ["a", value, 3]},
+        {"enum": [value, 7], "not": {"const": 7.0}},
+    ]
+    if Decimal(value) == Decimal(repr(value)) or not value.is_integer():
+        schemas.append({"allOf": [{"enum": [value, 7]}, {"type": "number", "minimum": value}]})
+    assert [s for s in schemas if not compile_json_schema(where(s)).accepts(text)] == []
+    inside = compile_json_schema(where({"const": {"a": [value]}}))
+    assert inside.accepts(b'{"a":[' + text + b"]}")
+    gone = {"enum": [value, 7], "not": {"const": value}}
+    assert list(compile_json_schema(where(gone)).strings(9)) == [b"7"]
+    if value.is_integer():  # draft 4 goes by the text
+        draft = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}
+        only_seven = compile_json_schema(where(draft | {"enum": [value, 7]}))
+        assert not only_seven.accepts(text)
+
+
+def test_whole_numbers_are_written_plainly_where_the_schema_does_not_spell_them() -> None:
+    found = compile_json_schema({"type": "integer"})
+    assert [found.accepts(text) for text in (b"10000", b"10000.0", b"1e4")] == [True, False, False]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "1", None])

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pytest
 from budget import examples
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bpe_automata.schemas import compile_json_schema, numbers
@@ -107,7 +107,8 @@ def test_what_is_written_is_read_into_the_set(
 )
 @examples(60)
 def test_no_double_is_lost_to_a_bound(name: str, bound: float, steps: int) -> None:
-    """Only those beside an exclusive 0 are."""
+    """Only those beside an exclusive 0 are, and those of more than 20 digits before the dot."""
+    assume(abs(bound) < 1e20)
     text = beside(bound, steps, "0") if bound else repr(steps / 8)
     made = getattr(numbers, name)(bound)
     found = made | numbers.of_value(0.123)  # a set of integers would have no fractions
@@ -126,6 +127,11 @@ EXAMPLES = [
     ({"not": {"minimum": 10}}, ["9.999999999999998", "9"], ["9.99999999999999999"]),
     ({"multipleOf": 0.25}, ["0.25", "1.5", "7"], ["0.2500000000000000000001", "0.3"]),
     ({"multipleOf": 0.01}, ["19.99", "1234567890123.45"], ["19.995", "12345678901234567.89"]),
+    ({"multipleOf": 0.01}, ["12345678901234.5", "123456789012345.0"], ["12345678901234.56"]),
+    ({"multipleOf": 0.5}, ["2251799813685247.5", "0.50"], ["4503599627370497.5", "0.51"]),
+    ({"not": {"type": "integer"}}, ["123456789012345.5", "100.0000000000001"], ["912345678.0"]),
+    ({"not": {"type": "integer"}}, ["0.999999999999999"], ["900000000000000.1", "9" * 16 + ".5"]),
+    ({"anyOf": [{"minimum": 0}, {"multipleOf": 0.01}]}, ["12345678901234.5"], ["-0.015"]),
     ({"not": {"multipleOf": 0.5}}, ["0.25"], ["0.49999999999999999999"]),
     ({"not": {"const": 1}}, ["1.5", "2"], ["1.0", "1", "0.99999999999999999999"]),
     ({"maximum": 1e23}, ["99999999999999991611392"], [str(10**23)]),
@@ -140,8 +146,27 @@ def test_examples(schema: dict[str, object], good: list[str], bad: list[str]) ->
     assert [text for text in good if not found.accepts(text.encode())] == []
     assert [text for text in bad if found.accepts(text.encode())] == []
     valid = jsonschema.Draft202012Validator(schema).is_valid
-    if schema.get("multipleOf") != 0.01:  # it divides doubles: 19.99 / 0.01 is not whole
+    if "0.01" not in str(schema):  # it divides doubles: 19.99 / 0.01 is not whole
         assert all(valid(json.loads(text)) for text in good)
+
+
+# Digits and then zeros or nines, about as many as a double can tell from none.
+DOUBTS = [
+    text
+    for k in range(1, 18)
+    for whole in ("1" + "0" * (k - 1), "8" + "9" * (k - 1), "9" * k)
+    for zeros in range(13 - k, 18 - k)
+    for rest in ("1", "11", "12", "2", "5", "87", "88", "89", "9")
+    for text in (f"{whole}.{'0' * zeros}{rest}", f"{whole}.{'9' * zeros}{rest}")
+]
+
+
+def test_what_may_be_rounded_to_an_integer_is_no_fraction() -> None:
+    fractions = (~numbers.integers()).written()
+    kept = [text for text in DOUBTS if fractions.accepts(text.encode())]
+    assert [text for text in kept if float(text).is_integer()] == []
+    lost = [text for text in DOUBTS if not float(text).is_integer() and text not in kept]
+    assert len(kept) > 2 * len(lost)
 
 
 def test_what_is_taken_away_is_taken_in_both_readings() -> None:
