@@ -11,7 +11,7 @@ which only all, none or "unknown" is known: that `1e5` is an integer and `15e-1`
 regular property. A single value is also `spelled` as Python and JavaScript print it.
 
 What is written reads as a finite double, or is an integer: an exponent follows one digit and a
-fraction, as `json.dumps` has it, and is at most 307 (1e308 would be finite, 9e308 not); a fraction
+fraction, as `json.dumps` has it, and is at most 308 (1.7e308 is finite, 1.8e308 is not); a fraction
 follows at most 20 digits.
 """
 
@@ -45,7 +45,8 @@ Number = int | float | Decimal
 
 DECIMALS = compile_regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _EXPONENT = "0?[0-9]|[1-9][0-9]|[12][0-9]{2}|30[0-7]"
-SCIENTIFIC = compile_regex(rf"-?[0-9](\.[0-9]+)?[eE][+-]?({_EXPONENT})")
+_AT_308 = r"1(\.([0-6][0-9]*|7([0-8][0-9]*)?|79[0-6][0-9]*|7976931348623157))?[eE]\+?308"
+SCIENTIFIC = compile_regex(rf"-?([0-9](\.[0-9]+)?[eE][+-]?({_EXPONENT})|{_AT_308})")
 _FINITE = compile_regex(r"-?(0|[1-9][0-9]*|(0|[1-9][0-9]{0,19})\.[0-9]+)")
 _PLAIN = compile_regex(r"-?[1-9][0-9]*|0")
 _BY_TEXT = compile_regex(r"-?(0|[1-9][0-9]*)")
