@@ -45,7 +45,12 @@ Number = int | float | Decimal
 
 DECIMALS = compile_regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _EXPONENT = "0?[0-9]|[1-9][0-9]|[12][0-9]{2}|30[0-7]"
-_AT_308 = r"1(\.([0-6][0-9]*|7([0-8][0-9]*)?|79[0-6][0-9]*|7976931348623157))?[eE]\+?308"
+_LARGEST = "7976931348623157"  # after 1. and before e308
+_AT_MOST = "|".join(
+    f"{_LARGEST[:at]}[0-{int(digit) - 1}][0-9]*" for at, digit in enumerate(_LARGEST)
+)
+_SHORTER = "|".join(_LARGEST[:at] for at in range(1, len(_LARGEST) + 1))
+_AT_308 = rf"1(\.({_AT_MOST}|{_SHORTER}))?[eE]\+?308"
 SCIENTIFIC = compile_regex(rf"-?([0-9](\.[0-9]+)?[eE][+-]?({_EXPONENT})|{_AT_308})")
 _FINITE = compile_regex(r"-?(0|[1-9][0-9]*|(0|[1-9][0-9]{0,19})\.[0-9]+)")
 _PLAIN = compile_regex(r"-?[1-9][0-9]*|0")
