@@ -5,7 +5,8 @@
 By the pair lemma a sequence of reachable tokens is BPE's output iff every adjacent pair is allowed.
 Put the tokens in preorder of the forest "parent = right part", children by decreasing birth, and
 again for "parent = left part": then one merge forbids one rectangle (an interval of left tokens
-times an interval of right tokens), and the forbidden pairs are the union of those rectangles.
+times an interval of right tokens), and the forbidden pairs are the union of those rectangles, and
+of single pairs where merges are tied (see `ties`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bpe_automata.constructions.ties import check_ties
+from bpe_automata.constructions.ties import Forest, tied_pairs
 from bpe_automata.kernels.geometry import (
     breaking_merge,
     clear_intervals,
@@ -51,6 +52,7 @@ class Tables:
     values: np.ndarray
     rows: Side
     columns: Side
+    ordered: bool
 
 
 class Geometry:
@@ -58,10 +60,12 @@ class Geometry:
 
     `rows`: the forest of left tokens (parent = right part); `columns`: that of right tokens (parent
     = left part); merge m forbids rows.low[m]:rows.high[m] x columns.low[m]:columns.high[m],
-    in preorder positions. Merges are the derivations, numbered as in `derivation.proper`; slots,
-    values: hash table of them, from left * n_ids + right to their number. `tables` holds
-    all of these. before, after: what the kernels need to tell what may not come before an id, and
-    what may not follow it.
+    in preorder positions. Merges are the derivations, numbered as in `derivation.proper`; behind
+    them come the pairs that only trying shows to be broken, as if they were merges of two tokens
+    that nothing uses up, with rectangles of one pair. slots, values: hash table of all these, from
+    left * n_ids + right to their number; ordered: see `ties.Ties`. `tables` holds all of them.
+    before, after: what the kernels need to tell what may not come before an id, and what may not
+    follow it.
     """
 
     def __init__(self, derivation: Derivation, tables: Tables | None = None) -> None:
@@ -72,8 +76,7 @@ class Geometry:
         self.tables = tables or _tabulated(derivation)
         self.slots, self.values = self.tables.slots, self.tables.values
         self.rows, self.columns = self.tables.rows, self.tables.columns
-        if tables is None:
-            check_ties(derivation, self)
+        self.ordered = self.tables.ordered
         self.before = _half(self.columns, self.rows)
         self.after = _half(self.rows, self.columns)
 
@@ -119,47 +122,67 @@ class Geometry:
 
 def _tabulated(derivation: Derivation) -> Tables:
     left, right, _ = np.ascontiguousarray(derivation.proper.T)
-    slots, values = build_table(left.astype(np.int64) * len(derivation.birth) + right)
-    rows = _side(derivation, derivation.right, left, slack=0)
-    columns = _side(derivation, derivation.left, right, slack=1)
-    return Tables(slots, values, rows, columns)
+    rows, columns = _forest(derivation, derivation.right), _forest(derivation, derivation.left)
+    ties = tied_pairs(derivation, rows, columns, _table(left, right, derivation))
+    first, second = np.concatenate([derivation.proper[:, :2], ties.pairs]).T
+    return Tables(
+        *_table(first, second, derivation),
+        _side(derivation, derivation.right, rows, left, ties.pairs[:, 0], slack=0),
+        _side(derivation, derivation.left, columns, right, ties.pairs[:, 1], slack=1),
+        ties.ordered,
+    )
+
+
+def _table(
+    left: np.ndarray, right: np.ndarray, derivation: Derivation
+) -> tuple[np.ndarray, np.ndarray]:
+    return build_table(left.astype(np.int64) * len(derivation.birth) + right)
 
 
 def _half(here: Side, there: Side) -> Half:
     return Half(here.part, here.by_part, here.merges, there.low, there.high, there.order)
 
 
-def _side(derivation: Derivation, part: np.ndarray, parts: np.ndarray, slack: int) -> Side:
-    """The forest by `part`, and for each merge the interval that carries its part `parts[m]`."""
-    n_ids = len(part)
-    child_start, children = _children(derivation, part)
-    roots = np.flatnonzero(derivation.reachable & (part < 0)).astype(np.int32)
-    position, end, order = preorder(child_start, children, roots)
-    ranks = np.arange(len(parts), dtype=np.int32)
+def _side(
+    derivation: Derivation,
+    part: np.ndarray,
+    forest: Forest,
+    parts: np.ndarray,
+    single: np.ndarray,
+    slack: int,
+) -> Side:
+    """The forest by `part`, and for each merge the interval that carries its part `parts[m]`; then
+    the `single` tokens of pairs."""
+    n_ids, position = len(part), forest.position
+    ranks = np.arange(len(parts) + len(single), dtype=np.int32)
     low, high = merge_intervals(
         parts,
         ranks,
         slack,
-        child_start,
-        children,
+        forest.start,
+        forest.children,
         derivation.birth,
         position,
-        end,
+        forest.end,
     )
+    low, high = np.append(low, position[single]), np.append(high, position[single] + 1)
+    parts = np.append(parts, single)
     merges = np.argsort(parts.astype(np.int64) * len(parts) + ranks).astype(np.int32)
     by_part = np.zeros(n_ids + 1, dtype=np.int32)
     np.cumsum(np.bincount(parts, minlength=n_ids), out=by_part[1:])
-    return Side(part, position, end, order, by_part, merges, low, high)
+    return Side(part, position, forest.end, forest.order, by_part, merges, low, high)
 
 
-def _children(derivation: Derivation, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """CSR of the forest's children, each family by decreasing birth."""
+def _forest(derivation: Derivation, part: np.ndarray) -> Forest:
+    """The reachable tokens by one part (`derivation.left` or `right`), each family by decreasing
+    birth."""
     child = np.flatnonzero(derivation.reachable & (part >= 0)).astype(np.int32)
     by_family = part[child].astype(np.int64) * len(part) - derivation.birth[child]
     children = child[np.argsort(by_family)]
     start = np.zeros(len(part) + 1, dtype=np.int32)
     np.cumsum(np.bincount(part[children], minlength=len(part)), out=start[1:])
-    return start, children
+    roots = np.flatnonzero(derivation.reachable & (part < 0)).astype(np.int32)
+    return Forest(start, children, *preorder(start, children, roots))
 
 
 def _union_area(

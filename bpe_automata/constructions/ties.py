@@ -1,88 +1,122 @@
-"""Merge tables whose ranks are out of order: is the repaired order what encoders do?
+"""Pairs of tokens about which no rectangle is certain: those are tried one by one.
 
-`tokenizer.derivation` puts a derivation of too low a rank right after its parts. An encoder does so
-too, but position by position: it merges one pair of rank m, then at once the late ones that this
-made possible, then goes on to the next pair of rank m. So the two can only differ on a pair (L, R)
-where a merge across the joint falls into the same epoch as a merge that uses up one of its parts
-inside L or R. Those pairs are few; they are tried one by one.
+Merges of one *epoch* (see `tokenizer.derivation`) are carried out from left to right, each with the
+late ones that it made possible, before the next. So of two of them neither comes first everywhere.
+Let (u, v) be a merge of epoch e that could cross the joint of L and R, where L carries u and R
+carries v until epoch e at least:
+
+- If a later epoch uses them up, or none, both are still there when epoch e ends. No encoder leaves
+  them so: the pair is broken. That is the merge's rectangle.
+- If epoch e itself uses up u inside L, or v inside R, it depends on which is farther left, and on
+  what they are made of. BPE of both tokens tells (but for the first merge of an epoch with a v that
+  epoch e uses up: the joint is farther left, so it is broken, and in the rectangle too).
+
+Epochs of one merge have no such pairs, and most tables have no other epochs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
 from bpe_automata.errors import ImproperMergeTableError
-from bpe_automata.kernels.tied_pairs import first_wrong
+from bpe_automata.kernels.geometry import merge_intervals
+from bpe_automata.kernels.tied_pairs import BY_COLUMN, BY_ROW, EACH, Tried, broken_pairs
 from bpe_automata.tokenizer.derivation import Derivation
 
-if TYPE_CHECKING:
-    from bpe_automata.constructions.geometry import Geometry, Side
-
-_MOST_PAIRS = 20_000_000
+_MOST_STEPS = 500_000_000
 
 
-def check_ties(derivation: Derivation, geometry: Geometry) -> None:
-    """Raises ImproperMergeTableError for the first pair on which the order matters."""
-    epochs = np.unique(derivation.epoch[derivation.late])
-    boxes = [
-        box
-        for merge in np.flatnonzero(np.isin(derivation.epoch, epochs)).tolist()
-        for box in _tied(derivation, geometry, merge)
-    ]
-    if not boxes:
-        return
-    count = sum((b - a) * (d - c) for a, b, c, d in boxes)
-    if count > _MOST_PAIRS:
-        raise ImproperMergeTableError(
-            f"{int(derivation.late.sum())} merges have a lower rank than the merges that make "
-            f"their parts, and {count} pairs of tokens depend on which comes first: too many to "
-            "try. Reorder the merges or retrain"
-        )
-    left, right = first_wrong(
-        np.array(boxes, dtype=np.int64),
-        geometry.rows.order,
-        geometry.columns.order,
-        derivation.left,
-        derivation.right,
-        derivation.birth,
-        derivation.starts,
-        derivation.symbols,
-        (derivation.slots, derivation.values, derivation.made),
-        (geometry.slots, geometry.values),
+class Forest(NamedTuple):
+    """The reachable tokens by one of their parts. start: int32 [n_ids + 1] and children: int32, CSR
+    of the tokens that have each as that part, by decreasing birth; position, end, order: as in
+    `geometry.Side`."""
+
+    start: np.ndarray
+    children: np.ndarray
+    position: np.ndarray
+    end: np.ndarray
+    order: np.ndarray
+
+
+class Ties(NamedTuple):
+    """pairs: int32 [k, 2], the pairs that are broken, but by no rectangle, sorted; ordered: are
+    encoders doing the same as carrying out one derivation after the other, as `proper` has them?"""
+
+    pairs: np.ndarray
+    ordered: bool
+
+
+def tied_pairs(
+    derivation: Derivation,
+    rows: Forest,
+    columns: Forest,
+    table: tuple[np.ndarray, np.ndarray],
+) -> Ties:
+    """`rows`, `columns`: by the right part and by the left one; `table`: slots and values of the
+    derivations. Raises ImproperMergeTableError where trying all pairs would take too long."""
+    d = derivation
+    tried = Tried(
+        d.left,
+        d.right,
+        d.birth,
+        _numbers(d),
+        d.starts,
+        d.symbols,
+        d.slots,
+        d.values,
+        d.made,
+        *table,
     )
-    if left >= 0:
+    boxes = _boxes(d, rows, columns)
+    pairs, ordered, done = broken_pairs(boxes, rows.order, columns.order, _MOST_STEPS, tried)
+    if not done:
         raise ImproperMergeTableError(
-            f"merges of lower rank than those that make their parts: whether tokens {left} and "
-            f"{right} may stand side by side depends on the order from left to right, which is not "
-            "modelled. Reorder the merges or retrain"
+            f"{int(d.late.sum())} merges come before the merges that make their parts, and too "
+            "many pairs of tokens would have to be tried to tell which merge comes first in which "
+            "text. Put each merge after those that make its parts, or retrain"
         )
+    return Ties(np.unique(pairs, axis=0), ordered)
 
 
-def _tied(
-    derivation: Derivation, geometry: Geometry, merge: int
-) -> list[tuple[int, int, int, int]]:
-    """Boxes of positions (row low, high, column low, high): the pairs whose joint this merge may
-    cross while, in the same epoch, a part of it is used up inside."""
-    left, right, _ = derivation.proper[merge].tolist()
-    row_ties, rows = _carriers(derivation, geometry.rows, left, merge)
-    column_ties, columns = _carriers(derivation, geometry.columns, right, merge)
-    return [
-        *((a, b, c, d) for a, b in row_ties for c, d in columns),
-        *((a, b, c, d) for a, b in rows for c, d in column_ties),
+def _numbers(derivation: Derivation) -> np.ndarray:
+    """int32 [n_ids]: where the derivation of each token stands in `proper`, -1: nowhere."""
+    numbers = np.full(len(derivation.birth), -1, dtype=np.int32)
+    numbers[derivation.proper[:, 2]] = np.arange(len(derivation.proper), dtype=np.int32)
+    return numbers
+
+
+def _boxes(derivation: Derivation, rows: Forest, columns: Forest) -> np.ndarray:
+    """int64 [n, 6]: the pairs whose joint a merge may cross while its own epoch uses up one of its
+    parts inside, as `kernels.tied_pairs.broken_pairs` takes them.
+
+    What happens up to that epoch is the same for all R that carry v beyond it, v itself among them,
+    which is the first of its interval: so (L, v) tells for most of them; likewise for u."""
+    first = derivation.birth[derivation.proper[:, 2]]
+    size = np.bincount(first, minlength=len(first))[first]
+    tied = size > 1
+    left, right, _ = derivation.proper[tied].T
+    row, row_tie, row_end = _carriers(derivation, rows, left, first[tied])
+    column, column_tie, column_end = _carriers(derivation, columns, right, first[tied])
+    end = (first + size)[tied]
+    boxes = [
+        (row_tie, row_end, column, column_tie, end, np.full_like(end, BY_ROW)),
+        (row, row_tie, column_tie, column_end, end, np.full_like(end, BY_COLUMN)),
+        (row_tie, row_end, column_tie, column_end, end, np.full_like(end, EACH)),
     ]
+    found = np.concatenate([np.stack(box, axis=1) for box in boxes]).astype(np.int64)
+    kept: np.ndarray = found[(found[:, 0] < found[:, 1]) & (found[:, 2] < found[:, 3])]
+    return kept
 
 
 def _carriers(
-    derivation: Derivation, side: Side, part: int, merge: int
-) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Intervals of the tokens that carry `part` until the merge's epoch and no longer, and of those
-    that carry it until then at least."""
-    epoch = int(derivation.epoch[merge])
-    children = np.flatnonzero((side.part == part) & (derivation.birth >= 0))
-    ends = derivation.epoch[derivation.birth[children]]
-    spans = [(int(side.position[c]), int(side.end[c])) for c in children[ends >= epoch]]
-    ties = [(int(side.position[c]), int(side.end[c])) for c in children[ends == epoch]]
-    own = int(side.position[part])
-    return ties, [(own, own + 1), *spans]
+    derivation: Derivation, forest: Forest, parts: np.ndarray, first: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Positions (low, tie, high) for each part and the first merge of an epoch: low:high carry the
+    part until that epoch at least, and tie:high of them until that epoch only."""
+    parts, tree = np.ascontiguousarray(parts), (forest.start, forest.children)
+    span = (derivation.birth, forest.position, forest.end)
+    low, tie = merge_intervals(parts, first, 0, *tree, *span)
+    _, high = merge_intervals(parts, first, 1, *tree, *span)
+    return low, tie, high

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.constructions import Geometry
+from bpe_automata.errors import ImproperMergeTableError
 from bpe_automata.reference.bpe import merge_ranks
 from bpe_automata.reference.direct_merge import Merge, direct_merge
 from bpe_automata.reference.marked_text import MarkedText
@@ -32,7 +34,7 @@ def direct_merged(
     tokenizer: Tokenizer, dfa: ByteDFA, eos_ids: tuple[int, ...] = ()
 ) -> TokenAutomaton:
     """The canonical automaton of a language, minimal. `eos_ids` are never text. Raises
-    UnsupportedTokenizerError, BudgetExceededError."""
+    UnsupportedTokenizerError, ImproperMergeTableError, BudgetExceededError."""
     marked = MarkedText(tokenizer, dfa, eos_ids)
     merged = direct_merge(token_dfa(marked.automaton()), merges_in_order(tokenizer.description))
     erased = (
@@ -51,9 +53,15 @@ def direct_merged(
 def merges_in_order(description: Description) -> list[Merge]:
     """The merge table, of a pair that is listed twice the last listing, as encoders read it; of an
     improper table the derivations, each right after its parts, which is when encoders carry them
-    out."""
+    out. Raises ImproperMergeTableError where encoders have no such order: see
+    `constructions.ties`."""
     derivation = derive(description)
     if derivation.late.any():
+        if not Geometry(derivation).ordered:
+            raise ImproperMergeTableError(
+                "some merges are carried out in an order that depends on the place in the text, so "
+                "they cannot be replayed one after the other; use the canonical automaton"
+            )
         return [(left, right, made) for left, right, made in derivation.proper.tolist()]
     by_rank = sorted((rank, pair, made) for pair, (rank, made) in merge_ranks(description).items())
     return [(left, right, made) for _, (left, right), made in by_rank]

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from bpe_automata.constructions import Geometry, canonical_automaton
-from bpe_automata.errors import (
-    BudgetExceededError,
-    ImproperMergeTableError,
-    UnsupportedTokenizerError,
-)
+from bpe_automata.constructions import canonical_automaton
+from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.testing.splits import pretokenizers
-from bpe_automata.testing.tables import MergeTable, merge_tables
+from bpe_automata.testing.tables import merge_tables
 from bpe_automata.testing.written import byte_spelling, small_tokenizer
 from bpe_automata.tokenizer import Tokenizer
-from bpe_automata.tokenizer.derivation import derive
 
 CHARACTERS = ("a", "b", "c", " ", "1", "\n", "'", "s", "S", "é", "日", "本", "🎉")
 ADDED = ("<|", "<|a|>", "a|>b", "|>", "ab", "b", "abc", "bca", " a", "日", "é1", "<", "xa", "ay")
@@ -34,7 +29,7 @@ def bpe_tokenizers(draw: st.DrawFn, max_merges: int = 14) -> Tokenizer:
     if len(characters) > 3 and draw(st.booleans()):
         characters.pop(draw(st.integers(0, len(characters) - 1)))
     shuffled = draw(st.sampled_from((False, False, True)))
-    table = untied(draw(merge_tables(tuple(characters), max_merges, shuffled)))
+    table = draw(merge_tables(tuple(characters), max_merges, shuffled))
     pretokenizer = draw(pretokenizers(byte_alphabet))
     added = draw(st.lists(st.sampled_from(ADDED), max_size=3, unique=True))
     ignore = draw(st.booleans())
@@ -46,15 +41,3 @@ def bpe_tokenizers(draw: st.DrawFn, max_merges: int = 14) -> Tokenizer:
     except (UnsupportedTokenizerError, BudgetExceededError):
         return draw(st.nothing())
     return tokenizer
-
-
-def untied(table: MergeTable) -> MergeTable:
-    """The table up to where no order of merges matters that is not modelled; see `check_ties`."""
-    merges = table.merges
-    while True:
-        try:
-            Geometry(derive(small_tokenizer(table.vocabulary, merges).description))
-        except ImproperMergeTableError:
-            merges = merges[:-1]
-        else:
-            return MergeTable(table.vocabulary, merges)

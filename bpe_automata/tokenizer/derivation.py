@@ -6,10 +6,11 @@ anywhere merge also when their bytes stand alone, and there only one last merge 
 other listed merges are dead.
 
 A table is proper when each derivation uses only what merges of lower rank make. Where a derivation
-(u, v) has a lower rank m than its parts, encoders carry it out as soon as both parts are there,
-before anything else. So the derivations can be put in an order, `proper`, in which parts always
-come first: (u, v) right after the later of its parts. What can be wrong with that order are ties
-within such a group, which encoders work off from left to right; see `check_ties`.
+(u, v) has a lower rank m than its parts, it is late: encoders carry it out as soon as both parts
+are there, before anything else. So derivations fall into epochs, by the greatest rank that was
+needed: encoders finish each epoch before the next, but inside one they go from left to right, not
+by rank. `proper` is an order of the derivations in which parts always come first, (u, v) right
+after the later of its parts; where that is not what encoders do, see `constructions.ties`.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from bpe_automata.tokenizer.ranges import LAST_CODE_POINT
 
 @dataclass(frozen=True)
 class Derivation:
-    """left, right, birth: int32 [n_ids], parts of each token and the number of its derivation in
-    `proper` (-1: none); reachable: bool [n_ids], BPE on the token's own bytes gives the token;
-    proper: int32 [k, 3], (left, right, made) of the derivations in an order in which parts come
-    first; epoch: int32 [k], the rank whose turn it was when each was carried out, ascending; late:
-    bool [k], those of a rank below it.
+    """left, right: int32 [n_ids], parts of each token; birth: int32 [n_ids], where the epoch of its
+    derivation begins in `proper`, its own place if no other is in it (-1: none); reachable: bool
+    [n_ids], BPE on the token's own bytes gives the token; proper: int32 [k, 3], (left, right, made)
+    of the derivations in an order in which parts come first; epoch: int32 [k], the rank whose turn
+    it was when each was carried out, ascending; late: bool [k], those of a rank below it.
 
     starts: int32 [n_ids + 1] and symbols: int32, CSR of each token's base symbols; slots, values:
     hash table from left * n_ids + right to rank, of all listed merges; made: int32 [m]."""
@@ -60,7 +61,7 @@ def derive(description: Description) -> Derivation:
     epoch, depth = _epochs(tokens, left, right, rank)
     tokens = tokens[np.lexsort((rank[tokens], depth[tokens], epoch[tokens]))]
     birth = np.full(n_ids, -1, dtype=np.int32)
-    birth[tokens] = np.arange(len(tokens), dtype=np.int32)
+    birth[tokens] = np.searchsorted(epoch[tokens], epoch[tokens])
     return Derivation(
         left=np.where(birth >= 0, left, -1).astype(np.int32),
         right=np.where(birth >= 0, right, -1).astype(np.int32),

@@ -31,7 +31,6 @@ from bpe_automata.kernels.world import PARTLY
 from bpe_automata.reference.bpe import base_symbols, bpe, merge_ranks
 from bpe_automata.testing import byte_dfas, small_tokenizer
 from bpe_automata.testing.tables import merge_tables
-from bpe_automata.testing.tokenizers import untied
 from bpe_automata.testing.written import byte_level, byte_spelling
 
 CORPUS = ['{"name":"ann","names":["a","nn"],"man":12}', "the mannequin names an ant", "banana anna"]
@@ -137,7 +136,6 @@ def test_dead_sets_on_cycles(trained, regex):
 @examples(40)
 @given(merge_tables(), byte_dfas(most_states=6))
 def test_dead_sets_are_those_of_the_definition(table, dfa):
-    table = untied(table)
     partly, left = check_dead_sets(small_tokenizer(table.vocabulary, table.merges), dfa)
     event(f"partly: {partly > 0}, left to a cycle: {left > 0}")
 
@@ -146,7 +144,6 @@ def test_dead_sets_are_those_of_the_definition(table, dfa):
 @given(merge_tables(), st.data())
 def test_sets_of_places_are_sets_of_ids(table, data):
     """What `kernels.beside` makes of ids and of sets of them, pair by pair."""
-    table = untied(table)
     tokenizer = small_tokenizer(table.vocabulary, table.merges)
     ids, allowed = pairs_of(tokenizer)
     geometry = canonical_automaton(tokenizer).geometry

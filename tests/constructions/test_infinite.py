@@ -19,7 +19,6 @@ from bpe_automata.constructions.relevance import Relevance
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, merge_tables, small_tokenizer
 from bpe_automata.testing.texts import own_pieces
-from bpe_automata.testing.tokenizers import untied
 from experiments.shared.regexes import VARIED
 from experiments.shared.walks import finish, walk
 
@@ -60,7 +59,7 @@ def test_random_tokenizers_and_cyclic_regexes(data):
 @given(st.data())
 def test_without_a_pretokenizer_every_joint_can_break(data):
     """One pretoken: here relevance does most of its work."""
-    table = untied(data.draw(merge_tables(("a", "b"), shuffled=data.draw(st.booleans()))))
+    table = data.draw(merge_tables(("a", "b"), shuffled=data.draw(st.booleans())))
     tokenizer = small_tokenizer(table.vocabulary, table.merges)
     try:
         check(tokenizer, data.draw(cyclic_regexes(("a", "b", "ab", "aab"))))

@@ -27,10 +27,13 @@ def check_derivation(tokenizer):
         if derivation.reachable[token] and len(symbols) > 1:
             left, right = int(derivation.left[token]), int(derivation.right[token])
             assert carried_out[-1] == (left, right)
-            number = derivation.birth[token]
+            numbers = derivation.proper[:, 2].tolist()
+            number = numbers.index(token)
             assert derivation.proper[number].tolist() == [left, right, token]
-            assert derivation.birth[[left, right]].max() < number
-            assert derivation.epoch[number] == max(ranks[pair][0] for pair in carried_out)
+            assert max(numbers.index(p) if p in numbers else -1 for p in (left, right)) < number
+            epoch = max(ranks[pair][0] for pair in carried_out)
+            assert derivation.epoch[number] == epoch
+            assert derivation.birth[token] == derivation.epoch.tolist().index(epoch)
 
 
 def trace(symbols, ranks):
@@ -88,6 +91,7 @@ def test_a_derivation_of_too_low_a_rank_comes_right_after_its_parts():
     assert made == [4, 6, 7, 5], "bc, ab, abc, abcd"
     assert derivation.epoch.tolist() == [0, 2, 3, 3]
     assert derivation.late.tolist() == [False, False, False, True]
+    assert derivation.birth[[4, 6, 7, 5]].tolist() == [0, 1, 2, 2]
 
 
 @pytest.mark.long
