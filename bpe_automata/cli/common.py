@@ -12,7 +12,7 @@ from typing import Any
 
 from bpe_automata.errors import MissingDependencyError, MissingFileError
 from bpe_automata.tokenizer import Tokenizer
-from bpe_automata.tokenizer.sources import names
+from bpe_automata.tokenizer.sources import names, read_encoding_named
 
 Commands = Any  # what argparse's add_subparsers returns has no public name
 
@@ -63,12 +63,14 @@ def ids_of(text: str) -> tuple[int, ...]:
 
 
 def load_tokenizer(source: str) -> Tokenizer:
-    """A tokenizer by a name of ours, from disk, or by its name through transformers."""
+    """A tokenizer by a name of ours, from disk, or by its name through tiktoken or transformers."""
     if source in names():
         return Tokenizer.load(source)
     path = Path(source).expanduser()
     if path.exists() or path.suffix in (".json", ".gguf") or not is_hub_name(source):
         return Tokenizer.load(path)
+    if "/" not in source and (encoding := read_encoding_named(source)):
+        return Tokenizer(encoding)
     return Tokenizer.load(from_hub("AutoTokenizer", source))
 
 

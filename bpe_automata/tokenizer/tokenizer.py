@@ -16,7 +16,13 @@ from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.tokenizer.backend import Backend, Source
 from bpe_automata.tokenizer.description import Description, Prefix
 from bpe_automata.tokenizer.read_json import read_json
-from bpe_automata.tokenizer.sources import read_named, read_path
+from bpe_automata.tokenizer.sources import (
+    is_encoding,
+    read_encoding,
+    read_encoding_named,
+    read_named,
+    read_path,
+)
 
 T = TypeVar("T")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -46,9 +52,10 @@ class Tokenizer:
 
         `source`: a path (a `tokenizer.json`, a SentencePiece `.model`, a tiktoken rank file, a
         Mistral `tekken.json`, a `.gguf` file, or a folder that holds one), a name out of
-        `bpe_automata.tokenizer.sources.names()`, a `tokenizers.Tokenizer`, or a fast tokenizer of
-        transformers. `options`: what a file does not hold; for tiktoken rank files `pattern` and
-        `special_tokens`.
+        `bpe_automata.tokenizer.sources.names()`, a `tokenizers.Tokenizer`, a fast tokenizer of
+        transformers, a `tiktoken.Encoding`, or the name of one, or of a model that has one, where
+        there is no such path. `options`: what a file does not hold; for tiktoken rank files
+        `pattern` and `special_tokens`.
 
         Raises MissingFileError, MissingDependencyError, BrokenTokenizerError,
         UnsupportedTokenizerError, ImproperMergeTableError.
@@ -57,13 +64,23 @@ class Tokenizer:
             return source
         if isinstance(source, str) and (named := read_named(source, **options)):
             return cls(named)
+        if isinstance(source, str) and not (options or Path(source).exists()):
+            if encoding := read_encoding_named(source):
+                return cls(encoding)
         if isinstance(source, str | Path):
             return cls(read_path(Path(source), **options))
+        if options:
+            raise TokenizerError(
+                f"{type(source).__name__} holds all of a tokenizer, so {', '.join(options)} cannot "
+                "be given"
+            )
+        if is_encoding(source):
+            return cls(read_encoding(source))
         backend = getattr(source, "backend_tokenizer", source)
         if not isinstance(backend, tokenizers.Tokenizer):
             raise TokenizerError(
                 f"cannot read a tokenizer from {type(source).__name__}: give a path, a "
-                "tokenizers.Tokenizer or a fast tokenizer of transformers"
+                "tokenizers.Tokenizer, a fast tokenizer of transformers or a tiktoken.Encoding"
             )
         if backend.encode_special_tokens:
             raise TokenizerError("a tokenizer with encode_special_tokens=True is not modelled")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from functools import partial
+from unittest import mock
 
 import pytest
 
@@ -93,6 +94,22 @@ def rank_file(folder, special, pattern=GPT2, **options):
     pytest.importorskip("tiktoken")
     path = files.rank_file(folder)
     return Tokenizer.load(path, pattern=pattern, special_tokens=special, **options)
+
+
+def tiktoken_encoding(folder):
+    tiktoken = pytest.importorskip("tiktoken")
+    return tiktoken.Encoding(
+        "tiny", pat_str=CL100K, mergeable_ranks=files.ranks(), special_tokens={"<|x|>": 270}
+    )
+
+
+def encoding_by_name(folder):
+    """tiktoken's own ranks are a download; which name asks for which encoding is not."""
+    tiktoken = pytest.importorskip("tiktoken")
+    encoding = tiktoken_encoding(folder)
+    with mock.patch.object(tiktoken, "get_encoding", {"o200k_base": encoding}.__getitem__):
+        assert Tokenizer.load("o200k_base").n_ids == encoding.n_vocab
+        return Tokenizer.load("gpt-4o")
 
 
 def in_tiktoken(name, pattern, variant=""):
@@ -247,6 +264,10 @@ CASES = [
           lambda folder: Tokenizer.load(transformers_object(folder)), of_json, long=True),
     reads("tiktoken ranks", lambda folder: rank_file(folder, SPECIAL), of_ranks(SPECIAL),
           (*TEXT, "<|end|>", "<|")),
+    reads("`tiktoken.Encoding`", lambda folder: Tokenizer.load(tiktoken_encoding(folder)),
+          of_ranks({"<|x|>": 270}, pattern=CL100K), (*TEXT, "<|x|>", "<|", "12", "\r\n")),
+    reads("names of tiktoken's encodings and of their models", encoding_by_name,
+          of_ranks({"<|x|>": 270}, pattern=CL100K), (*TEXT, "<|x|>", "<|")),
     reads("`tekken.json`", lambda folder: Tokenizer.load(files.tekken(folder)),
           of_ranks(shift=2)),
     reads("SentencePiece `.model`", sentencepiece, processor),

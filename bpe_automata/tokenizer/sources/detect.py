@@ -40,7 +40,8 @@ def read_path(path: Path, name: str | None = None, **options: Any) -> Source:
     if not file.is_file():
         raise MissingFileError(
             f"there is no tokenizer at {path}: give a file, a folder that holds one of "
-            f"{', '.join(_IN_FOLDERS)}, or a name out of bpe_automata.tokenizer.sources.names()"
+            f"{', '.join(_IN_FOLDERS)}, a name out of bpe_automata.tokenizer.sources.names(), or "
+            "(with tiktoken installed) the name of an encoding of tiktoken or of its model"
         )
     name = name or str(file)
     with file.open("rb") as stream:

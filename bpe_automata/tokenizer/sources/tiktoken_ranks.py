@@ -6,6 +6,9 @@ tokens, splits what is between them by the pattern and drops what no match cover
 piece up first (`ignore_merges`), and otherwise merges the neighbours whose joined bytes have the
 least rank, leftmost first. Ranks are unique, so the table is all splits of each token in the order
 of their ranks (see `splits`).
+
+A `tiktoken.Encoding` holds all of it. tiktoken knows its own by names, and which models have which,
+but not their ranks: those it downloads.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import sys
 import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -21,13 +25,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
+from bpe_automata.errors import (
+    BrokenTokenizerError,
+    MissingDependencyError,
+    MissingFileError,
+    UnsupportedTokenizerError,
+)
 from bpe_automata.tokenizer.backend import CharacterEngine, Source
 from bpe_automata.tokenizer.description import AddedToken, Description, Normalization, SplitRule
 from bpe_automata.tokenizer.engines import FancyRegex
 from bpe_automata.tokenizer.sources.optional import fingerprint, optional
 from bpe_automata.tokenizer.sources.splits import all_splits, sort_by
 
+_END_OF_TEXT = "<|endoftext|>"
 _FORMS: tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...] = ("NFC", "NFD", "NFKC", "NFKD")
 
 
@@ -41,9 +51,11 @@ class Tiktoken:
         special_tokens: dict[str, int],
         normalization: Normalization | None = None,
         shift: int = 0,
+        encoding: Any = None,
     ) -> None:
         """`normalization`: of the whole text, before anything else; `shift`: what is added to each
-        id. Raises UnsupportedTokenizerError for a pattern that tiktoken rejects."""
+        id; `encoding`: the `tiktoken.Encoding` that has the ranks, if there is one. Raises
+        UnsupportedTokenizerError for a pattern that tiktoken rejects."""
         package = optional("tiktoken", "tiktoken", "reading a tiktoken rank file")
         self.name = f"tiktoken {package.__version__}"
         self.engine: CharacterEngine = FancyRegex()
@@ -51,6 +63,9 @@ class Tiktoken:
         # What all special tokens begin with. tiktoken takes time for each special token at each
         # call, so text that cannot hold any is encoded without them.
         self._begin = _common_beginning(special_tokens) if special_tokens else None
+        if encoding is not None:
+            self._encoding = encoding
+            return
         try:
             self._encoding = package.Encoding(
                 "ranks", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special_tokens
@@ -101,19 +116,85 @@ def read_tiktoken(
 
     Raises MissingDependencyError, BrokenTokenizerError, UnsupportedTokenizerError."""
     ranks = parse_ranks(content, where)
+    steps = () if normalize is None else (unicode_form(normalize),)
+    return _source(ranks, content, where, pattern, special_tokens, steps, eos)
+
+
+def _source(
+    ranks: dict[bytes, int],
+    content: bytes,
+    where: str,
+    pattern: str,
+    special_tokens: Mapping[str, int],
+    steps: tuple[Normalization, ...],
+    eos: tuple[str, ...],
+    encoding: Any = None,
+) -> Source:
+    """`content`: the lines of the rank file."""
     check_special_tokens(special_tokens, ranks, where)
     if unknown := set(eos).difference(special_tokens):
         raise BrokenTokenizerError(f"{where}: eos {min(unknown)!r} is none of the special tokens")
-    steps = () if normalize is None else (unicode_form(normalize),)
-    backend = Tiktoken(ranks, pattern, dict(special_tokens), steps[0] if steps else None)
+    specials, step = dict(special_tokens), steps[0] if steps else None
+    backend = Tiktoken(ranks, pattern, specials, step, encoding=encoding)
     added = tuple(
         AddedToken(number, text, special=True, normalized=bool(steps))
         for text, number in special_tokens.items()
     )
     facts: list[Any] = [pattern, sorted(special_tokens.items()), [step.library for step in steps]]
+    normalize = step.kind.upper() if step else None
     key = fingerprint(backend.name, content, json.dumps([*facts, normalize]))
     ids = tuple(special_tokens[text] for text in eos)
     return Source(describe_ranks(ranks, pattern, added, steps), backend, where, key, ids)
+
+
+# ---------------------------------------------------------------- objects and names of tiktoken
+
+
+def is_encoding(source: object) -> bool:
+    """Is this a `tiktoken.Encoding`?"""
+    package = sys.modules.get("tiktoken")  # who has one has imported it
+    return package is not None and isinstance(source, package.Encoding)
+
+
+def read_encoding(encoding: Any) -> Source:
+    """The tokenizer that a `tiktoken.Encoding` is. Its `<|endoftext|>`, if it has one, ends a
+    sequence.
+
+    Raises BrokenTokenizerError, UnsupportedTokenizerError."""
+    ranks = checked_ranks(dict(encoding._mergeable_ranks), encoding.name)
+    lines = (base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks.items())
+    specials: dict[str, int] = encoding._special_tokens
+    eos = tuple(text for text in (_END_OF_TEXT,) if text in specials)
+    pattern, content = encoding._pat_str, b"".join(lines)
+    return _source(ranks, content, encoding.name, pattern, specials, (), eos, encoding)
+
+
+def read_encoding_named(name: str) -> Source | None:
+    """The tokenizer that `tiktoken.get_encoding` or `tiktoken.encoding_for_model` gives for a name;
+    None for a name that is neither, or without tiktoken.
+
+    Raises MissingFileError where its ranks are not at hand and cannot be downloaded."""
+    try:
+        package = optional("tiktoken", "tiktoken", "reading an encoding of tiktoken")
+    except MissingDependencyError:
+        return None
+    encoding = name
+    if name not in package.list_encoding_names():
+        try:
+            encoding = package.encoding_name_for_model(name)
+        except KeyError:
+            return None
+    try:
+        found = package.get_encoding(encoding)
+    except (OSError, ValueError) as error:  # what requests raises is an OSError
+        raise MissingFileError(
+            f"the ranks of {encoding} are not at hand, and tiktoken could not download them "
+            f"({type(error).__name__}: {error}). Where there is a network, "
+            f"tiktoken.get_encoding({encoding!r}) with TIKTOKEN_CACHE_DIR set to a folder writes "
+            "them there; set it to that folder here. Or give a rank file, with its pattern and "
+            "special_tokens"
+        ) from error
+    return read_encoding(found)
 
 
 def describe_ranks(

@@ -12,9 +12,12 @@ from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bpe_automata import Tokenizer
 from bpe_automata.errors import (
     BrokenTokenizerError,
     MissingDependencyError,
+    MissingFileError,
+    TokenizerError,
     UnsupportedTokenizerError,
 )
 from bpe_automata.reference.encode import Encoder
@@ -23,7 +26,7 @@ from bpe_automata.tokenizer.sources.patterns import GPT2, LLAMA3, TEKKEN
 from bpe_automata.tokenizer.sources.tekken import read_tekken
 from bpe_automata.tokenizer.sources.tiktoken_ranks import read_tiktoken
 
-pytest.importorskip("tiktoken")
+tiktoken = pytest.importorskip("tiktoken")
 
 BYTES = [bytes([byte]) for byte in range(256)]
 Json = dict[str, Any]
@@ -95,6 +98,60 @@ def test_the_fingerprint_covers_what_the_file_does_not_hold() -> None:
     ]
     assert len({source.fingerprint for source in variants}) == len(variants)
     assert read(ranks).fingerprint == variants[0].fingerprint
+
+
+# ---------------------------------------------------------------- encodings of tiktoken
+
+
+def tiny(special_tokens: dict[str, int]) -> tiktoken.Encoding:
+    ranks = numbered([b"ab", b"abc"])
+    return tiktoken.Encoding(
+        "tiny", pat_str=GPT2, mergeable_ranks=ranks, special_tokens=special_tokens
+    )
+
+
+def test_an_encoding_is_its_rank_file() -> None:
+    specials = {"<|endoftext|>": 258, "<|fim|>": 300}
+    ours = Tokenizer.load(tiny(specials))
+    file = read(numbered([b"ab", b"abc"]), special_tokens=specials)
+    assert ours.fingerprint == file.fingerprint
+    assert (ours.name, ours.eos_ids, ours.n_ids) == ("tiny", (258,), 301)
+    assert ours.encode("abcab<|fim|>") == [257, 256, 300]
+    assert Tokenizer.load(tiny({})).eos_ids == ()
+
+
+def test_names_of_encodings_and_of_models(monkeypatch, tmp_path) -> None:
+    """As `get_encoding` and `encoding_for_model` take them; what is a path stays one."""
+    asked: list[str] = []
+
+    def at_hand(name: str) -> tiktoken.Encoding:
+        asked.append(name)
+        return tiny({"<|endoftext|>": 258})
+
+    monkeypatch.setattr(tiktoken, "get_encoding", at_hand)
+    for name in ("o200k_base", "gpt-4o", "gpt-4o-2024-08-06", "gpt-3.5-turbo"):
+        assert Tokenizer.load(name).name == "tiny"
+    assert asked == ["o200k_base"] * 3 + ["cl100k_base"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gpt-4o").mkdir()
+    for name in ("gpt-4o", "gpt-nothing"):
+        with pytest.raises(MissingFileError, match="name of an encoding of tiktoken"):
+            Tokenizer.load(name)
+
+
+@pytest.mark.parametrize("error", [ConnectionError("no network"), ValueError("hash mismatch")])
+def test_ranks_that_cannot_be_downloaded(monkeypatch, error: Exception) -> None:
+    def fails(name: str) -> tiktoken.Encoding:
+        raise error
+
+    monkeypatch.setattr(tiktoken, "get_encoding", fails)
+    with pytest.raises(MissingFileError, match=f"{error}.*TIKTOKEN_CACHE_DIR"):
+        Tokenizer.load("cl100k_base")
+
+
+def test_an_encoding_takes_no_options() -> None:
+    with pytest.raises(TokenizerError, match="pattern cannot be given"):
+        Tokenizer.load(tiny({}), pattern="x")
 
 
 # ---------------------------------------------------------------- refused
