@@ -64,9 +64,9 @@ class Tokenizer:
             return source
         if isinstance(source, str) and (named := read_named(source, **options)):
             return cls(named)
-        if isinstance(source, str) and not (options or Path(source).exists()):
-            if encoding := read_encoding_named(source):
-                return cls(encoding)
+        is_new = isinstance(source, str) and not (options or Path(source).exists())
+        if is_new and (encoding := read_encoding_named(str(source))):
+            return cls(encoding)
         if isinstance(source, str | Path):
             return cls(read_path(Path(source), **options))
         if options:
