@@ -67,8 +67,10 @@ def describe(data: Json) -> Description:
     _check_stripped_prefix(added, prefix)
     refuse_fused_unknown(model, added)
     n_ids = check_ids(vocabulary, added)
+    tokens = spelled_tokens(vocabulary, n_ids, byte_level, space, fallback)
+    pretokenizer.check_parted(tokens, bool(model.get("ignore_merges")))
     return Description(
-        tokens=spelled_tokens(vocabulary, n_ids, byte_level, space, fallback),
+        tokens=tokens,
         merges=read_merges(model.get("merges") or [], vocabulary),
         base=base_symbols(vocabulary, byte_level, space),
         byte_level=byte_level,

@@ -1,19 +1,28 @@
 """The pretokenizer of a `tokenizer.json` to split rules, all in terms of the text.
 
 The order of `tokenizers` is kept: each step of a sequence splits the pieces of the one before.
-Where a step rewrites the text (`Metaspace` writes each space as `▁`, and may put one before), the
-rules after it are translated back, or refused where they can tell the two apart.
+Where a step rewrites the text (`Metaspace` writes each space as `▁`, and may put one before;
+`ByteLevel` writes each byte as a character), the rules after it are translated back, or refused
+where they can tell the two apart.
+
+`Digits` after `ByteLevel` (Falcon has it) takes some bytes inside of characters for digits: `²` is
+how the byte B2 is written, so `ò`, C3 B2, is two pieces. Boundaries inside characters are not
+modelled, but neither do they matter where no token reaches over one (`parted`): BPE then merges on
+either side as if the pieces were apart.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import tokenizers
 
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
+from bpe_automata.tokenizer.byte_level import byte_to_char
+from bpe_automata.tokenizer.charclass import engine_class
 from bpe_automata.tokenizer.description import Prefix, SplitRule
 from bpe_automata.tokenizer.engines import Oniguruma
 from bpe_automata.tokenizer.pattern import parse
@@ -36,12 +45,36 @@ class Pretokenizer:
     """splitters: in order; byte_level: pieces are UTF-8 bytes; prefix: the space that is put before
     the text; space: the character that a space of the text is written as in the vocabulary, None
     where a space is a space. A text that holds the character `space` itself has no ids that spell
-    it."""
+    it. parted: bytes that stand apart from all others in each piece; alone: also from each other.
+    """
 
     splitters: tuple[SplitRule, ...] = ()
     byte_level: bool = False
     prefix: Prefix = Prefix.NONE
     space: str | None = None
+    parted: frozenset[int] = frozenset()
+    alone: bool = False
+
+    def check_parted(self, tokens: Iterable[bytes | None], ignore_merges: bool) -> None:
+        """Refuse a vocabulary for which boundaries inside characters matter. Raises
+        UnsupportedTokenizerError."""
+        if not self.parted:
+            return
+        parts = bytes(self.parted)
+        for token in filter(None, tokens):
+            inside = len(token) - len(token.translate(None, parts))
+            if inside and len(token) > 1 and (self.alone or inside < len(token)):
+                raise UnsupportedTokenizerError(
+                    "pretokenizer",
+                    "Digits after ByteLevel",
+                    f"it splits between the bytes of the token {token!r}",
+                )
+        if ignore_merges:
+            raise UnsupportedTokenizerError(
+                "pretokenizer",
+                "Digits after ByteLevel",
+                "with ignore_merges a part of a character may be looked up whole",
+            )
 
 
 def read_pretokenizer(pretokenizer: Json | None, space: str | None = None) -> Pretokenizer:
@@ -56,10 +89,9 @@ def read_pretokenizer(pretokenizer: Json | None, space: str | None = None) -> Pr
     result = Pretokenizer(space=space)
     for number, step in enumerate(_flattened(_as_loaded(pretokenizer))):
         if result.byte_level:
-            raise UnsupportedTokenizerError(
-                "pretokenizer", step, "it comes after ByteLevel, and would see mapped bytes"
-            )
-        result = _with(result, step, first=number == 0)
+            result = _after_byte_level(result, step)
+        else:
+            result = _with(result, step, first=number == 0)
     return result
 
 
@@ -124,6 +156,36 @@ def _byte_level(before: Pretokenizer, step: Json, first: bool) -> Pretokenizer:
     return Pretokenizer((*before.splitters, *rules), byte_level=True, prefix=prefix)
 
 
+def _after_byte_level(before: Pretokenizer, step: Json) -> Pretokenizer:
+    """A step that sees bytes, each written as a character."""
+    if step["type"] == "Digits":
+        seen = {b for b, c in enumerate(byte_to_char()) if any(_members("digits", "", c))}
+        rule = SplitRule(
+            "regex", "[0-9]", "isolated" if step["individual_digits"] else "contiguous"
+        )
+        return replace(
+            before,
+            splitters=(*before.splitters, rule),
+            parted=before.parted | frozenset(seen.difference(range(0x80))),
+            alone=before.alone or step["individual_digits"],
+        )
+    if step["type"] == "Split" and _reads_ascii(rule := _split(step)):
+        return replace(before, splitters=(*before.splitters, rule))
+    raise UnsupportedTokenizerError(
+        "pretokenizer", step, "it comes after ByteLevel, and would see mapped bytes"
+    )
+
+
+def _reads_ascii(rule: SplitRule) -> bool:
+    """Are its characters visible ASCII ones only, which ByteLevel leaves as they are?"""
+    if rule.kind == "literal":
+        return all("!" <= c <= "~" for c in rule.pattern)
+    classes = (engine_class(Oniguruma(), *each) for each in _classes(rule))
+    return r"\A" not in rule.pattern and all(
+        ranges.min(initial=0x21) >= 0x21 and ranges.max(initial=0) <= 0x7F for ranges in classes
+    )
+
+
 def _refuse_late_prefix(step: Json, prefix: Prefix, first: bool) -> None:
     if prefix != Prefix.NONE and not first:
         raise UnsupportedTokenizerError(
@@ -154,8 +216,11 @@ def _classes(rule: SplitRule) -> list[tuple[str, str]]:
 
 def _tells_no_space(kind: str, pattern: str, space: str) -> bool:
     """Are a space and `space` both in the class, or neither?"""
-    inside = [any(Oniguruma().members(kind, pattern, character)) for character in (" ", space)]
-    return inside[0] == inside[1]
+    return any(_members(kind, pattern, " ")) == any(_members(kind, pattern, space))
+
+
+def _members(kind: str, pattern: str, text: str) -> Iterator[tuple[int, int]]:
+    return Oniguruma().members(kind, pattern, text)
 
 
 # ---------------------------------------------------------------- steps that only split

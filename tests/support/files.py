@@ -103,6 +103,21 @@ def llama_fields() -> Json:
     }
 
 
+def gemma4_fields() -> Json:
+    """Characters, some bytes written out, and merges of characters."""
+    merges = ["a b", "▁ a", "ab c", "▁ ▁", "▁▁ ▁▁"]
+    made = [merge.replace(" ", "") for merge in merges]
+    tokens = ["<unk>", "<eos>", *WRITTEN, *"▁abc1\n.'s<", *made]
+    return {
+        "model": "gemma4",
+        "tokens": tokens,
+        "token_type": [UNKNOWN, CONTROL] + [BYTE] * 256 + [NORMAL] * (len(tokens) - 258),
+        "merges": merges,
+        "unknown_token_id": 0,
+        "eos_token_id": 1,
+    }
+
+
 def gguf_file(folder: Path, fields: Json) -> Path:
     gguf = pytest.importorskip("gguf")
     writer = gguf.GGUFWriter(folder / "x.gguf", "llama")

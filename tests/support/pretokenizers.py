@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from bpe_automata.testing import byte_level, sequence, split
+from bpe_automata.testing import byte_level, byte_spelling, sequence, split
+from bpe_automata.tokenizer.byte_level import byte_to_char
 from support.making import SPACE, exact, refused
 
 WORDS = ("a", "b", "ab", " ", "1", "2", "12", ".", ",", "..", "\n", "日", "_", " a", "b ")
-BYTES = ("a", "b", "ab", " ", "  ", "1", "é", "日本", "'s", "\n", ".", " a", "\t")
+BYTES = ("a", "b", "ab", " ", "  ", "1", "12", "ò", "²", "é", "日本", "'s", "\n", ".", " a", "\t")
 BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
 BYTE, META = "pretokenizer `ByteLevel`", "pretokenizer `Metaspace`, with and without `split`"
 SPLIT = "pretokenizer `Split`, with and without `invert`"
@@ -34,7 +35,12 @@ def prefixed(regex):
 
 ADDED = ("<x>",)
 MARKED = {"space": SPACE, "added": ADDED}
-AFTER_BYTES = sequence(byte_level(), {"type": "Digits", "individual_digits": True})
+AFTER_BYTES = {
+    each: sequence(byte_level(True), {"type": "Digits", "individual_digits": each})
+    for each in (True, False)
+}
+BYTE_MERGES = (("a", "b"), ("1", "2"), ("Ġ", "1"), ("Ġ", "a"), ("12", "1"), ("Ã", "©"))
+BYTE_TABLE = (*byte_to_char(), *("".join(pair) for pair in BYTE_MERGES))
 
 CASES = [
     *(
@@ -86,8 +92,28 @@ CASES = [
     does("`Sequence`", sequence({"type": "WhitespaceSplit"}, sequence({"type": "Punctuation"})),
          "nested"),
     does_not("`UnicodeScripts`", {"type": "UnicodeScripts"}, "pretokenizer", "UnicodeScripts"),
-    does_not("steps after `ByteLevel`", AFTER_BYTES, "pretokenizer", "after ByteLevel",
-             byte_level=True, pretokenizer=byte_level()),
+    *(
+        does("`Digits` after `ByteLevel`", AFTER_BYTES[each], f"individual {each}", BYTES, BYTE,
+             byte_level=True, pretokenizer=byte_level(True), vocabulary=BYTE_TABLE,
+             merges=BYTE_MERGES)
+        for each in (True, False)
+    ),
+    does("`Split` of visible ASCII after `ByteLevel`",
+         sequence(byte_level(True), split({"Regex": "[a-c0-9]{2}"})), "", BYTES, BYTE,
+         byte_level=True, pretokenizer=byte_level(True)),
+    does_not("`Digits` after `ByteLevel` that split a token inside a character", AFTER_BYTES[True],
+             "pretokenizer", "splits between the bytes", byte_level=True,
+             pretokenizer=byte_level(True), vocabulary=BYTE_TABLE, merges=BYTE_MERGES,
+             more=(byte_spelling("ò".encode()),)),
+    does_not("`Digits` after `ByteLevel` with `ignore_merges`", AFTER_BYTES[True], "pretokenizer",
+             "looked up whole", byte_level=True, pretokenizer=byte_level(True),
+             vocabulary=BYTE_TABLE, merges=BYTE_MERGES, ignore_merges=True),
+    *(
+        does_not("other steps after `ByteLevel`", sequence(byte_level(), step), "pretokenizer",
+                 "after ByteLevel", byte_level=True, pretokenizer=byte_level(), variant=variant)
+        for variant, step in (("punctuation", {"type": "Punctuation"}),
+                              ("split", split({"Regex": r"\d"})))
+    ),
     does_not("`ByteLevel` after `Metaspace`", sequence(metaspace(), byte_level()), "ByteLevel",
              "spaces were written", space=SPACE, pretokenizer=metaspace()),
     does_not("a second step that puts a space before",

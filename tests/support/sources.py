@@ -16,7 +16,8 @@ from bpe_automata.errors import (
     UnsupportedTokenizerError,
 )
 from bpe_automata.tokenizer.sources import TABLE, names
-from bpe_automata.tokenizer.sources.gguf_pretokenizers import pretokenizer
+from bpe_automata.tokenizer.sources.gguf_file import gemma4_json
+from bpe_automata.tokenizer.sources.gguf_pretokenizers import WORDS, pretokenizer_of
 from bpe_automata.tokenizer.sources.patterns import GPT2
 from support import files
 from support.case import Case
@@ -25,6 +26,7 @@ from support.laws import obey, texts_of
 from support.making import library, named
 
 GGUF = "GGUF `gpt2`: `tokenizer.ggml.pre`"
+GGML = "tokenizer.ggml."
 SPECIAL = {"<|end|>": 300}
 
 
@@ -124,7 +126,7 @@ def in_tiktoken(name, pattern, variant=""):
 
 def of_gguf(word):
     def truth():
-        fields, (step, ignore) = files.gpt2_fields(word), pretokenizer(word)
+        fields, (step, ignore) = files.gpt2_fields(word), pretokenizer_of(word)
         ids = {token: number for number, token in enumerate(fields["tokens"])}
         model = {"type": "BPE", "vocab": ids, "merges": fields["merges"], "ignore_merges": ignore}
         backend = library({"version": "1.0", "pre_tokenizer": step, "model": model})
@@ -133,11 +135,14 @@ def of_gguf(word):
     return truth
 
 
-def gguf(**changes):
-    def load(folder):
-        return Tokenizer.load(files.gguf_file(folder, {**files.gpt2_fields(), **changes}))
+def gguf_path(folder, **changes):
+    fields = {**files.gpt2_fields(), **changes}
+    known = {name: value for name, value in fields.items() if value is not None}
+    return files.gguf_file(folder, known)
 
-    return load
+
+def gguf(**changes):
+    return lambda folder: Tokenizer.load(gguf_path(folder, **changes))
 
 
 def of_llama():
@@ -147,7 +152,28 @@ def of_llama():
     return lambda text: [token - 1 for token in encode(text)]
 
 
-WORDS = ("gpt-2", "smollm", "llama-bpe", "qwen2", "deepseek-v3", "tekken")
+def words():
+    """The words for one pretokenizer: the first is tried, the others are the same."""
+    first: dict[str, str] = {}
+    for word, told in WORDS.items():
+        same = first.setdefault(json.dumps(told), word)
+        if same == word:
+            yield reads(f"`{word}`", gguf(pre=word), of_gguf(word), section=GGUF)
+        else:
+            yield Case(GGUF, f"`{word}`", False, partial(is_the_same, word, same))
+
+
+def is_the_same(word, other, folder):
+    ours, theirs = (gguf(pre=each)(folder).to_json() for each in (word, other))
+    assert ours == theirs
+
+
+def of_gemma4():
+    fields = files.gemma4_fields()
+    data = gemma4_json(lambda name, *absent: fields.get(name.removeprefix(GGML), *absent), "x")
+    backend = library(data)
+    return lambda text: backend.encode(text).ids
+
 
 # ---------------------------------------------------------------- SentencePiece
 
@@ -274,12 +300,17 @@ CASES = [
     reads("GGUF `llama`",
           lambda folder: Tokenizer.load(files.gguf_file(folder, files.llama_fields())),
           of_llama),
-    *(
-        reads(f"`{word}`", gguf(pre=word), of_gguf(word), section=GGUF)
-        for word in WORDS
-    ),
+    reads("GGUF `gemma4`",
+          lambda folder: Tokenizer.load(files.gguf_file(folder, files.gemma4_fields())),
+          of_gemma4),
+    *words(),
+    reads("`pretokenizer=` given, where the file has none",
+          lambda folder: Tokenizer.load(gguf_path(folder, pre=None), pretokenizer="gpt-neox"),
+          of_gguf("gpt-2"), section=GGUF),
     does_not("source", "GGUF of other models", gguf(model="bert"), "GGUF tokenizer model", "bert"),
-    does_not(GGUF, "others", gguf(pre="default"), "GGUF pretokenizer", "default"),
+    does_not(GGUF, "others", gguf(pre="kimi-k2"), "GGUF pretokenizer", "kimi-k2"),
+    does_not(GGUF, "`default`", gguf(pre="default"), "GGUF pretokenizer", "default"),
+    does_not(GGUF, "none", gguf(pre=None), "GGUF pretokenizer", "None"),
     does_not("source", "`encode_special_tokens`", literal_specials, "encode_special_tokens",
              error=TokenizerError),
     does_not("source", "tiktoken special tokens of which one begins another",

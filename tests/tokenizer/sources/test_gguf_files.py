@@ -11,13 +11,14 @@ import pytest
 from bpe_automata.errors import (
     BrokenTokenizerError,
     MissingDependencyError,
+    TokenizerError,
     UnsupportedTokenizerError,
 )
 from bpe_automata.tokenizer.byte_level import byte_to_char
 from bpe_automata.tokenizer.sources import TABLE, gguf_fields, read_named, read_path
 from bpe_automata.tokenizer.sources.gguf_fields import read_fields
 from bpe_automata.tokenizer.sources.gguf_file import gpt2_json, read_gguf
-from bpe_automata.tokenizer.sources.gguf_pretokenizers import pretokenizer
+from bpe_automata.tokenizer.sources.gguf_pretokenizers import pretokenizer_of
 
 gguf = pytest.importorskip("gguf")
 
@@ -93,8 +94,41 @@ def test_gpt2_is_run_by_tokenizers(tmp_path) -> None:
 )
 def test_words_for_pretokenizers(tmp_path, word: str, ignores: bool) -> None:
     data = gpt2_json(read_fields(write(tmp_path / "x.gguf", {**GPT2, "pre": word})), "x")
-    assert data["pre_tokenizer"] == pretokenizer(word)[0]
+    assert data["pre_tokenizer"] == pretokenizer_of(word)[0]
     assert data["model"]["ignore_merges"] is ignores
+
+
+def test_a_file_without_a_word(tmp_path) -> None:
+    """As llama.cpp's own files of GPT-NeoX and Aquila: the reader of the file says it."""
+    fields = {name: value for name, value in GPT2.items() if name != "pre"}
+    path = write(tmp_path / "x.gguf", fields)
+    with pytest.raises(UnsupportedTokenizerError, match="pretokenizer='gpt-2'"):
+        read_path(path)
+    assert read_path(path, pretokenizer="gpt-neox").backend.encode("abc ab") == [257, 32, 256]
+    with pytest.raises(UnsupportedTokenizerError, match=r"known are gpt-2, .* load that instead"):
+        read_path(path, pretokenizer="x")
+    with pytest.raises(TokenizerError, match="takes no options: pattern"):
+        read_path(path, pattern="x")
+    with pytest.raises(TokenizerError, match="llama model, which takes no pretokenizer"):
+        read_path(write(tmp_path / "y.gguf", LLAMA), pretokenizer="gpt-2")
+
+
+def test_padding_of_unknown_type_is_unused(tmp_path) -> None:
+    """Phi-3's vocabulary is filled up so; sentencepiece knows one unknown piece."""
+    pytest.importorskip("sentencepiece")
+    fields = {
+        **LLAMA,
+        "tokens": [*LLAMA["tokens"], "[PAD1]", "[PAD2]"],
+        "scores": [*LLAMA["scores"], -1000.0, -1000.0],
+        "token_type": [*LLAMA["token_type"], 2, 2],
+        "unknown_token_id": 0,
+    }
+    source = read_path(write(tmp_path / "x.gguf", fields))
+    n_ids = len(LLAMA["tokens"])
+    assert source.backend.encode("ab") == read_path(
+        write(tmp_path / "y.gguf", LLAMA)
+    ).backend.encode("ab")
+    assert n_ids not in source.backend.encode("[PAD1]")
 
 
 def test_deepseek_splits_as_its_tokenizer_json_does() -> None:
@@ -104,7 +138,7 @@ def test_deepseek_splits_as_its_tokenizer_json_does() -> None:
         data = json.loads(TABLE["deepseek"].find().read_text(encoding="utf-8"))
     except MissingDependencyError as error:
         pytest.skip(str(error))
-    assert pretokenizer("deepseek-v3") == (data["pre_tokenizer"], False)
+    assert pretokenizer_of("deepseek-v3") == (data["pre_tokenizer"], False)
 
 
 def test_llama_is_a_sentencepiece_model(tmp_path) -> None:
