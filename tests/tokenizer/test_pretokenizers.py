@@ -221,7 +221,7 @@ def test_metaspace_is_a_split_at_spaces():
     [
         ({"type": "UnicodeScripts"}, "UnicodeScripts.*not modelled"),
         ({"type": "FixedLength", "length": 0}, "FixedLength.*not modelled"),
-        (sequence(byte_level(), digits()), "after ByteLevel"),
+        (sequence(byte_level(), {"type": "Punctuation"}), "after ByteLevel"),
         (sequence(byte_level(), byte_level()), "after ByteLevel"),
         (sequence(digits(), metaspace("always")), "before each piece"),
         (sequence(digits(), metaspace("first")), "before each piece"),
