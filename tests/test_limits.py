@@ -33,7 +33,7 @@ for method in ("lift", "canonical"):
 
 def output(code: str, *arguments: object) -> list[str]:
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1500, check=True)
     return done.stdout.splitlines()
 
 

@@ -90,6 +90,11 @@ class ProductTables:
         """What is known so far."""
         return self._world.memo
 
+    @property
+    def text_seen(self) -> str:
+        """What tells apart the texts that the DFA sees from those that others see."""
+        return self._text.digest
+
     def place(self, state: int, text: int) -> int:
         """The number of a place. `text`: a state of the text automaton."""
         text = int(self._text.same[text])

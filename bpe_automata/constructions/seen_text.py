@@ -1,60 +1,83 @@
 """The text automaton as far as a regex can see it.
 
 A normalizer such as NFC makes the text automaton remember the last letter, in case a combining mark
-follows. Where the regex reads ASCII only, none can follow: states that differ in nothing that ASCII
-text shows are one.
+follows. States that differ in nothing that a text of the regex can show are one: where it reads no
+mark that may follow a letter, that letter is forgotten.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.kernels.product_row import Nodes
+from bpe_automata.kernels.spelling import wide_atoms
+from bpe_automata.tokenizer.text_automaton import TextAutomaton
 
 
 @dataclass(frozen=True)
 class SeenText:
     """same: int32 [n_states], the least state that acts alike; next, after: the tables of the text
-    automaton over those; nodes: of the trie, over those."""
+    automaton over those; nodes: of the trie, over those; digest: of `same`."""
 
     same: np.ndarray
     next: np.ndarray
     after: np.ndarray
     nodes: Nodes
+    digest: str
 
 
 def text_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> SeenText:
-    """What a DFA sees of the tokenizer's text automaton."""
-    derived = canonical.tokenizer.derived
-    if not canonical.tokenizer.description.normalizers or _reads_more_than_ascii(dfa):
-        return derived("text seen", lambda _: _unchanged(canonical))
-    return derived("text seen in ASCII", lambda _: _in_ascii(canonical))
-
-
-def _reads_more_than_ascii(dfa: ByteDFA) -> bool:
-    return bool(dfa.trans[:, np.unique(dfa.byte_class[0x80:])].any())
-
-
-def _unchanged(canonical: CanonicalAutomaton) -> SeenText:
-    text = canonical.pipeline.text
-    return SeenText(
-        np.arange(len(text.next), dtype=np.int32), text.next, text.after, canonical.nodes
+    """What a DFA sees of the tokenizer's text automaton: shared by those that can read the same
+    characters beyond ASCII."""
+    derived, text = canonical.tokenizer.derived, canonical.pipeline.text
+    if not canonical.tokenizer.description.normalizers:
+        return derived("text unseen", lambda _: _over(canonical, np.arange(len(text.next))))
+    utf8, n_atoms = canonical.pipeline.alphabet.utf8, text.next.shape[1]
+    atoms = np.zeros(n_atoms, dtype=bool)
+    atoms[-2 - utf8[0, :0x80][utf8[0, :0x80] < -1]] = True
+    if not dfa.trans[:, np.unique(dfa.byte_class[0x80:])].any():
+        return derived("text seen in ASCII", lambda _: _over(canonical, _same(text, atoms)))
+    atoms |= wide_atoms(dfa.trans, dfa.byte_class, utf8, n_atoms)
+    known: WeakValueDictionary[bytes, SeenText] = derived(
+        "text seen", lambda _: WeakValueDictionary()
     )
+    found = known.get(atoms.tobytes())
+    if found is None:
+        found = known[atoms.tobytes()] = _over(canonical, _same(text, atoms))
+    return found
 
 
-def _in_ascii(canonical: CanonicalAutomaton) -> SeenText:
-    text, utf8 = canonical.pipeline.text, canonical.pipeline.alphabet.utf8
-    entries = utf8[0, :0x80]
-    atoms = np.unique(-2 - entries[entries <= -2])
-    # What may be seen: where characters and added tokens lead, and whether the text can end.
+def _over(canonical: CanonicalAutomaton, same: np.ndarray) -> SeenText:
+    """The automaton over the states that stand for others."""
+    text, nodes = canonical.pipeline.text, canonical.nodes
+    same = same.astype(np.int32)
+    digest = hashlib.sha256(same.tobytes()).hexdigest()
+    if (same == np.arange(len(same))).all():
+        return SeenText(same, text.next, text.after, nodes, digest)
+    nodes = nodes._replace(text=_mapped(same, nodes.text))
+    return SeenText(same, _mapped(same, text.next), _mapped(same, text.after), nodes, digest)
+
+
+def _same(text: TextAutomaton, atoms: np.ndarray) -> np.ndarray:
+    """For each state the least one that acts alike, as far as some atoms (bool) and added tokens
+    show."""
     seen = np.concatenate([text.next[:, atoms], text.after[text.after_row]], axis=1)
-    same = _least_alike(seen, text.ends)
-    nodes = canonical.nodes._replace(text=_mapped(same, canonical.nodes.text))
-    return SeenText(same, _mapped(same, text.next), _mapped(same, text.after), nodes)
+    # Most states are like state 0 in all that is seen; the others are told apart from one another.
+    other = (seen != seen[0]).any(axis=1) | (text.ends != text.ends[0])
+    other[0] = True
+    some = np.flatnonzero(other)
+    number = np.zeros(len(seen), dtype=np.int64)
+    number[some] = np.arange(len(some))
+    leads = np.where(seen[some] < 0, -1, number[seen[some]])
+    same = np.zeros(len(seen), dtype=np.int64)
+    same[some] = some[_least_alike(leads, text.ends[some])]
+    return same
 
 
 def _mapped(same: np.ndarray, states: np.ndarray) -> np.ndarray:
@@ -63,14 +86,18 @@ def _mapped(same: np.ndarray, states: np.ndarray) -> np.ndarray:
 
 
 def _least_alike(leads: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """int32 [n]: for each state the least one of its class in the coarsest partition that tells
+    """int64 [n]: for each state the least one of its class in the coarsest partition that tells
     apart `ends` and is respected by all columns of `leads` (states, or -1)."""
-    first: np.ndarray = np.unique(ends, return_index=True)[1]
-    block = np.unique(ends, return_inverse=True)[1].ravel()
+    leads = leads[:, (leads != leads[0]).any(axis=0)]
+    least = _firsts(ends[:, None])
     while True:
-        rows = np.column_stack([block, np.where(leads < 0, -1, block[leads])])
-        _, first, finer = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-        finer = finer.ravel()
-        if len(first) == block.max() + 1:
-            return first[finer].astype(np.int32)
-        block = finer
+        finer = _firsts(np.column_stack([least, np.where(leads < 0, -1, least[leads])]))
+        if (finer == least).all():
+            return least
+        least = finer
+
+
+def _firsts(rows: np.ndarray) -> np.ndarray:
+    """int64 [n]: for each row the number of the first one that is equal."""
+    known: dict[bytes, int] = {}
+    return np.array([known.setdefault(row.tobytes(), k) for k, row in enumerate(rows)])

@@ -102,15 +102,12 @@ class Segments:
         """added_from: see `PrefixedDfa`; context: what else rows depend on."""
         self._tables, self._canonical = tables, tables.canonical
         dfa, text_next = tables._world.dfa, tables._world.added.next
-        n, seen = len(dfa.trans), tables._text.same
+        n, seen = len(dfa.trans), tables.text_seen
         self._joints = joints(self._canonical, dfa)
         # Where added tokens are read from elsewhere, the form would not tell where.
         self._odd = (added_from != np.arange(n)) & (len(tables._world.added.ids) > 0)
-        plain = bool((seen == np.arange(len(seen))).all())
-        self._context = f"{cache_key(self._canonical.tokenizer)}; {context}; {plain}".encode()
-        self._texts = self._canonical.tokenizer.derived(
-            f"text differences, {plain}", lambda _: _differences(text_next)
-        )
+        self._context = f"{cache_key(self._canonical.tokenizer)}; {context}; {seen}".encode()
+        self._texts = _differences(text_next)
         self._homes: dict[int, Segment] = {}  # by DFA state, for those before the cuts
         self._begun: dict[tuple[int, Entry], Segment | None] = {}  # by DFA state, too
         self._too_large: set[int] = set()  # DFA states of what has over `LIMIT` of them

@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
+from bpe_automata.kernels.growing import grown
+from bpe_automata.kernels.hashing import EMPTY, keys_with_room, slot_of
+from bpe_automata.kernels.mixing import table_size
 
 BROKEN = -1
+_MOST_LOOKS = 30_000_000  # some 50 ms
 
 
 @kernel
@@ -85,3 +89,59 @@ def fold_words(
             element = after
         current[token] = -2 - element
     return -1, -1
+
+
+@kernel
+def wide_atoms(
+    trans: np.ndarray, byte_class: np.ndarray, utf8: np.ndarray, n_atoms: int
+) -> np.ndarray:
+    """bool [n_atoms]: the atoms of which a byte DFA can read a character of several bytes, from any
+    of its states; all of them where that takes more than _MOST_LOOKS.
+
+    trans: int32 [n, k], row 0 dead. Each pair of a UTF-8 row and a state is looked at once, and
+    none of a row whose atoms are all found.
+    """
+    found, whole = np.zeros(n_atoms, np.bool_), np.zeros(len(utf8), np.bool_)
+    seen, n_seen, looks = np.full(table_size(512), EMPTY, np.int64), 0, 0
+    rows, states = np.empty(64, np.int32), np.empty(64, np.int32)
+    for start in range(1, len(trans)):
+        rows[0], states[0], n_open = 0, start, 1
+        while n_open > 0:
+            n_open -= 1
+            row, state = rows[n_open], states[n_open]
+            whole[row] = whole[row] or _is_whole(utf8[row], found, whole)
+            if whole[row]:
+                continue
+            looks += 128
+            for byte in range(0x80, 0x100):
+                entry, after = utf8[row, byte], trans[state, byte_class[byte]]
+                if after == 0 or entry == -1:
+                    continue
+                if entry < -1:
+                    found[-2 - entry] = True
+                    continue
+                key = entry * len(trans) + after
+                slot = slot_of(seen, key)
+                if whole[entry] or seen[slot] == key:
+                    continue
+                seen[slot] = key
+                n_seen += 1
+                if 2 * n_seen > len(seen):
+                    seen = keys_with_room(seen, 2 * n_seen)
+                rows, states = grown(rows, n_open), grown(states, n_open)
+                rows[n_open], states[n_open] = entry, after
+                n_open += 1
+            if looks > _MOST_LOOKS:
+                found[:] = True
+                return found
+    return found
+
+
+@kernel
+def _is_whole(entries: np.ndarray, found: np.ndarray, whole: np.ndarray) -> bool:
+    """Are all atoms that a UTF-8 row leads to found, by characters of several bytes?"""
+    for byte in range(0x80, 0x100):
+        entry = entries[byte]
+        if (entry < -1 and not found[-2 - entry]) or (entry > 0 and not whole[entry]):
+            return False
+    return True

@@ -287,6 +287,30 @@ def test_masks_under_a_unicode_form(form, regex):
     assert compared > 6
 
 
+TWO_MARKS = ["a", "c", "e", "é", "ç", "\u0301", "\u0327", "ab", "b", "ü", "n"]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC"])
+@pytest.mark.parametrize(
+    "regex",
+    [
+        "(e|\u0301|c){0,3}",
+        "(é|c\u0327?|b){0,3}",
+        "ü?(a|b|e|c){0,3}",
+        "(a|\u0327|\u0301){0,3}",
+        "ü?e?c?",
+    ],
+)
+def test_masks_where_one_mark_is_read_and_another_is_not(form, regex):
+    """Letters are told apart by the marks that can follow in the language, and by no others."""
+    tokenizer = small_tokenizer(TWO_MARKS, [("a", "b")], None, ["<e>"], normalizer={"type": form})
+    compared = every_mask_is_that_of_the_trie_of_encode(tokenizer, regex)
+    for prompt in ("e", "c", "é", "<e>c"):
+        prefix = tokenizer.encode(prompt)
+        compared += every_mask_is_that_of_the_trie_of_encode(tokenizer, regex, prefix)
+    assert compared > 5
+
+
 def test_composed_and_decomposed():
     nfc = small_tokenizer(LETTERS, normalizer={"type": "NFC"})
     nfd = small_tokenizer(LETTERS, normalizer={"type": "NFD"})
