@@ -82,8 +82,5 @@ def _any(flags: np.ndarray, start: np.ndarray) -> np.ndarray:
 
 def _after_added(engine: CartesianMerge, node: Node, row: Row) -> set[Node]:
     """Where its added tokens lead."""
-    return {
-        (place, BEGINNING)
-        for token, place in engine._tables.added_steps(node[0])
-        if row.free[token >> 5] >> (token & 31) & 1
-    }
+    ids, places = engine._tables.added_steps(node[0])
+    return {(place, BEGINNING) for place in places[contained(row.free, ids)].tolist()}

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _UNBOUND = 1
 _ADDED = 0  # the class of added tokens, which have none
+_NO_IDS = np.empty(0, dtype=np.int64)
 
 
 class _Fan(NamedTuple):
@@ -164,22 +165,15 @@ class ProductReader:
 
     def _opened(self, place: int, row: int) -> tuple[_Fan, _Ids]:
         places, kinds, start, ids = self._tables.fan(place, row)
-        added = self._tables.added_steps(place) if row == 0 else []
-        if not added:
-            return self._keep(place, row, _Fan(kinds, places), _Ids(start, ids))
-        more = np.array(added, dtype=np.int64).reshape(-1, 2)
+        more, after = self._tables.added_steps(place) if row == 0 else (_NO_IDS, _NO_IDS)
         # Each added token is a group of its own.
         return self._keep(
             place,
             row,
-            _Fan(
-                np.append(kinds, np.full(len(more), _ADDED)),
-                np.append(places, more[:, 1]),
-                len(more),
-            ),
+            _Fan(np.append(kinds, np.full(len(more), _ADDED)), np.append(places, after), len(more)),
             _Ids(
                 np.append(start, len(ids) + 1 + np.arange(len(more), dtype=np.int32)),
-                np.append(ids, more[:, 0].astype(np.int32)),
+                np.append(ids, more.astype(np.int32)),
             ),
         )
 

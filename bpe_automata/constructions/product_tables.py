@@ -14,12 +14,13 @@ from bpe_automata.constructions.set_arrays import SetArrays
 from bpe_automata.constructions.steady import steady_for
 from bpe_automata.constructions.token_actions import INSIDE
 from bpe_automata.kernels.dead_sets import Tokens, dead_sets
-from bpe_automata.kernels.fan import MOST_KINDS, MOST_PLACES, Texts, fan
+from bpe_automata.kernels.fan import MOST_KINDS, MOST_PLACES, Texts, fan, intern_places
 from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.node_status import node_statuses
 from bpe_automata.kernels.product_row import product_row
 from bpe_automata.kernels.suspects import Pairs
+from bpe_automata.kernels.token_walks import states_after
 from bpe_automata.kernels.world import (
     ALIVE,
     Added,
@@ -28,7 +29,6 @@ from bpe_automata.kernels.world import (
     Memo,
     Reading,
     World,
-    added_step,
     intern_place,
 )
 from bpe_automata.limits import NUMBERS, check_fits
@@ -127,9 +127,8 @@ class ProductTables:
 
     def places(self, states: np.ndarray, texts: np.ndarray) -> np.ndarray:
         """int64: `place` of each."""
-        found = states.astype(np.int64)
-        for k in np.flatnonzero(self._text.same[texts]).tolist():
-            found[k] = self.place(int(states[k]), int(texts[k]))
+        states, texts = states.astype(np.int64), self._text.same[texts].astype(np.int64)
+        found: np.ndarray = self.ask(intern_places, states, texts) if texts.any() else states
         return found
 
     def dead_sets(self, places: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -155,10 +154,7 @@ class ProductTables:
         )
         state, kinds = int(self.memo.state[place]), canonical.nodes.kind
         rows, start, ids = fan(dfa.trans, dfa.byte_class, state, trie, kinds, texts)
-        places = rows[:, 0].astype(np.int64)
-        for k in np.flatnonzero(rows[:, 1]).tolist():
-            places[k] = self.place(int(rows[k, 0]), int(rows[k, 1]))
-        return places, rows[:, 2].astype(np.int64), start, ids
+        return self.places(rows[:, 0], rows[:, 1]), rows[:, 2].astype(np.int64), start, ids
 
     def ids_ending_in(self, row: int) -> np.ndarray:
         """int64: the tokens that can end inside a character, in this UTF-8 row."""
@@ -166,16 +162,16 @@ class ProductTables:
         low, high = fragments.open_start[row : row + 2]
         return fragments.open_ids[low:high].astype(np.int64)
 
-    def added_steps(self, place: int) -> list[tuple[int, int]]:
-        """(id, place) for each added token that can be read at a place between pretokens, and
-        where it leads."""
-        state, text = int(self.memo.state[place]), int(self.memo.added[place])
-        found = []
-        for k, token in enumerate(self._world.added.ids.tolist()):
-            after, q = added_step(state, text, k, self._world)
-            if after >= 0 and q:
-                found.append((token, self.place(q, after)))
-        return found
+    def added_steps(self, place: int) -> tuple[np.ndarray, np.ndarray]:
+        """(ids, places), int64: the added tokens that can be read at a place between pretokens, and
+        where each leads."""
+        dfa, added = self._world.dfa, self._world.added
+        begin, text = int(dfa.added_from[self.memo.state[place]]), int(self.memo.added[place])
+        every = np.arange(len(added.ids))
+        ends = states_after(dfa.trans, dfa.byte_class, begin, added.start, added.data, every)
+        states, texts = dfa.after_added[ends], added.after[added.after_row[text]]
+        read = np.flatnonzero((added.ids >= 0) & (states > 0) & (texts >= 0))
+        return added.ids[read].astype(np.int64), self.places(states[read], texts[read])
 
     def fan_out(self, place: int) -> int:
         """How many bytes the DFA can read at a place."""

@@ -15,6 +15,7 @@ from bpe_automata.kernels.growing import grown
 from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.world import World, intern_place
 
 _KIND_BITS = 20
 MOST_KINDS, MOST_PLACES = 1 << _KIND_BITS, 1 << (63 - _KIND_BITS)
@@ -156,3 +157,12 @@ def distinct(free: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarra
         if side == 0:
             n_free = count
     return found[:count].copy(), found[:n_free].copy()
+
+
+@kernel
+def intern_places(states: np.ndarray, texts: np.ndarray, w: World) -> np.ndarray:
+    """int64: `intern_place` of each state, int64, with a state of the text automaton, int64."""
+    found = np.empty(len(states), np.int64)
+    for k in range(len(states)):
+        found[k] = intern_place(states[k], texts[k], w)
+    return found
