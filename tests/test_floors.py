@@ -9,8 +9,9 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "bpe_automata"
 FLOORS = {
-    "errors": -2,
-    "budget": -1,
+    "errors": -3,
+    "budget": -2,
+    "sharing": -1,
     "storage": 0,
     "arguments": 0,
     "limits": 0,

@@ -8,13 +8,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.distance import NEVER, distances
 from bpe_automata.limits import NUMBERS, check_fits
+from bpe_automata.sharing import cached
 from bpe_automata.viz import Picture
 
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
@@ -88,7 +88,7 @@ class ByteDFA:
         """int32 [n_states]: bytes to the nearest accepting state, -1 where there is none."""
         return self._distance
 
-    @cached_property
+    @cached
     def _distance(self) -> np.ndarray:
         return distances(self.trans, self.accepting)
 

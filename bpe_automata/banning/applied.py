@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from bpe_automata.banning.words import Ban
 from bpe_automata.decoding.constraint import Constraint, rebuilt
+from bpe_automata.sharing import cached
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class AppliedBan:
         context = self.ban.context(before)
         if context not in self._made:
             allowed = self.ban.allowed_in(self.constraint.dfa, before)
-            self._made[context] = rebuilt(self.constraint, allowed)
+            self._made.setdefault(context, rebuilt(self.constraint, allowed))
         return self._made[context]
 
-    @cached_property
+    @cached
     def _made(self) -> dict[int, Constraint]:
         return {}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import reduce
 from typing import NamedTuple
 
 from bpe_automata.automata import algebra
@@ -27,6 +27,7 @@ from bpe_automata.banning.patterns import (
 )
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
+from bpe_automata.sharing import cached
 from bpe_automata.tokenizer import Tokenizer
 
 _CONTINUES = range(0x80, 0xC0)
@@ -71,30 +72,30 @@ class Ban:
         _refuse_repeated(self.regexes, self.regexes, "regex")
         _ = self._patterns  # refuses regexes that cannot be used
 
-    @cached_property
+    @cached
     def _patterns(self) -> tuple[str, ...]:
         """One regex for all words, then the regexes, each a group."""
         words = [word_pattern(word, self.ignore_case) for word in self.words]
         regexes = [checked_regex(r, self.ignore_case, self.budget) for r in self.regexes]
         return (*([f"(?:{'|'.join(words)})"] if words else []), *regexes)
 
-    @cached_property
+    @cached
     def occurrence(self) -> ByteDFA:
         """The banned texts themselves, without what must stand around them."""
         return self._union(self._patterns)
 
-    @cached_property
+    @cached
     def _ending(self) -> ByteDFA:
         """Texts that a banned one ends, what must come after it not being asked."""
         before = r"(?:[\s\S]*\W)?" if self.whole_word else r"[\s\S]*"
         return self._union(before + pattern for pattern in self._patterns)
 
-    @cached_property
+    @cached
     def contains(self) -> ByteDFA:
         """The texts in which something is banned. Raises BudgetExceededError."""
         return self.contains_after("")
 
-    @cached_property
+    @cached
     def allowed(self) -> ByteDFA:
         """The texts in which nothing is banned. Raises BudgetExceededError."""
         return self.allowed_after("")
@@ -109,14 +110,14 @@ class Ban:
         state = self.context(before)
         if state not in self._allowed_from:
             found = algebra.complement(self._contains_from(state), self.budget)
-            self._allowed_from[state] = found
+            self._allowed_from.setdefault(state, found)
         return self._allowed_from[state]
 
     def context(self, before: str) -> int:
         """A number; after texts before with the same one, the same is banned."""
         return self._ending.walk(_encoded(before))
 
-    @cached_property
+    @cached
     def _allowed_from(self) -> dict[int, ByteDFA]:
         """State of `_ending` that the text before leads to -> what is allowed then."""
         return {}

@@ -17,7 +17,7 @@ Source: Tran-Thien 2024 for the product; pretokenizers, added tokens and lazy re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +48,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.kernels.bits import contained, has, set_bits
 from bpe_automata.kernels.trie import walk
+from bpe_automata.sharing import cached
 from bpe_automata.tokenizer import Tokenizer
 
 
@@ -105,11 +106,12 @@ class CartesianMerge:
         """The rows of the nodes."""
         return self._relevance
 
-    @cached_property
+    @cached
     def horizon(self) -> Horizon[ProductState]:
         """How many ids it takes to acceptance, lazily."""
         lift = Lift(self.tokenizer, self._spelled, self.eos_ids, self._added_tokens)
-        return Horizon(ProductReader(self, self._tables, self._relevance, lift.horizon))
+        reader = ProductReader(self, self._tables, self._relevance, lift.horizon)
+        return Horizon(reader, self.tokenizer.lock)
 
     def initial(self, prefix: Sequence[int] = ()) -> ProductState:
         if self.dfa.is_empty:

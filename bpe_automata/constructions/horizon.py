@@ -20,6 +20,7 @@ from bpe_automata.constructions.horizon_graph import NEVER, Graph, Source
 from bpe_automata.constructions.horizon_levels import Levels
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.kernels.bits import has, set_bits, without
+from bpe_automata.sharing import Lock, locked
 
 State = TypeVar("State", bound=Hashable)
 Read = TypeVar("Read", bound=Hashable, contravariant=True)
@@ -50,10 +51,11 @@ class Reader(Source, Protocol[Read]):
 
 
 class Horizon(Generic[State]):
-    """Of one engine; what has been found out is kept."""
+    """Of one engine; what has been found out is kept. For any number of threads."""
 
-    def __init__(self, reader: Reader[State]) -> None:
-        self._reader = reader
+    def __init__(self, reader: Reader[State], lock: Lock | None = None) -> None:
+        """lock: of the tables that the reader reads; by default one of its own."""
+        self._reader, self.lock = reader, lock or Lock()
         self._graph = Graph(reader)
         self._levels = Levels(self._graph)
         self._plain_from: dict[int, int] = {}
@@ -61,6 +63,7 @@ class Horizon(Generic[State]):
         self._nothing = Row(nothing, nothing)
         self._rows: BoundedMemo[tuple[int, int], Row] = BoundedMemo(2 * nothing.nbytes)
 
+    @locked
     def least(self, state: State) -> int:
         """Ids from the state to the nearest accepting one. The state must be a relevant one."""
         key, last = self._reader.before(state)
@@ -76,11 +79,13 @@ class Horizon(Generic[State]):
                     high = int(self._graph.final[node])
         return high
 
+    @locked
     def reaches(self, state: State, k: int) -> bool:
         """Is `least(state)` at most k? Much cheaper where k is large."""
         key, last = self._reader.before(state)
         return self._reached(self._number(key), last, k)
 
+    @locked
     def lower(self, states: list[State], k: int) -> np.ndarray:
         """int32: ids that it takes at least from nodes of which only the state counts, and
         more than k wherever it takes more."""
@@ -89,6 +94,7 @@ class Horizon(Generic[State]):
         self._settle(nodes, k)
         return self._graph.lower[nodes]
 
+    @locked
     def mask(self, state: State, k: int) -> np.ndarray:
         """Packed int32 ids after which the text can be complete with k ids in all; and
         end-of-sequence, where the state accepts. Read-only."""

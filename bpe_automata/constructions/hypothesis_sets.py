@@ -18,6 +18,7 @@ from bpe_automata.constructions.token_actions import JOINT, TokenActions, TokenC
 from bpe_automata.constructions.whole_pieces import MUST_END, OFF, WholePieces
 from bpe_automata.kernels.world import MOST_SETS
 from bpe_automata.limits import NUMBERS, check_fits
+from bpe_automata.sharing import Lock, locked
 from bpe_automata.tokenizer.alphabet import DEAD
 from bpe_automata.tokenizer.pipeline import Pipeline
 
@@ -36,9 +37,11 @@ class HypothesisSet:
 
 
 class HypothesisSets:
-    """The interned sets and, made when first asked for, how token classes act on them."""
+    """The interned sets and, made when first asked for, how token classes act on them. For any
+    number of threads: two may find the same, but sets are numbered by one at a time."""
 
     def __init__(self, pipeline: Pipeline, actions: TokenActions, whole: WholePieces) -> None:
+        self.lock = Lock()
         self.pipeline, self.actions, self.whole = pipeline, actions, whole
         self.sets: list[HypothesisSet] = []
         self._members = 0
@@ -53,12 +56,18 @@ class HypothesisSets:
         if not members:
             return NONE
         found = HypothesisSet(row, tuple(sorted(set(members))))
+        number = self._numbers.get(found)
+        return self._new(found) if number is None else number
+
+    @locked
+    def _new(self, found: HypothesisSet) -> int:
         if found not in self._numbers:
-            self._members += len(found.members)
+            members = self._members + len(found.members)
             check_fits("hypothesis sets", len(self.sets) + 1, MOST_SETS, _INTRICATE)
-            check_fits("members of hypothesis sets", self._members, NUMBERS, _INTRICATE)
-            self._numbers[found] = len(self.sets)
-            self.sets.append(found)
+            check_fits("members of hypothesis sets", members, NUMBERS, _INTRICATE)
+            self._members = members
+            self.sets.append(found)  # first, so that no number is ever without its set
+            self._numbers[found] = len(self.sets) - 1
         return self._numbers[found]
 
     def union(self, one: int, other: int) -> int:

@@ -10,7 +10,6 @@ begins with, that space may be there or not (see `prefixed`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from bpe_automata.kernels.bits import clear_bits, has, set_bits
 from bpe_automata.kernels.distance import distances
 from bpe_automata.kernels.token_walks import Spelled, settle_alive, states_after
 from bpe_automata.kernels.trie import Trie, lift_row, walk
+from bpe_automata.sharing import cached
 from bpe_automata.tokenizer import Tokenizer
 
 
@@ -61,10 +61,10 @@ class Lift:
     def n_ids(self) -> int:
         return self.tokenizer.n_ids
 
-    @cached_property
+    @cached
     def horizon(self) -> Horizon[int]:
         """How many ids it takes to acceptance, lazily."""
-        return Horizon(LiftReader(self))
+        return Horizon(LiftReader(self), self.tokenizer.lock)
 
     def initial(self, prefix: Sequence[int] = ()) -> int:
         for token in prefix:

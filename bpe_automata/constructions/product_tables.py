@@ -32,6 +32,7 @@ from bpe_automata.kernels.world import (
     intern_place,
 )
 from bpe_automata.limits import NUMBERS, check_fits
+from bpe_automata.sharing import locked
 
 T = TypeVar("T")
 
@@ -44,14 +45,15 @@ _ROOM = 2048
 class ProductTables:
     """Kernel arguments for one DFA over one canonical automaton.
 
-    `memo` grows by doubling when a kernel finds it full.
+    `memo` grows by doubling when a kernel finds it full. Kernels that write into it run one at a
+    time; a place, once it has a number, is what it is in every later `memo`, so it is read freely.
     """
 
     def __init__(
         self, canonical: CanonicalAutomaton, prefixed: PrefixedDfa, banned: set[int]
     ) -> None:
         """banned: ids of added tokens that may not be read as text. Raises BudgetExceededError."""
-        self.canonical = canonical
+        self.canonical, self.lock = canonical, canonical.tokenizer.lock
         dfa = prefixed.dfa
         kinds, texts = len(canonical.actions.classes), len(canonical.pipeline.text.next)
         # Deployed tokenizers have some hundreds of either.
@@ -102,6 +104,7 @@ class ProductTables:
             return state
         return int(self.ask(intern_place, state, text))
 
+    @locked
     def row(
         self, place: int, number: int, deepest: int | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -113,6 +116,7 @@ class ProductTables:
         nodes = self._text.nodes
         return self.ask(product_row, place, number, deepest, canonical.trie, nodes, free, bound)
 
+    @locked
     def statuses(self, places: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """uint8: the status of each node, see `kernels.world`. places, numbers: int64."""
         self._keep_up()
@@ -131,6 +135,7 @@ class ProductTables:
         found: np.ndarray = self.ask(intern_places, states, texts) if texts.any() else states
         return found
 
+    @locked
     def dead_sets(self, places: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
         """(found, dead) of `kernels.dead_sets`. places: int64."""
         canonical = self.canonical
@@ -184,6 +189,7 @@ class ProductTables:
         if sets is not self._world.sets:
             self._world = self._world._replace(sets=sets)
 
+    @locked
     def ask(self, kernel: Callable[..., T], *arguments: Any) -> T:
         """What a kernel answers that takes the `World` last; asked again where the memo had no
         room for its places."""

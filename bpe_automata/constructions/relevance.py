@@ -27,6 +27,7 @@ from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.kernels.beside import unpacked
 from bpe_automata.kernels.bits import members, set_bits, without
 from bpe_automata.kernels.dead_sets import NOTHING, UNSETTLED
+from bpe_automata.sharing import locked
 
 Node = tuple[int, int]
 
@@ -61,10 +62,10 @@ class _Open:
 
 
 class Relevance:
-    """Rows and dead sets of one product, memoised."""
+    """Rows and dead sets of one product, memoised; for any number of threads."""
 
     def __init__(self, tables: ProductTables, geometry: Geometry) -> None:
-        self._tables, self._geometry = tables, geometry
+        self._tables, self._geometry, self.lock = tables, geometry, tables.lock
         self._rows: BoundedMemo[Node, Row] = BoundedMemo(2 * 4 * geometry.n_words)
         self._dead: dict[Node, np.ndarray | None] = {}  # None: no id is dead there
         self._distinct: dict[bytes, np.ndarray] = {}  # these sets, by digest: most come up often
@@ -76,10 +77,14 @@ class Relevance:
 
     def row(self, place: int, number: int) -> Row:
         """The ids readable at a node that lead to relevant states."""
-        node = (place, number)
-        found = self._rows.get(node)
+        found = self._rows.get((place, number))
+        return self._new_row((place, number)) if found is None else found
+
+    @locked
+    def _new_row(self, node: Node) -> Row:
+        found = self._rows.get(node)  # by another thread meanwhile
         if found is None:
-            free, bound, open_rows = self._tables.row(place, number)
+            free, bound, open_rows = self._tables.row(*node)
             for target, entries in _by_target(open_rows):
                 dead = self.dead(target)
                 for is_free, bits in ((1, free), (0, bound)):
@@ -89,6 +94,7 @@ class Relevance:
             self._rows.put(node, found)
         return found
 
+    @locked
     def dead(self, node: Node) -> np.ndarray | None:
         """The ids that are irrelevant when they lead to this node (packed), None if none is."""
         if not self._knows(node) and node[1] == self._tables.steady:
@@ -97,6 +103,7 @@ class Relevance:
             self._settle(node)
         return self._dead[node]
 
+    @locked
     def any_dead(self, node: Node) -> bool:
         """Is any id dead at this node?"""
         return node in self._sets or self.dead(node) is not None
@@ -116,6 +123,7 @@ class Relevance:
         digest = hashlib.blake2b(dead.data, digest_size=16).digest()
         self._dead[node] = self._distinct.setdefault(digest, dead)
 
+    @locked
     def settle(self, places: np.ndarray) -> None:
         """Find what is dead at many nodes of the steady set, those that a cycle needs excepted.
         places: int64."""

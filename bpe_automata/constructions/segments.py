@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +37,7 @@ from bpe_automata.constructions.stored import cache_key
 from bpe_automata.constructions.whole_pieces import MUST_END
 from bpe_automata.kernels.segment_forms import AFTER, WITHIN, all_flags, completions, form_of
 from bpe_automata.kernels.segments import Texts, part
+from bpe_automata.sharing import cached, locked
 
 BOUNDARY, MERGES = "boundary", "merges"
 LIMIT = 2_000
@@ -62,7 +62,7 @@ class Segment:
     hypotheses: np.ndarray
     texts: np.ndarray
 
-    @cached_property
+    @cached
     def number(self) -> dict[int, int]:
         """The number of each DFA state."""
         return {state: number for number, state in enumerate(self.order.tolist())}
@@ -96,11 +96,11 @@ class Node:
 
 
 class Segments:
-    """The segments of one product, found when they are first asked for."""
+    """The segments of one product, found when they are first asked for, by any thread."""
 
     def __init__(self, tables: ProductTables, added_from: np.ndarray, context: str) -> None:
         """added_from: see `PrefixedDfa`; context: what else rows depend on."""
-        self._tables, self._canonical = tables, tables.canonical
+        self._tables, self._canonical, self.lock = tables, tables.canonical, tables.lock
         dfa, text_next = tables._world.dfa, tables._world.added.next
         n, seen = len(dfa.trans), tables.text_seen
         self._joints = joints(self._canonical, dfa)
@@ -115,6 +115,7 @@ class Segments:
         self._ends: dict[tuple[int, int, int, int], list[tuple[int, int, int]]] = {}
         self._slot, self._local = np.full((2, n), -1, dtype=np.int32)
 
+    @locked
     def of(self, place: int, hypotheses: int) -> Node | None:
         """The node in a segment; None where none was found. That of a cut is the entry of the
         segment that begins there."""
@@ -146,6 +147,7 @@ class Segments:
                     passed.add(state)
         return {state: proof for state, proof in found.items() if state not in passed}
 
+    @locked
     def found(self) -> list[Segment]:
         """The segments found so far."""
         return [segment for segment in self._begun.values() if segment is not None]
@@ -156,6 +158,7 @@ class Segments:
         place = self._tables.place(int(segment.order[at.number]), at.text)
         return place, self._canonical.sets.number(at.row, list(at.members))
 
+    @locked
     def within(self, segment: Segment, place: int, hypotheses: int) -> Node | None:
         """The node in this segment, its cuts included; None if it is none of its nodes, or text
         gets there by a way that the segment does not have."""

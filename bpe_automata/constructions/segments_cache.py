@@ -15,6 +15,7 @@ from bpe_automata.constructions.segments import At
 from bpe_automata.constructions.segments_files import read, write
 from bpe_automata.constructions.segments_pieces import OVERHEAD, Closure, Known, Piece
 from bpe_automata.errors import ArgumentError
+from bpe_automata.sharing import Lock, locked
 
 
 @dataclass
@@ -38,8 +39,9 @@ class SegmentCache:
     """Give one to `constrain`, or to several calls of it: what one learns serves the others.
 
     on_disk: read what `save` wrote, in this or another process. max_bytes: of memory, about; the
-    segments that came first go first, to disk if `on_disk`. `counts` says how well it does. Not to
-    be used by two threads at once.
+    segments that came first go first, to disk if `on_disk`. `counts` says how well it does. Any
+    number of threads may use it, over any tokenizers. A copy, also one in another process, begins
+    with nothing in memory.
     """
 
     def __init__(self, on_disk: bool = False, max_bytes: int = 256_000_000) -> None:
@@ -48,6 +50,7 @@ class SegmentCache:
         if self.max_bytes < 0:
             raise ArgumentError(f"max_bytes is {max_bytes}: give 0 or more")
         self.counts = Counts()
+        self.lock = Lock()
         self._known: dict[bytes, Known] = {}
         self._n_bytes = 0
 
@@ -61,6 +64,10 @@ class SegmentCache:
         """What is in memory, about."""
         return self._n_bytes
 
+    def __reduce__(self) -> tuple[type[SegmentCache], tuple[bool, int]]:
+        return SegmentCache, (self.on_disk, self.max_bytes)
+
+    @locked
     def of(self, key: bytes) -> Known:
         """What is known of a segment. To be added to by the methods below only."""
         known = self._known.get(key)
@@ -71,6 +78,7 @@ class SegmentCache:
             self._grown(key, known.n_bytes)
         return known
 
+    @locked
     def row(self, key: bytes, at: At) -> Row | None:
         """A row, counted."""
         row = self.of(key).rows.get(at)
@@ -78,6 +86,12 @@ class SegmentCache:
             self.counts.found += 1
         return row
 
+    @locked
+    def count_apart(self) -> None:
+        """A row was asked for that is in no segment."""
+        self.counts.apart += 1
+
+    @locked
     def add_row(self, key: bytes, at: At, row: Row) -> None:
         """Keep a row."""
         self.counts.made += 1
@@ -85,18 +99,21 @@ class SegmentCache:
         known.rows[at] = row
         self._changed(key, known, row.free.nbytes + row.bound.nbytes)
 
+    @locked
     def add_closure(self, key: bytes, at: At, common: bool, found: Closure) -> None:
         """Keep what `segments_nodes` made."""
         known = self.of(key)
         known.closures[at, common] = found
         self._changed(key, known, found.n_bytes)
 
+    @locked
     def add_piece(self, key: bytes, at: At, found: Piece) -> None:
         """Keep what `segments_eager` made."""
         known = self.of(key)
         known.pieces[at] = found
         self._changed(key, known, found.n_bytes)
 
+    @locked
     def save(self) -> int:
         """Write what the disk does not have; returns how many segments were written. What another
         process wrote of the same segment meanwhile is replaced. Where the cache cannot be written

@@ -14,6 +14,7 @@ from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.relevance import Node, Relevance, Row
 from bpe_automata.constructions.segments import Segments
 from bpe_automata.constructions.segments_cache import SegmentCache
+from bpe_automata.sharing import locked
 
 
 class SharedRows(Relevance):
@@ -40,10 +41,11 @@ class SharedRows(Relevance):
             self._shared.put((place, number), row)
         return row
 
+    @locked
     def _row(self, place: int, number: int) -> Row:
         node = self.segments.of(place, number)
         if node is None:
-            self.cache.counts.apart += 1
+            self.cache.count_apart()
             return super().row(place, number)
         row = self.cache.row(node.segment.key, node.at)
         if row is None:

@@ -7,58 +7,56 @@ import numpy as np
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.whole_pieces import MUST_END
 from bpe_automata.kernels.world import Sets
+from bpe_automata.sharing import locked
 
 
 class _Growing:
-    """A one-dimensional array that is appended to; `view` is what has been filled."""
+    """A one-dimensional array that is written to, each place once, and grows. What was handed out
+    of it stays as it is."""
 
     def __init__(self, dtype: type) -> None:
         self._array: np.ndarray = np.zeros(256, dtype=dtype)
-        self._count = 0
 
-    def extend(self, values: list[int]) -> None:
-        needed = self._count + len(values)
+    def filled(self, count: int, values: list[int]) -> np.ndarray:
+        """The first `count` places, then `values`."""
+        needed = count + len(values)
         if needed > len(self._array):
             bigger = np.zeros(2 * needed, dtype=self._array.dtype)
-            bigger[: self._count] = self._array[: self._count]
+            bigger[:count] = self._array[:count]
             self._array = bigger
-        self._array[self._count : needed] = values
-        self._count = needed
-
-    @property
-    def view(self) -> np.ndarray:
-        return self._array[: self._count]
+        self._array[count:needed] = values
+        return self._array[:needed]
 
 
 class SetArrays:
-    """Keeps up with `canonical.sets`."""
+    """Keeps up with `canonical.sets`, for any number of threads."""
 
     def __init__(self, canonical: CanonicalAutomaton) -> None:
+        self.lock = canonical.tokenizer.lock
         self._sets, self._whole = canonical.sets.sets, canonical.whole
         self._columns = [_Growing(t) for t in (np.int32, np.int32, np.int32, bool, bool, np.int32)]
-        self._columns[0].extend([0])
-        self._done, self._members = 0, 0
-        self._arrays: Sets | None = None
+        nothing = [column.filled(0, []) for column in self._columns]
+        self._arrays = Sets(self._columns[0].filled(0, [0]), *nothing[1:])
 
     def current(self) -> Sets:
         """The arrays of all sets interned so far."""
-        if self._arrays is None or self._done < len(self._sets):
+        if len(self._arrays.row) < len(self._sets):
             self._extend()
-            self._arrays = Sets(*(column.view for column in self._columns))
         return self._arrays
 
+    @locked
     def _extend(self) -> None:
-        fresh = self._sets[self._done :]
-        self._done = len(self._sets)
-        start, hypothesis, boundary, may_break, may_bind, row = self._columns
-        starts = []
-        for found in fresh:
-            self._members += len(found.members)
-            starts.append(self._members)
-        start.extend(starts)
+        """Interrupted, it has done nothing: what was written so far is written again."""
+        done, before = len(self._arrays.row), len(self._arrays.hypothesis)
+        fresh = self._sets[done:]
         members = [member for found in fresh for member in found.members]
-        hypothesis.extend([h for h, _, _ in members])
-        boundary.extend([b for _, b, _ in members])
-        may_break.extend([self._whole.may_end(w) for _, _, w in members])
-        may_bind.extend([w != MUST_END for _, _, w in members])
-        row.extend([found.row for found in fresh])
+        sizes = np.cumsum([len(found.members) for found in fresh], dtype=np.int64)
+        start, hypothesis, boundary, may_break, may_bind, row = self._columns
+        self._arrays = Sets(
+            start.filled(done + 1, (before + sizes).tolist()),
+            hypothesis.filled(before, [h for h, _, _ in members]),
+            boundary.filled(before, [b for _, b, _ in members]),
+            may_break.filled(before, [self._whole.may_end(w) for _, _, w in members]),
+            may_bind.filled(before, [w != MUST_END for _, _, w in members]),
+            row.filled(done, [found.row for found in fresh]),
+        )

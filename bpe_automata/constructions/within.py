@@ -95,6 +95,6 @@ def horizon_of(engine: Engine[Any]) -> Horizon[Any]:
         return own
     beside = getattr(engine, "__dict__", {})
     if _BESIDE not in beside:
-        beside[_BESIDE] = Horizon(EngineReader(engine))
+        beside.setdefault(_BESIDE, Horizon(EngineReader(engine)))
     found: Horizon[Any] = beside[_BESIDE]
     return found

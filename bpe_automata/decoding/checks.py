@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from bpe_automata.decoding.constraint import Constraint, Method
 from bpe_automata.decoding.visible import visible
 from bpe_automata.decoding.walks import Walker
 from bpe_automata.kernels.bits import has
+from bpe_automata.sharing import cached
 from bpe_automata.tokenizer import Tokenizer
 
 _REFUSED = 8  # refused ids tried at the sampled prefix of each walk
@@ -172,14 +172,14 @@ class Oracle:
         # Decoding may also take a space away after an added token.
         return tuple(ids) if self._bytes(tuple(ids)) == text else None
 
-    @cached_property
+    @cached
     def _spelled(self) -> dict[bytes, int]:
         """What ids spell, end-of-sequence left out."""
         ends = set(self.constraint.eos_ids)
         spellings = enumerate(self.tokenizer.spellings)
         return {spelled: token for token, spelled in spellings if spelled and token not in ends}
 
-    @cached_property
+    @cached
     def _longest(self) -> int:
         return max(map(len, self._spelled), default=0)
 

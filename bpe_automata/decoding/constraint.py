@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 from bpe_automata.automata.compile import Budget, compile_regex
@@ -21,6 +20,7 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
     UnsupportedFeatureError,
 )
+from bpe_automata.sharing import cached
 from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.tokenizer import Tokenizer
 
@@ -30,7 +30,8 @@ _ENGINES: dict[str, Callable[..., TextEngine[Any]]] = {"canonical": CartesianMer
 
 @dataclass(frozen=True)
 class Constraint:
-    """Immutable; memoises what matchers visit, so it is worth keeping and sharing.
+    """Immutable; memoises what matchers visit, so it is worth keeping and sharing, also between any
+    number of threads, each with a matcher of its own.
 
     tokenizer, dfa: what it is made of; method: "canonical" or "lift"; engine: the lazy automaton;
     added_tokens: may added tokens be read as text? segments: where rows are shared.
@@ -53,7 +54,7 @@ class Constraint:
         """The end-of-sequence ids."""
         return self.engine.eos_ids
 
-    @cached_property
+    @cached
     def removed(self) -> Removed | None:
         """What the tokenizer's normalizer removes from the language; None if nothing, or for
         method "lift". Raises BudgetExceededError where that could not be settled."""

@@ -19,7 +19,8 @@ from bpe_automata.kernels.bits import has, members
 class Matcher:
     """Where one sequence is. Make one with `Constraint.matcher`.
 
-    A failed call changes nothing. Not thread-safe; use `copy` for branches.
+    A failed call changes nothing. It is for one thread at a time; use `copy` for branches, of which
+    each may have a thread of its own.
     """
 
     def __init__(self, engine: Engine[Any], prefix: Sequence[int] = ()) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
+from bpe_automata.sharing import cached
 from bpe_automata.tokenizer.description import AddedToken
 from bpe_automata.tokenizer.pipeline import Pipeline
 
@@ -27,7 +27,7 @@ class Divided:
     starts: tuple[int, ...]
     size: int
 
-    @cached_property
+    @cached
     def is_start(self) -> frozenset[int]:
         """`starts`, to look in."""
         return frozenset(self.starts)

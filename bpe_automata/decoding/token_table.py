@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from bpe_automata.errors import (
     NondeterministicError,
     TokenOutOfRangeError,
 )
+from bpe_automata.sharing import cached
 from bpe_automata.token_automata import TokenAutomaton, checks
 from bpe_automata.token_automata.table import Table, from_edges
 from bpe_automata.token_automata.transitions import Transition
@@ -184,7 +184,7 @@ class TokenTable:
         hit = self.keys.key[found] == wanted
         return np.where(hit, self.keys.target[found], np.int32(0))
 
-    @cached_property
+    @cached
     def keys(self) -> Keys:
         """The transitions, to be searched."""
         key = self.rows.sources().astype(np.int64) * (self.n_ids + 1) + self.rows.symbols

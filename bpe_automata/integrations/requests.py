@@ -10,6 +10,7 @@ from typing import Any
 from bpe_automata.automata.compile import Budget, compile_regex
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.errors import ArgumentError, BpeAutomataError, BudgetExceededError
+from bpe_automata.sharing import Lock, locked
 from bpe_automata.tokenizer import Tokenizer
 
 KEY = "bpe_automata"
@@ -99,7 +100,8 @@ def told(error: BpeAutomataError) -> str:
 
 class Constraints:
     """The constraints of one tokenizer, made when first asked for; the `MOST` last used are kept.
-    eos_ids: where a request names none; by default the tokenizer's. Raises ArgumentError."""
+    For any number of threads. eos_ids: where a request names none; by default the tokenizer's.
+    Raises ArgumentError."""
 
     def __init__(self, tokenizer: Tokenizer, eos_ids: Sequence[int] = ()) -> None:
         self.tokenizer = tokenizer
@@ -110,6 +112,7 @@ class Constraints:
                 f"end-of-sequence ids {self.eos_ids} of {tokenizer!r}: at least one is needed, and "
                 "each in its range"
             )
+        self.lock = Lock()
         self._kept: dict[tuple[object, ...], Constraint] = {}
 
     def ends_of(self, options: Options) -> tuple[int, ...]:
@@ -127,7 +130,7 @@ class Constraints:
         """Raises what `ends_of` and `constrain` raise."""
         eos_ids = self.ends_of(options)
         key = (options.regex, options.method, options.added_tokens, eos_ids)
-        found = self._kept.pop(key, None)
+        found = self._kept.get(key)
         if found is None:
             found = constrain(
                 self.tokenizer,
@@ -136,7 +139,12 @@ class Constraints:
                 eos_ids=eos_ids,
                 added_tokens=options.added_tokens,
             )
-        self._kept[key] = found
+        return self._used(key, found)
+
+    @locked
+    def _used(self, key: tuple[object, ...], made: Constraint) -> Constraint:
+        """The constraint that is kept, which another thread may have made meanwhile."""
+        self._kept[key] = found = self._kept.pop(key, made)
         if len(self._kept) > MOST:
             del self._kept[next(iter(self._kept))]
         return found

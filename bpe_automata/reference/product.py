@@ -10,10 +10,9 @@ Source: Tran-Thien 2024, technical appendix, Algorithm 5.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from bpe_automata.reference.all_texts import START, AllTexts
 from bpe_automata.reference.token_dfa import State, Token, TokenDFA, reach
+from bpe_automata.sharing import cached
 
 Pair = tuple[State, int]
 
@@ -25,7 +24,7 @@ class CartesianProduct:
         self.lifted, self.texts = lifted, texts
         self.start: Pair = (lifted.start, START)
 
-    @cached_property
+    @cached
     def relevant(self) -> set[Pair]:
         """The pairs on a path from the start to acceptance."""
         after: dict[Pair, set[Pair]] = {}

@@ -26,6 +26,7 @@ from bpe_automata.arguments import at_least, short
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError
+from bpe_automata.sharing import Lock
 
 if TYPE_CHECKING:
     from bpe_automata.schemas.style import Style
@@ -98,7 +99,7 @@ def _compiled(
     rounds = at_least(0, depth, "depth")
     if schema is not _SMALL:
         _load_kernels()
-    with limited_steps(), as_too_large("#"):
+    with _compiling, limited_steps(), as_too_large("#"):
         started = time.thread_time()
         reader = Reader(Document(schema_of(schema), formats == "all"), closed)
         values = limited(reader.values("#"), rounds)
@@ -108,6 +109,9 @@ def _compiled(
         raise unsatisfiable(reader)
     return found
 
+
+_compiling = Lock()
+"""Sets of values remember what was asked of them, and some are in every schema: one at a time."""
 
 _SMALL: dict[str, Any] = {
     "properties": {

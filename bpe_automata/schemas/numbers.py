@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -39,6 +38,7 @@ from bpe_automata.schemas.rounding import (
     of_comparison,
     of_multiples,
 )
+from bpe_automata.sharing import cached
 
 Scientific = Literal["all", "none", "unknown"]
 Number = int | float | Decimal
@@ -114,7 +114,7 @@ class NumberSet:
         are all in it; and what is `spelled`."""
         return self._written
 
-    @cached_property
+    @cached
     def _written(self) -> ByteDFA:
         found = self._finite() if self.scientific == "all" else self._plain_or_decimals()
         if self.scientific == "all":

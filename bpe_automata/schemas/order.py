@@ -8,10 +8,10 @@ them knows in one order: those of the term's own shape first, then new ones as t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 
 from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Values
 from bpe_automata.schemas.splitting import member
+from bpe_automata.sharing import cached
 
 _Shape = ObjectShape | ArrayShape
 
@@ -24,7 +24,7 @@ class OrderTree:
         self._shapes = tuple({id(shape): shape for shape in shapes}.values())
         self._members: dict[str, OrderTree | None] = {}
 
-    @cached_property
+    @cached
     def names(self) -> tuple[str, ...]:
         """All names that some shape knows."""
         return tuple(dict.fromkeys(name for shape in self._objects for name in shape.named))
@@ -36,18 +36,18 @@ class OrderTree:
             self._members[name] = _below(member(shape, name).child for shape in self._objects)
         return self._members[name]
 
-    @cached_property
+    @cached
     def rest(self) -> OrderTree | None:
         """The tree of all other properties; see `member`."""
         return _below(child for shape in self._objects for _, child in shape.rest)
 
-    @cached_property
+    @cached
     def item(self) -> OrderTree | None:
         """The tree of all items; see `member`."""
         arrays = [shape for shape in self._shapes if isinstance(shape, ArrayShape)]
         return _below(child for shape in arrays for child in _items(shape))
 
-    @cached_property
+    @cached
     def _objects(self) -> list[ObjectShape]:
         return [shape for shape in self._shapes if isinstance(shape, ObjectShape)]
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.schemas.numbers import NumberSet
+from bpe_automata.sharing import cached
 
 
 class Unfinished(Exception):  # noqa: N818 - a signal between modules, never seen by a caller
@@ -37,7 +37,7 @@ class Child:
         child.__dict__["values"] = values
         return child
 
-    @cached_property
+    @cached
     def values(self) -> Values:
         """What may stand there."""
         return self._find()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bpe_automata.sharing import cached
 from bpe_automata.token_automata import (
     algebra,
     equivalence,
@@ -186,7 +186,7 @@ class TokenAutomaton(Table):
         """
         return strings.enumerated(self, limit, max_length)
 
-    @cached_property
+    @cached
     def _counts(self) -> Counts:
         return Counts(self)
 

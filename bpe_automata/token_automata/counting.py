@@ -11,12 +11,12 @@ a uniform sample needs.
 from __future__ import annotations
 
 import random
-from functools import cached_property
 
 import numpy as np
 
 from bpe_automata.arguments import integer
 from bpe_automata.errors import EmptyLanguageError, InfiniteLanguageError
+from bpe_automata.sharing import Lock, cached, locked
 from bpe_automata.token_automata.groups import Groups, grouped
 from bpe_automata.token_automata.reach import relevant, topological, trimmed
 from bpe_automata.token_automata.table import Table
@@ -25,16 +25,17 @@ _MOST_BYTES = 64_000_000  # of levels that are kept between two samples
 
 
 class Counts:
-    """The numbers of accepted sequences of one automaton, found when first asked for."""
+    """The numbers of accepted sequences of one automaton, each found when first asked for."""
 
     def __init__(self, table: Table) -> None:
+        self.lock = Lock()
         self._table = trimmed(table)
         self._empty = not relevant(self._table)[self._table.start]
         self._ends = np.array(list(map(int, self._table.accepting)), dtype=object)
         self._last = 0, self._ends  # the last length that was asked for, and its ways
         self._levels = [self._ends]  # of every length, for sampling
 
-    @cached_property
+    @cached
     def _groups(self) -> Groups:
         return grouped(self._table)
 
@@ -47,6 +48,7 @@ class Counts:
         """The number of all accepted sequences. Raises InfiniteLanguageError."""
         return int(self._all[self._table.start])
 
+    @locked
     def sample(self, rng: random.Random, length: int | None) -> tuple[int, ...]:
         """Each accepted sequence (of this length) with the same probability, exactly.
 
@@ -93,7 +95,7 @@ class Counts:
         bits = max(int(ways).bit_length() for ways in self._levels[-1])
         return len(self._levels) * self._table.n_states * (32 + bits // 16)
 
-    @cached_property
+    @cached
     def _all(self) -> np.ndarray:
         """object [n_states]: of every length. Raises InfiniteLanguageError."""
         order = topological(self._table)

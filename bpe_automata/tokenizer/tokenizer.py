@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +12,7 @@ import tokenizers
 
 from bpe_automata.errors import TokenizerError, TokenOutOfRangeError
 from bpe_automata.limits import NUMBERS, check_fits
+from bpe_automata.sharing import Lock, cached, locked
 from bpe_automata.tokenizer.backend import Backend, Source
 from bpe_automata.tokenizer.description import Description, Prefix
 from bpe_automata.tokenizer.read_json import read_json
@@ -31,7 +31,8 @@ _EACH_PIECE = (Prefix.PIECE, Prefix.PIECE_UNLESS_SPACE)
 
 
 class Tokenizer:
-    """An immutable tokenizer; make one with `Tokenizer.load`.
+    """An immutable tokenizer; make one with `Tokenizer.load`. Any number of threads may use it, and
+    all that is made of it, at once; what they find out is kept with it, under its `lock`.
 
     Attributes: `description`; `backend`, the library that encodes; `eos_ids`, what the source calls
     end of sequence (may be empty); `name`, where it came from; `fingerprint`, sha256 (hex) of the
@@ -44,6 +45,7 @@ class Tokenizer:
         self.name, self.fingerprint = source.name, source.fingerprint
         self.eos_ids = source.eos_ids
         self._json = source.json
+        self.lock = Lock()
         self._derived: dict[str, object] = {}
 
     @classmethod
@@ -152,7 +154,7 @@ class Tokenizer:
         last = max((k for k, token in enumerate(ids) if token in controls), default=-1)
         return tuple(ids[last + 1 :])
 
-    @cached_property
+    @cached
     def added_ids(self) -> frozenset[int]:
         """The ids of the added tokens."""
         return frozenset(token.id for token in self.description.added)
@@ -165,7 +167,7 @@ class Tokenizer:
             raise TokenOutOfRangeError(f"id {token_id} is not in 0 .. {self.n_ids - 1}")
         return self.spellings[token_id]
 
-    @cached_property
+    @cached
     def spellings(self) -> tuple[bytes, ...]:
         """For each id its bytes; an added token spells its content. Raises BudgetExceededError for
         more than 2**31 - 1 bytes in all."""
@@ -179,8 +181,13 @@ class Tokenizer:
     def derived(self, name: str, build: Callable[[Tokenizer], T]) -> T:
         """What `build` makes of this tokenizer, made once and kept under `name`."""
         if name not in self._derived:
-            self._derived[name] = build(self)
+            self._derive(name, build)
         return self._derived[name]  # type: ignore[return-value]
+
+    @locked
+    def _derive(self, name: str, build: Callable[[Tokenizer], object]) -> None:
+        if name not in self._derived:
+            self._derived[name] = build(self)
 
     def to_json(self) -> str:
         """The `tokenizer.json` that this tokenizer is. Raises TokenizerError where it is none:

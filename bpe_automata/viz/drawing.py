@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
 
 from bpe_automata.errors import BpeAutomataError
+from bpe_automata.sharing import cached
 
 
 class BrokenDrawingError(BpeAutomataError):
@@ -62,7 +62,7 @@ class Drawing:
         label = self.nodes[node].label
         return label if label and self._shared[label] == 1 else f"{label}#{node}"
 
-    @cached_property
+    @cached
     def _shared(self) -> Counter[str]:
         return Counter(node.label for node in self.nodes)
 
@@ -70,7 +70,7 @@ class Drawing:
         """The edges out of a node, in their order."""
         return self._leaving.get(node, [])
 
-    @cached_property
+    @cached
     def _leaving(self) -> dict[int, list[Edge]]:
         found: dict[int, list[Edge]] = {}
         for edge in self.edges:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
+from bpe_automata.sharing import cached
 from bpe_automata.viz.dot import GraphvizError, to_dot, to_svg
 from bpe_automata.viz.drawing import Drawing
 from bpe_automata.viz.files import check_target, page, save_figure, with_remark
@@ -64,7 +64,7 @@ class Picture:
         makers = {".dot": self.dot, ".txt": lambda: f"{self.text()}\n", ".svg": self.svg}
         return makers[suffix]() if suffix in makers else None
 
-    @cached_property
+    @cached
     def _svg(self) -> str | None:
         return to_svg(self.dot())
 

@@ -1,0 +1,287 @@
+"""What a thread does with things that it shares with others, and all that it saw while doing it.
+
+A job is a function of what is shared and gives a trace: plain values that are the same in any
+thread, at any time, whatever the others do. An error is part of the trace, by its name.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+
+from bpe_automata import Tokenizer, constrain, explain, heal, verify
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.banning import Ban
+from bpe_automata.banning.applied import AppliedBan
+from bpe_automata.banning.spellings import Spellings
+from bpe_automata.constructions import SegmentCache, canonical_automaton
+from bpe_automata.constructions.listed import Listed
+from bpe_automata.constructions.segments_nodes import prepared
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.decoding.matcher import Matcher
+from bpe_automata.errors import BpeAutomataError
+from bpe_automata.integrations.requests import Constraints, Options
+from bpe_automata.schemas import compile_json_schema
+from bpe_automata.token_automata import TokenAutomaton
+
+Trace = list[object]
+LONGEST = 6
+MOST_EDGES = 3_000
+
+
+@dataclass(frozen=True)
+class Language:
+    """regex: its texts; finite: one whose texts are few; text: any; ban: words."""
+
+    regex: str
+    finite: str
+    text: str
+    banned: tuple[str, ...]
+
+
+WORDS = Language(
+    r"((the|cat|ab+|ba|1?2|é)[ \n]?)+(A|\.)?", r"(the |cat|aab|ab|ba){1,2}", "the cat ab", ("ab",)
+)
+SENTENCE = Language(r"( [a-z]+)+\.", r"boolean: (true|false|maybe)", "the cat", ("cat", "the"))
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "string", "maxLength": 3}, "b": {"enum": [1, "a", None]}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+
+
+class Shared:
+    """What all threads of one trial have in common. Whatever is made lazily is not made yet."""
+
+    def __init__(self, tokenizer: Tokenizer, language: Language, schema: ByteDFA) -> None:
+        self.tokenizer, self.language, self.schema = tokenizer, language, schema
+        self.ban = Ban(language.banned)
+        self.segments = SegmentCache()
+        self.requests = Constraints(tokenizer, [tokenizer.n_ids - 1])
+        self._made: dict[str, Constraint | BpeAutomataError] = {}
+        self.constraints = {
+            "canonical": self._constrain(language.regex),
+            "lift": self._constrain(language.regex, method="lift"),
+            "finite": self._constrain(language.finite),
+            "schema": self._constrain(schema),
+            "segments": self._constrain(schema, segments=self.segments),
+        }
+        self.applied = self._applied()
+        self.automaton = self._automaton()
+        self.listed = self._listed()
+
+    def constraint(self, name: str) -> Constraint:
+        found = self.constraints[name]
+        if isinstance(found, BpeAutomataError):
+            raise found
+        return found
+
+    def _constrain(self, language: str | ByteDFA, **options: object) -> object:
+        try:
+            return constrain(self.tokenizer, language, eos_ids=(), **options)  # type: ignore[arg-type]
+        except BpeAutomataError as error:
+            return error
+
+    def _applied(self) -> AppliedBan | None:
+        found = self.constraints["canonical"]
+        return AppliedBan(self.ban, found) if isinstance(found, Constraint) else None
+
+    def _automaton(self) -> TokenAutomaton:
+        """(ab | ba){2 .. 5} over ids, with many ways: nothing of the tokenizer's."""
+        listed = [(k, i, k + 1) for k in range(8) for i in range(1 + k % 3)]
+        return TokenAutomaton.from_transitions(listed, 0, [4, 6, 8])
+
+    def _listed(self) -> Listed:
+        return Listed(self.automaton, [5], 6)
+
+
+def walked(matcher: Matcher, rng: random.Random, tokenizer: Tokenizer | None) -> Trace:
+    """Masks along a random walk, with all that a matcher can be asked on the way."""
+    found: Trace = []
+    for _ in range(LONGEST):
+        ids = matcher.allowed_ids().tolist()
+        found.append((hash(tuple(ids)), len(ids), matcher.is_accepting))
+        if not ids or matcher.is_finished:
+            break
+        asked = rng.randrange(5)
+        if asked == 0:
+            found.append(matcher.min_tokens_to_accept())
+        elif asked == 1:
+            found.append(matcher.forced_tokens(4))
+            found.append(matcher.forced_bytes(4) if tokenizer else None)
+        elif asked == 2 and matcher.ids:
+            back = matcher.copy()
+            back.rollback()
+            found.append(hash(tuple(back.allowed_ids().tolist())))
+        matcher.advance(ids[rng.randrange(len(ids))])
+    return [*found, matcher.ids]
+
+
+def _walk(name: str) -> Callable[[Shared], Trace]:
+    def job(shared: Shared) -> Trace:
+        matcher = shared.constraint(name).matcher()
+        return walked(matcher, random.Random(name), shared.tokenizer)
+
+    return job
+
+
+def own(shared: Shared) -> Trace:
+    """A constraint of its own over the shared tokenizer."""
+    tokenizer, found = shared.tokenizer, []
+    for k, regex in enumerate((shared.language.regex, shared.language.finite)):
+        matcher = constrain(tokenizer, regex, eos_ids=()).matcher()
+        found += walked(matcher, random.Random(k), tokenizer)
+    return found
+
+
+def after_prompt(shared: Shared) -> Trace:
+    prompt = shared.tokenizer.encode(shared.language.text)
+    matcher = shared.constraint("canonical").matcher(prompt)
+    return walked(matcher, random.Random(7), shared.tokenizer)
+
+
+def within(shared: Shared) -> Trace:
+    found: Trace = []
+    for n in (3, 5):
+        for name in ("canonical", "lift", "finite"):
+            matcher = shared.constraint(name).within(n).matcher()
+            found += walked(matcher, random.Random(n), shared.tokenizer)
+    return found
+
+
+def nearest(shared: Shared) -> Trace:
+    return [
+        shared.constraint(name).matcher().min_tokens_to_accept()
+        for name in ("canonical", "finite", "lift", "schema")
+    ]
+
+
+def banned(shared: Shared) -> Trace:
+    ban, tokenizer = shared.ban, shared.tokenizer
+    found: Trace = [list(ban.found_in("aab the cat")), ban.allowed.n_states]
+    if shared.applied is not None:
+        for before in ("", "a", "ca"):
+            constraint = shared.applied.after(before)
+            found += walked(constraint.matcher(), random.Random(before), tokenizer)
+    found.append(Spellings(tokenizer, ban).automaton(max_edges=MOST_EDGES).n_states)
+    return found
+
+
+def segments(shared: Shared) -> Trace:
+    """The rows of all nodes, and the whole automaton, by a shared cache of segments."""
+    constraint = shared.constraint("segments")
+    engine = constraint.engine
+    found = walked(constraint.matcher(), random.Random(3), shared.tokenizer)
+    found.append(prepared(engine, engine.initial(), common=True) > 0)  # type: ignore[arg-type]
+    return found
+
+
+def explicit(shared: Shared) -> Trace:
+    automaton = shared.constraint("finite").automaton(max_edges=MOST_EDGES)
+    minimal = automaton.minimised()
+    sampled = automaton.sample_uniform(random.Random(1)) if automaton.total() else None
+    return [automaton.n_states, automaton.total(), minimal.n_states, sampled]
+
+
+def assembled(shared: Shared) -> Trace:
+    made = constrain(shared.tokenizer, shared.language.finite, segments=shared.segments, eos_ids=())
+    return [made.automaton(max_edges=MOST_EDGES).total()]
+
+
+def counted(shared: Shared) -> Trace:
+    automaton = shared.automaton
+    lengths = [automaton.count(n) for n in (8, 2, 4, 6)]
+    drawn = [automaton.sample_uniform(random.Random(n), n) for n in (8, 4, 6)]
+    return [lengths, drawn, list(islice(automaton.enumerate(), 5))]
+
+
+def listed(shared: Shared) -> Trace:
+    return walked(Matcher(shared.listed), random.Random(2), None)
+
+
+def accepted(shared: Shared) -> Trace:
+    automaton, tokenizer = canonical_automaton(shared.tokenizer), shared.tokenizer
+    rng, found = random.Random(11), []
+    ids = tokenizer.encode(shared.language.text)
+    for _ in range(8):
+        found.append(automaton.accepts(ids))
+        ids = [rng.randrange(tokenizer.n_ids) for _ in range(3)]
+    return found
+
+
+def explained(shared: Shared) -> Trace:
+    rng, tokenizer = random.Random(5), shared.tokenizer
+    drawn = [[rng.randrange(tokenizer.n_ids) for _ in range(3)] for _ in range(3)]
+    return [str(explain(tokenizer, ids)) for ids in drawn]
+
+
+def healed(shared: Shared) -> Trace:
+    prompt = shared.tokenizer.encode(shared.language.text + " ")
+    found = heal(shared.constraint("canonical"), prompt, n=2)
+    return [found.prefix, str(found.healing), hash(tuple(_first(found.constraint, found.prefix)))]
+
+
+def _first(constraint: Constraint, prefix: tuple[int, ...]) -> list[int]:
+    return constraint.matcher(prefix).allowed_ids().tolist()
+
+
+def verified(shared: Shared) -> Trace:
+    found = [verify(shared.tokenizer, shared.constraint(n), n=6) for n in ("canonical", "lift")]
+    return [(v.ok, v.walks, v.strings, v.skipped) for v in found]
+
+
+def schema(shared: Shared) -> Trace:
+    """Compiled by each thread: what schemas remember of one another is shared by all."""
+    dfa = compile_json_schema(SCHEMA)
+    matcher = constrain(shared.tokenizer, dfa, eos_ids=()).matcher()
+    return [dfa.n_states, *walked(matcher, random.Random(4), shared.tokenizer)]
+
+
+def served(shared: Shared) -> Trace:
+    """The constraints that a server keeps between requests."""
+    found: Trace = []
+    for regex in (shared.language.regex, shared.language.finite):
+        matcher = shared.requests.of(Options(regex, method="lift")).matcher()
+        found += walked(matcher, random.Random(regex), shared.tokenizer)
+    return found
+
+
+def removed(shared: Shared) -> Trace:
+    found = shared.constraint("canonical").removed
+    return [str(found), shared.tokenizer.added_ids, hash(shared.tokenizer.spellings)]
+
+
+JOBS: dict[str, Callable[[Shared], Trace]] = {
+    "canonical": _walk("canonical"),
+    "lift": _walk("lift"),
+    "finite": _walk("finite"),
+    "shared schema": _walk("schema"),
+    "own": own,
+    "after a prompt": after_prompt,
+    "within": within,
+    "nearest": nearest,
+    "banned": banned,
+    "segments": segments,
+    "explicit": explicit,
+    "assembled": assembled,
+    "counted": counted,
+    "listed": listed,
+    "accepted": accepted,
+    "explained": explained,
+    "healed": healed,
+    "verified": verified,
+    "schema": schema,
+    "served": served,
+    "removed": removed,
+}
+
+
+def traced(job: Callable[[Shared], Trace], shared: Shared) -> Trace:
+    """What the job saw; an error of this package, or any other, by its name."""
+    try:
+        return job(shared)
+    except Exception as error:
+        return [type(error).__name__, str(error)]

@@ -1,0 +1,113 @@
+"""Anything but a matcher may be used by any number of threads at once.
+
+    for each thread and job:   what it saw  =  what the same job sees alone
+
+Each trial has a fresh tokenizer, of which nothing is known yet, and eight threads that begin at
+once and hand over to each other as often as the interpreter can.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+from files import random as random_files
+from files import trained
+from jobs import JOBS, SCHEMA, SENTENCE, WORDS, Language, Shared, Trace, traced
+
+from bpe_automata import Tokenizer
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.schemas import compile_json_schema
+
+N_THREADS = 8
+SHORT, LONG = 12, 1000
+N_SMALL = 40  # random tokenizers, in turn
+SLOWEST = 120  # seconds a thread may take: longer is a deadlock
+
+
+@pytest.fixture
+def often() -> Iterator[None]:
+    """Threads take turns every microsecond."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.fixture(scope="module")
+def schema() -> ByteDFA:
+    return compile_json_schema(SCHEMA)
+
+
+def alone(tokenizer: Tokenizer, language: Language, schema: ByteDFA) -> dict[str, Trace]:
+    """What each job sees when nothing else happens."""
+    shared = Shared(tokenizer, language, schema)
+    return {name: traced(job, shared) for name, job in JOBS.items()}
+
+
+def together(shared: Shared, orders: list[list[str]]) -> list[dict[str, Trace]]:
+    """What each thread sees, one for each order of the jobs."""
+    found: list[dict[str, Trace]] = [{} for _ in orders]
+    barrier = threading.Barrier(len(orders))
+
+    def work(k: int) -> None:
+        barrier.wait()
+        for name in orders[k]:
+            found[k][name] = traced(JOBS[name], shared)
+
+    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(len(orders))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SLOWEST)
+        assert not thread.is_alive(), "threads wait for each other"
+    return found
+
+
+def orders_of(rng: random.Random) -> list[list[str]]:
+    """The same for all threads, which then do the same at the same time, or not."""
+    names = rng.sample(list(JOBS), len(JOBS))
+    if rng.random() < 0.5:
+        return [names] * N_THREADS
+    return [rng.sample(names, len(names)) for _ in range(N_THREADS)]
+
+
+def compare(
+    fresh: Tokenizer, language: Language, schema: ByteDFA, want: dict[str, Trace], seed: int
+) -> None:
+    """Threads on a fresh tokenizer, and one after them: nothing may be wrong for good."""
+    shared = Shared(fresh, language, schema)
+    for seen in together(shared, orders_of(random.Random(seed))):
+        assert seen == want
+    assert {name: traced(job, shared) for name, job in JOBS.items()} == want
+    assert alone(fresh, language, schema) == want
+
+
+def test_threads_see_what_one_sees_alone(
+    pytestconfig: pytest.Config, often: None, schema: ByteDFA
+) -> None:
+    known: dict[int, dict[str, Trace]] = {}
+    files = [*trained(), *random_files(N_SMALL)]
+    for trial in range(LONG if pytestconfig.getoption("--long") else SHORT):
+        data = files[trial % len(files)]
+        if trial % len(files) not in known:
+            known[trial % len(files)] = alone(Tokenizer.from_json(data), WORDS, schema)
+        compare(Tokenizer.from_json(data), WORDS, schema, known[trial % len(files)], trial)
+
+
+def test_threads_on_a_deployed_tokenizer(
+    pytestconfig: pytest.Config, often: None, schema: ByteDFA, smollm2_tokenizer: Tokenizer
+) -> None:
+    json = smollm2_tokenizer.to_json()
+
+    def fresh() -> Tokenizer:
+        import tokenizers
+
+        return Tokenizer.load(tokenizers.Tokenizer.from_str(json))
+
+    want = alone(fresh(), SENTENCE, schema)
+    for trial in range(LONG // 10 if pytestconfig.getoption("--long") else 1):
+        compare(fresh(), SENTENCE, schema, want, trial)
