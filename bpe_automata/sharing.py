@@ -18,9 +18,12 @@ import threading
 import weakref
 from collections.abc import Callable
 from functools import wraps
+from math import inf
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from numba.core.compiler_lock import global_compiler_lock
+
+from bpe_automata.budget import out_of_time, seconds_left
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -92,12 +95,25 @@ G = TypeVar("G", bound=_Guarded)
 def locked(
     method: Callable[Concatenate[G, P], T],
 ) -> Callable[Concatenate[G, P], T]:
-    """The method, run by one thread at a time of those that share `self.lock`."""
+    """The method, run by one thread at a time of those that share `self.lock`. Waiting for it may
+    take what is left of the thread's budget: raises BudgetExceededError."""
 
     @wraps(method)
     def alone(self: G, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with self.lock:
+        seconds = seconds_left()
+        if seconds == inf:
+            with self.lock:
+                return method(self, *args, **kwargs)
+        held = False
+        try:
+            # No call of its own: an interrupt right after it would leave the lock taken for ever.
+            (held,) = map(self.lock.acquire, (True,), (seconds,))
+            if not held:
+                raise out_of_time()
             return method(self, *args, **kwargs)
+        finally:
+            if held:
+                self.lock.release()
 
     return alone
 
