@@ -14,7 +14,7 @@ import numpy as np
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.distance import NEVER, distances
 from bpe_automata.limits import NUMBERS, check_fits
-from bpe_automata.sharing import cached
+from bpe_automata.sharing import Immutable, cached
 from bpe_automata.viz import Picture
 
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
@@ -26,7 +26,7 @@ class BrokenAutomatonError(BpeAutomataError):
 
 
 @dataclass(frozen=True, eq=False)
-class ByteDFA:
+class ByteDFA(Immutable):
     """{ w in bytes* : start --w--> accepting }, complete, with dead state 0.
 
     trans: int32 [n_states, n_classes], C-contiguous; row 0 is all 0.

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from bpe_automata.banning.words import Ban
 from bpe_automata.decoding.constraint import Constraint, rebuilt
-from bpe_automata.sharing import cached
+from bpe_automata.sharing import Immutable, cached
 
 
 @dataclass(frozen=True)
-class AppliedBan:
+class AppliedBan(Immutable):
     """after(before) = the constraint, its method and budget included, to the texts of `constraint`
     in which nothing is banned after the text `before`.
 

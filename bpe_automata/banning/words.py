@@ -27,7 +27,7 @@ from bpe_automata.banning.patterns import (
 )
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
-from bpe_automata.sharing import cached
+from bpe_automata.sharing import Immutable, cached
 from bpe_automata.tokenizer import Tokenizer
 
 _CONTINUES = range(0x80, 0xC0)
@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ban:
+class Ban(Immutable):
     """Texts that must not be written.
 
     words: each as it is, leading spaces and marks included. regexes: Python syntax as

@@ -23,6 +23,7 @@ from bpe_automata.constructions.whole_pieces import Unmade, WholePieces, find_un
 from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.trie import Trie
+from bpe_automata.sharing import Immutable
 from bpe_automata.tokenizer import Description, Tokenizer
 from bpe_automata.tokenizer.derivation import Derivation, derive
 from bpe_automata.tokenizer.pipeline import Pipeline, compile_pipeline
@@ -54,7 +55,7 @@ class Parts:
     nodes: Nodes
 
 
-class CanonicalAutomaton:
+class CanonicalAutomaton(Immutable):
     """D as an automaton over ids. Build it with `canonical_automaton`, which keeps it.
 
     Attributes: derivation, geometry (BPE alone), pipeline (everything around it), whole (tokens
@@ -75,6 +76,9 @@ class CanonicalAutomaton:
         self.sets = HypothesisSets(self.pipeline, self.actions, self.whole)
         self._added_number = {int(i): k for k, i in enumerate(self.pipeline.text.ids)}
         self.start = CanonicalState(self.pipeline.text.start, BEGINNING, NO_TOKEN)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return canonical_automaton, (self.tokenizer,)
 
     def accepts(self, ids: Iterable[int]) -> bool:
         """Is the whole sequence canonical?"""

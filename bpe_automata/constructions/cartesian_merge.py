@@ -48,7 +48,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.kernels.bits import contained, has, set_bits
 from bpe_automata.kernels.trie import walk
-from bpe_automata.sharing import cached
+from bpe_automata.sharing import Immutable, cached
 from bpe_automata.tokenizer import Tokenizer
 
 
@@ -61,7 +61,7 @@ class ProductState(NamedTuple):
     last: int
 
 
-class CartesianMerge:
+class CartesianMerge(Immutable):
     """Lazy product of a byte DFA with a tokenizer's canonical automaton; an `Engine`."""
 
     def __init__(
@@ -76,7 +76,7 @@ class CartesianMerge:
         spell one have no tokenization here. segments: where rows are shared with other products,
         see `segments`. Raises what `canonical_automaton` raises."""
         self.tokenizer, self.eos_ids = tokenizer, eos_ids
-        self._spelled, self._added_tokens = dfa, added_tokens
+        self._given = tokenizer, dfa, eos_ids, added_tokens, segments
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
         self.dfa = self.prefixed.dfa
         self.canonical: CanonicalAutomaton = canonical_automaton(tokenizer)
@@ -91,6 +91,9 @@ class CartesianMerge:
         self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
         self._successors = Successors(self._tables, self._relevance, self.prefixed).of_node
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return CartesianMerge, self._given
 
     @property
     def n_ids(self) -> int:
@@ -109,7 +112,7 @@ class CartesianMerge:
     @cached
     def horizon(self) -> Horizon[ProductState]:
         """How many ids it takes to acceptance, lazily."""
-        lift = Lift(self.tokenizer, self._spelled, self.eos_ids, self._added_tokens)
+        lift = Lift(*self._given[:4])
         reader = ProductReader(self, self._tables, self._relevance, lift.horizon)
         return Horizon(reader, self.tokenizer.lock)
 

@@ -24,11 +24,11 @@ from bpe_automata.kernels.bits import clear_bits, has, set_bits
 from bpe_automata.kernels.distance import distances
 from bpe_automata.kernels.token_walks import Spelled, settle_alive, states_after
 from bpe_automata.kernels.trie import Trie, lift_row, walk
-from bpe_automata.sharing import cached
+from bpe_automata.sharing import Immutable, cached
 from bpe_automata.tokenizer import Tokenizer
 
 
-class Lift:
+class Lift(Immutable):
     """Lazy lift of a byte DFA over a tokenizer's vocabulary; an `Engine` with int states."""
 
     def __init__(
@@ -40,6 +40,7 @@ class Lift:
     ) -> None:
         """added_tokens: may added tokens be read as text? Raises EmptyLanguageError when no ids
         spell a text of the language."""
+        self._given = tokenizer, dfa, eos_ids, added_tokens
         self.tokenizer, self.eos_ids = tokenizer, eos_ids
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
         self.dfa = self.prefixed.dfa
@@ -56,6 +57,9 @@ class Lift:
         self.alive = self._alive_states()
         if not self.alive[self.prefixed.before]:
             raise EmptyLanguageError("no token sequence spells a text that matches the constraint")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Lift, self._given
 
     @property
     def n_ids(self) -> int:

@@ -23,6 +23,7 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
 )
 from bpe_automata.kernels.bits import set_bits
+from bpe_automata.sharing import Immutable
 from bpe_automata.token_automata import TokenAutomaton
 
 END_IS_LISTED = (
@@ -31,7 +32,7 @@ END_IS_LISTED = (
 )
 
 
-class Listed:
+class Listed(Immutable):
     """An `Engine` over an explicit token automaton. It knows no text, so no prompt either: `prefix`
     is looked at by nobody, and what may follow a prompt is what the automaton says."""
 
@@ -52,6 +53,9 @@ class Listed:
         self._stays = relevant[automaton.targets]
         self._eos = np.array(self.eos_ids, dtype=np.int64)
         self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(self._n_ids // 8)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Listed, (self._automaton, self.eos_ids, self._n_ids)
 
     @property
     def n_ids(self) -> int:

@@ -14,16 +14,17 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 from bpe_automata.arguments import at_least
-from bpe_automata.constructions.engine import Engine, TextEngine
+from bpe_automata.constructions.engine import Engine, TextEngine, travelling
 from bpe_automata.constructions.horizon import Horizon
 from bpe_automata.constructions.horizon_plain import EngineReader
 from bpe_automata.errors import BudgetTooSmallError
+from bpe_automata.sharing import Immutable
 
 State = TypeVar("State", bound=Hashable)
 _BESIDE = "_horizon_of_bpe_automata"
 
 
-class Within(Generic[State]):
+class Within(Immutable, Generic[State]):
     """An `Engine` around another one."""
 
     def __init__(self, engine: Engine[State], max_tokens: int) -> None:
@@ -33,6 +34,9 @@ class Within(Generic[State]):
             engine, budget = engine.inner, min(budget, engine.max_tokens)
         self.inner, self.max_tokens = engine, budget
         self.inner_horizon: Horizon[State] = horizon_of(engine)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (travelling(self.inner), self.max_tokens)
 
     @property
     def n_ids(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from bpe_automata.automata.compile import Budget, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, Lift, TextEngine, explore
+from bpe_automata.constructions.engine import travelling
 from bpe_automata.constructions.segments_cache import SegmentCache
 from bpe_automata.constructions.segments_eager import assembled
 from bpe_automata.constructions.within import TextWithin
@@ -20,7 +21,7 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
     UnsupportedFeatureError,
 )
-from bpe_automata.sharing import cached
+from bpe_automata.sharing import Immutable, cached
 from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.tokenizer import Tokenizer
 
@@ -29,9 +30,10 @@ _ENGINES: dict[str, Callable[..., TextEngine[Any]]] = {"canonical": CartesianMer
 
 
 @dataclass(frozen=True)
-class Constraint:
+class Constraint(Immutable):
     """Immutable; memoises what matchers visit, so it is worth keeping and sharing, also between any
-    number of threads, each with a matcher of its own.
+    number of threads, each with a matcher of its own. Pickled, it is what it was made of: another
+    process makes it again, of the parts that the disk keeps.
 
     tokenizer, dfa: what it is made of; method: "canonical" or "lift"; engine: the lazy automaton;
     added_tokens: may added tokens be read as text? segments: where rows are shared.
@@ -43,6 +45,11 @@ class Constraint:
     engine: TextEngine[Any]
     added_tokens: bool = True
     segments: SegmentCache | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Raises UnsupportedFeatureError for an engine by hand that does not say how it travels."""
+        travelling(self.engine)
+        return super().__getstate__()
 
     @property
     def n_ids(self) -> int:

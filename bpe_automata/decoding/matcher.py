@@ -9,6 +9,7 @@ import numpy as np
 
 from bpe_automata.arguments import integer
 from bpe_automata.constructions import Engine
+from bpe_automata.constructions.engine import travelling
 from bpe_automata.constructions.within import min_tokens
 from bpe_automata.decoding.buffers import write_mask
 from bpe_automata.decoding.forced import forced_bytes, forced_tokens
@@ -24,7 +25,7 @@ class Matcher:
     """
 
     def __init__(self, engine: Engine[Any], prefix: Sequence[int] = ()) -> None:
-        self._engine = engine
+        self._engine, self._prefix = engine, tuple(prefix)
         self._states = [engine.initial(prefix)]
         self._ids: list[int] = []
         self._finished = False
@@ -126,5 +127,23 @@ class Matcher:
         """An independent matcher at the same place."""
         twin = object.__new__(Matcher)
         twin._engine, twin._finished = self._engine, self._finished
+        twin._prefix = self._prefix
         twin._states, twin._ids = list(self._states), list(self._ids)
         return twin
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Matcher:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """States are numbers that mean nothing elsewhere, so the ids travel, and are read again.
+        Raises UnsupportedFeatureError for an engine by hand that does not say how it travels."""
+        return _read_again, (travelling(self._engine), self._prefix, self.ids)
+
+
+def _read_again(engine: Engine[Any], prefix: tuple[int, ...], ids: tuple[int, ...]) -> Matcher:
+    matcher = Matcher(engine, prefix)
+    for token in ids:
+        matcher.advance(token)
+    return matcher

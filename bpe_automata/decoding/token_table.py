@@ -24,7 +24,7 @@ from bpe_automata.errors import (
     NondeterministicError,
     TokenOutOfRangeError,
 )
-from bpe_automata.sharing import cached
+from bpe_automata.sharing import Immutable, cached
 from bpe_automata.token_automata import TokenAutomaton, checks
 from bpe_automata.token_automata.table import Table, from_edges
 from bpe_automata.token_automata.transitions import Transition
@@ -51,7 +51,7 @@ class Keys(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class TokenTable:
+class TokenTable(Immutable):
     """{ ids : start --ids--> accepting }. Make one with `from_transitions` or `of`.
 
     n_ids: one more than the largest id. rows: the transitions; its states are 0 (dead) to

@@ -11,13 +11,14 @@ import numpy as np
 from bpe_automata.arguments import integer, sequence_of_ids
 from bpe_automata.errors import ArgumentError, MalformedAutomatonError
 from bpe_automata.kernels.token_table import Rows
+from bpe_automata.sharing import Immutable
 from bpe_automata.token_automata import checks
 
 _LARGEST: dict[type[np.generic], int] = {np.int32: 2**31 - 1, np.int64: 2**63 - 1}
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(Immutable):
     """{ w in symbols* : start --w--> accepting }: deterministic and partial, in CSR form.
 
     start: a state. accepting: bool [n], n > 0. offsets: int64 [n + 1]. symbols, targets: int32 [m];
@@ -55,7 +56,7 @@ class Table:
         _check_symbols(self)
 
     def __reduce__(self) -> tuple[type[Table], tuple[object, ...]]:
-        """Copies and pickles are made anew, so their arrays cannot be written to either."""
+        """Pickles are made anew, so their arrays cannot be written to either."""
         return type(self), tuple(getattr(self, part.name) for part in fields(self))
 
     def _keep(self, name: str, dtype: type[np.generic]) -> None:

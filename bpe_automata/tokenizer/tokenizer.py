@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import tokenizers
 
 from bpe_automata.errors import TokenizerError, TokenOutOfRangeError
 from bpe_automata.limits import NUMBERS, check_fits
-from bpe_automata.sharing import Lock, cached, locked
+from bpe_automata.sharing import Immutable, Lock, cached, locked
 from bpe_automata.tokenizer.backend import Backend, Source
 from bpe_automata.tokenizer.description import Description, Prefix
 from bpe_automata.tokenizer.read_json import read_json
@@ -30,9 +33,10 @@ _STRIPPED = (Prefix.TEXT, Prefix.PIECE, Prefix.FIRST_UNLESS_SPACE, Prefix.PIECE_
 _EACH_PIECE = (Prefix.PIECE, Prefix.PIECE_UNLESS_SPACE)
 
 
-class Tokenizer:
+class Tokenizer(Immutable):
     """An immutable tokenizer; make one with `Tokenizer.load`. Any number of threads may use it, and
-    all that is made of it, at once; what they find out is kept with it, under its `lock`.
+    all that is made of it, at once; what they find out is kept with it, under its `lock`. Pickled,
+    it is what it was made from; a process that gets the same one again keeps the first.
 
     Attributes: `description`; `backend`, the library that encodes; `eos_ids`, what the source calls
     end of sequence (may be empty); `name`, where it came from; `fingerprint`, sha256 (hex) of the
@@ -198,5 +202,39 @@ class Tokenizer:
             )
         return self._json
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _arrived, (self.fingerprint, self.name, self.eos_ids, self._parcel)
+
+    @cached
+    def _parcel(self) -> bytes:
+        """What it was made from, compressed: its `tokenizer.json`, or what its reader made of it.
+        Raises TokenizerError for a backend that cannot be pickled."""
+        made_from = self._json or (self.description, self.backend)
+        try:
+            return zlib.compress(pickle.dumps(made_from, pickle.HIGHEST_PROTOCOL), 1)
+        except (AttributeError, TypeError, ValueError, pickle.PicklingError) as error:
+            raise TokenizerError(
+                f"{self!r} cannot be pickled, for its {self.backend.name} cannot: {error}. Load it "
+                "in each process, by its path or name"
+            ) from error
+
     def __repr__(self) -> str:
         return f"Tokenizer({self.name!r}, n_ids={self.n_ids})"
+
+
+_tokenizers: WeakValueDictionary[tuple[object, ...], Tokenizer] = WeakValueDictionary()
+"""Those that came from other processes: the constraints that come after one another share it."""
+
+
+def _arrived(fingerprint: str, name: str, eos_ids: tuple[int, ...], parcel: bytes) -> Tokenizer:
+    """The tokenizer that was pickled."""
+    key = fingerprint, name, eos_ids
+    if (known := _tokenizers.get(key)) is not None:
+        return known
+    made_from = pickle.loads(zlib.decompress(parcel))
+    if isinstance(made_from, str):
+        source = read_json(json.loads(made_from), eos_ids, name, made_from)
+    else:
+        description, backend = made_from
+        source = Source(description, backend, name, fingerprint, eos_ids)
+    return _tokenizers.setdefault(key, Tokenizer(source))

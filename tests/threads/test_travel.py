@@ -1,0 +1,369 @@
+"""What goes to other processes, and copies.
+
+loads(dumps(x))  does what x does,  and dumps(x) is small
+copy(x) is x  for what is immutable;  a matcher's copies are independent
+a forked child sees what its parent sees, whatever the parent's other threads were doing
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tokenizers
+from files import trained
+from jobs import JOBS, SCHEMA, WORDS, Shared, traced
+
+from bpe_automata import Constraint, Matcher, TokenAutomaton, Tokenizer, compile_regex, constrain
+from bpe_automata.banning import Ban
+from bpe_automata.banning.applied import AppliedBan
+from bpe_automata.budget import Budget, spending
+from bpe_automata.constructions import SegmentCache, canonical_automaton
+from bpe_automata.constructions.listed import Listed
+from bpe_automata.decoding import TokenTable
+from bpe_automata.errors import BudgetExceededError, TokenizerError, UnsupportedFeatureError
+from bpe_automata.reference import naive_constraint
+from bpe_automata.schemas import compile_json_schema
+from bpe_automata.sharing import Lock, cached, locked
+from bpe_automata.tokenizer.backend import Source
+
+REGEX = r"(the |cat|ab+|é){1,4}\."
+JSON = trained()[0]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_json(JSON, eos_ids=[301])
+
+
+@pytest.fixture(scope="module")
+def automaton(tokenizer: Tokenizer) -> TokenAutomaton:
+    return constrain(tokenizer, r"(the cat|ab){1,2}").automaton()
+
+
+def masks(constraint: Constraint, seed: int = 0) -> list[list[int]]:
+    """Along a random walk."""
+    matcher, rng, found = constraint.matcher(), random.Random(seed), []
+    while not matcher.is_finished and len(found) < 12:
+        found.append(matcher.allowed_ids().tolist())
+        matcher.advance(rng.choice(found[-1]))
+    return found
+
+
+def constraints(tokenizer: Tokenizer) -> list[Constraint]:
+    own = constrain(tokenizer, REGEX)
+    return [
+        own,
+        constrain(tokenizer, REGEX, method="lift"),
+        constrain(tokenizer, REGEX, eos_ids=[], added_tokens=False),
+        constrain(tokenizer, REGEX, segments=SegmentCache(max_bytes=1_000_000)),
+        own.within(3),
+        Ban(["cat"]).constrain(tokenizer, REGEX),
+    ]
+
+
+def test_a_constraint_travels(tokenizer: Tokenizer) -> None:
+    for constraint in constraints(tokenizer):
+        want = masks(constraint)  # much is known of it now, which stays here
+        sent = pickle.dumps(constraint)
+        assert len(sent) < 100_000
+        found = pickle.loads(sent)
+        assert found.tokenizer is not tokenizer
+        assert (found.method, found.eos_ids) == (constraint.method, constraint.eos_ids)
+        assert found.added_tokens == constraint.added_tokens
+        assert masks(found) == want
+
+
+def test_what_arrives_shares_one_tokenizer(tokenizer: Tokenizer) -> None:
+    one, other = (pickle.loads(pickle.dumps(constrain(tokenizer, r))) for r in ("a+", "b+"))
+    assert one.tokenizer is other.tokenizer
+    assert one.tokenizer.fingerprint == tokenizer.fingerprint
+    assert one.tokenizer.eos_ids == tokenizer.eos_ids
+
+
+def test_it_travels_to_a_new_process(tokenizer: Tokenizer) -> None:
+    matcher = constrain(tokenizer, REGEX).matcher(tokenizer.encode("the "))
+    matcher.advance(int(matcher.allowed_ids()[0]))
+    program = (
+        "import pickle, sys; m = pickle.load(sys.stdin.buffer); "
+        "print(*m.ids, '|', *m.allowed_ids(), m.min_tokens_to_accept())"
+    )
+    here = os.fspath(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=pickle.dumps(matcher),
+        capture_output=True,
+        check=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": here},
+    )
+    want = [*matcher.ids, "|", *matcher.allowed_ids(), matcher.min_tokens_to_accept()]
+    assert done.stdout.decode().split() == list(map(str, want))
+
+
+def test_a_matcher_travels_where_it_is(tokenizer: Tokenizer) -> None:
+    for constraint in constraints(tokenizer):
+        matcher = constraint.matcher()
+        for _ in range(3):
+            matcher.advance(int(matcher.allowed_ids()[-1]))
+        found: Matcher = pickle.loads(pickle.dumps(matcher))
+        assert (found.ids, found.is_finished) == (matcher.ids, matcher.is_finished)
+        assert found.allowed_ids().tolist() == matcher.allowed_ids().tolist()
+        found.rollback(3)
+        assert found.allowed_ids().tolist() == constraint.matcher().allowed_ids().tolist()
+
+
+def test_copies_of_a_matcher_are_independent(tokenizer: Tokenizer) -> None:
+    matcher = constrain(tokenizer, REGEX).matcher()
+    first = matcher.allowed_ids().tolist()
+    for twin in (matcher.copy(), copy.copy(matcher), copy.deepcopy([matcher])[0]):
+        twin.advance(first[0])
+        assert (matcher.ids, twin.ids) == ((), (first[0],))
+        assert matcher.allowed_ids().tolist() == first
+        assert pickle.loads(pickle.dumps(twin)).ids == twin.ids
+
+
+def test_copies_of_what_is_immutable_are_itself(
+    tokenizer: Tokenizer, automaton: TokenAutomaton
+) -> None:
+    constraint = constrain(tokenizer, REGEX)
+    values = (
+        tokenizer,
+        constraint,
+        constraint.within(3),
+        constraint.dfa,
+        constraint.engine,
+        constraint.within(3).engine,
+        canonical_automaton(tokenizer),
+        automaton,
+        Listed(automaton, [], tokenizer.n_ids),
+        TokenTable.of(automaton, [], tokenizer.n_ids),
+        Ban(["cat"]),
+        AppliedBan(Ban(["cat"]), constraint),
+    )
+    for value in values:
+        assert copy.copy(value) is value
+        assert copy.deepcopy({"inside": value})["inside"] is value
+
+
+def test_what_was_found_lazily_stays_here(tokenizer: Tokenizer, automaton: TokenAutomaton) -> None:
+    ban, dfa = Ban(["cat", "dog"], ignore_case=True), compile_regex(r"[a-z]{0,50}")
+    fresh = len(pickle.dumps(ban)), len(pickle.dumps(dfa)), len(pickle.dumps(automaton))
+    _ = ban.allowed, dfa.is_empty, automaton.total()
+    assert fresh == (len(pickle.dumps(ban)), len(pickle.dumps(dfa)), len(pickle.dumps(automaton)))
+    assert pickle.loads(pickle.dumps(ban)).found_in("a Dog") == ban.found_in("a Dog")
+    assert pickle.loads(pickle.dumps(dfa)).shortest() == dfa.shortest()
+    assert pickle.loads(pickle.dumps(automaton)).equivalent(automaton) is None
+    applied = AppliedBan(ban, constrain(tokenizer, REGEX))
+    want = masks(applied.after())
+    assert masks(pickle.loads(pickle.dumps(applied)).after()) == want
+    table = TokenTable.of(automaton, [], tokenizer.n_ids)
+    again: TokenTable = pickle.loads(pickle.dumps(table))
+    assert np.array_equal(again.allowed(table.begin(1)), table.allowed(table.begin(1)))
+    matcher = Matcher(Listed(automaton, [], tokenizer.n_ids))
+    want_ids = matcher.allowed_ids().tolist()
+    assert pickle.loads(pickle.dumps(matcher)).allowed_ids().tolist() == want_ids
+
+
+def test_an_engine_by_hand_is_refused(tokenizer: Tokenizer) -> None:
+    by_hand = naive_constraint(tokenizer, "ab")
+    for value in (by_hand, by_hand.within(2), by_hand.matcher(), by_hand.within(2).matcher()):
+        with pytest.raises(UnsupportedFeatureError, match="__reduce__"):
+            pickle.dumps(value)
+
+
+def test_a_backend_that_cannot_be_pickled_is_refused(tokenizer: Tokenizer) -> None:
+    class Local:
+        name, engine = "a backend of this process", tokenizer.backend.engine
+        encode, encode_batch = tokenizer.encode, tokenizer.encode_batch
+
+    source = Source(tokenizer.description, Local(), "local", "0", ())  # type: ignore[arg-type]
+    with pytest.raises(TokenizerError, match="Load it in each process"):
+        pickle.dumps(Tokenizer(source))
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece", "tiktoken"])
+def test_other_sources_travel(kind: str) -> None:
+    name, package = {
+        "sentencepiece": ("mistral-v1", "mistral_common"),
+        "tiktoken": ("gpt2", "whisper"),
+    }[kind]
+    pytest.importorskip(kind)
+    pytest.importorskip(package, exc_type=ImportError)
+    tokenizer = Tokenizer.load(name)
+    found = pickle.loads(pickle.dumps(tokenizer))
+    text = "the cat's 12 naïve mats"
+    assert found.encode(text) == tokenizer.encode(text)
+    assert found.fingerprint == tokenizer.fingerprint
+    assert found.spellings == tokenizer.spellings
+
+
+# ---------------------------------------------------------------- fork
+
+
+def in_child(work: Callable[[], bool], seconds: int = 120) -> bool:
+    """Does `work` say so in a forked child, in time?"""
+    pid = os.fork()
+    if not pid:
+        signal.alarm(seconds)
+        try:
+            os._exit(0 if work() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_forked_in_the_middle_of_masks() -> None:
+    """Of threads that hold locks: the child has none of the threads, and needs the locks."""
+    schema = compile_json_schema(SCHEMA)
+    alone = Shared(Tokenizer.from_json(JSON), WORDS, schema)
+    names = [name for name in JOBS if name != "verified"]
+    want = {name: traced(JOBS[name], alone) for name in names}
+    for trial in range(6):
+        shared = Shared(Tokenizer.from_json(JSON), WORDS, schema)
+        over = threading.Event()
+
+        def work(shared: Shared = shared, over: threading.Event = over) -> None:
+            while not over.is_set():
+                fresh = Shared(shared.tokenizer, WORDS, schema)
+                for name in names:
+                    traced(JOBS[name], fresh)
+
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        over.wait(0.02 * trial)
+        same = in_child(lambda s=shared: {n: traced(JOBS[n], s) for n in names} == want)
+        over.set()
+        for thread in threads:
+            thread.join(120)
+        assert same
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_waits_for_locks_in_any_order() -> None:
+    """Threads take them one way round, a fork perhaps the other: nobody waits for ever."""
+    first, second = Lock(), Lock()
+    over, held = threading.Event(), threading.Event()
+
+    def nested(one: Lock, other: Lock) -> None:
+        while not over.is_set():
+            with one, other:
+                held.set()
+
+    threads = [threading.Thread(target=nested, args=(first, second), daemon=True)]
+    threads += [threading.Thread(target=nested, args=(first, second), daemon=True)]
+    for thread in threads:
+        thread.start()
+    held.wait(60)
+
+    def free() -> bool:
+        return all(lock.acquire(timeout=10) for lock in (second, first))
+
+    for _ in range(20):
+        assert in_child(free, 60)
+    over.set()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+# ---------------------------------------------------------------- what it rests on
+
+
+class Slow:
+    """cached and locked, with threads inside."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside, self.most = Lock(), 0, 0
+        self.met = threading.Barrier(2)
+
+    @cached
+    def found(self) -> list[int]:
+        """What it is."""
+        self.met.wait(60)  # both threads look before either has found it
+        return []
+
+    @locked
+    def alone(self) -> None:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        threading.Event().wait(0.001)
+        self.inside -= 1
+
+
+def run(*works: Callable[[], Any]) -> list[Any]:
+    found: list[Any] = [None] * len(works)
+
+    def work(k: int) -> None:
+        found[k] = works[k]()
+
+    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return found
+
+
+def test_threads_that_look_at_once_find_one_object() -> None:
+    slow = Slow()
+    one, other = run(lambda: slow.found, lambda: slow.found)
+    assert one is other is slow.found
+    assert Slow.found.__doc__ == "What it is."
+
+
+def test_locked_methods_run_one_at_a_time() -> None:
+    slow = Slow()
+    run(*[slow.alone] * 8)
+    assert slow.most == 1
+
+
+def test_waiting_ends_with_the_budget() -> None:
+    slow, release = Slow(), threading.Event()
+
+    def hold() -> None:
+        with slow.lock:
+            release.wait(60)
+
+    def wait() -> str:
+        with spending(Budget(max_seconds=0.05)):
+            try:
+                slow.alone()
+            except BudgetExceededError as error:
+                return error.resource
+            finally:
+                release.set()
+        return "no error"
+
+    holder = threading.Thread(target=hold, daemon=True)
+    holder.start()
+    while not slow.lock._is_owned() and slow.lock.acquire(blocking=False):
+        slow.lock.release()
+    assert run(wait) == ["seconds"]
+    holder.join(60)
+    with spending(Budget(max_seconds=60)):
+        slow.alone()  # the lock is free again
+
+
+def test_the_smollm2_constraint_is_small(smollm2_tokenizer: Tokenizer) -> None:
+    fresh = Tokenizer.load(tokenizers.Tokenizer.from_str(smollm2_tokenizer.to_json()))
+    constraint = constrain(fresh, r"( [a-z]+)+\.", eos_ids=[2])
+    want = masks(constraint)
+    sent = pickle.dumps(constraint)
+    assert len(sent) < 1_500_000
+    assert masks(pickle.loads(sent)) == want
