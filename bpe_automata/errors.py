@@ -37,6 +37,23 @@ class BrokenTokenizerError(TokenizerError):
     """A tokenizer contradicts itself: unknown merge parts, ids listed twice, truncated files."""
 
 
+class TokenizerMismatchError(TokenizerError):
+    """On some text the tokenizer's own library does not do what was read out of its file, so
+    constraints on it would be wrong. Attributes: `text`, `ids`, `ours`, `theirs` (what is said of
+    the ids here, and what the library says)."""
+
+    def __init__(
+        self, name: str, text: str, ids: tuple[int, ...], ours: object, theirs: object
+    ) -> None:
+        self.text, self.ids, self.ours, self.theirs = text, ids, ours, theirs
+        super().__init__(
+            f"{name} is refused, for it was not read rightly. Tried on the text {text!r}, with the "
+            f"ids {list(ids)}: {ours!r} by what was read, {theirs!r} by the tokenizer itself. "
+            "Load it in another form (its tokenizer.json, or the model file that it was made "
+            "from), and report this text with the tokenizer"
+        )
+
+
 class ImproperMergeTableError(TokenizerError):
     """A merge uses a token before the merge that makes it (design: "properness")."""
 

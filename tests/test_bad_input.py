@@ -228,6 +228,7 @@ REFUSED: list[tuple[str, Any, str]] = [
         sequence({"type": "Digits", "individual_digits": True}, byte_level() | SPACE_BEFORE),
         "puts a space before each piece",
     ),
+    ("decoder", None, "a space between any two tokens"),
     ("decoder", {"type": "WordPiece"}, "WordPiece"),
     ("decoder", {"type": "BPEDecoder"}, "BPEDecoder"),
     ("decoder", {"type": "CTC"}, "CTC"),
@@ -253,9 +254,9 @@ def test_what_is_modelled_is_not_refused() -> None:
         ("normalizer", {"type": "Lowercase"}),
         ("model__byte_fallback", True),
         ("pre_tokenizer", None),
-        ("decoder", byte_level()),
     ):
-        tokenizer = Tokenizer.from_json(changed(**{name: value}))
+        decoder = {"decoder": {"type": "Fuse"}} if name == "pre_tokenizer" else {}
+        tokenizer = Tokenizer.from_json(changed(**{name: value}, **decoder))
         assert constrain(tokenizer, "abc").matcher().allowed_ids().tolist() == [4], name
 
 
@@ -300,7 +301,7 @@ def test_refused_normalized_added_tokens(normalizer, content, message) -> None:
 
 def test_refused_split_pattern() -> None:
     split = {"type": "Split", "pattern": {"Regex": "a(?<=b)"}, "behavior": "Isolated"}
-    tokenizer = Tokenizer.from_json(changed(pre_tokenizer={**split, "invert": False}))
+    tokenizer = Tokenizer.from_json(changed(pre_tokenizer={**split, "invert": False}, decoder={"type": "Fuse"}))
     with pytest.raises(UnsupportedTokenizerError, match=r"split pattern .* \(at position 1\)"):
         canonical_automaton(tokenizer)
 

@@ -30,7 +30,7 @@ class Parts:
 
     normalizer: Json | None
     pretokenizer: Json | None
-    decoder: Json | None
+    decoder: Json
     added: list[Json]
     byte_level: bool
     byte_fallback: bool
@@ -64,7 +64,7 @@ def parts(draw: st.DrawFn) -> Parts:
     return Parts(
         normalizer,
         pretokenizer,
-        decoder if draw(st.booleans()) else None,
+        decoder,
         draw(added_tokens(byte_level, may_be_normalized=not prepends)),
         byte_level,
         fallback,

@@ -32,6 +32,36 @@ def sequence(*steps: Json) -> Json | None:
     return {"type": "Sequence", "pretokenizers": list(steps)} if steps else None
 
 
+def matching_decoder(
+    normalizer: Json | None, pretokenizer: Json | None, byte_fallback: bool = False
+) -> Json:
+    """The decoder that undoes what these do to text."""
+    steps = [*_steps(normalizer, "normalizers"), *_steps(pretokenizer, "pretokenizers")]
+    kinds = {step["type"]: step for step in steps}
+    if "ByteLevel" in kinds:
+        return byte_level()
+    decoders: list[Json] = []
+    if "Metaspace" in kinds:
+        decoders.append(kinds["Metaspace"])
+    for step in steps:
+        pattern = step.get("pattern") or {}
+        if step["type"] == "Replace" and pattern.get("String") == " ":
+            decoders.append({**step, "pattern": {"String": step["content"]}, "content": " "})
+    if byte_fallback:
+        decoders.append({"type": "ByteFallback"})
+    decoders.append({"type": "Fuse"})
+    if "Prepend" in kinds:
+        decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
+    return {"type": "Sequence", "decoders": decoders}
+
+
+def _steps(component: Json | None, field: str) -> list[Json]:
+    if component is None:
+        return []
+    parts = component.get(field) if component.get("type") == "Sequence" else None
+    return [component] if parts is None else [s for part in parts for s in _steps(part, field)]
+
+
 def added_token(content: str, **flags: bool) -> Json:
     """An added token without its id; `flags`: those that are set."""
     unset = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
@@ -48,7 +78,10 @@ def small_tokenizer(
     **model: Any,
 ) -> Tokenizer:
     """`vocabulary`: tokens in order of their ids, `merges` by rank, both as the file spells them;
-    `added`: added tokens, or only their contents; `model`: fields such as `ignore_merges`."""
+    `added`: added tokens, or only their contents; `decoder`: if not given, `matching_decoder`;
+    `model`: fields such as `ignore_merges`."""
+    fallback = bool(model.get("byte_fallback"))
+    decoder = decoder or matching_decoder(normalizer, pretokenizer, fallback)
     entries = [added_token(entry) if isinstance(entry, str) else entry for entry in added]
     contents = [entry["content"] for entry in entries]
     ids = {token: number for number, token in enumerate(dict.fromkeys([*vocabulary, *contents]))}

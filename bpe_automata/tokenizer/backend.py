@@ -44,6 +44,9 @@ class Backend(Protocol):
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
         """`encode` of many texts."""
 
+    def decode(self, ids: list[int]) -> str:
+        """The text of the ids as the library gives it, special tokens included."""
+
 
 @dataclass(frozen=True)
 class Source:

@@ -32,6 +32,9 @@ class HuggingFace:
         batch = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
         return [list(encoding.ids) for encoding in batch]
 
+    def decode(self, ids: list[int]) -> str:
+        return self._tokenizer.decode(ids, skip_special_tokens=False)
+
     def check_added(self, added: tuple[AddedToken, ...], name: str) -> None:
         """`tokenizers` gives ids to added tokens itself, and is silent where the file disagrees.
 

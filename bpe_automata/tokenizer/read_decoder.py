@@ -25,12 +25,18 @@ class _Seen:
 def check_decoder(
     decoder: Json | None, byte_level: bool, space: str | None, prefix: Prefix, fallback: bool
 ) -> None:
-    """Refuse a decoder that gives other text than the ids spell. None is taken as joining what the
-    tokens spell. `space`: what a space is written as; `fallback`: are there byte tokens?
+    """Refuse a decoder that gives other text than the ids spell. `space`: what a space is written
+    as; `fallback`: are there byte tokens?
 
     Raises UnsupportedTokenizerError."""
     if decoder is None:
-        return
+        raise UnsupportedTokenizerError(
+            "decoder",
+            None,
+            "without one, tokenizers puts a space between any two tokens, so ids are not decoded "
+            "to the text that they are made of; set the decoder that belongs to the pretokenizer, "
+            "such as decoders.ByteLevel(), decoders.Metaspace() or decoders.Fuse()",
+        )
     seen = _Seen()
     _read(decoder, seen)
     if seen.byte_level != byte_level:

@@ -18,6 +18,7 @@ from bpe_automata.tokenizer.read_model import (
     read_merges,
     read_model,
     refuse_fused_unknown,
+    spelled_in_bytes,
     spelled_tokens,
 )
 from bpe_automata.tokenizer.read_normalizer import read_normalizer
@@ -65,6 +66,7 @@ def describe(data: Json) -> Description:
     added = read_added(data.get("added_tokens") or [])
     check_normalized(added, normalizer)
     _check_stripped_prefix(added, prefix)
+    _check_decoded(added, byte_level)
     refuse_fused_unknown(model, added)
     n_ids = check_ids(vocabulary, added)
     tokens = spelled_tokens(vocabulary, n_ids, byte_level, space, fallback)
@@ -106,6 +108,20 @@ def _check_stripped_prefix(added: tuple[AddedToken, ...], prefix: Prefix) -> Non
             "rstrip=True",
             "ByteLevel.add_prefix_space puts back the space that it takes away; not modelled",
         )
+
+
+def _check_decoded(added: tuple[AddedToken, ...], byte_level: bool) -> None:
+    """ByteLevel decodes an added token like any other where all its characters are in the byte
+    alphabet."""
+    for token in added:
+        decoded = spelled_in_bytes(token.content) if byte_level else None
+        if decoded is not None and decoded != token.content.encode("utf-8"):
+            raise UnsupportedTokenizerError(
+                f"added token {token.content!r}",
+                token.content,
+                f"tokenizers decodes it as {decoded.decode('utf-8', 'replace')!r}: its characters "
+                "are those that ByteLevel writes bytes with",
+            )
 
 
 def _check_steps(steps: tuple[Normalization, ...], prefix: Prefix, space: str | None) -> None:

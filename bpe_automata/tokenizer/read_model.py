@@ -103,18 +103,19 @@ def spelled_tokens(
 ) -> tuple[bytes | None, ...]:
     """For each id the bytes of text that it spells. `space`: what a space is written as."""
     tokens: list[bytes | None] = [None] * n_ids
-    table = char_to_byte()
     for token, number in vocabulary.items():
-        if not byte_level:
-            tokens[number] = _as_text(token, space)
-        else:
-            try:
-                tokens[number] = token.translate(table).encode("latin-1")
-            except UnicodeEncodeError:
-                continue  # not spelled in the byte alphabet, so BPE never makes it
+        tokens[number] = spelled_in_bytes(token) if byte_level else _as_text(token, space)
     for byte, number in fallback.items():
         tokens[number] = bytes([byte])
     return tuple(tokens)
+
+
+def spelled_in_bytes(token: str) -> bytes | None:
+    """None for a token that is not spelled in the byte alphabet: BPE never makes it."""
+    try:
+        return token.translate(char_to_byte()).encode("latin-1")
+    except UnicodeEncodeError:
+        return None
 
 
 def _as_text(token: str, space: str | None) -> bytes | None:

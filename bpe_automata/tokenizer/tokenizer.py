@@ -26,6 +26,7 @@ from bpe_automata.tokenizer.sources import (
     read_named,
     read_path,
 )
+from bpe_automata.tokenizer.trial import try_decoding
 
 T = TypeVar("T")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -51,6 +52,7 @@ class Tokenizer(Immutable):
         self._json = source.json
         self.lock = Lock()
         self._derived: dict[str, object] = {}
+        try_decoding(self)
 
     @classmethod
     def load(cls, source: object, **options: Any) -> Tokenizer:
@@ -63,8 +65,11 @@ class Tokenizer(Immutable):
         there is no such path. `options`: what a file does not hold; for tiktoken rank files
         `pattern` and `special_tokens`.
 
+        What was read is tried on some 300 texts (milliseconds): ids must spell what the library
+        decodes them to. That the automaton agrees with `encode` on them is tried when it is built.
+
         Raises MissingFileError, MissingDependencyError, BrokenTokenizerError,
-        UnsupportedTokenizerError, ImproperMergeTableError.
+        UnsupportedTokenizerError, ImproperMergeTableError, TokenizerMismatchError.
         """
         if isinstance(source, Tokenizer):
             return source
@@ -100,7 +105,7 @@ class Tokenizer(Immutable):
         cls, data: dict[str, Any], eos_ids: Iterable[int] = (), name: str = "tokenizer"
     ) -> Tokenizer:
         """The tokenizer that `data`, the content of a `tokenizer.json`, describes. Raises
-        BrokenTokenizerError, UnsupportedTokenizerError."""
+        BrokenTokenizerError, UnsupportedTokenizerError, TokenizerMismatchError."""
         return cls(read_json(data, tuple(eos_ids), name))
 
     @property

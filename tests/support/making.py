@@ -16,6 +16,7 @@ from tokenizers import models, pre_tokenizers, trainers
 from bpe_automata import Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError, UnsupportedTokenizerError
 from bpe_automata.testing import added_token
+from bpe_automata.testing.written import matching_decoder
 from support.case import Case
 from support.laws import obey, texts_of
 
@@ -64,7 +65,10 @@ def make(
     **model: Any,
 ) -> Json:
     """The content of a `tokenizer.json`. `vocabulary`, `merges`: instead of trained ones; `more`:
-    tokens that no merge makes; `added`: contents or entries without ids; `model`: its fields."""
+    tokens that no merge makes; `added`: contents or entries without ids; `decoder`: if not given,
+    the one that matches; `model`: its fields."""
+    fallback = bool(model.get("byte_fallback"))
+    decoder = decoder or matching_decoder(normalizer, pretokenizer, fallback)
     known, pairs = trained(tuple(pieces), byte_level, space)
     tokens = [*(vocabulary or sorted(known, key=lambda token: int(known[token]))), *more]
     entries = [added_token(entry) if isinstance(entry, str) else entry for entry in added]

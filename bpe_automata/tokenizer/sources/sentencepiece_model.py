@@ -54,6 +54,9 @@ class SentencePiece:
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
         return list(self._processor.encode(texts)) if texts else []
 
+    def decode(self, ids: list[int]) -> str:
+        return str(self._processor.decode(ids))
+
 
 def model_proto() -> Any:
     """An empty ModelProto. Raises MissingDependencyError."""

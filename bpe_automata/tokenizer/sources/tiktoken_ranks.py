@@ -90,6 +90,9 @@ class Tiktoken:
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
         return list(map(self.encode, texts))
 
+    def decode(self, ids: list[int]) -> str:
+        return str(self._encoding.decode([number - self._shift for number in ids]))
+
 
 def _common_beginning(texts: Iterable[str]) -> str:
     """The longest text that all of them begin with."""
