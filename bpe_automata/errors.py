@@ -37,6 +37,10 @@ class BrokenTokenizerError(TokenizerError):
     """A tokenizer contradicts itself: unknown merge parts, ids listed twice, truncated files."""
 
 
+class EncodingError(BrokenTokenizerError):
+    """The tokenizer's own library gives up on a text: its pattern backtracks without end."""
+
+
 class TokenizerMismatchError(TokenizerError):
     """On some text the tokenizer's own library does not do what was read out of its file, so
     constraints on it would be wrong. Attributes: `text`, `ids`, `ours`, `theirs` (what is said of

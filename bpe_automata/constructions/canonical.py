@@ -8,7 +8,8 @@ over it by `cartesian_merge`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,15 +21,17 @@ from bpe_automata.constructions.stored import kept
 from bpe_automata.constructions.token_actions import TokenActions, classify
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.constructions.whole_pieces import Unmade, WholePieces, find_unmade
-from bpe_automata.errors import UnsupportedTokenizerError
+from bpe_automata.errors import TokenizerMismatchError, UnsupportedTokenizerError
 from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.sharing import Immutable
 from bpe_automata.tokenizer import Description, Tokenizer
 from bpe_automata.tokenizer.derivation import Derivation, derive
 from bpe_automata.tokenizer.pipeline import Pipeline, compile_pipeline
+from bpe_automata.tokenizer.trial import trial_texts
 
 NO_TOKEN = -1
+_MOST_JOINTS = 24  # tokens of a text that are tried in other ids
 
 
 class CanonicalState(NamedTuple):
@@ -204,4 +207,80 @@ def canonical_automaton(tokenizer: Tokenizer) -> CanonicalAutomaton:
 
 
 def _kept(tokenizer: Tokenizer) -> CanonicalAutomaton:
-    return CanonicalAutomaton(tokenizer, kept(Parts, tokenizer, lambda: build_parts(tokenizer)))
+    return CanonicalAutomaton(tokenizer, kept(Parts, tokenizer, lambda: _tried_parts(tokenizer)))
+
+
+def _tried_parts(tokenizer: Tokenizer) -> Parts:
+    parts = build_parts(tokenizer)
+    try_automaton(CanonicalAutomaton(tokenizer, parts))
+    return parts
+
+
+# ---------------------------------------------------------------- before it is believed
+
+
+def try_automaton(automaton: CanonicalAutomaton) -> None:
+    """Compare it with the tokenizer's own `encode` on the texts that every tokenizer is tried on:
+    what `encode` makes of them is accepted, if it is decoded to what is encoded so, and the same
+    text in other ids is rejected.
+
+    Raises TokenizerMismatchError at the first difference."""
+    tokenizer = automaton.tokenizer
+    texts = trial_texts(tokenizer)
+    encoded = tokenizer.encode_batch(texts)
+    spelled = list(map(tokenizer.text_bytes, encoded))
+    again = tokenizer.encode_batch([text.decode("utf-8", "replace") for text in spelled])
+    parts = _known(tokenizer, {part for ids in encoded for part in _parts(tokenizer, ids)})
+    for text, data, ids, own in zip(texts, spelled, encoded, again, strict=True):
+        canonical = ids == own and _is_text(data)
+        _try(automaton, text, ids, canonical)
+        if canonical:
+            for other in _segmented_otherwise(tokenizer, ids, parts):
+                _try(automaton, text, other, False)
+
+
+def _is_text(data: bytes) -> bool:
+    """Bytes that no token spells are lost, and leave fragments of characters."""
+    return data.decode("utf-8", "ignore").encode("utf-8") == data
+
+
+def _try(automaton: CanonicalAutomaton, text: str, ids: list[int], canonical: bool) -> None:
+    if automaton.accepts(ids) != canonical:
+        said = {True: "canonical", False: "not canonical"}
+        name = automaton.tokenizer.name
+        raise TokenizerMismatchError(name, text, tuple(ids), said[not canonical], said[canonical])
+
+
+def _parts(tokenizer: Tokenizer, ids: list[int]) -> Iterator[bytes]:
+    """What the neighbours spell together, and the two halves of each token in every way."""
+    spelled = [tokenizer.spellings[token] for token in ids]
+    yield from map(operator.add, spelled, spelled[1:])
+    for token in spelled:
+        for k in range(1, len(token)):
+            yield token[:k]
+            yield token[k:]
+
+
+def _known(tokenizer: Tokenizer, wanted: set[bytes]) -> dict[bytes, int]:
+    """The ids, of no added tokens, that spell what is wanted."""
+    added = tokenizer.added_ids
+    spelled = enumerate(tokenizer.spellings)
+    return {text: n for n, text in spelled if text in wanted and n not in added}
+
+
+def _segmented_otherwise(
+    tokenizer: Tokenizer, ids: list[int], known: dict[bytes, int]
+) -> Iterator[list[int]]:
+    """Other ids of the same text: one token in two, or two neighbours in one."""
+    texts = [tokenizer.spellings[token] for token in ids]
+    for k, token in enumerate(ids[:_MOST_JOINTS]):
+        if token in tokenizer.added_ids:
+            continue
+        halves = ((texts[k][:i], texts[k][i:]) for i in range(1, len(texts[k])))
+        for left, right in halves:
+            if left in known and right in known:
+                yield [*ids[:k], known[left], known[right], *ids[k + 1 :]]
+        if k + 1 < len(ids) and ids[k + 1] not in tokenizer.added_ids:
+            joined = texts[k] + texts[k + 1]
+            if joined in known:
+                yield [*ids[:k], known[joined], *ids[k + 2 :]]

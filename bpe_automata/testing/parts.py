@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers
 
 from bpe_automata.testing.splits import split_patterns
-from bpe_automata.testing.written import added_token, sequence
+from bpe_automata.testing.written import added_token, matching_decoder, sequence
 
 Json = dict[str, Any]
 SPACE = "▁"
@@ -50,7 +50,8 @@ def parts(draw: st.DrawFn) -> Parts:
         normalizer, pretokenizer, decoder = draw(_replaced())
     elif kind == "metaspace":
         normalizer = draw(normalizers())
-        pretokenizer = decoder = draw(_metaspace())
+        pretokenizer = draw(_metaspace())
+        decoder = matching_decoder(None, pretokenizer)
     elif byte_level:
         pretokenizer, normalizer = draw(_bytes())
         decoder = {"type": "ByteLevel"} | _BYTE_LEVEL
@@ -94,7 +95,6 @@ def _replaced(draw: st.DrawFn) -> tuple[Json, Json | None, Json]:
 
 
 def _metaspace() -> st.SearchStrategy[Json]:
-    """A Metaspace, which is a pretokenizer and a decoder."""
     return st.fixed_dictionaries(
         {
             "type": st.just("Metaspace"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from bpe_automata.constructions import canonical_automaton
-from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
+from bpe_automata.errors import BudgetExceededError, EncodingError, UnsupportedTokenizerError
 from bpe_automata.testing.splits import pretokenizers
 from bpe_automata.testing.tables import merge_tables
 from bpe_automata.testing.written import byte_spelling, small_tokenizer
@@ -33,11 +33,11 @@ def bpe_tokenizers(draw: st.DrawFn, max_merges: int = 14) -> Tokenizer:
     pretokenizer = draw(pretokenizers(byte_alphabet))
     added = draw(st.lists(st.sampled_from(ADDED), max_size=3, unique=True))
     ignore = draw(st.booleans())
-    tokenizer = small_tokenizer(
-        table.vocabulary, table.merges, pretokenizer, added, ignore_merges=ignore
-    )
     try:
+        tokenizer = small_tokenizer(
+            table.vocabulary, table.merges, pretokenizer, added, ignore_merges=ignore
+        )
         canonical_automaton(tokenizer)
-    except (UnsupportedTokenizerError, BudgetExceededError):
+    except (UnsupportedTokenizerError, BudgetExceededError, EncodingError):
         return draw(st.nothing())
     return tokenizer

@@ -13,6 +13,7 @@ from tokenizers import models, pre_tokenizers, trainers
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import (
     BudgetExceededError,
+    EncodingError,
     ImproperMergeTableError,
     UnsupportedTokenizerError,
 )
@@ -22,7 +23,7 @@ from bpe_automata.tokenizer import Tokenizer
 
 Json = dict[str, Any]
 
-REFUSALS = (UnsupportedTokenizerError, ImproperMergeTableError, BudgetExceededError)
+REFUSALS = (UnsupportedTokenizerError, ImproperMergeTableError, BudgetExceededError, EncodingError)
 """How a tokenizer may be refused; anything else that is raised is a bug."""
 
 _WORDS = ("the ", " cat", "ab", "ba", "aab", "é", "e\u0301", "日本", "Ab", "12", "'s", " \n", "  ")

@@ -41,8 +41,13 @@ def matching_decoder(
     if "ByteLevel" in kinds:
         return byte_level()
     decoders: list[Json] = []
-    if "Metaspace" in kinds:
-        decoders.append(kinds["Metaspace"])
+    prepends, meta = "Prepend" in kinds, kinds.get("Metaspace")
+    if meta is not None and meta.get("split", True):
+        decoders.append(meta)
+    elif meta is not None:
+        space = {"String": meta["replacement"]}
+        decoders.append({"type": "Replace", "pattern": space, "content": " "})
+        prepends |= meta["prepend_scheme"] != "never"
     for step in steps:
         pattern = step.get("pattern") or {}
         if step["type"] == "Replace" and pattern.get("String") == " ":
@@ -50,7 +55,7 @@ def matching_decoder(
     if byte_fallback:
         decoders.append({"type": "ByteFallback"})
     decoders.append({"type": "Fuse"})
-    if "Prepend" in kinds:
+    if prepends:
         decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
     return {"type": "Sequence", "decoders": decoders}
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import tokenizers
 
-from bpe_automata.errors import BrokenTokenizerError
+from bpe_automata.errors import BrokenTokenizerError, EncodingError
 from bpe_automata.tokenizer.description import AddedToken
 from bpe_automata.tokenizer.engines import Oniguruma
+
+T = TypeVar("T")
+_BARE = {"add_special_tokens": False}
 
 
 class HuggingFace:
@@ -26,10 +30,11 @@ class HuggingFace:
         self.engine = Oniguruma()
 
     def encode(self, text: str) -> list[int]:
-        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        encoding = _or_gives_up([text], lambda: self._tokenizer.encode(text, **_BARE))
+        return list(encoding.ids)
 
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
-        batch = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        batch = _or_gives_up(texts, lambda: self._tokenizer.encode_batch_fast(texts, **_BARE))
         return [list(encoding.ids) for encoding in batch]
 
     def decode(self, ids: list[int]) -> str:
@@ -47,6 +52,21 @@ class HuggingFace:
                     f"tokenizers gives it id {number}: ids of added tokens go on from the "
                     "vocabulary in the order of the list, and none may be taken or listed twice"
                 )
+
+
+def _or_gives_up(texts: list[str], ask: Callable[[], T]) -> T:
+    """What `ask` gives. Raises EncodingError where the library panics, which is no `Exception`."""
+    try:
+        return ask()
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        longest = max(texts, key=len)
+        raise EncodingError(
+            f"tokenizers gives up on a text of {len(longest):,} characters, {longest[:40]!r}...: "
+            f"{error}. The tokenizer's own pattern backtracks without end there, so that text has "
+            "no ids; shorten the text, or use a tokenizer with another split pattern"
+        ) from error
 
 
 def plain_json(data: dict[str, Any], text: str | None) -> str:

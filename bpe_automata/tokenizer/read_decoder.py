@@ -20,13 +20,20 @@ class _Seen:
     byte_fallback: bool = False
     spaces: str | None = None
     strips: bool = False
+    drops: bool = False
 
 
 def check_decoder(
-    decoder: Json | None, byte_level: bool, space: str | None, prefix: Prefix, fallback: bool
+    decoder: Json | None,
+    byte_level: bool,
+    space: str | None,
+    prefix: Prefix,
+    fallback: bool,
+    spaced: str | None,
 ) -> None:
     """Refuse a decoder that gives other text than the ids spell. `space`: what a space is written
-    as; `fallback`: are there byte tokens?
+    as; `fallback`: are there byte tokens?; `spaced`: a token that can be the first and holds a
+    space that is not its first character, if there is one.
 
     Raises UnsupportedTokenizerError."""
     if decoder is None:
@@ -47,6 +54,13 @@ def check_decoder(
     if seen.spaces != space:
         raise UnsupportedTokenizerError(
             "decoder", decoder, f"spaces are written {space!r}, but read from {seen.spaces!r}"
+        )
+    if seen.drops and spaced is not None:
+        raise UnsupportedTokenizerError(
+            "decoder",
+            decoder,
+            f"it drops all spaces of the first token, also those inside of {spaced!r}; "
+            "use a Sequence of Replace, ByteFallback, Fuse and Strip instead",
         )
     if seen.byte_fallback < fallback:
         raise UnsupportedTokenizerError("decoder", decoder, "it leaves byte tokens as they are")
@@ -69,9 +83,10 @@ def _read(decoder: Json, seen: _Seen) -> None:
     elif kind == "Metaspace":
         seen.spaces = decoder.get("replacement", "▁")
         scheme = decoder.get("prepend_scheme")
-        seen.strips |= (
+        seen.drops |= (
             decoder.get("add_prefix_space", True) if scheme is None else (scheme != "never")
         )
+        seen.strips |= seen.drops
     elif kind == "Replace" and _is_space(decoder):
         seen.spaces = decoder["pattern"]["String"]
     elif kind == "Strip" and _is_one_space(decoder):

@@ -22,7 +22,7 @@ from bpe_automata.tokenizer.read_model import (
     spelled_tokens,
 )
 from bpe_automata.tokenizer.read_normalizer import read_normalizer
-from bpe_automata.tokenizer.read_pretokenizer import read_pretokenizer
+from bpe_automata.tokenizer.read_pretokenizer import SPLIT_SPACES, read_pretokenizer
 
 Json = dict[str, Any]
 
@@ -61,7 +61,8 @@ def describe(data: Json) -> Description:
     vocabulary: dict[str, int] = model["vocab"]
     fallback = byte_tokens(model, byte_level)
     _check_written_space(space, vocabulary, fallback)
-    check_decoder(data.get("decoder"), byte_level, space, prefix, bool(fallback))
+    spaced = None if SPLIT_SPACES in pretokenizer.splitters else _spaced(vocabulary, space)
+    check_decoder(data.get("decoder"), byte_level, space, prefix, bool(fallback), spaced)
     _check_steps(normalizer.steps, prefix, space)
     added = read_added(data.get("added_tokens") or [])
     check_normalized(added, normalizer)
@@ -84,6 +85,11 @@ def describe(data: Json) -> Description:
         prefix=prefix,
         unreadable=space or "",
     )
+
+
+def _spaced(vocabulary: dict[str, int], space: str | None) -> str | None:
+    """A token with a space that is not its first character."""
+    return next((t for t in vocabulary if space is not None and space in t[1:]), None)
 
 
 def _check_written_space(

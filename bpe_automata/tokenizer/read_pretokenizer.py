@@ -33,6 +33,9 @@ Json = dict[str, Any]
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """What `ByteLevel(use_regex=True)` splits by. Source: the GPT-2 tokenizer."""
 
+SPLIT_SPACES = SplitRule("literal", " ", "mergedwithnext")
+"""What `Metaspace(split=True)` does: every space begins a piece."""
+
 _SCHEMES = {
     "always": Prefix.PIECE_UNLESS_SPACE,
     "first": Prefix.FIRST_UNLESS_SPACE,
@@ -136,7 +139,7 @@ def _metaspace(before: Pretokenizer, step: Json, first: bool) -> Pretokenizer:
             "Metaspace", step, f"the text's spaces are already written as {before.space!r}"
         )
     _refuse_late_prefix(step, prefix, first)
-    rules = [SplitRule("literal", " ", "mergedwithnext")] if step["split"] else []
+    rules = [SPLIT_SPACES] if step["split"] else []
     return replace(
         before,
         splitters=(*before.splitters, *rules),

@@ -116,7 +116,8 @@ class Tokenizer(Immutable):
     def encode(self, text: str) -> list[int]:
         """The ids of `text`, by the tokenizer itself; nothing is added around them.
 
-        Raises TokenizerError for a text with a lone surrogate, which has no UTF-8.
+        Raises TokenizerError for a text with a lone surrogate, which has no UTF-8; EncodingError
+        where the library itself gives up.
         """
         if not text.isascii() and (lone := _SURROGATE.search(text)):
             raise TokenizerError(
