@@ -301,7 +301,9 @@ def test_refused_normalized_added_tokens(normalizer, content, message) -> None:
 
 def test_refused_split_pattern() -> None:
     split = {"type": "Split", "pattern": {"Regex": "a(?<=b)"}, "behavior": "Isolated"}
-    tokenizer = Tokenizer.from_json(changed(pre_tokenizer={**split, "invert": False}, decoder={"type": "Fuse"}))
+    tokenizer = Tokenizer.from_json(
+        changed(pre_tokenizer={**split, "invert": False}, decoder={"type": "Fuse"})
+    )
     with pytest.raises(UnsupportedTokenizerError, match=r"split pattern .* \(at position 1\)"):
         canonical_automaton(tokenizer)
 

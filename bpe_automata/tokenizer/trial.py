@@ -24,11 +24,11 @@ _MOST_IDS = 256  # ids whose own text is tried
 
 _WRITTEN = (
     *("The quick brown fox", "hello world", "Hello, World!", "a b  c   d    e", " leading", "end "),
-    *("\n", "\n\n", " \n", "\n ", "\r\n\r\n", "\t\t", "a\n\n\nb", "a \n b", "x\t y", "   ", " " * 40),
-    *("\u00a0", "a\u00a0b", "\u2003\u2028 ", "a\u0085b", "\u3000日", "\u200b\ufeff", "\x1c\x1d", "▁"),
-    *("don't", "I'LL we've she'd", "DON'T", "'s 's's", "'\u017f", "x'rey", "o’clock", "''''", "'tis"),
+    *("\n", "\n\n", " \n", "\n ", "\r\n\r\n", "\t\t", "a\n\n\nb", "a \n b", "x\t y", " " * 40),
+    *("\u00a0", "a\u00a0b", "\u2003\u2028 ", "a\u0085b", "\u3000日", "\u200b\ufeff", "\x1c", "▁"),
+    *("don't", "I'LL we've she'd", "DON'T", "'s 's's", "'\u017f", "x'rey", "o’clock", "''''"),
     *("0", "12", "123", "1234", "12345678901", "3.14159", "1,234.5", "½²Ⅷ", "٣٤٥", "१२३४", "x1y22"),
-    *("ǅ ß ſ İ K ﬀ", "STRASSE Straße", "camelCaseHTTPServer", "snake_case__x", "ÀÉÎ", "Ελλάδα ΣΑΣ"),
+    *("ǅ ß ſ İ K ﬀ", "STRASSE Straße", "camelCaseHTTPServer", "a_b__x", "ÀÉÎ", "Ελλάδα ΣΑΣ"),
     *("e\u0301", "\u0301", "a\u0327\u0301", "\u1e9b\u0323", "한국어", "\u1112\u1161\u11ab", "กำลัง"),
     *("日本語", "漢字 かな カナ", "中文，标点。", "مرحبا", "שלום", "नमस्ते", "\ua7c5", "\U00010348x"),
     *("🎉", "👩\u200d👩\u200d👧", "🇫🇷🇩🇪", "👍🏽", "❤\ufe0f", "\U000e0067", "\ufffd", "\U0010ffff"),
@@ -51,7 +51,9 @@ def fixed_texts() -> tuple[str, ...]:
     """Some 300 texts, always the same: written down, then of all bytes, then drawn."""
     rng = random.Random(20)
     latin = ("".join(map(chr, range(k, k + 16))) for k in range(0, 0x800, 16) if k < 256 or k % 96)
-    leads = [chr(k << 12 | 0x123) for k in range(16) if k != 13] + [chr(k << 18 | 0x10123) for k in range(4)]
+    leads = [chr(k << 12 | 0x123) for k in range(16) if k != 13] + [
+        chr(k << 18 | 0x10123) for k in range(4)
+    ]
     drawn = ("".join(rng.choices(_PIECES, k=rng.randint(2, 12))) for _ in range(120))
     return tuple(dict.fromkeys((*_WRITTEN, *latin, "".join(leads), *drawn)))
 
@@ -102,7 +104,7 @@ def _compare(tokenizer: Tokenizer, text: str, ids: list[int]) -> None:
         ours = f"ids below {tokenizer.n_ids}"
         raise TokenizerMismatchError(tokenizer.name, text, tuple(ids), ours, ids)
     spellings = tokenizer.spellings
-    if not all([spellings[token] for token in ids]):
+    if not all(map(spellings.__getitem__, ids)):
         return
     try:
         spelled = tokenizer.text_bytes(ids).decode()

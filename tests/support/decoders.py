@@ -17,7 +17,11 @@ TEXT = (*PLAIN, "é", "日", "\n")
 
 def decodes_otherwise(data, without, pieces):
     """Canonical ids are decoded as `tokenizers` does, and not so without the decoder."""
-    ours, theirs, bare = Tokenizer.from_json(data), library(data), library({**data, "decoder": None})
+    ours, theirs, bare = (
+        Tokenizer.from_json(data),
+        library(data),
+        library({**data, "decoder": None}),
+    )
     differs = False
     for text in texts_of(pieces):
         ids = ours.encode(text)
