@@ -38,7 +38,7 @@ HOSTS_PIP := $(HOSTS)/bin/python -m pip --disable-pip-version-check --quiet inst
 LLAMA_FLAGS := -DGGML_NATIVE=OFF -DGGML_AVX512=OFF -DGGML_OPENMP=OFF -DLLAVA_BUILD=OFF \
 	-DMTMD_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_COMMON=OFF -DCMAKE_CXX_FLAGS=-O1
 
-.PHONY: demo gemma peers paper test test-long test-hosts speed exactness install clean
+.PHONY: demo gemma peers paper test test-long test-bounds test-hosts speed exactness install clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m experiments distortion
@@ -64,6 +64,13 @@ test: $(STAMP)
 
 test-long: $(STAMP)
 	@$(BIN)/python -m pytest --long $(TOGETHER)
+
+# With every index of every kernel checked (a negative one still counts from the end). All kernels
+# are compiled anew, and kept apart: half an hour the first time. `make test-bounds BOUNDED=tests/laws`.
+BOUNDED ?= tests
+test-bounds: $(STAMP)
+	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-checked \
+		$(BIN)/python -m pytest $(TOGETHER) $(BOUNDED)
 
 # The integrations against the real outlines, llama-cpp-python and Triton, which the other tests
 # stand in for. A second environment on top of the first; llama.cpp is compiled, for 13 minutes.
@@ -100,5 +107,5 @@ $(STAMP): pyproject.toml Makefile
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(HOSTS) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(HOSTS) .numba-checked build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

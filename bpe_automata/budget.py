@@ -20,6 +20,7 @@ from types import TracebackType
 import numpy as np
 
 from bpe_automata.errors import BudgetExceededError
+from bpe_automata.limits import NUMBERS
 
 _SMALLER = "use smaller repeat counts, or split the regex, or pass a larger Budget"
 _NEVER = sys.maxsize
@@ -35,17 +36,21 @@ class Budget:
         it is made from. (Over bytes `.` alone needs 7 more per state; max_bytes bounds those.)
     max_seconds: of the thread's own work, see the module's docstring; exceeded by a fifth or half a
         second at most.
-    max_bytes: memory of the tables of any one step, estimated before they are made.
+    max_bytes: memory of the tables of any one step, estimated before they are made. More than
+        8 GiB counts as that: their cells are numbered with 32 bits.
     """
 
     max_states: int = 100_000
     max_seconds: float = 10.0
     max_bytes: int = 500_000_000
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "max_bytes", min(self.max_bytes, 4 * NUMBERS))
+
     @property
     def max_places(self) -> int:
         """Places of the Thompson program that the regex is written out to."""
-        return 10 * self.max_states
+        return min(10 * self.max_states, NUMBERS // 2)
 
 
 class _Thread:

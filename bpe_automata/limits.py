@@ -1,4 +1,4 @@
-"""Floor 0: how much fits into the arrays that kernels work on, which nothing checks there.
+"""How much fits into the arrays that kernels work on, which nothing checks there.
 
 What is numbered, counted or pointed into by an int32 stays below `NUMBERS`; what is packed into one
 int64 has limits of its own, which stand beside the packing. Each is checked once, where the arrays

@@ -9,12 +9,12 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "bpe_automata"
 FLOORS = {
-    "errors": -3,
+    "errors": -4,
+    "limits": -3,
     "budget": -2,
     "sharing": -1,
     "storage": 0,
     "arguments": 0,
-    "limits": 0,
     "kernels": 0,
     "viz": 0,
     "token_automata": 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import subprocess
 import sys
@@ -87,7 +88,32 @@ def test_a_change_is_seen_by_all_that_call_it(tmp_path, monkeypatch):
 
 def test_numba_keeps_its_stamp_where_we_put_ours():
     assert IndexDataCacheFile("folder", "file", "stamp")._source_stamp == "stamp"
-    assert look_up._cache._cache_file._source_stamp == freshness.stamp("hashing")
+    kept_as = look_up._cache._cache_file._source_stamp
+    assert kept_as.removesuffix(" checked") == freshness.stamp("hashing")
+
+
+INDEX = """
+import sys
+import numpy as np
+from bpe_automata.kernels.bits import set_bits
+set_bits(np.zeros(2, np.int32), np.array([int(sys.argv[1])]))
+"""
+
+
+def test_indices_are_checked_where_that_is_asked_for(tmp_path):
+    """And what was compiled without the check is not taken for what was compiled with it."""
+
+    def run(index, check):
+        names = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_BOUNDSCHECK": check}
+        command = [sys.executable, "-c", INDEX, str(index)]
+        given = {**os.environ, **names}
+        return subprocess.run(command, capture_output=True, text=True, timeout=900, env=given)
+
+    assert run(63, "0").returncode == 0
+    outside = run(64, "1")
+    assert outside.returncode == 1
+    assert "IndexError" in outside.stderr
+    assert run(63, "1").returncode == 0
 
 
 def stamps():

@@ -7,7 +7,21 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+from bpe_automata import Budget, ByteDFA, Tokenizer, compile_regex, constrain
+from bpe_automata.automata import dfa as byte_dfa
+from bpe_automata.automata import sources
+from bpe_automata.automata.dfa import BrokenAutomatonError
+from bpe_automata.banning import Ban, spellings
+from bpe_automata.constructions import hypothesis_sets, product_tables, token_actions
+from bpe_automata.constructions.prefixed import prefixed
+from bpe_automata.errors import BpeAutomataError, BudgetExceededError
+from bpe_automata.testing import small_tokenizer
+from bpe_automata.token_automata import TokenAutomaton, minimise
+from bpe_automata.tokenizer import tokenizer as tokenizers
+from bpe_automata.tokenizer.description import Prefix
 
 # Kernels do not check their indices: what goes wrong may end the process.
 LONG_TOKEN = """
@@ -62,3 +76,94 @@ def test_a_token_that_is_made_by_doubling(doublings, tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(description))
     assert output(DOUBLED_TOKEN, path, doublings) == ["True", "True"]
+
+
+def letters() -> Tokenizer:
+    return small_tokenizer(["a", "1", "!", "a1"], [("a", "1")])
+
+
+@pytest.mark.parametrize("n", [2**23 - 10, 2**23 + 10])
+def test_states_of_more_bits_than_fan_once_had(n):
+    """`a11` through the last states of a large table."""
+    trans, byte_class = np.zeros((n, 3), np.int32), np.zeros(256, np.uint8)
+    byte_class[ord("a")], byte_class[ord("1")] = 1, 2
+    trans[1, 1], trans[n - 1, 2], trans[n - 2, 2] = n - 1, n - 2, n - 3
+    accepting = np.zeros(n, np.bool_)
+    accepting[n - 3] = True
+    constraint = constrain(letters(), ByteDFA(trans, byte_class, accepting, 1))
+    assert constraint.matcher().allowed_ids().tolist() == [3]
+    assert constraint.matcher().min_tokens_to_accept() == 2
+    assert constraint.within(2).matcher().allowed_ids().tolist() == [3]
+    with pytest.raises(BpeAutomataError, match="takes 2 ids"):
+        constraint.within(1).matcher()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "limit", "resource"),
+    [
+        (tokenizers, "NUMBERS", 1, "bytes of all tokens"),
+        (product_tables, "MOST_KINDS", 1, "kinds of tokens"),
+        (product_tables, "MOST_PLACES", 1, "pairs of states"),
+        (product_tables, "NUMBERS", 1, "steps of hypotheses"),
+        (product_tables, "NUMBERS", 3, "places"),
+        (hypothesis_sets, "MOST_SETS", 1, "hypothesis sets"),
+        (hypothesis_sets, "NUMBERS", 1, "members of hypothesis sets"),
+    ],
+)
+def test_a_tokenizer_and_its_product(module, name, limit, resource, monkeypatch):
+    monkeypatch.setattr(module, name, limit)
+    with pytest.raises(
+        BudgetExceededError, match=f"budget of {limit} {resource} exceeded: there are"
+    ):
+        constrain(letters(), "(a|1|!)*").matcher().allowed_ids()
+
+
+def test_classes_of_tokens_as_one_number():
+    keys = np.array([[2**30, 0, 1, 2**30], [0, 0, 0, -1]])
+    assert len({*token_actions._packed(keys).tolist()}) == 2
+    with pytest.raises(BudgetExceededError, match="kinds of tokens"):
+        token_actions._packed(keys + np.array([[0, 1, 0, 0]]))
+
+
+def test_tables_of_bytes(monkeypatch):
+    table = np.zeros((2, 257), np.int32)
+    with pytest.raises(BrokenAutomatonError, match="257 columns for 256 bytes"):
+        ByteDFA(table, np.arange(256, dtype=np.uint16), np.zeros(2, np.bool_), 1)
+    monkeypatch.setattr(byte_dfa, "NUMBERS", 5)
+    with pytest.raises(BudgetExceededError, match="budget of 5 cells"):
+        compile_regex("ab")
+    monkeypatch.setattr(sources, "NUMBERS", 5)
+    with pytest.raises(BudgetExceededError, match="budget of 4 bytes of all strings"):
+        sources.from_strings(["abc", "de"])
+
+
+def test_a_column_for_the_space_where_there_are_256():
+    """Some of them are of no byte, and the space has that of the letter a."""
+    trans, byte_class = np.zeros((3, 256), np.int32), np.arange(256, dtype=np.uint8)
+    byte_class[0x20] = ord("a")
+    trans[1, ord("a")] = 2
+    dfa = ByteDFA(trans, byte_class, np.array([False, False, True]), 1)
+    made = prefixed(dfa, Prefix.TEXT)
+    for text in (b"", b"a", b" ", b"  ", b" a", b"a ", b"b"):
+        state = made.dfa.walk(text, made.before)
+        assert made.dfa.accepting[state] == dfa.accepts(text.removeprefix(b" "))
+        assert made.dfa.accepts(text) == dfa.accepts(text)
+
+
+def test_threads_of_banned_words(monkeypatch):
+    monkeypatch.setattr(spellings, "NUMBERS", 2)
+    with pytest.raises(BudgetExceededError, match="budget of 2 threads"):
+        spellings.Spellings(letters(), Ban(["a1"]))
+
+
+def test_transitions(monkeypatch):
+    automaton = TokenAutomaton.from_transitions([(0, 3, 1), (0, 4, 1), (1, 3, 0)], 0, [1])
+    monkeypatch.setattr(minimise, "NUMBERS", 3)
+    with pytest.raises(BudgetExceededError, match="budget of 2 transitions"):
+        automaton.minimised()
+
+
+def test_a_budget_counts_what_can_be_numbered():
+    most = Budget(max_states=10**12, max_bytes=10**15)
+    assert (most.max_places, most.max_bytes) == (2**30 - 1, 2**33 - 4)
+    assert compile_regex("a+", budget=most).accepts(b"aa")

@@ -31,6 +31,7 @@ from bpe_automata.kernels.columns import joint_columns
 from bpe_automata.kernels.distance import NEVER, distances_by_head
 from bpe_automata.kernels.mixing import rehashed, table_size
 from bpe_automata.kernels.watch import watched
+from bpe_automata.limits import NUMBERS
 
 _DEFAULT = Budget()
 _SMALLER = "allow fewer repeats or shorter texts, or pass a larger Budget"
@@ -269,7 +270,7 @@ def _subsets(net: Nodes, start: int, columns: int, budget: Budget) -> tuple[Subs
     # As a rule there are fewer states than nodes. Rows that are never written take no memory, so
     # what may become large has all the room that it may use: there is never a second copy of it.
     expected = budget.max_places if nodes > budget.max_places // 4 else nodes
-    room = min(expected, max(budget.max_bytes, 0) // (4 * columns)) + columns + 64
+    room = min(expected, max(budget.max_bytes, 0) // (4 * columns), NUMBERS // 16) + columns + 64
     subsets = Subsets(
         np.zeros((room, columns), _INT),
         np.zeros(room, np.bool_),
