@@ -148,6 +148,9 @@ def _within(graph: Graph, roots: np.ndarray, k: int) -> np.ndarray:
     for left in range(k, 0, -1):
         frontier = graph.open(frontier, left)
         graph.tighten(frontier, left)
+        for node in graph.open(frontier, left).tolist():
+            if graph.final[node] == NEVER:  # one way that is short enough saves all the others
+                chase(graph, node)
         frontier = graph.open(frontier, left)
         if not len(frontier):
             break

@@ -47,6 +47,7 @@ class HypothesisSets:
         self._members = 0
         self._numbers: dict[HypothesisSet, int] = {}
         self._rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._ends: dict[int, bool] = {}
         self._unions: dict[tuple[int, int], int] = {}
         self._stacked = _Stacked(pipeline, actions)
         self.number(0, [(0, 0, OFF)])
@@ -84,11 +85,13 @@ class HypothesisSets:
 
     def ends(self, number: int) -> bool:
         """Can a text, or a piece between added tokens, end after this?"""
-        found = self.sets[number]
-        ends = self.pipeline.boundaries.ends
-        return found.row == 0 and any(
-            ends[h] and self.whole.may_end(w) for h, _, w in found.members
-        )
+        known = self._ends.get(number)
+        if known is None:
+            found, ends = self.sets[number], self.pipeline.boundaries.ends
+            known = self._ends[number] = found.row == 0 and any(
+                bool(ends[h]) and self.whole.may_end(w) for h, _, w in found.members
+            )
+        return known
 
     def rows(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """(free, bound): int32 [n_classes], the set after a token of each class when there is, or

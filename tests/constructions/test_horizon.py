@@ -168,3 +168,20 @@ def test_levels_leave_alone_what_is_too_far():
         return source.opened
 
     assert opened(slack=0) < opened(slack=FAR)
+
+
+def test_one_short_way_saves_the_others():
+    """Each of the nodes that the root leads to is near the end, and leads to many more."""
+    chain, near = range(1, 13), 13  # a long way that is found first, and the last but one
+    tree = {0: range(14, 22), **{14 + i: range(22 + 8 * i, 30 + 8 * i) for i in range(8)}}
+    end = 22 + 64
+    groups = [[([0], near if node else 1, -1)] for node in range(end)]
+    for node in chain:
+        groups[node] = [([0], node + 1 if node + 1 in chain else end, -1)]
+    groups[near] = [([0], end, -1)]
+    for node, below in tree.items():
+        groups[node] += [([1], target, -1) for target in below]
+    source = Made([*groups, []], {end}, set())
+    assert Horizon(source).reaches((0, 0), 4)
+    assert source.far[0, 0] == 3
+    assert source.opened < 30  # of 86
