@@ -1,15 +1,10 @@
-"""All artefacts, in the order in which `all` makes them."""
+"""All artefacts, in the order in which `all` makes them and the page shows them: findings first."""
 
 from __future__ import annotations
 
 from experiments.run.artefact import Artefact
 
 _MODULES = {
-    "growth": "article.growth",
-    "figures": "article.redrawn",
-    "table1": "article.table1",
-    "table2": "article.table2",
-    "geometry": "article.geometry",
     "distortion": "study.distortion",
     "distortion-study": "study.distortion_study",
     "spontaneous": "study.spontaneous",
@@ -26,5 +21,11 @@ _MODULES = {
     "segments": "schemas.segments",
     "exactness": "laws.exactness",
     "support": "laws.support",
+    "stress": "laws.stress",
+    "growth": "article.growth",
+    "figures": "article.redrawn",
+    "table1": "article.table1",
+    "table2": "article.table2",
+    "geometry": "article.geometry",
 }
 ARTEFACTS = {name: Artefact(name, f"experiments.{module}") for name, module in _MODULES.items()}

@@ -42,7 +42,11 @@ th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(-
 tbody tr:hover { background: var(--band); }
 .notes { font-size: 13px; margin: .5rem 0; padding-left: 1.2rem; }
 pre { overflow-x: auto; font-size: 12px; background: var(--band); padding: 1rem; }
-@media (max-width: 50rem) { body { display: block; } nav { position: static; height: auto; } }
+@media (max-width: 50rem) { body { display: block; } main { padding: 1rem; }
+  nav { height: auto; padding: .5rem 1rem; border-right: 0; border-bottom: 1px solid var(--line);
+    display: flex; gap: 1rem; overflow-x: auto; white-space: nowrap; z-index: 1; }
+  section { scroll-margin-top: 3rem; } figure { overflow-x: auto; }
+  figure img { max-width: none; width: 45rem; } }
 """
 
 
