@@ -9,7 +9,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any, Self
@@ -48,8 +48,16 @@ class WatchedProcess:
     many kernels it had to compile for that, if it counts them), and then one for each line that it
     reads; a context."""
 
-    def __init__(self, module: str, arguments: Sequence[str], limits: Limits) -> None:
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        limits: Limits,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """environment: variables that it has besides those of this process."""
         self._command = [sys.executable, "-m", module, *arguments]
+        self._environment = {**os.environ, **ONE_THREAD, **(environment or {})}
         self._limits, self._unread, self._compiled = limits, b"", False
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -70,9 +78,8 @@ class WatchedProcess:
 
     def _started(self) -> Row:
         pipe, none = subprocess.PIPE, subprocess.DEVNULL
-        environment = {**os.environ, **ONE_THREAD}
         self._process = subprocess.Popen(
-            self._command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, stderr=none
+            self._command, cwd=ROOT, env=self._environment, stdin=pipe, stdout=pipe, stderr=none
         )
         self._unread = b""
         return self._line(self._process, self._limits.starting)

@@ -1,0 +1,185 @@
+"""Random regexes, tokenizers and features, for as long as asked: what breaks, hangs or drags on?
+
+    python -m experiments stress --seconds 3600 --seed 7
+
+Each case is a random regex (nested counted repeats, large classes, properties, case folding, up to
+10,000 literals, empty alternatives) over a tokenizer with a name or a random one, under a budget.
+All features are tried on it: walks of canonical and lift, budgets of ids, forced ids, segments,
+explicit automata, bans, prompts. Wrong is: a mask outside the lift, a walk that cannot finish,
+engines that disagree, a text that does not match or has other ids by `encode`, a crash, more than
+`--slow` seconds for anything that should be quick, a budget exceeded by more than 20 % and 0.5 s,
+or more than `--mb` of memory. Every second process runs with numba's bounds check on (and is not
+timed). A failure is made smaller and written as a script beside the rows.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+
+from experiments.laws.stress_cases import MADE, Case, case_of, script, smaller
+from experiments.run import config
+from experiments.run.cells import Row
+from experiments.run.config import option
+from experiments.run.measuring import Run, progress
+from experiments.run.report import Report
+from experiments.run.tables import Table
+from experiments.shared.watched import Limits, LostError, WatchedProcess
+
+VERSION = 1
+WORKER = "experiments.laws.stress_worker"
+STARTING = 3600.0
+"""Seconds that a process may take to compile its kernels, with the bounds check."""
+TRIES = 40
+"""Smaller cases that are tried of one that failed."""
+QUICK = (
+    *("constrain", "lift", "initial", "mask", "mask of the lift", "mask within", "within"),
+    *("mask of a ban", "mask with segments", "min_tokens", "advance", "forced"),
+)
+"""What must not take longer than `slow`, unless its budget said so before."""
+
+
+@dataclass(frozen=True)
+class Config(config.Config):
+    """How long, and what is too much."""
+
+    seconds: float = option(300.0, "stress: how long cases are begun")
+    slow: float = option(2.0, "stress: seconds that a mask, a lift, a budget of ids may take")
+    hang: float = option(240.0, "stress: seconds after which a case counts as hanging")
+    mb: float = option(4000.0, "stress: memory of a process, in 10^6 bytes")
+    checked: bool = option(True, "stress: every second process with the bounds check of numba")
+    most: int = option(1_000_000, "stress: cases at most")
+
+
+SMOKE = Config(seconds=20.0, checked=False, most=4, hang=600.0)
+
+
+def measure(run: Run[Config]) -> None:
+    """One row a case, from several processes, until the time is up."""
+    numbers, lock = count(), threading.Lock()
+    end = time.monotonic() + run.config.seconds
+    with progress() as bar:
+        shown = bar.add_task("stress", total=None)
+
+        def work(checked: bool) -> None:
+            with _process(run, checked) as process:
+                while True:
+                    with lock:
+                        number = next(numbers)
+                    if number >= run.config.most or (number and time.monotonic() > end):
+                        return
+                    if f"case {number}" in run.store.rows:
+                        continue
+                    row = _row(run, process, case_of(run.config.seed, number), checked)
+                    with lock:
+                        run.expect([row["key"]])
+                        run.add(row["key"], row)
+                        bar.advance(shown)
+
+        jobs = 1 if run.settings.executor == "inline" else run.settings.jobs
+        with ThreadPoolExecutor(jobs) as pool:
+            for _ in pool.map(work, (run.config.checked and job % 2 == 1 for job in range(jobs))):
+                pass
+
+
+def _process(run: Run[Config], checked: bool) -> WatchedProcess:
+    limits = Limits(run.config.hang, run.config.mb, STARTING)
+    kernels = str(run.folder.resolve() / "kernels with bounds check")
+    more = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": kernels} if checked else {}
+    return WatchedProcess(WORKER, (), limits, more)
+
+
+def _row(run: Run[Config], process: WatchedProcess, case: Case, checked: bool) -> Row:
+    found = _tried(process, case)
+    kinds = _kinds(found, run.config.slow)
+    row = {"key": f"case {case.number}", "checked": checked, **case.row(), **found}
+    row["pattern"] = case.pattern[:300]
+    row["kinds"] = sorted(kinds)
+    if kinds:
+        least = _least(process, case, kinds, run.config.slow)
+        path = run.folder / "failures" / f"case_{case.number}.py"
+        path.parent.mkdir(exist_ok=True)
+        what = "; ".join(f"{kind}: {said}" for kind, said in found["wrong"]) or str(sorted(kinds))
+        path.write_text(script(least, run.config.seed, what), encoding="utf-8")
+        row |= {"least": least.pattern[:300], "script": path.name}
+    return row
+
+
+def _tried(process: WatchedProcess, case: Case) -> Row:
+    """What the process found, or what became of it."""
+    try:
+        if not process.running:
+            process.begin()
+        return process.answer(case.row())
+    except LostError as error:
+        return {"worst": {}, "refused": [], "done": [], "wrong": [[error.status, error.message]]}
+
+
+def _kinds(found: Row, slow: float) -> set[str]:
+    """The sorts of failures."""
+    late = {f"slow {what}" for what in QUICK if found["worst"].get(what, 0.0) > slow}
+    excused = {f"slow {said.partition(':')[0]}" for said in found["refused"]}
+    return {kind for kind, _ in found["wrong"]} | (late - excused)
+
+
+def _least(process: WatchedProcess, case: Case, kinds: set[str], slow: float) -> Case:
+    """A smaller case that fails alike, as far as a few tries go."""
+    left = TRIES
+    while left:
+        for other in smaller(case):
+            left -= 1
+            if _kinds(_tried(process, other), slow) & kinds:
+                case = other
+                break
+            if not left:
+                return case
+        else:
+            return case
+    return case
+
+
+# ---------------------------------------------------------------- what the rows say
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """How many cases of what, what was wrong, and the slowest of each sort."""
+    tried = [row for row in rows if "left_out" not in row]
+    timed = [row for row in tried if not row["checked"]]
+    made = sum(row["tokenizer"].startswith(MADE) for row in tried)
+    notes = (
+        f"{len(tried)} cases ({made} of made tokenizers, {len(tried) - len(timed)} with numba's "
+        f"bounds check), {len(rows) - len(tried)} left out for an empty language or a tokenizer "
+        f"that is not installed. Seed {manifest['seed']}.",
+        "Seconds are of the thread. What a budget ended is counted as refused.",
+    )
+    wrong = [
+        f"{row['key']}: {', '.join(row['kinds'])}: {row['tokenizer']} {row.get('least')!r}"
+        for row in rows
+        if row["kinds"]
+    ]
+    kinds = Counter(kind for row in rows for kind in row["kinds"])
+    found = Table("Found by stress", ("what", "cases"), [(k, str(n)) for k, n in kinds.items()])
+    return Report(
+        "Stress",
+        (_times(timed, notes), *([found] if kinds else [])),
+        facts={"cases": len(tried), "wrong": len(wrong), "timed": len(timed)},
+        wrong=wrong,
+    )
+
+
+def _times(rows: Sequence[Row], notes: Sequence[str]) -> Table:
+    kinds = list(dict.fromkeys(kind for row in rows for kind in row["worst"]))
+    refused = Counter(said.partition(":")[0] for row in rows for said in row["refused"])
+    lines = []
+    for kind in kinds:
+        worst = sorted(row["worst"][kind] for row in rows if kind in row["worst"])
+        middle, high = worst[len(worst) // 2], worst[int(0.99 * (len(worst) - 1))]
+        shown = (f"{seconds:.3g}" for seconds in (middle, high, worst[-1]))
+        lines.append((kind, str(len(worst)), *shown, str(refused[kind])))
+    columns = ("the slowest of each case", "cases", "p50, s", "p99, s", "max, s", "refused")
+    return Table("Stress", columns, lines, notes)
