@@ -29,7 +29,7 @@ from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels import occurrences as kernels
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.token_automata import TokenAutomaton
-from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
 Threads = tuple[int, ...]
 """The threads of one state, ascending: COMPLETE for a match, none if all have failed."""
@@ -46,13 +46,13 @@ class Spellings:
         tokenizer: Tokenizer,
         ban: Ban,
         eos_ids: Iterable[int] | None = None,
-        added_tokens: bool = False,
+        added_tokens: AddedTokens = False,
     ) -> None:
-        """eos_ids: by default the tokenizer's. added_tokens: are added tokens read as the text they
-        spell? Raises BudgetExceededError."""
+        """eos_ids: by default the tokenizer's. added_tokens: which added tokens are read as the
+        text they spell. Raises BudgetExceededError."""
         self.tokenizer, self.ban = tokenizer, ban
         self.eos_ids = tokenizer.eos_ids if eos_ids is None else tuple(eos_ids)
-        silent = {*self.eos_ids, *(() if added_tokens else tokenizer.added_ids)}
+        silent = {*self.eos_ids, *tokenizer.added_ids - tokenizer.added_as_text(added_tokens)}
         ids = [i for i, s in enumerate(tokenizer.spellings) if s and i not in silent]
         self._ids = np.array(ids, dtype=np.int64)
         self._bytes = tokenizer.derived("bytes of ids", _bytes_of_ids)

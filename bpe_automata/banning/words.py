@@ -28,7 +28,7 @@ from bpe_automata.banning.patterns import (
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
 from bpe_automata.sharing import Immutable, cached
-from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
 _CONTINUES = range(0x80, 0xC0)
 
@@ -167,14 +167,14 @@ class Ban(Immutable):
         eos_ids: Iterable[int] | None = None,
         *,
         after: str = "",
-        added_tokens: bool = False,
+        added_tokens: AddedTokens = False,
         budget: Budget | None = None,
     ) -> Constraint:
         """A constraint to the texts of `language` (None: all) in which nothing is banned.
 
         after: text that comes before, the end of the prompt: a word that it begins cannot be
-        completed. added_tokens: may added tokens be read as the text that they spell? Here by
-        default not: a decoder that skips special tokens would join what stands around them, so
+        completed. added_tokens: which added tokens may be read as the text they spell. Here by
+        default none: a decoder that skips special tokens would join what stands around them, so
         that `tal`, `<|im_start|>`, `k` is shown as a banned `talk`. budget: of the intersection.
 
         An unfinished text may still end in what is a whole word only if nothing follows; see

@@ -49,7 +49,7 @@ from bpe_automata.errors import (
 from bpe_automata.kernels.bits import contained, has, set_bits
 from bpe_automata.kernels.trie import walk
 from bpe_automata.sharing import Immutable, cached
-from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
 
 class ProductState(NamedTuple):
@@ -69,19 +69,21 @@ class CartesianMerge(Immutable):
         tokenizer: Tokenizer,
         dfa: ByteDFA,
         eos_ids: tuple[int, ...] = (),
-        added_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
         segments: SegmentCache | None = None,
     ) -> None:
-        """added_tokens: may added tokens be read as the text that they spell? If not, texts that
-        spell one have no tokenization here. segments: where rows are shared with other products,
-        see `segments`. Raises what `canonical_automaton` raises."""
+        """added_tokens: which added tokens may be read as the text that they spell, see
+        `Tokenizer.added_as_text`; texts that spell another one have no tokenization here.
+        segments: where rows are shared with other products, see `segments`. Raises what
+        `canonical_automaton` raises."""
         self.tokenizer, self.eos_ids = tokenizer, eos_ids
         self._given = tokenizer, dfa, eos_ids, added_tokens, segments
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
         self.dfa = self.prefixed.dfa
         self.canonical: CanonicalAutomaton = canonical_automaton(tokenizer)
         _refuse_text(self.canonical, eos_ids)
-        banned = set(eos_ids) if added_tokens else {*self.canonical.pipeline.text.ids.tolist()}
+        unread = tokenizer.added_ids - tokenizer.added_as_text(added_tokens)
+        banned = {*eos_ids, *unread}
         self._tables = ProductTables(self.canonical, self.prefixed, banned)
         self._relevance = (
             Relevance(self._tables, self.canonical.geometry)
@@ -220,8 +222,9 @@ class CartesianMerge(Immutable):
         if not prefix:
             raise EmptyLanguageError(
                 "no canonical token sequence spells a text that matches the constraint: it needs "
-                "bytes, added tokens or end-of-sequence ids that cannot be generated as text, or "
-                "only texts match that the tokenizer itself would change (normalizer, prefix)"
+                "bytes, special tokens (added_tokens=True lets them be text) or end-of-sequence "
+                "ids that cannot be generated as text, or only texts match that the tokenizer "
+                "itself would change (normalizer, prefix)"
             )
         last = self.tokenizer.token_bytes(prefix[-1])
         raise PromptError(

@@ -25,7 +25,7 @@ from bpe_automata.kernels.distance import distances
 from bpe_automata.kernels.token_walks import Spelled, settle_alive, states_after
 from bpe_automata.kernels.trie import Trie, lift_row, walk
 from bpe_automata.sharing import Immutable, cached
-from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
 
 class Lift(Immutable):
@@ -36,19 +36,18 @@ class Lift(Immutable):
         tokenizer: Tokenizer,
         dfa: ByteDFA,
         eos_ids: tuple[int, ...] = (),
-        added_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
     ) -> None:
-        """added_tokens: may added tokens be read as text? Raises EmptyLanguageError when no ids
-        spell a text of the language."""
+        """added_tokens: which added tokens may be read as text, see `Tokenizer.added_as_text`.
+        Raises EmptyLanguageError when no ids spell a text of the language."""
         self._given = tokenizer, dfa, eos_ids, added_tokens
         self.tokenizer, self.eos_ids = tokenizer, eos_ids
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
         self.dfa = self.prefixed.dfa
         self.trie = tokenizer.derived("lift trie", _ordinary_trie)
-        added = [token.id for token in tokenizer.description.added]
+        text = tokenizer.added_as_text(added_tokens).difference(eos_ids)
         self.added = np.array(
-            [i for i in added if added_tokens and i not in eos_ids and tokenizer.spellings[i]],
-            dtype=np.int64,
+            sorted(token for token in text if tokenizer.spellings[token]), dtype=np.int64
         )
         self._banned = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
         read = (self.trie.token >= 0) & ~np.isin(self.trie.token, self._banned)

@@ -110,7 +110,7 @@ class Oracle:
             place = self.walker.step(place, token)
         refused = self.walker.distances(place) == 0
         refused[self.walker.allowed(place)] = False
-        refused[list(self.constraint.eos_ids)] = False
+        refused[list(self.constraint.unread)] = False
         candidates = np.flatnonzero(refused).tolist()
         chosen = self.rng.sample(candidates, min(_REFUSED, len(candidates)))
         tried = [(*place.ids, token) for token in chosen]
@@ -152,7 +152,7 @@ class Oracle:
         own = ids[len(self.prefix) :]
         if ids[: len(self.prefix)] != self.prefix or self._bytes(own) != string:
             return None
-        return None if set(own) & set(self.constraint.eos_ids) else own
+        return None if self.constraint.unread.intersection(own) else own
 
     def _any_ids(self, string: bytes) -> tuple[int, ...] | None:
         """Random ids that decode to the string; None where none are found."""
@@ -174,8 +174,8 @@ class Oracle:
 
     @cached
     def _spelled(self) -> dict[bytes, int]:
-        """What ids spell, end-of-sequence left out."""
-        ends = set(self.constraint.eos_ids)
+        """What ids spell, those left out that are never text."""
+        ends = self.constraint.unread
         spellings = enumerate(self.tokenizer.spellings)
         return {spelled: token for token, spelled in spellings if spelled and token not in ends}
 

@@ -23,7 +23,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.sharing import Immutable, cached
 from bpe_automata.token_automata import TokenAutomaton
-from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
 Method = Literal["canonical", "lift"]
 _ENGINES: dict[str, Callable[..., TextEngine[Any]]] = {"canonical": CartesianMerge, "lift": Lift}
@@ -36,14 +36,14 @@ class Constraint(Immutable):
     process makes it again, of the parts that the disk keeps.
 
     tokenizer, dfa: what it is made of; method: "canonical" or "lift"; engine: the lazy automaton;
-    added_tokens: may added tokens be read as text? segments: where rows are shared.
+    added_tokens: which added tokens may be read as text; segments: where rows are shared.
     """
 
     tokenizer: Tokenizer
     dfa: ByteDFA
     method: Method
     engine: TextEngine[Any]
-    added_tokens: bool = True
+    added_tokens: AddedTokens = "plain"
     segments: SegmentCache | None = None
 
     def __getstate__(self) -> dict[str, object]:
@@ -60,6 +60,13 @@ class Constraint(Immutable):
     def eos_ids(self) -> tuple[int, ...]:
         """The end-of-sequence ids."""
         return self.engine.eos_ids
+
+    @cached
+    def unread(self) -> frozenset[int]:
+        """The ids that are never read as text: end-of-sequence, and the added tokens that
+        `added_tokens` leaves out."""
+        text = self.tokenizer.added_as_text(self.added_tokens)
+        return frozenset(self.eos_ids) | (self.tokenizer.added_ids - text)
 
     @cached
     def removed(self) -> Removed | None:
@@ -104,7 +111,7 @@ def constrain(
     method: Method = "canonical",
     eos_ids: Iterable[int] | None = None,
     *,
-    added_tokens: bool = True,
+    added_tokens: AddedTokens = "plain",
     budget: Budget | None = None,
     segments: SegmentCache | None = None,
 ) -> Constraint:
@@ -113,13 +120,19 @@ def constrain(
     language: a regex (Python syntax, `re.fullmatch` semantics) or a byte DFA. method: "canonical"
     (the tokenizer's own tokenization of each text) or "lift" (all tokenizations). eos_ids: ids that
     end the text, allowed exactly where it is complete; by default those that the tokenizer's source
-    names. added_tokens: may added tokens other than end-of-sequence be read as the text they spell?
+    names. added_tokens: which added tokens may be read as the text that they spell: by default
+    "plain", those that the tokenizer does not mark as special, for a special one means something to
+    the model and is left out where text is shown; True: all but end-of-sequence; False: none. Under
+    "canonical" a text that spells any other added token is not in the language, since `encode`
+    would write it with that id; under "lift" it is, spelled by ordinary tokens.
     segments: what is known of parts that stand in many languages, to be used and added to; masks
     are the same without. Only for method "canonical".
 
     Raises RegexError, BudgetExceededError, EmptyLanguageError, TokenOutOfRangeError and, for
     method "canonical", UnsupportedTokenizerError and ImproperMergeTableError.
     """
+    if added_tokens not in ("plain", True, False):
+        raise ArgumentError(f"added_tokens is {added_tokens!r}: give 'plain', True or False")
     if method not in _ENGINES:
         raise ArgumentError(f"method {method!r} is neither 'canonical' nor 'lift'")
     if segments is not None and method != "canonical":

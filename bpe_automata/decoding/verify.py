@@ -26,8 +26,8 @@ _BATCH = 50
 @dataclass(frozen=True)
 class Verification:
     """method: what the ids had to be; walks, strings: how many were compared; skipped: strings
-    that have no ids of their own (bytes without a token, end of sequence spelled out, a prompt
-    that merges with them); counterexample: the first one found; seconds: wall time."""
+    that have no ids of their own (bytes without a token, an id spelled out that is never text, a
+    prompt that merges with them); counterexample: the first one found; seconds: wall time."""
 
     method: Method
     walks: int

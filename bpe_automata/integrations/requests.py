@@ -11,7 +11,7 @@ from bpe_automata.automata.compile import Budget, compile_regex
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.errors import ArgumentError, BpeAutomataError, BudgetExceededError
 from bpe_automata.sharing import Lock, locked
-from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
 KEY = "bpe_automata"
 """The key of a request's extra arguments under which its constraint is."""
@@ -33,7 +33,7 @@ class Options:
     regex: str
     method: Method = "canonical"
     prefix: bool = True
-    added_tokens: bool = True
+    added_tokens: AddedTokens = "plain"
     eos_ids: tuple[int, ...] | None = None
 
 
@@ -50,9 +50,11 @@ def read_options(extra_args: Mapping[str, Any] | None) -> Options | None:
     options = Options(**{**given, "eos_ids": _read_eos_ids(given.get("eos_ids"))})
     if options.method not in METHODS:
         raise ArgumentError(f"method {options.method!r} of {KEY} is none of {METHODS}")
-    for name in ("prefix", "added_tokens"):
-        if not isinstance(getattr(options, name), bool):
-            raise ArgumentError(f"{name} of {KEY} is {given[name]!r}, neither True nor False")
+    if not isinstance(options.prefix, bool):
+        raise ArgumentError(f"prefix of {KEY} is {given['prefix']!r}, neither True nor False")
+    if options.added_tokens not in ("plain", True, False):
+        given_is = f"added_tokens of {KEY} is {options.added_tokens!r}"
+        raise ArgumentError(f"{given_is}, neither 'plain' nor True nor False")
     return options
 
 

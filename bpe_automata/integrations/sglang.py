@@ -31,7 +31,7 @@ from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.integrations.optional import require
 from bpe_automata.integrations.requests import METHODS, Constraints, Options, listed_ids, told
-from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
 _host: Any = require("sglang.srt.constrained.base_grammar_backend", "pip install sglang")
 _torch: Any = require("torch", "pip install torch")
@@ -165,7 +165,7 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
         *,
         method: Any = "canonical",
         prefix: bool = True,
-        added_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
     ) -> None:
         super().__init__()
         if method not in METHODS:

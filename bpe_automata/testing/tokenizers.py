@@ -8,7 +8,7 @@ from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import BudgetExceededError, EncodingError, UnsupportedTokenizerError
 from bpe_automata.testing.splits import pretokenizers
 from bpe_automata.testing.tables import merge_tables
-from bpe_automata.testing.written import byte_spelling, small_tokenizer
+from bpe_automata.testing.written import added_token, byte_spelling, small_tokenizer
 from bpe_automata.tokenizer import Tokenizer
 
 CHARACTERS = ("a", "b", "c", " ", "1", "\n", "'", "s", "S", "é", "日", "本", "🎉")
@@ -31,7 +31,8 @@ def bpe_tokenizers(draw: st.DrawFn, max_merges: int = 14) -> Tokenizer:
     shuffled = draw(st.sampled_from((False, False, True)))
     table = draw(merge_tables(tuple(characters), max_merges, shuffled))
     pretokenizer = draw(pretokenizers(byte_alphabet))
-    added = draw(st.lists(st.sampled_from(ADDED), max_size=3, unique=True))
+    contents = draw(st.lists(st.sampled_from(ADDED), max_size=3, unique=True))
+    added = [added_token(content, special=draw(st.booleans())) for content in contents]
     ignore = draw(st.booleans())
     try:
         tokenizer = small_tokenizer(

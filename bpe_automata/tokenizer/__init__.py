@@ -5,6 +5,6 @@
 """
 
 from bpe_automata.tokenizer.description import AddedToken, Description, SplitRule
-from bpe_automata.tokenizer.tokenizer import Tokenizer
+from bpe_automata.tokenizer.tokenizer import AddedTokens, Tokenizer
 
-__all__ = ["AddedToken", "Description", "SplitRule", "Tokenizer"]
+__all__ = ["AddedToken", "AddedTokens", "Description", "SplitRule", "Tokenizer"]

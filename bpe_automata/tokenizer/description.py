@@ -59,8 +59,10 @@ class Prefix(Enum):
 
 @dataclass(frozen=True)
 class AddedToken:
-    """A token that is cut out of the text before anything else happens. `lstrip`, `rstrip`: white
-    space beside it is lost; `single_word`: not where a word character is beside it."""
+    """A token that is cut out of the text before anything else happens. `special`: it means
+    something to the model (the beginning of a turn, say), beside the text that it spells;
+    `lstrip`, `rstrip`: white space beside it is lost; `single_word`: not where a word character is
+    beside it."""
 
     id: int
     content: str

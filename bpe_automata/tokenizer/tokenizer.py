@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from weakref import WeakValueDictionary
 
 import tokenizers
@@ -29,6 +29,7 @@ from bpe_automata.tokenizer.sources import (
 from bpe_automata.tokenizer.trial import try_decoding
 
 T = TypeVar("T")
+AddedTokens = Literal["plain"] | bool
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRIPPED = (Prefix.TEXT, Prefix.PIECE, Prefix.FIRST_UNLESS_SPACE, Prefix.PIECE_UNLESS_SPACE)
 _EACH_PIECE = (Prefix.PIECE, Prefix.PIECE_UNLESS_SPACE)
@@ -168,6 +169,13 @@ class Tokenizer(Immutable):
     def added_ids(self) -> frozenset[int]:
         """The ids of the added tokens."""
         return frozenset(token.id for token in self.description.added)
+
+    def added_as_text(self, which: AddedTokens) -> frozenset[int]:
+        """The ids of the added tokens that may be read as the text that they spell: "plain", those
+        that are not special; True, all; False, none."""
+        if which == "plain":
+            return frozenset(token.id for token in self.description.added if not token.special)
+        return self.added_ids if which else frozenset()
 
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes that one id spells, with the space that it may begin with.

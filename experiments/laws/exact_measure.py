@@ -135,7 +135,8 @@ def constraints_row(work: Work, law: str) -> Row:
     """One law of constraints, on several regexes."""
     tokenizer = loaded(work.source)
     constraints = {
-        name: constrain(tokenizer, regex) for name, regex in regexes(work, law, tokenizer).items()
+        name: constrain(tokenizer, regex, added_tokens=True)
+        for name, regex in regexes(work, law, tokenizer).items()
     }
     started = time.perf_counter()
     counts, wrong = Counter[str](), list[Case]()

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_automata import Tokenizer, compile_regex, constrain
+from bpe_automata import Tokenizer, compile_regex, constrain, verify
 from bpe_automata.constructions import product_tables
 from bpe_automata.constructions.canonical import canonical_automaton
 from bpe_automata.constructions.geometry import Geometry
@@ -23,6 +25,7 @@ from bpe_automata.errors import (
 from bpe_automata.kernels.spelling import wide_atoms
 from bpe_automata.reference import canonical_trie, compare
 from bpe_automata.testing import (
+    added_token,
     bpe_tokenizers,
     byte_level,
     byte_spelling,
@@ -47,7 +50,8 @@ def check(tokenizer, regex, prefix=(), eos_ids=(), added_tokens=True, most=3000)
     dfa = compile_regex(regex)
     strings = [string.decode() for string in dfa.strings(most)]
     added = {token.id for token in tokenizer.description.added}
-    banned = {*eos_ids} if added_tokens else {*eos_ids, *added}
+    special = {token.id for token in tokenizer.description.added if token.special}
+    banned = {*eos_ids, *{True: (), False: added, "plain": special}[added_tokens]}
     trie = canonical_trie(tokenizer, strings, prefix, banned)
     constraint = constrain(tokenizer, dfa, eos_ids=eos_ids, added_tokens=added_tokens)
     try:
@@ -158,15 +162,50 @@ def test_a_full_memo_grows(smollm2_tokenizer, monkeypatch):
     assert min(grown.count("places"), grown.count("nodes")) > 1
 
 
-def test_added_tokens_may_be_kept_out(smollm2_tokenizer):
-    regex = r"a<\|im_start\|>|b"
-    inside = constrain(smollm2_tokenizer, regex, eos_ids=(2,)).matcher()
-    outside = constrain(smollm2_tokenizer, regex, eos_ids=(2,), added_tokens=False).matcher()
-    spelled = [
-        {smollm2_tokenizer.token_bytes(i) for i in matcher.allowed_ids()}
-        for matcher in (inside, outside)
-    ]
-    assert spelled == [{b"a", b"b"}, {b"b"}]
+@pytest.mark.parametrize(
+    ("added_tokens", "read"), [("plain", {"<p>"}), (True, {"<|s|>", "<p>"}), (False, set())]
+)
+@pytest.mark.parametrize("text", ["<|s|>", "<p>"])
+def test_special_tokens_are_text_only_where_asked_for(added_tokens, read, text):
+    """Canonical: a text that spells an added token has its id, or no ids at all. Lift: ordinary
+    tokens may spell it all the same."""
+    tokenizer = small_tokenizer("ab<|sp>", added=[added_token("<|s|>", special=True), "<p>"])
+    whole, part = tokenizer.encode(text)[0], tokenizer.encode("<")[0]
+    options = {"eos_ids": (), "added_tokens": added_tokens}
+    lift = constrain(tokenizer, f"a({re.escape(text)})", "lift", **options).matcher([])
+    lift.advance(0)
+    assert {*lift.allowed_ids().tolist()} == ({part, whole} if text in read else {part})
+    canonical = constrain(tokenizer, f"a({re.escape(text)})", **options)
+    if text in read:
+        matcher = canonical.matcher()
+        matcher.advance(0)
+        assert matcher.allowed_ids().tolist() == [whole]
+    else:
+        with pytest.raises(EmptyLanguageError, match="added_tokens=True"):
+            canonical.matcher()
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+def test_a_special_token_is_never_read_inside_a_string(smollm2_tokenizer, method):
+    """Or a server that leaves special tokens out would show a text that does not match."""
+    constraint = constrain(smollm2_tokenizer, r'\{"name": "[^"]{14}"\}', method)
+    matcher = constraint.matcher()
+    for token in smollm2_tokenizer.encode('{"name": "'):
+        matcher.advance(token)
+    special = {token.id for token in smollm2_tokenizer.description.added if token.special}
+    assert special
+    assert not special.intersection(matcher.allowed_ids().tolist())
+    assert verify(smollm2_tokenizer, constraint, n=20).ok
+
+
+@examples(40)
+@given(st.data())
+def test_masks_without_special_tokens(data):
+    """They are those of the texts in which none is spelled."""
+    tokenizer = data.draw(bpe_tokenizers())
+    regex = data.draw(finite_regexes(own_pieces(tokenizer)))
+    for added_tokens in ("plain", False):
+        check(tokenizer, regex, added_tokens=added_tokens)
 
 
 def test_an_end_of_sequence_id_that_is_ordinary_text_is_refused():

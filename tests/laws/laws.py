@@ -76,7 +76,7 @@ def every_mask_is_that_of_the_trie_of_encode(tokenizer, regex, prefix=(), eos_id
         return 0
     trie = canonical_trie(tokenizer, strings, prefix, eos_ids)
     try:
-        engine = constrain(tokenizer, dfa, eos_ids=eos_ids).engine
+        engine = constrain(tokenizer, dfa, eos_ids=eos_ids, added_tokens=True).engine
         state = engine.initial(prefix)
     except (EmptyLanguageError, PromptError):
         assert not trie, f"{regex!r} after {prefix} was said to be impossible"

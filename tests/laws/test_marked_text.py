@@ -49,7 +49,7 @@ def check(tokenizer, regex):
     has, None if nothing can be spelled."""
     dfa = compile_regex(regex)
     try:
-        engine = constrain(tokenizer, dfa).engine
+        engine = constrain(tokenizer, dfa, added_tokens=True).engine
         fast = explore(engine, engine.initial(), MOST_EDGES)
     except EmptyLanguageError:
         assert direct_merged(tokenizer, dfa, tokenizer.eos_ids).is_empty

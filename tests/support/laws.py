@@ -94,7 +94,7 @@ def _spelling(data: bytes, spelled: dict[bytes, list[int]], rng: random.Random) 
 
 def masks_are_right(tokenizer: Tokenizer, regex: str, prompt: Sequence[int] = ()) -> bool:
     """Compare every mask of a finite regex, after a prompt; whether there was anything to write."""
-    constraint = constrain(tokenizer, regex)
+    constraint = constrain(tokenizer, regex, added_tokens=True)
     strings = [string.decode() for string in constraint.dfa.strings(1000)]
     trie = canonical_trie(tokenizer, strings, prompt, constraint.eos_ids)
     try:
