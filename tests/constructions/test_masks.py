@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -205,7 +206,8 @@ def test_masks_without_special_tokens(data):
     tokenizer = data.draw(bpe_tokenizers())
     regex = data.draw(finite_regexes(own_pieces(tokenizer)))
     for added_tokens in ("plain", False):
-        check(tokenizer, regex, added_tokens=added_tokens)
+        with suppress(BudgetExceededError):
+            check(tokenizer, regex, added_tokens=added_tokens)
 
 
 def test_an_end_of_sequence_id_that_is_ordinary_text_is_refused():
