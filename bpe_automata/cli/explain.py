@@ -66,7 +66,7 @@ def _pretokens(tokenizer: Tokenizer, data: bytes) -> list[str] | None:
     except UnicodeDecodeError:
         return None
     pipeline = canonical_automaton(tokenizer).pipeline
-    divided = divide(pipeline, tokenizer.description.added, text)
+    divided = divide(pipeline, tokenizer.description.cut_out, text)
     if divided is None:
         return None
     return [data[begin:end].decode("utf-8") for begin, end in divided.pretokens()]

@@ -164,7 +164,7 @@ def build_parts(tokenizer: Tokenizer) -> Parts:
     unmade = find_unmade(description, derivation)
     usable = derivation.reachable.copy()
     usable[unmade.ids] = True
-    _refuse_two_spellings(description, usable)
+    _refuse_single_words(description, usable)
     usable[[token.id for token in description.added]] = False
     trie = vocabulary_trie(tokenizer.spellings, np.flatnonzero(usable))
     told_apart = WholePieces(description.n_ids, unmade).told_apart
@@ -180,9 +180,8 @@ def _nodes(trie: Trie, actions: TokenActions) -> Nodes:
     return Nodes(kind, actions.text[trie.token], actions.first[trie.token])
 
 
-def _refuse_two_spellings(description: Description, usable: np.ndarray) -> None:
-    """An added token such as `é` shares its id with a byte that is written so; a single word that
-    is left in the text may become that id all the same."""
+def _refuse_single_words(description: Description, usable: np.ndarray) -> None:
+    """A single word that is left in the text may become the same id."""
     for token in description.added:
         ordinary = description.tokens[token.id]
         if token.single_word and ordinary and (usable[token.id] or description.ignore_merges):
@@ -190,13 +189,6 @@ def _refuse_two_spellings(description: Description, usable: np.ndarray) -> None:
                 f"added token {token.content!r}",
                 "single_word=True",
                 "it is an ordinary token as well, which stays in the text beside word characters",
-            )
-        if usable[token.id] and ordinary != token.content.encode("utf-8"):
-            raise UnsupportedTokenizerError(
-                "added token",
-                token.content,
-                f"its id {token.id} also stands for the bytes {ordinary!r}, so ids do not tell "
-                "which text they are",
             )
 
 

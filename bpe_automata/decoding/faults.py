@@ -37,7 +37,7 @@ def find_fault(automaton: CanonicalAutomaton, ids: tuple[int, ...]) -> Fault | N
         text, broken = data.decode("utf-8"), None
     except UnicodeDecodeError as error:
         text, broken = data[: error.start].decode("utf-8"), error
-    divided = divide(automaton.pipeline, automaton.tokenizer.description.added, text)
+    divided = divide(automaton.pipeline, automaton.tokenizer.description.cut_out, text)
     if divided is None:
         return Fault(len(ids) - 1, "the pretokenizer removes part of this text")
     search = _Search(automaton, ids, text, divided)

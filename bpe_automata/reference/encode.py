@@ -29,15 +29,15 @@ class Encoder:
     def __init__(self, description: Description, dialect: str = "oniguruma") -> None:
         """`dialect`: of the backend's engine. Raises UnsupportedTokenizerError for options of added
         tokens that are not written out here."""
-        if any(t.lstrip or t.rstrip or t.single_word for t in description.added):
+        if any(t.lstrip or t.rstrip or t.single_word for t in description.cut_out):
             raise UnsupportedTokenizerError("added tokens", "lstrip, rstrip, single_word", "")
         self._description = description
         self._split: Split = _tiktoken_split if dialect == "fancy-regex" else _tokenizers_split
         self._ranks: Ranks = merge_ranks(description)
         spelled = enumerate(description.tokens)
         self._whole = {token: number for number, token in spelled if token is not None}
-        self._first = _finder([t for t in description.added if not t.normalized])
-        self._second = _finder([t for t in description.added if t.normalized])
+        self._first = _finder([t for t in description.cut_out if not t.normalized])
+        self._second = _finder([t for t in description.cut_out if t.normalized])
 
     def __call__(self, text: str) -> list[int | None]:
         prefix = self._description.prefix

@@ -29,7 +29,7 @@ def texts(tokenizer: Tokenizer | None = None, max_pieces: int = 12) -> st.Search
 
 def own_pieces(tokenizer: Tokenizer) -> tuple[str, ...]:
     """What single tokens spell, and for the added ones every beginning and end as well."""
-    contents = [token.content for token in tokenizer.description.added]
+    contents = [token.content for token in tokenizer.description.cut_out]
     whole = [spelled.decode("utf-8", "ignore") for spelled in tokenizer.spellings]
     parts = [content[:k] for content in contents for k in range(1, len(content) + 1)]
     parts += [content[k:] for content in contents for k in range(1, len(content))]

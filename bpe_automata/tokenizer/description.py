@@ -80,7 +80,9 @@ class Description:
     right, made) in order of rank; base: base symbol (one byte, or the UTF-8 of one character) ->
     id; byte_tokens: byte -> id of the token that stands for it in characters that are no base
     symbols (byte fallback), empty without; unreadable: characters that no ids spell, since they
-    stand for something else (`▁`); controls: ids that are never text, but stand between texts."""
+    stand for something else (`▁`); controls: ids that are never text, but stand between texts;
+    lost: added tokens that are cut out of the text like the others, but whose ids are decoded to
+    something else than their text, so that no ids spell a text that holds one."""
 
     tokens: tuple[bytes | None, ...]
     merges: np.ndarray
@@ -94,6 +96,12 @@ class Description:
     prefix: Prefix = Prefix.NONE
     unreadable: str = ""
     controls: frozenset[int] = frozenset()
+    lost: tuple[AddedToken, ...] = ()
+
+    @property
+    def cut_out(self) -> tuple[AddedToken, ...]:
+        """All added tokens, those that are lost last."""
+        return (*self.added, *self.lost)
 
     @property
     def n_ids(self) -> int:

@@ -42,7 +42,7 @@ def compile_pipeline(description: Description, engine: CharacterEngine) -> Pipel
     programs = [Program(tree_of(rule, engine.dialect), rule.pattern) for rule in rules]
     sources = list(dict.fromkeys(source for program in programs for source in program.classes))
     filters = filters_of(description.normalizers, engine)
-    word, space = _neighbours(description.added, engine)
+    word, space = _neighbours(description.cut_out, engine)
     own = [ranges for filter_ in filters for ranges in filter_.classes]
     letters = _alphabet(
         description, [*(engine_class(engine, *s) for s in sources), *own, word, space]
@@ -58,9 +58,10 @@ def compile_pipeline(description: Description, engine: CharacterEngine) -> Pipel
     )
     text = text_automaton.build(
         description.added,
-        Letters(description.added, letters, word, space),
+        Letters(description.cut_out, letters, word, space),
         description.prefix,
         letters.atom(" "),
+        description.lost,
     )
     rows = letters.inside[len(sources) : len(sources) + len(own)]
     text = filtered(text, filters, rows, description.added)
@@ -69,7 +70,7 @@ def compile_pipeline(description: Description, engine: CharacterEngine) -> Pipel
 
 
 def _alphabet(description: Description, classes: list[Ranges]) -> Alphabet:
-    marked = {" ", *(c for token in description.added for c in token.content)}
+    marked = {" ", *(c for token in description.cut_out for c in token.content)}
     if description.byte_level:
         missing = [byte for byte in range(256) if bytes([byte]) not in description.base]
         return alphabet.build(classes, marked, missing_bytes=missing)
@@ -96,8 +97,10 @@ def _symbols(description: Description) -> Ranges:
 
 
 def _check_byte_tokens(description: Description) -> None:
-    """Every character must have all its byte tokens, or `encode` makes it unknown."""
-    used = {*range(0x80), *range(0x80, 0xC0), *range(0xC2, 0xF5)}
+    """Every character that is no symbol must have all its byte tokens, or `encode` makes it
+    unknown. (Gemma-2 has no `<0x09>`, but a token for the tab.)"""
+    ascii_ = {byte for byte in range(0x80) if bytes([byte]) not in description.base}
+    used = {*ascii_, *range(0x80, 0xC0), *range(0xC2, 0xF5)}
     missing = sorted(used - description.byte_tokens.keys())
     if missing:
         raise UnsupportedTokenizerError(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.tokenizer.description import AddedToken, Prefix
+from bpe_automata.tokenizer.read_model import spelled_in_bytes
 from bpe_automata.tokenizer.read_normalizer import Normalizer
 
 Json = dict[str, Any]
@@ -29,6 +31,37 @@ def read_added(entries: list[Json]) -> tuple[AddedToken, ...]:
     _check_single_words(tokens)
     _check_stripping(tokens)
     return tokens
+
+
+def told_apart(
+    added: tuple[AddedToken, ...],
+    normalizer: Normalizer,
+    byte_level: bool,
+    space: str | None,
+    fallback: dict[int, int],
+) -> tuple[tuple[AddedToken, ...], tuple[AddedToken, ...]]:
+    """(tokens whose ids spell their content, tokens that are lost), as text has them: those that
+    are looked for in normalized text stand for spaces where they have what the normalizer writes
+    spaces as. `space`: what a space is written as; `fallback`: byte tokens, by byte.
+
+    The decoder takes an added token for an ordinary one: what is written in the byte alphabet for
+    bytes, `▁▁` for spaces, `<0x41>` for a byte."""
+    if normalizer.space is not None:
+        spaced = [token.content.replace(normalizer.space, " ") for token in added]
+        pairs = zip(added, spaced, strict=True)
+        added = tuple(replace(t, content=text) if t.normalized else t for t, text in pairs)
+    lost = []
+    for token in added:
+        is_byte = fallback and token.content in {f"<0x{byte:02X}>" for byte in fallback}
+        is_space = space is not None and space in token.content
+        if is_byte or is_space or (byte_level and _written_bytes(token.content)):
+            lost.append(token)
+    return tuple(token for token in added if token not in lost), tuple(lost)
+
+
+def _written_bytes(content: str) -> bool:
+    """Does ByteLevel decode it to other bytes than those of its own UTF-8?"""
+    return spelled_in_bytes(content) not in (None, content.encode("utf-8"))
 
 
 def check_normalized(added: tuple[AddedToken, ...], normalizer: Normalizer) -> None:

@@ -9,7 +9,7 @@ from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.tokenizer.backend import Source
 from bpe_automata.tokenizer.description import AddedToken, Description, Normalization, Prefix
 from bpe_automata.tokenizer.huggingface import HuggingFace, plain_json
-from bpe_automata.tokenizer.read_added import check_normalized, read_added
+from bpe_automata.tokenizer.read_added import check_normalized, read_added, told_apart
 from bpe_automata.tokenizer.read_decoder import check_decoder
 from bpe_automata.tokenizer.read_model import (
     base_symbols,
@@ -18,7 +18,6 @@ from bpe_automata.tokenizer.read_model import (
     read_merges,
     read_model,
     refuse_fused_unknown,
-    spelled_in_bytes,
     spelled_tokens,
 )
 from bpe_automata.tokenizer.read_normalizer import read_normalizer
@@ -45,7 +44,7 @@ def read_json(
         ) from error
     text = plain_json(data, text)
     backend = HuggingFace(text, name)
-    backend.check_added(description.added, name)
+    backend.check_added(read_added(data.get("added_tokens") or []), name)
     fingerprint = hashlib.sha256(f"{backend.name}\n{text}".encode()).hexdigest()
     return Source(description, backend, name, fingerprint, eos_ids, text)
 
@@ -64,12 +63,12 @@ def describe(data: Json) -> Description:
     spaced = None if SPLIT_SPACES in pretokenizer.splitters else _spaced(vocabulary, space)
     check_decoder(data.get("decoder"), byte_level, space, prefix, bool(fallback), spaced)
     _check_steps(normalizer.steps, prefix, space)
-    added = read_added(data.get("added_tokens") or [])
-    check_normalized(added, normalizer)
-    _check_stripped_prefix(added, prefix)
-    _check_decoded(added, byte_level)
+    every = read_added(data.get("added_tokens") or [])
+    check_normalized(every, normalizer)
+    added, lost = told_apart(every, normalizer, byte_level, space, fallback)
+    _check_stripped_prefix(every, prefix)
     refuse_fused_unknown(model, added)
-    n_ids = check_ids(vocabulary, added)
+    n_ids = check_ids(vocabulary, every)
     tokens = spelled_tokens(vocabulary, n_ids, byte_level, space, fallback)
     pretokenizer.check_parted(tokens, bool(model.get("ignore_merges")))
     return Description(
@@ -84,6 +83,7 @@ def describe(data: Json) -> Description:
         normalizers=normalizer.steps,
         prefix=prefix,
         unreadable=space or "",
+        lost=lost,
     )
 
 
@@ -114,20 +114,6 @@ def _check_stripped_prefix(added: tuple[AddedToken, ...], prefix: Prefix) -> Non
             "rstrip=True",
             "ByteLevel.add_prefix_space puts back the space that it takes away; not modelled",
         )
-
-
-def _check_decoded(added: tuple[AddedToken, ...], byte_level: bool) -> None:
-    """ByteLevel decodes an added token like any other where all its characters are in the byte
-    alphabet."""
-    for token in added:
-        decoded = spelled_in_bytes(token.content) if byte_level else None
-        if decoded is not None and decoded != token.content.encode("utf-8"):
-            raise UnsupportedTokenizerError(
-                f"added token {token.content!r}",
-                token.content,
-                f"tokenizers decodes it as {decoded.decode('utf-8', 'replace')!r}: its characters "
-                "are those that ByteLevel writes bytes with",
-            )
 
 
 def _check_steps(steps: tuple[Normalization, ...], prefix: Prefix, space: str | None) -> None:

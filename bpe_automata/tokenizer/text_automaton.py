@@ -59,10 +59,15 @@ class _State(NamedTuple):
 
 
 def build(
-    added: tuple[AddedToken, ...], letters: Letters, prefix: Prefix, space: int
+    added: tuple[AddedToken, ...],
+    letters: Letters,
+    prefix: Prefix,
+    space: int,
+    lost: tuple[AddedToken, ...] = (),
 ) -> TextAutomaton:
-    """`space`: the atom of the space, -1 if it is not readable. Raises BudgetExceededError."""
-    explorer = _Explorer(added, letters, prefix, space)
+    """`space`: the atom of the space, -1 if it is not readable; `lost`: tokens that are cut out as
+    well, but that no step reads. Raises BudgetExceededError."""
+    explorer = _Explorer((*added, *lost), len(added), letters, prefix, space)
     start = explorer.number(_beginning(BEFORE if prefix is not Prefix.NONE else INSIDE))
     explorer.explore()
     contents = [token.content.encode("utf-8") for token in added]
@@ -70,7 +75,7 @@ def build(
         next=np.array(explorer.rows, dtype=np.int32),
         ends=np.array([explorer.ends(state) for state in explorer.states]),
         after_row=np.array(explorer.after_row, dtype=np.int32),
-        after=np.array(explorer.afters, dtype=np.int32).reshape(len(explorer.afters), len(added)),
+        after=np.array(explorer.afters, dtype=np.int32)[:, : len(added)],
         start=start,
         token_start=np.cumsum([0, *map(len, contents)]).astype(np.int32),
         data=np.frombuffer(b"".join(contents), dtype=np.uint8),
@@ -87,9 +92,15 @@ class _Explorer:
     """All states within reach, numbered as they come up, with their rows."""
 
     def __init__(
-        self, added: tuple[AddedToken, ...], letters: Letters, prefix: Prefix, space: int
+        self,
+        added: tuple[AddedToken, ...],
+        n_read: int,
+        letters: Letters,
+        prefix: Prefix,
+        space: int,
     ) -> None:
-        self.added, self.prefix = added, prefix
+        """`n_read`: how many of the added tokens steps read, the first ones."""
+        self.added, self.n_read, self.prefix = added, n_read, prefix
         self.n_atoms, self.atoms, self.space = letters.n_atoms, letters.atoms, space
         self.words = [letters.of(token) for token in added]
         self.first = AddedText(tuple(t for t in added if not t.normalized), letters)
@@ -196,7 +207,7 @@ class _Explorer:
         return self._after(state)
 
     def _after_token(self, state: _State, k: int) -> int:
-        if state.phase == (BEFORE if self.prefix is Prefix.TEXT else PUT):
+        if k >= self.n_read or state.phase == (BEFORE if self.prefix is Prefix.TEXT else PUT):
             return IMPOSSIBLE
         after = self._after_second if self.added[k].normalized else self._after_first
         passes = after(state, k, int(self.place[1][k]))

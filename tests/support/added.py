@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bpe_automata.testing import added_token, byte_level
-from support.making import SPACE, exact, refused
+from bpe_automata.testing import added_token, byte_level, byte_spelling
+from support.making import SPACE, exact, never, refused
 from support.normalizers import PREPEND, SPACED, sequence
 
 PIECES = ("a", "b", "ab", " ", "  ", "<x>", "<x", "x>", "<", ".", "\n", " <x>", "<x> ", "c")
@@ -42,8 +42,15 @@ CASES = [
     does("overlapping", "<x>", "x>a", "<x>b"),
     does("with white space in them", " <x", "x> "),
     does("ordinary tokens that are added as well", "ab", "a"),
+    exact(SECTION, "ordinary tokens that are added as well", ("a", "b", " ", "  ", "ab", " a"),
+          {"added": (SPACE + SPACE, SPACE + "a")}, {"space": SPACE, "normalizer": SPACED,
+          "decoder": {"type": "Replace", "pattern": {"String": SPACE}, "content": " "}},
+          variant="written with ▁", matters=never),
     does("of other than ASCII characters", "日", pieces=("a", "é", "本", "日", "ab"),
          byte_level=True, pretokenizer=byte_level()),
+    does("one id for a byte and another text", "é", pieces=("a", "é", "魚", "b", "ab", "aé"),
+         byte_level=True, pretokenizer=byte_level(), decoder=byte_level(),
+         vocabulary=(*"abé", *byte_spelling("é魚".encode()), "ab"), merges=[("a", "b")]),
     does_not("`single_word` that overlaps", [added_token("<x>", single_word=True), "x>a"],
              "added token '<x>'", "overlaps"),
     does_not("`single_word` of an ordinary token", [added_token("ab", single_word=True)],
@@ -54,6 +61,4 @@ CASES = [
              [added_token("<X>", normalized=True)], "added token '<X>'", "'<x>'", **LOWER),
     does_not("`normalized` with `Prepend`", [added_token("<x>", normalized=True)],
              "added token '<x>'", "prefix", normalizer=sequence(PREPEND, SPACED), space=SPACE),
-    does_not("one id for a byte and another text", ["é"], "added token 'é'", "'�'",
-             byte_level=True, pretokenizer=byte_level(), vocabulary=("a", "b", "é")),
 ]  # fmt: skip

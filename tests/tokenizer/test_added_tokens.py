@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+import tokenizers
 from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,8 +151,66 @@ def test_ids_that_tokenizers_would_not_give_are_refused():
             Tokenizer.from_json(data | {"added_tokens": entries})
 
 
-def test_an_added_token_that_shares_its_id_with_a_byte_is_refused():
-    """The character é is how ByteLevel writes the byte E9, so adding it gives it that id."""
-    vocabulary = [byte_spelling(bytes([byte])) for byte in "aé鄀".encode()]
-    with pytest.raises(UnsupportedTokenizerError, match="added token 'é'"):
-        small_tokenizer(sorted(set(vocabulary)), (), byte_level(), added=["é"])
+# ---------------------------------------------------------------- decoded to something else
+
+
+def gives_itself_back(tokenizer, library, ids):
+    """Does `tokenizers` make these ids of what it decodes them to?"""
+    text = library.decode(ids, skip_special_tokens=False)
+    return "\ufffd" not in text and tokenizer.encode(text) == ids
+
+
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("normalized", [False, True])
+def test_an_added_token_written_with_spaces_is_the_ordinary_token(normalized, special):
+    """Gemma's `▁▁`: no text holds `▁`, and spaces are merged to the same id. In normalized text it
+    is cut out before anything is merged."""
+    entry = added_token("▁▁", normalized=normalized, special=special)
+    tokenizer = small_tokenizer(
+        ["▁", "a", "▁▁", "▁a", "▁▁a"],
+        [("▁", "▁"), ("▁", "a"), ("▁▁", "a")],
+        normalizer={"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+        decoder={"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+        added=[entry],
+    )
+    automaton = canonical_automaton(tokenizer)
+    library = tokenizers.Tokenizer.from_str(tokenizer.to_json())
+    assert tokenizer.spellings[2] == b"  "
+    for ids in itertools.chain(*(itertools.product(range(5), repeat=n) for n in range(5))):
+        assert automaton.accepts(ids) == gives_itself_back(tokenizer, library, [*ids]), ids
+    assert automaton.accepts([2, 1] if normalized else [4])
+
+
+def test_an_added_token_that_is_decoded_to_a_byte():
+    """DeepSeek-Coder's `õ`: text that holds it is spelled by no ids; as a byte it is ordinary."""
+    spelled = byte_spelling("é魚".encode())
+    tokenizer = small_tokenizer(
+        ["a", *dict.fromkeys(spelled), "õ"],
+        pretokenizer=byte_level(),
+        decoder=byte_level(),
+        added=["é", "õ"],
+    )
+    automaton = canonical_automaton(tokenizer)
+    library = tokenizers.Tokenizer.from_str(tokenizer.to_json())
+    lost = {token.content: token.id for token in tokenizer.description.lost}
+    assert tokenizer.encode("é") == [lost["é"]]
+    assert tokenizer.encode("õ") == [lost["õ"]]
+    found = 0
+    for ids in itertools.chain(*(itertools.product(range(7), repeat=n) for n in range(5))):
+        own = gives_itself_back(tokenizer, library, [*ids])
+        assert automaton.accepts(ids) == own, ids
+        found += own
+    assert found > 5
+    assert automaton.accepts(tokenizer.encode("a魚"))
+
+
+def test_a_byte_without_a_token_whose_character_is_one():
+    """Gemma-2 has no `<0x09>`, but a tab."""
+    written = [f"<0x{byte:02X}>" for byte in range(256) if byte != 9]
+    tokenizer = small_tokenizer([*written, "a", "\t"], byte_fallback=True)
+    automaton = canonical_automaton(tokenizer)
+    for text in ("a\ta", "é\t\n", "\t"):
+        assert automaton.accepts(tokenizer.encode(text))
+    bare = small_tokenizer([*written, "a"], byte_fallback=True)
+    with pytest.raises(UnsupportedTokenizerError, match="<0x09>"):
+        canonical_automaton(bare)
