@@ -17,14 +17,13 @@ such numbers are accepted if the schema allows them; bounds in the schema keep t
 
 from __future__ import annotations
 
-import time
 from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 from bpe_automata.arguments import at_least, short
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.budget import Budget
+from bpe_automata.budget import Budget, spending
 from bpe_automata.errors import ArgumentError
 from bpe_automata.sharing import Lock
 
@@ -86,7 +85,7 @@ def _compiled(
     schema: Any, style: Style, depth: int, closed: bool, formats: str, budget: Budget
 ) -> ByteDFA:
     from bpe_automata.schemas.documents import Document
-    from bpe_automata.schemas.limits import as_too_large, limited_steps
+    from bpe_automata.schemas.limits import as_too_large, limited_steps, with_room
     from bpe_automata.schemas.python import schema_of
     from bpe_automata.schemas.reader import Reader
     from bpe_automata.schemas.unsatisfiable import unsatisfiable
@@ -99,15 +98,18 @@ def _compiled(
     rounds = at_least(0, depth, "depth")
     if schema is not _SMALL:
         _load_kernels()
-    with _compiling, limited_steps(), as_too_large("#"):
-        started = time.thread_time()
-        reader = Reader(Document(schema_of(schema), formats == "all"), closed)
-        values = limited(reader.values("#"), rounds)
-        check_writable(values)
-        found = write(values, style, budget, started=started)
-    if not found.start:  # trimmed, so empty: `is_empty` would measure all of it
-        raise unsatisfiable(reader)
-    return found
+
+    def find() -> ByteDFA:
+        with _compiling, spending(budget), limited_steps(), as_too_large("#"):
+            reader = Reader(Document(schema_of(schema), formats == "all"), closed)
+            values = limited(reader.values("#"), rounds)
+            check_writable(values)
+            found = write(values, style, budget)
+            if not found.start:  # trimmed, so empty: `is_empty` would measure all of it
+                raise unsatisfiable(reader)
+        return found
+
+    return with_room(find)
 
 
 _compiling = Lock()

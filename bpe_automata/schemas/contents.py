@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from bpe_automata.budget import check
+
 _NOTES = frozenset(("title", "description", "$comment", "markdownDescription"))
 # What a value is: a schema (or a list of them), an object whose names are not keywords and whose
 # values are schemas, or a value that is compared with.
@@ -34,6 +36,7 @@ class Contents:
         elsewhere it is a name."""
         waiting = [(value, kind)]
         while waiting:  # from the inside out, without recursion: schemas may be nested deeply
+            check()
             here, its = waiting[-1]
             later = [(v, k) for _, v, k in _members(here, its) if self._known(v, k) is None]
             waiting += later

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
+from bpe_automata.budget import check
 from bpe_automata.errors import InvalidSchemaError, SchemaTooLargeError, UnsupportedSchemaError
 from bpe_automata.schemas.drafts import (
     ASSERTING,
@@ -126,6 +127,7 @@ class Document:
         """Note down a part and all below it."""
         waiting = [(start, 0)]
         while waiting:
+            check()
             part, level = waiting.pop()
             if len(self._parts) + len(waiting) >= MAX_PARTS:
                 advice = "the schema has more parts; take out what is not needed"

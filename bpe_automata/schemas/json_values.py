@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
+from bpe_automata.budget import check
 from bpe_automata.errors import InvalidSchemaError, SchemaTooLargeError
 from bpe_automata.schemas.pointers import below
 
 # The steps to a value, the last one outermost: pointers are made only for messages.
 _Way = tuple[()] | tuple["_Way", str | int]
+MAX_NESTING = 801  # two for each level of schemas, which `documents` bounds
 MAX_DIGITS = 20_000  # of a number: 1e99999999 is short, but what is made of it is not
 _LEAST_TOO_LONG = 10**MAX_DIGITS
 
@@ -19,11 +21,12 @@ _LEAST_TOO_LONG = 10**MAX_DIGITS
 def check_json(schema: Any) -> None:
     """Raises InvalidSchemaError, with the pointer, for what JSON has not: a set, a tuple, a NaN, a
     name that is no string, a list that holds itself; SchemaTooLargeError for a number of more than
-    MAX_DIGITS digits."""
+    MAX_DIGITS digits, and for more than MAX_NESTING lists and objects inside one another."""
     fine: set[int] = set()  # containers that hold only JSON
     around: set[int] = set()  # those that the walk is inside of
     waiting: list[tuple[_Way, Any, bool]] = [((), schema, False)]
     while waiting:
+        check()
         way, value, is_end = waiting.pop()
         if is_end:
             around.discard(id(value))
@@ -37,6 +40,9 @@ def check_json(schema: Any) -> None:
         if id(value) in fine:
             continue
         around.add(id(value))
+        if len(around) > MAX_NESTING:
+            advice = "lists and objects are nested more deeply; use $defs and $ref, or fewer levels"
+            raise SchemaTooLargeError(_pointer(way), "levels", MAX_NESTING, advice)
         waiting.append((way, value, True))
         waiting += [((way, token), inner, False) for token, inner in _members(way, value)]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from bpe_automata.budget import check
 from bpe_automata.schemas.documents import Document, Part
 from bpe_automata.schemas.drafts import ASSERTING, parts
 from bpe_automata.schemas.pointers import below
@@ -62,6 +63,7 @@ class _Walk:
         """Search from one part."""
         self._enter(start.pointer)
         while self._ways:
+            check()
             here, order, others = self._ways[-1]
             for other in others:
                 if other not in self._low:

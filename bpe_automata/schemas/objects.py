@@ -15,6 +15,7 @@ from bpe_automata.automata.algebra import less_strings
 from bpe_automata.automata.assembly import Assembly
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
+from bpe_automata.budget import check, check_bytes
 from bpe_automata.schemas.leaves import least, less_texts
 from bpe_automata.schemas.order import OrderTree
 from bpe_automata.schemas.shapes import ObjectShape, Property
@@ -22,6 +23,7 @@ from bpe_automata.schemas.spelling import Inside, Texts
 from bpe_automata.schemas.splitting import member
 from bpe_automata.schemas.style import Brackets, Piece, Style
 
+_PLACE = 1000  # bytes of a place before a member, with the ways out of it
 Count = tuple[int, int]  # names there are for sure, or maybe; what `fewest` and `most` look at
 
 
@@ -112,6 +114,19 @@ def _bounds(
     return (0 if fewest <= required else fewest), most
 
 
+def _check_counts(named: list[_Named], others: list[_Other], fewest: int, most: int | None) -> None:
+    """Places that are told apart by how many members there were take their bytes in Python. Raises
+    BudgetExceededError before they are made."""
+    least, places = 0, 0
+    for at, one in enumerate(named):
+        counted = min(at, fewest) if most is None else min(at, most)
+        places += max(counted - least, 0) + 1
+        least += one.required
+    if others:
+        places += most or fewest
+    check_bytes(places * _PLACE, "the places where members are counted")
+
+
 class _Object:
     """The way through the members: before and after each of the named ones, in order, and then
     round and round the others; with counts where there are bounds."""
@@ -125,6 +140,7 @@ class _Object:
         most: int | None,
         generous: bool,
     ) -> None:
+        _check_counts(named, others, fewest, most)
         self.parts = Assembly()
         self._brackets, self._named, self._others = brackets, named, others
         self._fewest, self._most, self._generous = fewest, most, generous
@@ -155,6 +171,7 @@ class _Object:
 
     def _choose(self, at: int, count: Count, later: bool) -> None:
         """All members that may follow."""
+        check()
         here = self._keys[at, count, later]
         if at == len(self._named):
             self._choose_other(here, count, later)

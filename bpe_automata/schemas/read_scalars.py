@@ -8,6 +8,7 @@ from functools import lru_cache, reduce
 from typing import Any, TypeVar
 
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import check
 from bpe_automata.errors import (
     InvalidSchemaError,
     RegexError,
@@ -120,6 +121,7 @@ def read_listed(values: Iterable[Any], pointer: str) -> Values:
     arrays: list[Term[ArrayShape]] = []
     objects: list[Term[ObjectShape]] = []
     for value in values:
+        check()
         if value is None:
             null = True
         elif isinstance(value, bool):
@@ -138,16 +140,18 @@ def read_listed(values: Iterable[Any], pointer: str) -> Values:
 
 
 def _array(items: list[Any] | tuple[Any, ...], pointer: str) -> ArrayShape:
-    prefix = tuple(Child.of(read_listed((item,), pointer)) for item in items)
+    prefix = tuple(_one(item, pointer) for item in items)
     return ArrayShape(prefix, NOTHING, len(prefix), len(prefix), pointer=pointer)
 
 
 def _object(members: dict[str, Any], pointer: str) -> ObjectShape:
-    named = {
-        name: Property(Child.of(read_listed((value,), pointer)), required=True)
-        for name, value in members.items()
-    }
+    named = {name: Property(_one(value, pointer), required=True) for name, value in members.items()}
     return ObjectShape(named, pointer=pointer)
+
+
+def _one(value: Any, pointer: str) -> Child:
+    """A single value. What is inside of it is read when it is asked for: it may be deep."""
+    return Child(lambda: read_listed((value,), pointer))
 
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from bpe_automata.errors import InvalidSchemaError, SchemaTooLargeError
 from bpe_automata.schemas.checks import check_keywords
 from bpe_automata.schemas.contents import Contents
 from bpe_automata.schemas.documents import Document, Part
-from bpe_automata.schemas.limits import as_too_large, step
+from bpe_automata.schemas.limits import as_too_large, check_levels, step
 from bpe_automata.schemas.loops import Loops, find_loops
 from bpe_automata.schemas.pointers import below
 from bpe_automata.schemas.values import ALL, NONE, Child, Unfinished, Values
@@ -112,6 +112,8 @@ class Reader:
                 raise Unfinished(pointer)
             way = " -> ".join(str(step) for step in (*self._reading[at:], pointer))
             raise InvalidSchemaError(pointer, f"the schema refers to itself in place: {way}")
+        with as_too_large(pointer):
+            check_levels(len(self._reading))
         self._reading.append(pointer)
         try:
             yield

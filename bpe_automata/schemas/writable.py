@@ -15,15 +15,18 @@ again (`_compare_below`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
+from bpe_automata.budget import check
 from bpe_automata.errors import BudgetExceededError, UnsupportedSchemaError
 from bpe_automata.schemas.boolean import difference, intersection, meet_shapes
 from bpe_automata.schemas.constants import ALL
 from bpe_automata.schemas.emptiness import child_is_empty, is_empty, shape_is_empty
 from bpe_automata.schemas.leaves import Bounded, meet_texts
-from bpe_automata.schemas.limits import as_too_large, step
+from bpe_automata.schemas.limits import as_too_large, check_levels, step
 from bpe_automata.schemas.pointers import below, tokens_of
 from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Shape, Term, Values
 from bpe_automata.schemas.splitting import member
@@ -42,6 +45,7 @@ def check_writable(values: Values) -> None:
 
 class _Check:
     def __init__(self) -> None:
+        self._levels = 0  # of comparisons inside one another
         self._seen: dict[int, Values] = {}
         self._compared: dict[tuple[str, int, int], tuple[Values, Values]] = {}
 
@@ -49,6 +53,7 @@ class _Check:
         """Everything in and below a set; one that is under way is found again, not gone into."""
         waiting = [values]
         while waiting:
+            check()
             here = waiting.pop()
             if id(here) in self._seen:
                 continue
@@ -71,16 +76,29 @@ class _Check:
 
     def _compare(self, shape: Shape, taken: Shape) -> None:
         """The law above, for one shape less another."""
-        step()
         if shape is taken or shape_is_empty(meet_shapes(shape, taken)):
             return
-        if isinstance(shape, ObjectShape) and isinstance(taken, ObjectShape):
-            self._compare_objects(shape, taken)
-        elif isinstance(shape, ArrayShape) and isinstance(taken, ArrayShape):
-            if taken.unique and not shape.unique:
-                raise _refused(taken.pointer, "items would have to be compared with one another")
-            for at in range(max(len(shape.prefix), len(taken.prefix)) + 1):
-                self._compare_children(shape.item(at), taken.item(at))
+        with self._one_level():
+            if isinstance(shape, ObjectShape) and isinstance(taken, ObjectShape):
+                self._compare_objects(shape, taken)
+            elif isinstance(shape, ArrayShape) and isinstance(taken, ArrayShape):
+                self._compare_arrays(shape, taken)
+
+    @contextmanager
+    def _one_level(self) -> Iterator[None]:
+        step()
+        self._levels += 1
+        check_levels(self._levels)
+        try:
+            yield
+        finally:
+            self._levels -= 1
+
+    def _compare_arrays(self, shape: ArrayShape, taken: ArrayShape) -> None:
+        if taken.unique and not shape.unique:
+            raise _refused(taken.pointer, "items would have to be compared with one another")
+        for at in range(max(len(shape.prefix), len(taken.prefix)) + 1):
+            self._compare_children(shape.item(at), taken.item(at))
 
     def _compare_objects(self, shape: ObjectShape, taken: ObjectShape) -> None:
         for name in {**shape.named, **taken.named}:
@@ -114,17 +132,17 @@ class _Check:
 
     def _compare_below(self, shape: Shape, kept: Shape) -> None:
         """The law for all that is taken away inside of `kept`, a shape that is not taken away."""
-        step()
         both = meet_shapes(shape, kept)
         if shape_is_empty(both):
             return
         _check_shape(both)
-        for have, need in _places(shape, kept):
-            for one, other in self._pairs("below", have, need):
-                common = meet_shapes(one.shape, other.shape)
-                self._compare_below(one.shape, other.shape)
-                for taken in other.minus:
-                    self._compare(common, taken)
+        with self._one_level():
+            for have, need in _places(shape, kept):
+                for one, other in self._pairs("below", have, need):
+                    common = meet_shapes(one.shape, other.shape)
+                    self._compare_below(one.shape, other.shape)
+                    for taken in other.minus:
+                        self._compare(common, taken)
 
     def _pairs(self, kind: str, have: Child, need: Child) -> list[tuple[Term[Any], Term[Any]]]:
         """The terms of both, each with each; none where nothing is to be found out any more."""

@@ -16,7 +16,6 @@ way round.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -26,7 +25,7 @@ from bpe_automata.automata import algebra
 from bpe_automata.automata.assembly import Assembly, Network
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
-from bpe_automata.budget import Budget
+from bpe_automata.budget import Budget, check, spending
 from bpe_automata.errors import BudgetExceededError, SchemaError, SchemaTooLargeError
 from bpe_automata.schemas.anything import anything_to
 from bpe_automata.schemas.arrays import array_texts
@@ -66,27 +65,22 @@ def write(
     style: Style,
     budget: Budget = _DEFAULT,
     order: _Order = None,
-    started: float | None = None,
 ) -> ByteDFA:
     """The texts of a set of values, see above. Values must be nested to a bounded depth (`limited`
     in `depth`); order: of the names, None for that of each shape.
 
     Minimal unless it is very large. The seconds and bytes of the budget are for all parts together,
-    and so are twice its max_places; seconds count from `started` (time.thread_time()) on.
-    Raises SchemaTooLargeError with the place in the schema.
+    and so are twice its max_places. Raises SchemaTooLargeError with the place in the schema.
     """
-    return Writer(style, budget, started).whole(values, order)
+    with spending(budget):
+        return Writer(style, budget).whole(values, order)
 
 
 class Writer:
     """What has been written so far, for one style."""
 
-    def __init__(
-        self, style: Style, budget: Budget = _DEFAULT, started: float | None = None
-    ) -> None:
+    def __init__(self, style: Style, budget: Budget = _DEFAULT) -> None:
         self._style, self._budget = style, budget
-        started = time.thread_time() if started is None else started
-        self._until = started + budget.max_seconds
         self._bytes = 0  # of all tables so far
         self._level = 0  # sets that are being written, each inside the one before
         self._nodes = 0  # of all networks so far that became automata
@@ -152,14 +146,11 @@ class Writer:
         return found
 
     def _left(self) -> Budget:
-        """What the parts together have left of the budget. Seconds are those of the thread: what is
-        refused must not depend on what else the machine does."""
-        seconds = max(self._until - time.thread_time(), 0.0)
-        return replace(
-            self._budget, max_seconds=seconds, max_bytes=self._budget.max_bytes - self._bytes
-        )
+        """What the parts together have left of the bytes of the budget."""
+        return replace(self._budget, max_bytes=self._budget.max_bytes - self._bytes)
 
     def _texts(self, values: Values, place: Place, order: _Order, generous: bool) -> Texts:
+        check()
         key = (id(values), place, id(order), generous)
         if key not in self._memo:
             if self._level == _LEVELS:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
+import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -20,7 +23,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas import compile_json_schema
 from bpe_automata.schemas.documents import MAX_NESTING, Document
-from bpe_automata.schemas.limits import limited_steps
+from bpe_automata.schemas.limits import MAX_LEVELS, limited_steps
 from bpe_automata.schemas.reader import Reader
 from bpe_automata.schemas.values import ALL, limited
 from bpe_automata.schemas.writable import check_writable
@@ -174,9 +177,117 @@ def test_schemas_inside_one_another_in_place_are_refused_by_their_depth() -> Non
     for _ in range(MAX_NESTING - 1):
         schema = {"not": schema}
     error = fault(schema, SchemaTooLargeError)
-    assert error.resource == "calls"
+    assert (error.resource, error.limit) == ("levels", MAX_LEVELS)
     assert error.pointer.startswith("#/not/not/not")
     assert "use fewer levels" in str(error)
+
+
+def nested(count: int, around: Callable[[Any], Any], schema: Any) -> Any:
+    for _ in range(count):
+        schema = around(schema)
+    return schema
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"const": nested(30_000, lambda v: [v], 1)},
+        {"enum": [nested(30_000, lambda v: {"a": v}, 1)]},
+        {"default": nested(30_000, lambda v: [v], 1)},
+        nested(3_000, lambda v: {"allOf": [v]}, {"type": "null"}),
+        '{"const":' + "[" * 30_000 + "1" + "]" * 30_000 + "}",
+    ],
+    ids=["const", "enum", "note", "allOf", "text"],
+)
+def test_what_is_nested_deeply_is_refused_under_any_recursion_limit(schema: Any) -> None:
+    before = sys.getrecursionlimit()
+    try:
+        for limit in (before, 10**6):
+            sys.setrecursionlimit(limit)
+            assert fault(schema, SchemaTooLargeError).resource == "levels"
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def test_a_nested_constant_is_read_and_written() -> None:
+    value = nested(300, lambda v: [{"a": v}], 1)
+    found = compile_json_schema({"const": value})
+    assert list(found.strings(2)) == [json.dumps(value, separators=(",", ":")).encode()]
+
+
+def deeper(calls: int, schema: Any) -> Any:
+    """What compiling gives below so many calls: the texts, or the error."""
+    if calls:
+        return deeper(calls - 1, schema)
+    try:
+        return compile_json_schema(schema, depth=0).n_states
+    except SchemaError as error:
+        return str(error)
+
+
+def array_of(inner: Any) -> dict[str, Any]:
+    return {"type": "array", "items": inner}
+
+
+@pytest.mark.parametrize("levels", [79, 80, 100, 400, 401])
+@pytest.mark.parametrize("kind", ["allOf", "text", "const", "compared"])
+def test_a_schema_is_refused_on_any_stack_or_on_none(kind: str, levels: int) -> None:
+    integer = {"type": "integer"}
+    numbers = nested(levels, array_of, {"type": "number"})
+    schema = {
+        "allOf": lambda: nested(levels, lambda s: {"allOf": [s]}, integer),
+        "text": lambda: json.dumps(numbers),
+        "const": lambda: '{"const":' + "[" * 2 * levels + "1" + "]" * 2 * levels + "}",
+        "compared": lambda: numbers | {"not": nested(levels, array_of, integer)},
+    }[kind]()
+    found = {str(deeper(calls, schema)) for calls in (0, 50, 700)}
+    assert len(found) == 1
+    assert "recursion" not in found.pop()
+
+
+def test_a_deep_caller_gets_its_errors_and_its_budget() -> None:
+    def below(calls: int) -> Any:
+        if calls:
+            return below(calls - 1)
+        return compile_json_schema({"enum": [[i] for i in range(50_000)]}, budget=QUICK)
+
+    with pytest.raises(SchemaTooLargeError) as caught:
+        below(500)
+    assert (caught.value.resource, caught.value.limit) == ("seconds", QUICK.max_seconds)
+
+
+QUICK = Budget(max_seconds=0.3)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"enum": [{"a": i, "b": [i]} for i in range(20_000)]},
+        {"enum": [i * 1.7 for i in range(50_000)]},
+        {"enum": [f"s{i * 7919}" for i in range(200_000)]},
+        {"properties": {f"p{i}": {"minLength": i % 17, "maxLength": 900 + i} for i in range(900)}},
+        {"oneOf": [{"properties": {f"p{i}": {"minimum": i}}} for i in range(40)]},
+    ],
+    ids=["objects", "numbers", "strings", "lengths", "alternatives"],
+)
+def test_the_seconds_of_a_budget_hold(schema: Any) -> None:
+    compile_json_schema({"type": "null"})  # loads the kernels
+    before = time.thread_time()
+    with pytest.raises(SchemaTooLargeError) as caught:
+        compile_json_schema(schema, budget=QUICK)
+    assert caught.value.resource == "seconds"
+    assert time.thread_time() - before < QUICK.max_seconds + 3  # was 10 to 20 times the budget
+
+
+def test_places_that_count_members_are_bounded_before_they_are_made() -> None:
+    names = {f"p{i}": {"type": "null"} for i in range(3000)}
+    schema = {"type": "object", "properties": names, "additionalProperties": False}
+    tracemalloc.start()
+    error = fault(schema | {"maxProperties": 1500}, SchemaTooLargeError)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (error.resource, error.limit) == ("bytes", Budget().max_bytes)
+    assert peak < 100_000_000  # was 2.4 GB
 
 
 def test_a_recursive_condition_does_not_multiply() -> None:
