@@ -58,6 +58,13 @@ class TokenizerMismatchError(TokenizerError):
         )
 
 
+ONLY_BPE = (
+    "only BPE is modelled; for a tokenizer of another kind take an engine that masks any "
+    "tokenization, such as llguidance or outlines"
+)
+"""What a reader says of Unigram, WordPiece and the like."""
+
+
 class ImproperMergeTableError(TokenizerError):
     """A merge uses a token before the merge that makes it (design: "properness")."""
 

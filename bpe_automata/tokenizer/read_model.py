@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
+from bpe_automata.errors import ONLY_BPE, BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.tokenizer.byte_level import byte_to_char, char_to_byte
 from bpe_automata.tokenizer.description import AddedToken
 
@@ -34,7 +34,7 @@ def read_model(data: Json) -> Json:
         raise BrokenTokenizerError("the tokenizer has no model with a vocabulary")
     kind = model.get("type") or "BPE"
     if kind != "BPE" or not isinstance(model["vocab"], dict):
-        raise UnsupportedTokenizerError("model", kind, "only BPE models have canonical automata")
+        raise UnsupportedTokenizerError("model", kind, ONLY_BPE)
     for field, neutral in _NEUTRAL.items():
         if model.get(field) not in neutral:
             raise UnsupportedTokenizerError(f"model.{field}", model[field], _WHY[field])

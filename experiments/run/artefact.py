@@ -9,6 +9,7 @@ The module has
     def render(rows, manifest) -> Report           from the rows alone; measures nothing
     def readme(facts) -> str | dict                (optional) what the README says of it, by place
     def inputs(config) -> dict                     (optional) what else its rows are made of
+    PAGE: Path                                     (optional) where its Markdown stands besides
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 from experiments.run import report
 from experiments.run.cells import Row
 from experiments.run.config import Config, differences
-from experiments.run.files import ROOT
+from experiments.run.files import PAPER, ROOT, write_atomically
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.run.report import Report
 from experiments.run.store import alone
@@ -93,7 +94,12 @@ class Artefact:
         render: Callable[[Sequence[Row], Row], Report] = self.load().render
         made = report.labelled(render(rows, manifest), rows, manifest)
         home = self.home(config, settings)
-        return made, report.write(self.name, made, manifest, home)
+        written = report.write(self.name, made, manifest, home)
+        page: Path | None = getattr(self.load(), "PAGE", None)
+        if page is not None and home == PAPER:
+            write_atomically(page, written[0].read_text(encoding="utf-8"))
+            written.append(page)
+        return made, written
 
 
 def _short(value: Any) -> str:

@@ -20,6 +20,7 @@ _MODULES = {
     "yaml_schemas": "schemas.yaml_schemas",
     "segments": "schemas.segments",
     "exactness": "laws.exactness",
+    "tokenizers": "laws.tokenizers",
     "support": "laws.support",
     "stress": "laws.stress",
     "growth": "article.growth",

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bpe_automata.errors import BrokenTokenizerError, MissingFileError, TokenizerError
+from bpe_automata.errors import ONLY_BPE, BrokenTokenizerError, MissingFileError, TokenizerError
 from bpe_automata.tokenizer.backend import Source
 from bpe_automata.tokenizer.sources.gguf_file import read_gguf
 from bpe_automata.tokenizer.sources.json_file import read_json_file
@@ -62,7 +62,8 @@ def read_path(path: Path, name: str | None = None, **options: Any) -> Source:
         return read_sentencepiece(file.read_bytes(), name)
     raise BrokenTokenizerError(
         f"{file} is not a tokenizer of a kind that is read: not JSON, GGUF, a SentencePiece model "
-        f"or tiktoken ranks; it begins with {start[:20]!r}"
+        f"or tiktoken ranks; it begins with {start[:20]!r}. CLIP's and RWKV's vocabularies are "
+        f"not read: {ONLY_BPE}"
     )
 
 

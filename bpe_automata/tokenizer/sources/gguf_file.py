@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_automata.errors import (
+    ONLY_BPE,
     BrokenTokenizerError,
     TokenizerError,
     UnsupportedTokenizerError,
@@ -47,7 +48,7 @@ def read_gguf(path: Path, name: str | None = None, pretokenizer: str | None = No
     raise UnsupportedTokenizerError(
         "GGUF tokenizer model",
         model,
-        "gpt2 and gemma4 (BPE with merges) and llama (SentencePiece) are read",
+        f"gpt2 and gemma4 (BPE with merges) and llama (SentencePiece) are read. {ONLY_BPE}",
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
+from bpe_automata.errors import ONLY_BPE, BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.tokenizer.backend import Source
 from bpe_automata.tokenizer.sources.optional import fingerprint, optional
 from bpe_automata.tokenizer.sources.sentencepiece_pieces import Kind, Piece, describe
@@ -100,9 +100,7 @@ def _refuse_options(proto: Any) -> None:
     trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
     kind = type(trainer).ModelType.Name(trainer.model_type)
     if kind != "BPE":
-        raise UnsupportedTokenizerError(
-            "SentencePiece model_type", kind, "only BPE models have canonical automata"
-        )
+        raise UnsupportedTokenizerError("SentencePiece model_type", kind, ONLY_BPE)
     if normalizer.precompiled_charsmap:
         raise UnsupportedTokenizerError(
             "SentencePiece normalizer",

