@@ -14,13 +14,18 @@ import math
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.limits import NUMBERS
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _SMALLER = "use smaller repeat counts, or split the regex, or pass a larger Budget"
 _NEVER = sys.maxsize
@@ -53,16 +58,59 @@ class Budget:
         return min(10 * self.max_states, NUMBERS // 2)
 
 
-class _Thread:
-    """What a thread may spend. deadline: ns of its clock; seconds: the limit that set it; excused:
-    ns that were not counted; watch: see `watch`."""
+READING = Budget(max_seconds=300.0, max_bytes=8_000_000_000)
+"""What reading a tokenizer, or making its automaton, may take where nothing else is said."""
 
-    __slots__ = ("deadline", "excused", "max_bytes", "seconds", "watch")
+
+class spending(type(threading.RLock())):  # type: ignore[misc]  # noqa: N801 - as `suppress`
+    """Inside, the thread spends of a budget (None: of no further one): `with spending(budget):`.
+
+    It is a lock, which the thread holds as long as it is inside, because a lock is left in C: the
+    handler of a signal cannot come between, and no deadline is ever left behind.
+    """
+
+    def __new__(cls, budget: Budget | None) -> spending:
+        return super().__new__(cls)
+
+    def __init__(self, budget: Budget | None) -> None:
+        thread = _local.thread
+        self.around = around = thread.current()
+        if around is None:
+            self.deadline, self.seconds, self.max_bytes = _NEVER, math.inf, _NEVER
+        else:
+            self.deadline, self.seconds = around.deadline, around.seconds
+            self.max_bytes = around.max_bytes
+        if budget is not None:
+            self.max_bytes = min(self.max_bytes, budget.max_bytes)
+            if budget.max_seconds < _LONGEST:
+                deadline = time.thread_time_ns() + int(budget.max_seconds * 1e9)
+                if deadline < self.deadline:
+                    self.deadline, self.seconds = deadline, budget.max_seconds
+        thread.inner = self
+
+
+class _Thread:
+    """inner: what the thread spends of, the innermost first; excused: ns that were not counted;
+    watch: see `watch`."""
+
+    __slots__ = ("excused", "inner", "watch")
 
     def __init__(self) -> None:
-        self.deadline, self.seconds, self.max_bytes, self.excused = _NEVER, math.inf, _NEVER, 0
+        self.inner: spending | None = None
+        self.excused = 0
         self.watch = np.zeros(_WATCH_SIZE, np.int64)
-        self.watch[0] = _NEVER
+
+    def current(self) -> spending | None:
+        """Those that were left are let go."""
+        inner = self.inner
+        while inner is not None and not inner._is_owned():
+            inner = self.inner = inner.around
+        return inner
+
+    def deadline(self) -> int:
+        """ns of the thread's clock."""
+        inner = self.inner and self.current()
+        return inner.deadline if inner else _NEVER
 
 
 class _Local(threading.local):
@@ -73,60 +121,46 @@ class _Local(threading.local):
 _local = _Local()
 
 
-class spending:  # noqa: N801 - a context manager, as `contextlib.suppress`
-    """Inside, the thread spends of a budget (None: of no further one)."""
+class _Spender(Protocol):
+    @property
+    def budget(self) -> Budget | None: ...
 
-    __slots__ = ("_before", "_budget")
 
-    def __init__(self, budget: Budget | None) -> None:
-        self._budget = budget
+S = TypeVar("S", bound=_Spender)
 
-    def __enter__(self) -> None:
-        thread, budget = _local.thread, self._budget
-        self._before = thread.deadline, thread.seconds, thread.max_bytes, thread.excused
-        if budget is None:
-            return
-        thread.max_bytes = min(thread.max_bytes, budget.max_bytes)
-        if budget.max_seconds < _LONGEST:
-            deadline = time.thread_time_ns() + int(budget.max_seconds * 1e9)
-            if deadline < thread.deadline:
-                thread.deadline, thread.seconds = deadline, budget.max_seconds
-                thread.watch[0] = deadline
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        thread = _local.thread
-        deadline, thread.seconds, thread.max_bytes, excused = self._before
-        if deadline != _NEVER:
-            deadline += thread.excused - excused
-        if deadline != thread.deadline:
-            thread.deadline = thread.watch[0] = deadline
+def spent(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """The method, each call of which spends of `self.budget`."""
+
+    @wraps(method)
+    def bounded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with spending(self.budget):
+            return method(self, *args, **kwargs)
+
+    return bounded
 
 
 def check() -> None:
     """Raise BudgetExceededError once the time is up; for loops that may be long. It takes a tenth
     of a microsecond where nothing is being spent, else under one."""
-    deadline = _local.thread.deadline
-    if deadline != _NEVER and time.thread_time_ns() >= deadline:
+    thread = _local.thread
+    if thread.inner is not None and time.thread_time_ns() >= thread.deadline():
         raise out_of_time()
 
 
 def check_bytes(count: int, made: str) -> None:
     """Before a table of so many bytes is made. made: what they are, for the message: "the trie".
     Raises BudgetExceededError."""
-    if count > _local.thread.max_bytes:
+    inner = _local.thread.current()
+    if inner is not None and count > inner.max_bytes:
         advice = f"{made} would take {count:,}; pass a larger Budget"
-        raise BudgetExceededError("bytes", _local.thread.max_bytes, advice)
+        raise BudgetExceededError("bytes", inner.max_bytes, advice)
 
 
 def seconds_left() -> float:
     """Until the thread has spent its budget, inf where it spends none: how long to wait for a lock
     at most. Not negative."""
-    deadline = _local.thread.deadline
+    deadline = _local.thread.deadline()
     return math.inf if deadline == _NEVER else max(0.0, (deadline - time.thread_time_ns()) / 1e9)
 
 
@@ -134,9 +168,12 @@ def excuse(nanoseconds: int) -> None:
     """Do not count so much of the work that the thread has done."""
     thread = _local.thread
     thread.excused += nanoseconds
-    if thread.deadline != _NEVER:
-        thread.deadline += nanoseconds
-        thread.watch[0] = thread.deadline
+    inner = thread.current()
+    while inner is not None:
+        if inner.deadline != _NEVER:
+            inner.deadline += nanoseconds
+        inner = inner.around
+    thread.watch[0] = thread.deadline()
 
 
 def excused() -> int:
@@ -147,12 +184,15 @@ def excused() -> int:
 def watch() -> np.ndarray:
     """int64: the array of the calling thread for its kernels. Place 0 is when the time is up, in ns
     of the thread's clock; the others are theirs (`kernels.watch`)."""
-    return _local.thread.watch
+    thread = _local.thread
+    thread.watch[0] = thread.deadline()
+    return thread.watch
 
 
 def out_of_time() -> BudgetExceededError:
     """The error for what took too long."""
-    return BudgetExceededError("seconds", _local.thread.seconds, _SMALLER)
+    inner = _local.thread.current()
+    return BudgetExceededError("seconds", inner.seconds if inner else 0, _SMALLER)
 
 
 def out_of_states(budget: Budget) -> BudgetExceededError:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.distance import NEVER, distances
 from bpe_automata.limits import NUMBERS, check_fits
@@ -136,6 +137,7 @@ class ByteDFA(Immutable):
             if yielded + len(level) > limit:
                 raise BudgetExceededError("strings", limit, "the language holds more")
             for prefix, state in level:
+                check()
                 if self.accepting[state]:
                     yielded += 1
                     yield prefix

@@ -19,7 +19,7 @@ import numpy as np
 from bpe_automata.automata.classes import members
 from bpe_automata.automata.codepoints import Inversion
 from bpe_automata.automata.syntax import Parsed, Unsupported
-from bpe_automata.budget import Budget, out_of_places
+from bpe_automata.budget import Budget, check, out_of_places
 from bpe_automata.kernels.determinize import JUMP, MATCH, SPLIT
 
 _TYPE_FLAGS = re.ASCII | re.LOCALE | re.UNICODE
@@ -54,6 +54,7 @@ class Program:
 
     def _sequence(self, items: Any, flags: int) -> None:
         for op, av in items:
+            check()
             if op in _CHARACTERS:
                 self._add(self._class_of(op, av, flags), 0)
             elif op is _parser.SUBPATTERN:

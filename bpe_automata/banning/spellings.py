@@ -25,6 +25,7 @@ import numpy as np
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.banning.patterns import not_of_word, word_may_begin
 from bpe_automata.banning.words import Ban
+from bpe_automata.budget import check
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels import occurrences as kernels
 from bpe_automata.limits import NUMBERS, check_fits
@@ -117,6 +118,7 @@ class Spellings:
         columns: list[tuple[np.ndarray, np.ndarray, int]] = []
         rows, size = iter([self._first_row(self.context(before.encode()))]), 0
         for source, (symbols, after) in enumerate(self._rows(rows, states)):
+            check()
             for threads in after:
                 if threads not in number:
                     states.append(threads)

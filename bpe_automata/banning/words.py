@@ -16,7 +16,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from bpe_automata.automata import algebra
-from bpe_automata.automata.compile import Budget, compile_regex
+from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.banning.patterns import (
     checked_regex,
@@ -25,6 +25,7 @@ from bpe_automata.banning.patterns import (
     word_may_begin,
     word_pattern,
 )
+from bpe_automata.budget import Budget, spending
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
 from bpe_automata.sharing import Immutable, cached
@@ -70,7 +71,8 @@ class Ban(Immutable):
             raise ArgumentError("nothing is banned: give at least one word or regex")
         _check_words(self.words, self.ignore_case)
         _refuse_repeated(self.regexes, self.regexes, "regex")
-        _ = self._patterns  # refuses regexes that cannot be used
+        with spending(self.budget):
+            _ = self._patterns  # refuses regexes that cannot be used
 
     @cached
     def _patterns(self) -> tuple[str, ...]:
@@ -109,7 +111,8 @@ class Ban(Immutable):
         """The texts that are not in `contains_after(before)`."""
         state = self.context(before)
         if state not in self._allowed_from:
-            found = algebra.complement(self._contains_from(state), self.budget)
+            with spending(self.budget):
+                found = algebra.complement(self._contains_from(state), self.budget)
             self._allowed_from.setdefault(state, found)
         return self._allowed_from[state]
 
@@ -175,25 +178,30 @@ class Ban(Immutable):
         after: text that comes before, the end of the prompt: a word that it begins cannot be
         completed. added_tokens: which added tokens may be read as the text they spell. Here by
         default none: a decoder that skips special tokens would join what stands around them, so
-        that `tal`, `<|im_start|>`, `k` is shown as a banned `talk`. budget: of the intersection.
+        that `tal`, `<|im_start|>`, `k` is shown as a banned `talk`. budget: of the intersection (by
+        default that of the ban), then as that of `constrain`.
 
         An unfinished text may still end in what is a whole word only if nothing follows; see
         `sampling.decode_allowed`, which cuts it off. Raises what `constrain` raises, and
         EmptyLanguageError if the ban leaves nothing.
         """
         allowed = self.allowed_in(language, after, budget)
-        return constrain(tokenizer, allowed, method, eos_ids, added_tokens=added_tokens)
+        return constrain(
+            tokenizer, allowed, method, eos_ids, added_tokens=added_tokens, budget=budget
+        )
 
     def allowed_in(
         self, language: str | ByteDFA | None, after: str = "", budget: Budget | None = None
     ) -> ByteDFA:
         """The texts of `language` (None: all) in which nothing is banned, after the text `after`.
         Raises EmptyLanguageError if the ban leaves nothing, RegexError, BudgetExceededError."""
-        budget, allowed = budget or self.budget, self.allowed_after(after)
-        if language is None:
-            return allowed
-        given = compile_regex(language, budget) if isinstance(language, str) else language
-        both = algebra.intersection(given, allowed, budget)
+        budget = budget or self.budget
+        with spending(budget):
+            allowed = self.allowed_after(after)
+            if language is None:
+                return allowed
+            given = compile_regex(language, budget) if isinstance(language, str) else language
+            both = algebra.intersection(given, allowed, budget)
         if both.is_empty and not given.is_empty:
             raise EmptyLanguageError(f"every text of the constraint is banned by {self}")
         return both
@@ -203,8 +211,9 @@ class Ban(Immutable):
         return "the ban of " + ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
 
     def _union(self, patterns: Iterable[str]) -> ByteDFA:
-        compiled = [compile_regex(pattern, self.budget) for pattern in patterns]
-        return reduce(lambda a, b: algebra.union(a, b, self.budget), compiled)
+        with spending(self.budget):
+            compiled = [compile_regex(pattern, self.budget) for pattern in patterns]
+            return reduce(lambda a, b: algebra.union(a, b, self.budget), compiled)
 
 
 def _strings(given: object, name: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata.budget import READING, Budget, spending
 from bpe_automata.constructions.geometry import Geometry, Tables
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE, HypothesisSets
 from bpe_automata.constructions.stored import kept
@@ -192,10 +193,11 @@ def _refuse_single_words(description: Description, usable: np.ndarray) -> None:
             )
 
 
-def canonical_automaton(tokenizer: Tokenizer) -> CanonicalAutomaton:
+def canonical_automaton(tokenizer: Tokenizer, budget: Budget = READING) -> CanonicalAutomaton:
     """The automaton of a tokenizer, made once and kept with it, and its parts on disk: see
     `stored`. Raises what `build_parts` raises; warns of a damaged cache file."""
-    return tokenizer.derived("canonical", _kept)
+    with spending(budget):
+        return tokenizer.derived("canonical", _kept)
 
 
 def _kept(tokenizer: Tokenizer) -> CanonicalAutomaton:

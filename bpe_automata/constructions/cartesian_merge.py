@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget, spent
 from bpe_automata.constructions.canonical import (
     NO_TOKEN,
     CanonicalAutomaton,
@@ -71,13 +72,14 @@ class CartesianMerge(Immutable):
         eos_ids: tuple[int, ...] = (),
         added_tokens: AddedTokens = "plain",
         segments: SegmentCache | None = None,
+        budget: Budget | None = None,
     ) -> None:
         """added_tokens: which added tokens may be read as the text that they spell, see
         `Tokenizer.added_as_text`; texts that spell another one have no tokenization here.
-        segments: where rows are shared with other products, see `segments`. Raises what
-        `canonical_automaton` raises."""
-        self.tokenizer, self.eos_ids = tokenizer, eos_ids
-        self._given = tokenizer, dfa, eos_ids, added_tokens, segments
+        segments: where rows are shared with other products, see `segments`. budget: of each later
+        call. Raises what `canonical_automaton` raises."""
+        self.tokenizer, self.eos_ids, self.budget = tokenizer, eos_ids, budget
+        self._given = tokenizer, dfa, eos_ids, added_tokens, segments, budget
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
         self.dfa = self.prefixed.dfa
         self.canonical: CanonicalAutomaton = canonical_automaton(tokenizer)
@@ -116,8 +118,9 @@ class CartesianMerge(Immutable):
         """How many ids it takes to acceptance, lazily."""
         lift = Lift(*self._given[:4])
         reader = ProductReader(self, self._tables, self._relevance, lift.horizon)
-        return Horizon(reader, self.tokenizer.lock)
+        return Horizon(reader, self.tokenizer.lock, self.budget)
 
+    @spent
     def initial(self, prefix: Sequence[int] = ()) -> ProductState:
         if self.dfa.is_empty:
             raise EmptyLanguageError("nothing matches the constraint")
@@ -151,6 +154,7 @@ class CartesianMerge(Immutable):
             self._masks.put(state, bits)
         return bits
 
+    @spent
     def _mask(self, state: ProductState) -> np.ndarray:
         bits = self._relevance.row(state.place, state.hypotheses).free | self.bound(state)
         if self.accepting(state):
@@ -166,6 +170,7 @@ class CartesianMerge(Immutable):
         self.canonical.geometry.clear_followers(state.last, bound)
         return bound
 
+    @spent
     def step(self, state: ProductState, token: int) -> ProductState:
         """Readings that cannot be completed are dropped, so equal futures meet in equal states."""
         canonical, tables = self.canonical, self._tables
@@ -188,6 +193,7 @@ class CartesianMerge(Immutable):
         text = canonical.text_after(place.text, place.hypotheses, token)
         return ProductState(tables.place(q, text), number, token)
 
+    @spent
     def steps(self, state: ProductState, tokens: np.ndarray) -> list[ProductState]:
         node = self._successors(state.place, state.hypotheses)
         at = np.searchsorted(node.ids, tokens)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata.constructions.hypothesis_sets import BEGINNING
 from bpe_automata.constructions.relevance import Node, Row
@@ -39,6 +40,7 @@ def every_node(engine: CartesianMerge, state: ProductState) -> list[Where]:
     found: dict[Node, None] = {first: None}
     todo = [first]
     while todo:
+        check()
         for node in _after(engine, todo.pop()):
             if node not in found:
                 found[node] = None

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.constructions.engine import TextEngine
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.bits import members
@@ -45,6 +46,7 @@ def explored(
     n_edges = 0
     numbers[state]  # number 0
     for here in numbers.states:  # grows while we go
+        check()
         tokens = members(engine.mask(here))
         tokens = tokens[~np.isin(tokens, eos)] if len(eos) and engine.accepting(here) else tokens
         n_edges += len(tokens)

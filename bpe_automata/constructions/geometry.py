@@ -24,6 +24,7 @@ from bpe_automata.kernels.geometry import (
 )
 from bpe_automata.kernels.hashing import build_table
 from bpe_automata.kernels.suspects import Half, narrow
+from bpe_automata.kernels.watch import watched
 from bpe_automata.tokenizer.derivation import Derivation
 
 
@@ -102,7 +103,8 @@ class Geometry:
         """Take out of `suspects` (int32 [n_words], packed) every id that some of `tokens` (int64,
         reachable) may follow; returns how many are left."""
         d = self.derivation
-        return int(narrow(tokens, suspects, d.reachable, d.birth, self.before, self.after))
+        half = self.before, self.after
+        return int(watched(narrow, tokens, suspects, d.reachable, d.birth, *half))
 
     def breaking_merge(self, left: int, right: int) -> int:
         """The rank of the first merge that breaks the pair, -1 if it is canonical."""

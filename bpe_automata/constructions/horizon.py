@@ -15,6 +15,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from bpe_automata.budget import Budget, check, spent
 from bpe_automata.constructions.horizon_bounds import chase, close
 from bpe_automata.constructions.horizon_graph import NEVER, Graph, Source
 from bpe_automata.constructions.horizon_levels import Levels
@@ -53,9 +54,12 @@ class Reader(Source, Protocol[Read]):
 class Horizon(Generic[State]):
     """Of one engine; what has been found out is kept. For any number of threads."""
 
-    def __init__(self, reader: Reader[State], lock: Lock | None = None) -> None:
-        """lock: of the tables that the reader reads; by default one of its own."""
-        self._reader, self.lock = reader, lock or Lock()
+    def __init__(
+        self, reader: Reader[State], lock: Lock | None = None, budget: Budget | None = None
+    ) -> None:
+        """lock: of the tables that the reader reads; by default one of its own. budget: of each
+        later call."""
+        self._reader, self.lock, self.budget = reader, lock or Lock(), budget
         self._graph = Graph(reader)
         self._levels = Levels(self._graph)
         self._plain_from: dict[int, int] = {}
@@ -63,6 +67,7 @@ class Horizon(Generic[State]):
         self._nothing = Row(nothing, nothing)
         self._rows: BoundedMemo[tuple[int, int], Row] = BoundedMemo(2 * nothing.nbytes)
 
+    @spent
     @locked
     def least(self, state: State) -> int:
         """Ids from the state to the nearest accepting one. The state must be a relevant one."""
@@ -70,6 +75,7 @@ class Horizon(Generic[State]):
         node = self._number(key)
         low, high = int(self._graph.lower[node]), None
         while high is None or low < high:
+            check()
             k = (low if high is None else low + high) // (1 if high is None else 2)
             if self._reached(node, last, k):
                 high = k
@@ -79,12 +85,14 @@ class Horizon(Generic[State]):
                     high = int(self._graph.final[node])
         return high
 
+    @spent
     @locked
     def reaches(self, state: State, k: int) -> bool:
         """Is `least(state)` at most k? Much cheaper where k is large."""
         key, last = self._reader.before(state)
         return self._reached(self._number(key), last, k)
 
+    @spent
     @locked
     def lower(self, states: list[State], k: int) -> np.ndarray:
         """int32: ids that it takes at least from nodes of which only the state counts, and
@@ -94,6 +102,7 @@ class Horizon(Generic[State]):
         self._settle(nodes, k)
         return self._graph.lower[nodes]
 
+    @spent
     @locked
     def mask(self, state: State, k: int) -> np.ndarray:
         """Packed int32 ids after which the text can be complete with k ids in all; and
@@ -161,6 +170,7 @@ class Horizon(Generic[State]):
                 chase(graph, node)
         step, level = 1, 0
         while len(left := graph.open(nodes, k)):
+            check()
             level = min(k, max(level, int(graph.lower[left].min())) + step)
             step *= 2
             close(graph, left, level)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.constructions.horizon_graph import NEVER, Graph
 from bpe_automata.kernels.bits import without
 from bpe_automata.kernels.nearest import nearest
@@ -41,6 +42,7 @@ def chase(graph: Graph, root: int) -> None:
     """
     stack, met = [_begun(graph, root)], {root}
     while stack and len(met) < _MOST_MET:
+        check()
         top = stack[-1]
         if top.last >= 0 and graph.final[top.last] < NEVER and _used(graph, top):
             stack.pop()
@@ -79,6 +81,7 @@ def _nearest_first(graph: Graph, targets: np.ndarray) -> Iterator[int]:
 def _next(graph: Graph, step: _Step, met: set[int]) -> int:
     """The next target that is settled, or can be; -1: none."""
     for target in step.waiting:
+        check()
         if graph.final[target] < NEVER:
             return target
         if target not in met:
@@ -146,6 +149,7 @@ def _within(graph: Graph, roots: np.ndarray, k: int) -> np.ndarray:
     opened: list[np.ndarray] = []
     frontier = np.unique(roots)
     for left in range(k, 0, -1):
+        check()
         frontier = graph.open(frontier, left)
         graph.tighten(frontier, left)
         for node in graph.open(frontier, left).tolist():

@@ -188,11 +188,11 @@ class Graph:
         """Look closer at nodes, once."""
         nodes = nodes[~self._room.seen[nodes]]
         if len(nodes):
-            self._room.seen[nodes] = True
             keys = self.keys
             never, whole = self.source.look(np.array([keys[node] for node in nodes.tolist()]))
             self.lower[nodes[never]] = NEVER
             self.whole[nodes[whole]] = True
+            self._room.seen[nodes] = True  # not if the source was stopped
 
     def _meet(self, keys: list[int]) -> None:
         n = len(self.keys)
@@ -200,5 +200,5 @@ class Graph:
             self._room = Facts(*(np.concatenate([a, np.zeros_like(a)]) for a in self._room))
         for have, new in zip(self._room, self.source.facts(np.array(keys)), strict=True):
             have[n : n + len(keys)] = new
+        self.keys.extend(keys)  # first: an interrupt leaves no number without its node
         self._numbers.update(zip(keys, range(n, n + len(keys)), strict=True))
-        self.keys.extend(keys)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.constructions.horizon_graph import Graph
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.kernels.bits import without
@@ -41,6 +42,7 @@ class Levels:
         """Find dead_k of the roots, from those of lower levels that it depends on."""
         for level, nodes in self._needed(roots, k):
             for node in nodes:
+                check()
                 self._settle(node, level)
 
     def _needed(self, roots: np.ndarray, k: int) -> list[tuple[int, list[int]]]:
@@ -48,6 +50,7 @@ class Levels:
         needed = []
         nodes = self._unknown(roots, k)
         while nodes:
+            check()
             needed.append((k, nodes))
             k -= 1
             targets = np.concatenate([self._graph.edges(node).any for node in nodes])
@@ -84,6 +87,7 @@ class Levels:
         graph = self._graph
         spread, edges = graph.spread(node), graph.edges(node)
         for target in edges.free.tolist():
+            check()
             if len(self._live(node, spread.free, target, k - 1)):
                 return True
         bound = np.unique(spread.bound)

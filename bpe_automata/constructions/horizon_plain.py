@@ -117,10 +117,10 @@ class EngineReader(PlainReader[State]):
         self._edges, self._most = 0, max_edges
 
     def key(self, state: State) -> int:
-        number = self._numbers.setdefault(state, len(self._states))
-        if number == len(self._states):
-            self._states.append(state)
-        return number
+        if state not in self._numbers:
+            self._states.append(state)  # first: an interrupt leaves no number without its state
+            self._numbers[state] = len(self._states) - 1
+        return self._numbers[state]
 
     def facts(self, keys: np.ndarray) -> Facts:
         accepting = np.array([self._engine.accepting(self._states[key]) for key in keys.tolist()])

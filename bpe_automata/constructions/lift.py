@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget, spent
 from bpe_automata.constructions.horizon import Horizon
 from bpe_automata.constructions.horizon_plain import LiftReader
 from bpe_automata.constructions.memo import BoundedMemo
@@ -37,11 +38,13 @@ class Lift(Immutable):
         dfa: ByteDFA,
         eos_ids: tuple[int, ...] = (),
         added_tokens: AddedTokens = "plain",
+        budget: Budget | None = None,
     ) -> None:
         """added_tokens: which added tokens may be read as text, see `Tokenizer.added_as_text`.
-        Raises EmptyLanguageError when no ids spell a text of the language."""
-        self._given = tokenizer, dfa, eos_ids, added_tokens
-        self.tokenizer, self.eos_ids = tokenizer, eos_ids
+        budget: of each later call. Raises EmptyLanguageError when no ids spell a text of the
+        language."""
+        self._given = tokenizer, dfa, eos_ids, added_tokens, budget
+        self.tokenizer, self.eos_ids, self.budget = tokenizer, eos_ids, budget
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
         self.dfa = self.prefixed.dfa
         self.trie = tokenizer.derived("lift trie", _ordinary_trie)
@@ -67,7 +70,7 @@ class Lift(Immutable):
     @cached
     def horizon(self) -> Horizon[int]:
         """How many ids it takes to acceptance, lazily."""
-        return Horizon(LiftReader(self), self.tokenizer.lock)
+        return Horizon(LiftReader(self), self.tokenizer.lock, self.budget)
 
     def initial(self, prefix: Sequence[int] = ()) -> int:
         for token in prefix:
@@ -87,6 +90,7 @@ class Lift(Immutable):
         spelled = np.frombuffer(self.tokenizer.spellings[token], dtype=np.uint8)
         return int(walk(self.dfa.trans, self.dfa.byte_class, state, spelled))
 
+    @spent
     def steps(self, state: int, tokens: np.ndarray) -> list[int]:
         after, added = self._after(state, tokens), np.isin(tokens, self.added)
         after[added] = self.after_added(state, tokens[added])

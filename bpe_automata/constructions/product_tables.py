@@ -21,6 +21,7 @@ from bpe_automata.kernels.node_status import node_statuses
 from bpe_automata.kernels.product_row import product_row
 from bpe_automata.kernels.suspects import Pairs
 from bpe_automata.kernels.token_walks import states_after
+from bpe_automata.kernels.watch import armed, called
 from bpe_automata.kernels.world import (
     ALIVE,
     Added,
@@ -85,6 +86,7 @@ class ProductTables:
                 canonical.geometry.before,
             ),
             steady=steady_for(canonical, dfa),
+            watch=armed(),
         )
 
     @property
@@ -192,9 +194,12 @@ class ProductTables:
     @locked
     def ask(self, kernel: Callable[..., T], *arguments: Any) -> T:
         """What a kernel answers that takes the `World` last; asked again where the memo had no
-        room for its places."""
+        room for its places. Raises BudgetExceededError."""
         while True:
-            answer = kernel(*arguments, self._world)
+            watch = armed()
+            if watch is not self._world.watch:
+                self._world = self._world._replace(watch=watch)
+            answer = called(watch, kernel, *arguments, self._world)
             if 2 * int(self.memo.n_nodes[0]) >= len(self.memo.nodes):
                 self._grow_nodes()
             if int(self.memo.n_places[0]) <= len(self.memo.state):

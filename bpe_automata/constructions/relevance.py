@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.product_tables import ProductTables
@@ -86,6 +87,7 @@ class Relevance:
         if found is None:
             free, bound, open_rows = self._tables.row(*node)
             for target, entries in _by_target(open_rows):
+                check()
                 dead = self.dead(target)
                 for is_free, bits in ((1, free), (0, bound)):
                     ids = entries[entries[:, 3] == is_free, 0]
@@ -146,6 +148,7 @@ class Relevance:
         stack = [self._begun(first)]
         under_way = {first}
         while stack:
+            check()
             top = stack[-1]
             if top.node in self._dead:  # settled meanwhile, as part of a cycle
                 under_way.discard(stack.pop().node)
@@ -210,6 +213,7 @@ class Relevance:
         opened = {first: self._opened(first, None)}
         todo = [first]
         while todo:
+            check()
             for target, _ in opened[todo.pop()].waiting:
                 if not self._knows(target) and target not in opened:
                     opened[target] = self._opened(target, None)
@@ -218,6 +222,7 @@ class Relevance:
         while changed:
             changed = False
             for entry in opened.values():
+                check()
                 for target, ids in entry.waiting:
                     dead = opened[target].suspects if target in opened else self._dead[target]
                     fresh = without(_lively(ids, dead), entry.leads)

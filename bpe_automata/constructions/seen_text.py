@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import check
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.spelling import wide_atoms
@@ -91,6 +92,7 @@ def _least_alike(leads: np.ndarray, ends: np.ndarray) -> np.ndarray:
     leads = leads[:, (leads != leads[0]).any(axis=0)]
     least = _firsts(ends[:, None])
     while True:
+        check()
         finer = _firsts(np.column_stack([least, np.where(leads < 0, -1, least[leads])]))
         if (finer == least).all():
             return least

@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.constructions.hypothesis_sets import HypothesisSet, Member
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.segments_joints import joints
@@ -113,7 +114,8 @@ class Segments:
         self._too_large: set[int] = set()  # DFA states of what has over `LIMIT` of them
         self._flags: dict[int, dict[int, int]] = {}  # by place and hypothesis
         self._ends: dict[tuple[int, int, int, int], list[tuple[int, int, int]]] = {}
-        self._slot, self._local = np.full((2, n), -1, dtype=np.int32)
+        self._slot, self._local = np.full((2, n), -1, dtype=np.int32)  # scratch
+        self._interrupted = False
 
     @locked
     def of(self, place: int, hypotheses: int) -> Node | None:
@@ -140,6 +142,7 @@ class Segments:
         passed: set[int] = set()
         for segment in self.found():
             for number, state in enumerate(segment.order.tolist()):
+                check()
                 if number in segment.cuts:
                     proofs = segment.cuts[number], found.get(state, BOUNDARY)
                     found[state] = MERGES if MERGES in proofs else BOUNDARY
@@ -180,6 +183,7 @@ class Segments:
         for h, b, w in found.members:
             ends = self._ends_of(place, found.row, h, b)
             for state, text, after in ends:
+                check()
                 number = segment.number.get(state, -1)
                 if number < 0 or not segment.has(number, text, after):
                     return None
@@ -226,6 +230,9 @@ class Segments:
     def _entered(self, state: int, entry: Entry) -> Segment | None:
         """The segment that begins at a DFA state; None if it is too large, or not told by its
         form."""
+        if self._interrupted:  # what is below was left before its end
+            self._slot[:] = self._local[:] = -1
+        self._interrupted = True
         found = self._part(state, entry)
         segment = None
         if not found.mode.any():
@@ -235,6 +242,7 @@ class Segments:
             inner = (q for k, q in enumerate(segment.order.tolist()) if k not in segment.cuts)
             self._homes.update(dict.fromkeys(inner, segment))
         self._slot[found.states] = -1
+        self._interrupted = False
         return segment
 
     def _made(self, state: int, entry: Entry, found: _Part) -> Segment:

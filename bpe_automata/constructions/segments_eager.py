@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.constructions.canonical import NO_TOKEN
 from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata.constructions.relevance import Node as Pair
@@ -146,6 +147,7 @@ class _Maker:
         cuts: dict[Pair, At | None] = {}
         columns = leads.places[kept].tolist(), numbers.tolist(), ids.tolist(), added.tolist()
         for k, (place, number, token, is_added) in enumerate(zip(*columns, strict=True)):
+            check()
             after: Start = (place, number, token)
             if is_added:
                 after = self._engine.step(ProductState(*here[:2], NO_TOKEN), token)

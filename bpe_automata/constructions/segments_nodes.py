@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata.constructions.hypothesis_sets import BEGINNING
 from bpe_automata.constructions.memo import BoundedMemo
@@ -35,6 +36,7 @@ def prepared(engine: CartesianMerge, state: ProductState, common: bool = False) 
     start = state.place, state.hypotheses
     seen, todo, count = {start}, [start], 0
     while todo:
+        check()
         n_nodes, after = walk.beyond(todo.pop())
         count += n_nodes
         fresh = after - seen
@@ -75,6 +77,7 @@ class _Walk:
         """Up to the cuts of a segment, and what is met that is not in the segment."""
         inner, exits, strange, todo = {start}, dict[At, None](), set[Pair](), [start]
         while todo:
+            check()
             for pair in self._after_node(todo.pop()) - inner:
                 found = shared.segments.within(node.segment, *pair)
                 if found is None:

@@ -13,6 +13,7 @@ from math import prod
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.kernels.spelling import BROKEN, fold_words, spell_tokens
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.limits import check_fits
@@ -117,6 +118,7 @@ class _Monoid:
         """The element of each token's word, starting from `current`."""
         current = current.astype(np.int32)
         while True:
+            check()
             element, atom = fold_words(current, atom_start, atoms, self.table)
             if element < 0:
                 return -2 - current

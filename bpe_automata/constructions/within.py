@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 from bpe_automata.arguments import at_least
+from bpe_automata.budget import Budget
 from bpe_automata.constructions.engine import Engine, TextEngine, travelling
 from bpe_automata.constructions.horizon import Horizon
 from bpe_automata.constructions.horizon_plain import EngineReader
@@ -37,6 +38,11 @@ class Within(Immutable, Generic[State]):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (travelling(self.inner), self.max_tokens)
+
+    @property
+    def budget(self) -> Budget | None:
+        """Of each call, that of the inner engine."""
+        return getattr(self.inner, "budget", None)
 
     @property
     def n_ids(self) -> int:
@@ -99,6 +105,7 @@ def horizon_of(engine: Engine[Any]) -> Horizon[Any]:
         return own
     beside = getattr(engine, "__dict__", {})
     if _BESIDE not in beside:
-        beside.setdefault(_BESIDE, Horizon(EngineReader(engine)))
+        budget = getattr(engine, "budget", None)
+        beside.setdefault(_BESIDE, Horizon(EngineReader(engine), budget=budget))
     found: Horizon[Any] = beside[_BESIDE]
     return found

@@ -6,9 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from bpe_automata.automata.compile import Budget, compile_regex
+from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.constructions import CartesianMerge, Lift, TextEngine, explore
+from bpe_automata.budget import Budget, spending
+from bpe_automata.constructions import (
+    CartesianMerge,
+    Lift,
+    TextEngine,
+    canonical_automaton,
+    explore,
+)
 from bpe_automata.constructions.engine import travelling
 from bpe_automata.constructions.segments_cache import SegmentCache
 from bpe_automata.constructions.segments_eager import assembled
@@ -26,6 +33,7 @@ from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
 Method = Literal["canonical", "lift"]
+_DEFAULT = Budget()
 _ENGINES: dict[str, Callable[..., TextEngine[Any]]] = {"canonical": CartesianMerge, "lift": Lift}
 
 
@@ -36,7 +44,9 @@ class Constraint(Immutable):
     process makes it again, of the parts that the disk keeps.
 
     tokenizer, dfa: what it is made of; method: "canonical" or "lift"; engine: the lazy automaton;
-    added_tokens: which added tokens may be read as text; segments: where rows are shared.
+    added_tokens: which added tokens may be read as text; segments: where rows are shared; budget:
+    of each call: of a mask as of `automaton`. What goes over it raises BudgetExceededError, and
+    leaves the constraint and its matchers as they were.
     """
 
     tokenizer: Tokenizer
@@ -45,6 +55,7 @@ class Constraint(Immutable):
     engine: TextEngine[Any]
     added_tokens: AddedTokens = "plain"
     segments: SegmentCache | None = None
+    budget: Budget = _DEFAULT
 
     def __getstate__(self) -> dict[str, object]:
         """Raises UnsupportedFeatureError for an engine by hand that does not say how it travels."""
@@ -74,7 +85,8 @@ class Constraint(Immutable):
         method "lift". Raises BudgetExceededError where that could not be settled."""
         if self.method == "lift":
             return None
-        return removed_by_normalizer(self.tokenizer, self.dfa)
+        with spending(self.budget):
+            return removed_by_normalizer(self.tokenizer, self.dfa)
 
     def matcher(self, prefix: Sequence[int] = ()) -> Matcher:
         """A matcher at the beginning of the constrained text, after the prompt ids `prefix`. See
@@ -100,9 +112,11 @@ class Constraint(Immutable):
 
         Raises PromptError, and BudgetExceededError over `max_edges` transitions.
         """
-        if self.segments is not None and isinstance(self.engine, CartesianMerge):
-            return assembled(self.engine, self.engine.initial(prefix), max_edges)
-        return explore(self.engine, self.engine.initial(prefix), max_edges)
+        with spending(self.budget):
+            start = self.engine.initial(prefix)
+            if self.segments is not None and isinstance(self.engine, CartesianMerge):
+                return assembled(self.engine, start, max_edges)
+            return explore(self.engine, start, max_edges)
 
 
 def constrain(
@@ -126,7 +140,9 @@ def constrain(
     "canonical" a text that spells any other added token is not in the language, since `encode`
     would write it with that id; under "lift" it is, spelled by ordinary tokens.
     segments: what is known of parts that stand in many languages, to be used and added to; masks
-    are the same without. Only for method "canonical".
+    are the same without. Only for method "canonical". budget: of this call, the automaton of the
+    tokenizer included where it is not made yet (see `canonical_automaton`), and of each call of
+    what is made; by default `Budget()`, without that automaton.
 
     Raises RegexError, BudgetExceededError, EmptyLanguageError, TokenOutOfRangeError and, for
     method "canonical", UnsupportedTokenizerError and ImproperMergeTableError.
@@ -148,13 +164,18 @@ def constrain(
             raise TokenOutOfRangeError(
                 f"end-of-sequence id {token} is not in 0 .. {tokenizer.n_ids - 1}"
             )
-    dfa = compile_regex(language, budget or Budget()) if isinstance(language, str) else language
-    if dfa.is_empty:
-        shown = repr(language) if isinstance(language, str) else "the constraint"
-        raise EmptyLanguageError(f"no text matches {shown}")
-    arguments = (tokenizer, dfa, eos, added_tokens)
-    engine = _ENGINES[method](*arguments, *([] if segments is None else [segments]))
-    return Constraint(tokenizer, dfa, method, engine, added_tokens, segments)
+    if method == "canonical" and budget is None:
+        canonical_automaton(tokenizer)
+    budget = budget or _DEFAULT
+    with spending(budget):
+        dfa = compile_regex(language, budget) if isinstance(language, str) else language
+        if dfa.is_empty:
+            shown = repr(language) if isinstance(language, str) else "the constraint"
+            raise EmptyLanguageError(f"no text matches {shown}")
+        arguments = (tokenizer, dfa, eos, added_tokens)
+        shared = {} if segments is None else {"segments": segments}
+        engine = _ENGINES[method](*arguments, **shared, budget=budget)
+    return Constraint(tokenizer, dfa, method, engine, added_tokens, segments, budget)
 
 
 def rebuilt(constraint: Constraint, dfa: ByteDFA) -> Constraint:
@@ -173,5 +194,6 @@ def rebuilt(constraint: Constraint, dfa: ByteDFA) -> Constraint:
         constraint.eos_ids,
         added_tokens=constraint.added_tokens,
         segments=constraint.segments,
+        budget=constraint.budget,
     )
     return made.within(engine.max_tokens) if isinstance(engine, TextWithin) else made

@@ -18,6 +18,7 @@ import numpy as np
 
 from bpe_automata.arguments import at_least
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import check
 from bpe_automata.constructions import Engine, TextEngine
 from bpe_automata.constructions.prefixed import PrefixedDfa
 from bpe_automata.constructions.within import Within
@@ -46,6 +47,7 @@ def forced_tokens(engine: Engine[State], state: State, limit: int | None = None)
     room = _counted(limit)
     ids: list[int] = []
     while len(ids) < room and not engine.accepting(state):
+        check()
         token = only(engine.mask(state))
         if token < 0:
             break

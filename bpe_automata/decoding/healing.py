@@ -19,6 +19,7 @@ from typing import Literal
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.prepend import prepended
+from bpe_automata.budget import spending
 from bpe_automata.decoding.constraint import Constraint, rebuilt
 from bpe_automata.decoding.visible import visible
 from bpe_automata.errors import DecodingError, EmptyLanguageError, PromptError
@@ -62,10 +63,14 @@ def heal(constraint: Constraint, prefix: Sequence[int], n: int) -> Healed:
     """Give back as few of the last `n` ids of `prefix` as are asked for. Added tokens and control
     ids are not given back.
 
-    Raises PromptError if the constraint is impossible even so."""
+    Raises PromptError if the constraint is impossible even so, BudgetExceededError."""
     if n < 0:
         raise DecodingError(f"cannot give back {n} ids of a prompt")
-    ids = tuple(prefix)
+    with spending(constraint.budget):
+        return _healed(constraint, tuple(prefix), n)
+
+
+def _healed(constraint: Constraint, ids: tuple[int, ...], n: int) -> Healed:
     first: PromptError | None = None
     best: Healed | None = None
     reason: Literal["constraint", "distribution"] | None = None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata.arguments import integer
+from bpe_automata.budget import spending
 from bpe_automata.constructions import Engine
 from bpe_automata.constructions.engine import travelling
 from bpe_automata.constructions.within import min_tokens
@@ -20,15 +21,24 @@ from bpe_automata.kernels.bits import has, members
 class Matcher:
     """Where one sequence is. Make one with `Constraint.matcher`.
 
-    A failed call changes nothing. It is for one thread at a time; use `copy` for branches, of which
-    each may have a thread of its own.
+    A failed call changes nothing: also one that goes over the budget of the constraint (each may
+    raise BudgetExceededError), or that is interrupted. It is for one thread at a time; use `copy`
+    for branches, of which each may have a thread of its own.
     """
 
     def __init__(self, engine: Engine[Any], prefix: Sequence[int] = ()) -> None:
         self._engine, self._prefix = engine, tuple(prefix)
-        self._states = [engine.initial(prefix)]
+        self._states = [engine.initial(prefix)]  # at least one for each id read, and the first
         self._ids: list[int] = []
-        self._finished = False
+
+    @property
+    def _state(self) -> Any:
+        return self._states[len(self._ids)]
+
+    @property
+    def _finished(self) -> bool:
+        """Was end-of-sequence read? It is never text."""
+        return bool(self._ids) and self._ids[-1] in self._engine.eos_ids
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -38,12 +48,12 @@ class Matcher:
     @property
     def is_accepting(self) -> bool:
         """Is the text complete (and, for method "canonical", canonical) as it stands?"""
-        return self._engine.accepting(self._states[-1])
+        return self._engine.accepting(self._state)
 
     @property
     def is_finished(self) -> bool:
         """Was end-of-sequence read, or is nothing left to read?"""
-        return self._finished or not self._engine.mask(self._states[-1]).any()
+        return self._finished or not self._engine.mask(self._state).any()
 
     def mask(self, out: np.ndarray | None = None, row: int = 0) -> np.ndarray:
         """Which ids are allowed next; none once end-of-sequence was read.
@@ -54,7 +64,7 @@ class Matcher:
         is beyond is not allowed. `row` is written, all other rows are left alone. Without `out`, a
         new bool array (n_ids,). Returns the array. Raises BufferShapeError.
         """
-        bits = self._engine.mask(self._states[-1])
+        bits = self._engine.mask(self._state)
         if self._finished:
             bits = np.zeros_like(bits)
         if out is None:
@@ -66,7 +76,7 @@ class Matcher:
         """The ids of the mask, ascending, int64."""
         if self._finished:
             return np.empty(0, dtype=np.int64)
-        return members(self._engine.mask(self._states[-1]))
+        return members(self._engine.mask(self._state))
 
     def allows(self, token: int) -> bool:
         """Is this id in the mask? Where the engine can say so of one id alone (`Engine.allows`, in
@@ -74,32 +84,33 @@ class Matcher:
         if self._finished or not 0 <= token < self._engine.n_ids:
             return False
         alone = getattr(self._engine, "allows", None)
-        state = self._states[-1]
+        state = self._state
         return alone(state, token) if alone else has(self._engine.mask(state), token)
 
     def min_tokens_to_accept(self) -> int:
         """Ids that it takes at least until the text is complete, end-of-sequence not counted; 0
         where it is complete, and once end-of-sequence was read."""
-        return min_tokens(self._engine, self._states[-1])
+        return min_tokens(self._engine, self._state)
 
     def forced_tokens(self, limit: int | None = None) -> tuple[int, ...]:
         """The ids that come next whatever the model says, at most `limit`: as long as only one is
         possible and the text is not complete. The matcher stays where it is. Raises ArgumentError.
         """
-        return forced_tokens(self._engine, self._states[-1], limit).ids
+        with spending(getattr(self._engine, "budget", None)):
+            return forced_tokens(self._engine, self._state, limit).ids
 
     def forced_bytes(self, limit: int | None = None) -> bytes:
         """The bytes that every text of the constraint has next, at most `limit`, until it may be
         complete. This is weaker than `forced_tokens`: it looks at the language alone, not at what
         may be tokenized so. Raises ArgumentError, and UnsupportedFeatureError where the automaton
         does not say what its ids spell."""
-        return forced_bytes(self._engine, self._states[-1], limit)
+        return forced_bytes(self._engine, self._state, limit)
 
     def advance(self, token: int) -> None:
         """Read one id. Raises TokenOutOfRangeError, TokenNotAllowedError, and ArgumentError for
         what is no integer; then nothing changed."""
         token = integer(token, "the id")
-        state = self._states[-1]
+        state = self._state
         if not 0 <= token < self._engine.n_ids:
             raise TokenOutOfRangeError(f"id {token} is not in 0 .. {self._engine.n_ids - 1}")
         if self._finished:
@@ -110,9 +121,9 @@ class Matcher:
                 reason = "the text is not complete here"
             raise TokenNotAllowedError(token, len(self._ids), reason)
         ends = token in self._engine.eos_ids
-        self._states.append(state if ends else self._engine.step(state, token))
-        self._ids.append(token)
-        self._finished = ends
+        after = state if ends else self._engine.step(state, token)
+        self._states[len(self._ids) + 1 :] = [after]
+        self._ids.append(token)  # until then nothing has changed, should it be interrupted
 
     def rollback(self, n: int = 1) -> None:
         """Take back the last n ids. Raises DecodingError if there are fewer, ArgumentError."""
@@ -120,14 +131,12 @@ class Matcher:
         if not 0 <= n <= len(self._ids):
             raise DecodingError(f"cannot take back {n} of {len(self._ids)} ids")
         if n:
-            del self._states[-n:], self._ids[-n:]
-            self._finished = False
+            del self._ids[-n:]
 
     def copy(self) -> Matcher:
         """An independent matcher at the same place."""
         twin = object.__new__(Matcher)
-        twin._engine, twin._finished = self._engine, self._finished
-        twin._prefix = self._prefix
+        twin._engine, twin._prefix = self._engine, self._prefix
         twin._states, twin._ids = list(self._states), list(self._ids)
         return twin
 

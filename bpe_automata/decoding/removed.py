@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import check
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer import Tokenizer
 from bpe_automata.tokenizer.alphabet import build
@@ -90,6 +91,7 @@ def _shortest(fixed: _Fixed, dfa: ByteDFA) -> bytes | None:
     came: dict[tuple[int, int, int], tuple[tuple[int, int, int], int]] = {}
     queue, seen = deque([start]), {start}
     while queue:
+        check()
         here = queue.popleft()
         q, row, f = here
         if row == 0 and (f == _DEAD or (dfa.accepting[q] and not fixed.allowed.ends[f])):

@@ -11,6 +11,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import look_up
+from bpe_automata.kernels.watch import poll
 
 NO_RANK = 2**31 - 1
 _FEW = 64  # symbols
@@ -145,6 +146,7 @@ def derive_all(
     slots: np.ndarray,
     values: np.ndarray,
     made: np.ndarray,
+    watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Run BPE on each token's own symbols: symbols[starts[i]:starts[i+1]], int32.
 
@@ -164,7 +166,7 @@ def derive_all(
     ranks = np.empty(longest, np.int32)
     for token in range(n_ids):
         n = starts[token + 1] - starts[token]
-        if n == 0:
+        if n == 0 or poll(watch):
             continue
         work[:n] = symbols[starts[token] : starts[token + 1]]
         n, a, b, rank = merge_all(work, ranks, n, slots, values, made, n_ids)

@@ -33,6 +33,7 @@ from bpe_automata.kernels.product_row import Nodes, product_row
 from bpe_automata.kernels.steady import Steady
 from bpe_automata.kernels.suspects import Half
 from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import (
     ALIVE,
     PARTLY,
@@ -96,7 +97,7 @@ def dead_sets(
     pool = np.empty((64, 2), np.int64)
     for place in places:
         needed, n_frames, n_pool = place if found[place] == UNSETTLED else _NONE, 0, 0
-        while needed != _NONE or n_frames > 0:
+        while (needed != _NONE or n_frames > 0) and not poll(w.watch):
             if needed != _NONE:
                 if n_frames == len(frames):
                     frames, suspects = grown_rows(frames), grown_rows(suspects)
@@ -114,7 +115,7 @@ def dead_sets(
                 frame[_END] = n_pool
                 n_frames += 1
             frame, left = frames[n_frames - 1], suspects[n_frames - 1]
-            verdict, needed = _advanced(frame, found, dead, left, pool, beside)
+            verdict, needed = _advanced(frame, found, dead, left, pool, beside, w.watch)
             if needed != _NONE:
                 continue
             n_frames, n_pool = n_frames - 1, frame[_BEGIN]
@@ -143,7 +144,7 @@ def _begun(
     """Take out of the suspects what all that is known to lead on leaves. Returns int64 [n, 2], what
     may take out more: (id, place), _NONE for one of another set."""
     ids, rows = _ids_of(place, number, tokens, w)
-    _take_out(ids, suspects, beside)
+    _take_out(ids, suspects, beside, w.watch)
     lively, n_lively = np.empty(len(rows), np.int64), 0
     others, n_others = np.empty((len(rows), 2), np.int64), 0
     for i in range(len(rows)):
@@ -154,9 +155,9 @@ def _begun(
         elif target == _NONE or found[target] <= UNSETTLED:
             others[n_others, 0], others[n_others, 1] = token, target
             n_others += 1
-    _take_out(lively[:n_lively], suspects, beside)
+    _take_out(lively[:n_lively], suspects, beside, w.watch)
     others = others[:n_others]
-    return others[_which_follow(others[:, 0].copy(), suspects, beside)]
+    return others[_which_follow(others[:, 0].copy(), suspects, beside, w.watch)]
 
 
 @kernel
@@ -228,21 +229,25 @@ def _take_out_leading(tokens: np.ndarray, suspects: np.ndarray, beside: Beside) 
 
 
 @kernel
-def _take_out(tokens: np.ndarray, suspects: np.ndarray, beside: Beside) -> None:
+def _take_out(tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray) -> None:
     """Take out of the suspects every id that some of `tokens` (int64) may follow."""
     forbidden, count = np.empty(len(suspects), np.int64), 0
     for i in range(len(tokens)):
+        if poll(watch):
+            return
         if i % _OFTEN == 0:
             count = how_many(suspects)
         if count <= len(tokens) - i:
-            _take_out_singly(tokens[i:].copy(), suspects, beside)
+            _take_out_singly(tokens[i:].copy(), suspects, beside, watch)
             return
         forbid(tokens[i], beside.birth, 1, beside.before, forbidden)
         keep(suspects, forbidden)
 
 
 @kernel
-def _take_out_singly(tokens: np.ndarray, suspects: np.ndarray, beside: Beside) -> None:
+def _take_out_singly(
+    tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray
+) -> None:
     """The same where there are fewer suspects than tokens."""
     order = beside.after.order
     forbidden = np.empty((len(order) + 63) >> 6, np.int64)
@@ -251,23 +256,31 @@ def _take_out_singly(tokens: np.ndarray, suspects: np.ndarray, beside: Beside) -
         at = beside.right_at[token]
         followers[at >> 6] |= np.int64(1) << (at & 63)
     for suspect in listed(suspects):
+        if poll(watch):
+            return
         forbid(beside.before.order[suspect], beside.birth, 0, beside.after, forbidden)
         if exceeds(followers, forbidden):
             suspects[suspect >> 6] &= ~(np.int64(1) << (suspect & 63))
 
 
 @kernel
-def _which_follow(tokens: np.ndarray, suspects: np.ndarray, beside: Beside) -> np.ndarray:
+def _which_follow(
+    tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray
+) -> np.ndarray:
     """bool: which of `tokens` (int64) may follow some suspect?"""
     found = np.zeros(len(tokens), np.bool_)
     if how_many(suspects) > len(tokens):
         forbidden = np.empty(len(suspects), np.int64)
         for i in range(len(tokens)):
+            if poll(watch):
+                break
             forbid(tokens[i], beside.birth, 1, beside.before, forbidden)
             found[i] = exceeds(suspects, forbidden)
         return found
     forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
     for suspect in listed(suspects):
+        if poll(watch):
+            break
         forbid(beside.before.order[suspect], beside.birth, 0, beside.after, forbidden)
         for i in range(len(tokens)):
             at = beside.right_at[tokens[i]]
@@ -294,6 +307,7 @@ def _advanced(
     suspects: np.ndarray,
     pool: np.ndarray,
     beside: Beside,
+    watch: np.ndarray,
 ) -> tuple[int, int]:
     """(verdict, the place that must be settled before, or _NONE).
 
@@ -302,7 +316,7 @@ def _advanced(
     forbidden, birth, before = np.empty(len(suspects), np.int64), beside.birth, beside.before
     if not keep(suspects, suspects):
         return NOTHING, _NONE
-    while frame[_NEXT] < frame[_END]:
+    while frame[_NEXT] < frame[_END] and not poll(watch):
         token, target = pool[frame[_NEXT], 0], pool[frame[_NEXT], 1]
         unknown = target != _NONE and found[target] == UNSETTLED
         if unknown and not frame[_FEWER]:
@@ -316,6 +330,8 @@ def _advanced(
             frame[_FEWER] = 1
         frame[_NEXT] += 1
     for i in range(frame[_BEGIN], frame[_END]):
+        if poll(watch):
+            break
         token, target = pool[i, 0], pool[i, 1]
         if target == _NONE or found[target] <= UNSETTLED:
             forbid(token, birth, 1, before, forbidden)

@@ -16,6 +16,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.mixing import first_slot, longer, mix, next_slot, table_size
+from bpe_automata.kernels.watch import poll
 
 
 class Layers(NamedTuple):
@@ -65,9 +66,10 @@ def to_go(trans: np.ndarray, some_byte: np.ndarray, start: int) -> np.ndarray:
 
 @kernel
 def layers(
-    trans: np.ndarray, left: np.ndarray, start: int, count: int, limit: int
-) -> tuple[bool, Layers]:
-    """What can be reached in layers 0 to count - 1: (False if more than `limit` states are).
+    trans: np.ndarray, left: np.ndarray, start: int, count: int, limit: int, watch: np.ndarray
+) -> tuple[bool, np.ndarray, np.ndarray]:
+    """What can be reached in layers 0 to count - 1: (False if more than `limit` states are, pool
+    and ptr of the `Layers`).
 
     trans: int32 [n, k]; left: int8 [n], from `to_go`. There are fewer layers if the later ones
     have no states. A state is met once a layer.
@@ -78,9 +80,9 @@ def layers(
     now[0], n_now, used = start, 1, 0
     for i in range(count):
         if n_now == 0:
-            return True, Layers(pool, ptr[: i + 1].copy())
-        if used + 2 * n > limit:
-            return False, Layers(pool, ptr)
+            return True, pool, ptr[: i + 1].copy()
+        if used + 2 * n > limit or poll(watch):
+            return False, pool, ptr
         if used + 2 * n > pool.size:
             pool = longer(pool, 2 * pool.size + 2 * n)
         n_next, first = 0, used
@@ -104,7 +106,7 @@ def layers(
         _sort(pool[first:used], left)
         ptr[i + 1] = used
         now, following, n_now = following, now, n_next
-    return True, Layers(pool, ptr)
+    return True, pool, ptr
 
 
 @kernel
@@ -126,6 +128,7 @@ def made(
     left: np.ndarray,
     found: Layers,
     bounds: tuple[int, int],
+    watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """(rows, accepting, start): the states of all layers.
 
@@ -142,6 +145,8 @@ def made(
             following[s] = _interned(out, accepting[s])
     start = 0
     for i in range(found.ptr.size - 2, -1, -1):
+        if poll(watch):
+            break
         states = found.pool[found.ptr[i] : found.ptr[i + 1]]
         for s in states:
             row = out.rows[out.used[0]]

@@ -11,6 +11,7 @@ from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.split_characters import completed, surely_completed
 from bpe_automata.kernels.steady import suspects_left
 from bpe_automata.kernels.text_search import reads
+from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import (
     ALIVE,
     DEAD,
@@ -52,7 +53,7 @@ def node_status(place: int, number: int, w: World) -> int:
         status = ALIVE
     elif suspects > 0 or _leads_on(place, 0, number, 0, w):
         status = PARTLY
-    remember_status(place, number, status, w.memo)
+    remember_status(place, number, status, w)
     return status
 
 
@@ -70,12 +71,14 @@ def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarr
     """uint8: `node_status` of each of many nodes."""
     found = np.empty(len(places), np.uint8)
     for k in range(len(places)):
+        if poll(w.watch):
+            break
         # Most nodes of an automaton with strings are inside a character; to hand over all of `w`
         # would cost more than to look.
         if w.steady.apart and surely_completed(
             places[k], numbers[k], w.dfa, w.reading, w.added, w.sets, w.memo
         ):
-            remember_status(places[k], numbers[k], ALIVE, w.memo)
+            remember_status(places[k], numbers[k], ALIVE, w)
             found[k] = ALIVE
         else:
             found[k] = node_status(places[k], numbers[k], w)
@@ -91,7 +94,7 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
     rows, at = np.empty(64, np.int32), np.empty(64, np.int32)
     rows[0], at[0] = row, w.memo.state[place]
     seen, n_seen, open_ = np.full(table_size(32), EMPTY, np.int64), 0, 1
-    while open_ > 0:
+    while open_ > 0 and not poll(w.watch):
         open_ -= 1
         r, q = rows[open_], at[open_]
         last_entry, last_after = 0, 0

@@ -13,6 +13,7 @@ from bpe_automata.kernels.node_status import node_status
 from bpe_automata.kernels.steady import surely_lively
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import (
     ALIVE,
     DEAD,
@@ -69,6 +70,8 @@ def product_row(
     )
     n_open = 0
     for i in range(len(slow)):
+        if poll(w.watch):
+            break
         token, q, side, after, a = slow[i, 0], slow[i, 1], slow[i, 2], slow[i, 3], slow[i, 4]
         if a == _TO_BE_READ:
             data = trie.data[trie.start[token] : trie.start[token + 1]]

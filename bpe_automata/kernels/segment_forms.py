@@ -13,6 +13,7 @@ from bpe_automata.kernels.characters import wide_steps
 from bpe_automata.kernels.growing import grown, grown_rows
 from bpe_automata.kernels.segments import SHUT, lives_on
 from bpe_automata.kernels.text_search import reads
+from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import World, added_step, intern_place, step_range
 
 AFTER, WITHIN = 1, 2
@@ -25,6 +26,8 @@ def all_flags(q: int, at: np.ndarray, hypotheses: np.ndarray, w: World) -> np.nd
     neither."""
     found = np.zeros((len(at), len(hypotheses)), np.int32)
     for i in range(len(at)):
+        if poll(w.watch):
+            break
         place = int(intern_place(q, int(at[i]), w))
         for j in range(len(hypotheses)):
             found[i, j] = _flags_of(place, int(hypotheses[j]), w)
@@ -71,7 +74,7 @@ def form_of(
     proof, form, n_form = np.zeros(64, np.int32), np.empty(256, np.int32), 0
     order[0], local[begin] = begin, 0
     at = 0
-    while at < n_order:
+    while at < n_order and not poll(w.watch):
         q, k = order[at], slot[order[at]]
         proof = grown(proof, at)
         proof[at] = 0

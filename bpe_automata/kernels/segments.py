@@ -16,6 +16,7 @@ from bpe_automata.kernels.characters import ascii_steps, wide_steps
 from bpe_automata.kernels.growing import grown, grown_rows
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.trie import walk
+from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import World, intern_place, step_range
 
 SHUT, OPEN = 1, 2  # of a DFA state: where the part ends, or goes on
@@ -72,7 +73,7 @@ def part(
         hs[0, h] = NEW
     for a in texts_at:
         ts[0, a] = NEW
-    while at < n_open and count <= limit:
+    while at < n_open and count <= limit and not poll(w.watch):
         k = open_[at]
         at += 1
         q, mode[k] = int(states[k]), mode[k] & ~_WAITING
@@ -96,7 +97,7 @@ def part(
                 n_open += 1
     if count > limit:
         mode[:] = 0
-    if w.memo.n_places[0] > len(w.memo.state):  # no room for a place: this is asked for again
+    if w.memo.n_places[0] > len(w.memo.state) or stopped(w.watch):  # this is asked for again
         slot[states[:count]] = -1
     return states[:count].copy(), mode[:count].copy(), hs[:count].copy(), ts[:count].copy()
 

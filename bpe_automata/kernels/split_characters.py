@@ -12,6 +12,7 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.characters import ascii_steps
 from bpe_automata.kernels.suspects import breaks
 from bpe_automata.kernels.text_search import reads
+from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import (
     ALIVE,
     DEAD,
@@ -40,6 +41,8 @@ def completed(place: int, row: int, number: int, w: World) -> bool:
     ready = np.empty(_READY, np.int32)
     n_ready = _ready_fragments(place, row, number, w, ready)
     for i in range(w.fragments.open_start[row], w.fragments.open_start[row + 1]):
+        if poll(w.watch):
+            return False
         last = w.fragments.open_ids[i]
         followed = False
         for k in range(n_ready):
@@ -193,5 +196,7 @@ def _is_free(place: int, hypothesis: int, w: World) -> bool:
                 if a2 >= 0 and not free:
                     p = intern_place(states[i], a2, w)
                     free = reads(p, w.reading.step_to[j], w)
+        if not free and stopped(w.watch):
+            return False
         w.memo.free[place, hypothesis] = ALIVE if free else DEAD
     return w.memo.free[place, hypothesis] == ALIVE

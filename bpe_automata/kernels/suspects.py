@@ -8,6 +8,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.geometry import FOREVER, breaking_merge, clear_intervals
+from bpe_automata.kernels.watch import poll
 
 _SAMPLE = 64  # tokens tried against all suspects at once; those left are tried one by one
 
@@ -52,6 +53,7 @@ def narrow(
     birth: np.ndarray,
     before: Half,
     after: Half,
+    watch: np.ndarray,
 ) -> int:
     """Take out of the packed `suspects`, in place, every id that some of `tokens` may follow.
 
@@ -65,7 +67,7 @@ def narrow(
     sample = tokens[:: (len(tokens) - 1) // _SAMPLE + 1]
     # Those that the fewest ids forbid clear the most suspects.
     for i in np.argsort(weights(sample, birth, before)):
-        if count == 0:
+        if count == 0 or poll(watch):
             return 0
         pairs[:] = -1
         clear(sample[i], birth, 1, before, pairs)
@@ -77,7 +79,7 @@ def narrow(
     for word in range(len(suspects)):
         for bit in range(32 if suspects[word] != 0 else 0):
             suspect = 32 * word + bit
-            if not (suspects[word] >> bit) & 1 or not reachable[suspect]:
+            if not (suspects[word] >> bit) & 1 or not reachable[suspect] or poll(watch):
                 continue
             pairs[:] = -1
             clear(suspect, birth, 0, after, pairs)

@@ -11,6 +11,7 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.characters import ascii_steps, wide_steps
 from bpe_automata.kernels.growing import grown_rows
+from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import (
     ALIVE,
     DEAD,
@@ -107,7 +108,8 @@ def _search(p: int, h: int, w: World) -> bool:
 
     A component that is left without success is dead for good; on success everything still on the
     component stack leads to the current path, and so to acceptance. So nothing is met twice, and
-    there are no more turns than places times hypotheses and the steps out of them.
+    there are no more turns than places times hypotheses and the steps out of them. Of what is on
+    that stack when the search is stopped nothing is known.
     """
     pool, n_pool = np.empty((256, 2), np.int32), 0
     nodes, count = np.empty((64, 3), np.int32), 0  # place, hypothesis, low link, as first met
@@ -115,7 +117,7 @@ def _search(p: int, h: int, w: World) -> bool:
     component, n_component = np.empty((64, 1), np.int32), 0
     text, order = w.memo.text, w.memo.order
     entering, found = True, False
-    while not found:
+    while not found and not poll(w.watch):
         if entering:
             entering = False
             if count == len(nodes):
@@ -160,5 +162,5 @@ def _search(p: int, h: int, w: World) -> bool:
             n_pool = above[2]
     for i in range(n_component):
         met = nodes[component[i, 0]]
-        text[met[0], met[1]] = ALIVE
+        text[met[0], met[1]] = ALIVE if found else UNKNOWN
     return found

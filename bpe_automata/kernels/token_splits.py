@@ -8,12 +8,13 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.mixing import longer, table_size
+from bpe_automata.kernels.watch import poll
 
 _OFFSET, _PRIME = 1469598103934665603, 1099511628211  # FNV-1a, 64 bits (as wrapping int64)
 
 
 @kernel
-def find_splits(data: np.ndarray, start: np.ndarray) -> np.ndarray:
+def find_splits(data: np.ndarray, start: np.ndarray, watch: np.ndarray) -> np.ndarray:
     """int32 [m, 3], (left, right, made) as indices of tokens; token i is data[start[i]:start[i+1]]
     (uint8; int64 [n + 1]), all different. Ordered by token, then by the length of the left part."""
     n_tokens = start.size - 1
@@ -30,6 +31,8 @@ def find_splits(data: np.ndarray, start: np.ndarray) -> np.ndarray:
         low, high = start[token], start[token + 1]
         hashed = np.int64(_OFFSET)
         for cut in range(low + 1, high):
+            if poll(watch):
+                break
             hashed = (hashed ^ np.int64(data[cut - 1])) * _PRIME
             left = _find(slots, data, start, low, cut, _mixed(hashed))
             if left < 0:

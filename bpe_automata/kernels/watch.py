@@ -145,8 +145,13 @@ def watched(function: Callable[..., T], *arguments: Any) -> T:
     """What a kernel answers that takes a watch last. Raises BudgetExceededError, and what a
     signal's handler raises: KeyboardInterrupt."""
     watch = armed()
+    return called(watch, function, *arguments, watch)
+
+
+def called(watch: np.ndarray, function: Callable[..., T], *arguments: Any) -> T:
+    """The same for a kernel that has the armed `watch` somewhere in its arguments."""
     try:
-        answer = function(*arguments, watch)
+        answer = function(*arguments)
     except SystemError as error:
         raise _beneath(error) from None
     raise_what_stopped(watch)

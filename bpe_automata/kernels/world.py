@@ -20,6 +20,7 @@ from bpe_automata.kernels.hashing import slot_of
 from bpe_automata.kernels.steady import Steady
 from bpe_automata.kernels.suspects import Pairs
 from bpe_automata.kernels.trie import walk
+from bpe_automata.kernels.watch import stopped
 
 UNKNOWN, ALIVE, DEAD, PARTLY = 0, 1, 2, 3
 _SET_BITS = 24
@@ -109,7 +110,8 @@ class Memo(NamedTuple):
 
 
 class World(NamedTuple):
-    """All of it: one DFA, one tokenizer, and what is known of their product."""
+    """All of it: one DFA, one tokenizer, and what is known of their product. watch: that of the
+    thread that asks, see `kernels.watch`."""
 
     dfa: Dfa
     reading: Reading
@@ -119,6 +121,7 @@ class World(NamedTuple):
     fragments: Fragments
     pairs: Pairs
     steady: Steady
+    watch: np.ndarray
 
 
 @kernel
@@ -155,9 +158,10 @@ def known_status(place: int, number: int, memo: Memo) -> int:
 
 
 @kernel
-def remember_status(place: int, number: int, status: int, memo: Memo) -> None:
-    """As long as there is room: what is not remembered is found again."""
-    if 2 * memo.n_nodes[0] >= len(memo.nodes):
+def remember_status(place: int, number: int, status: int, w: World) -> None:
+    """As long as there is room, and nothing was stopped: what is not remembered is found again."""
+    memo = w.memo
+    if 2 * memo.n_nodes[0] >= len(memo.nodes) or stopped(w.watch):
         return
     key = node_key(place, number)
     slot = slot_of(memo.nodes, key)

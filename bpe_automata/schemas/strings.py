@@ -20,11 +20,12 @@ from bpe_automata.automata.algebra import all_texts
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
-from bpe_automata.budget import Budget, out_of_memory
+from bpe_automata.budget import Budget, out_of_memory, spending
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.kernels.lengths import layers, made, to_go
+from bpe_automata.kernels.lengths import Layers, layers, made, to_go
 from bpe_automata.kernels.minimise import equal_columns
 from bpe_automata.kernels.utf8 import breadth_first, renumber
+from bpe_automata.kernels.watch import watched
 from bpe_automata.schemas.assertions import compile_marked
 from bpe_automata.schemas.ecma_syntax import BEGIN, END, MARKERS, Translated, translate
 
@@ -59,11 +60,14 @@ def within_length(
     count = fewest if most is None else most + 1
     limit = budget.max_bytes // (_COPIES * 4 * dfa.n_classes)
     count = min(count, limit + 1)  # no array needs to be longer to see that it is too long
-    ok, found = layers(dfa.trans, left, dfa.start, count, limit)
-    if not ok:
-        raise out_of_memory(budget)
-    bounds = (max(fewest, 0), -1 if most is None else most)
-    rows, accepting, start = made(dfa.trans, dfa.accepting, left, found, bounds)
+    with spending(budget):
+        ok, *found = watched(layers, dfa.trans, left, dfa.start, count, limit)
+        if not ok:
+            raise out_of_memory(budget)
+        bounds = (max(fewest, 0), -1 if most is None else most)
+        rows, accepting, start = watched(
+            made, dfa.trans, dfa.accepting, left, Layers(*found), bounds
+        )
     return _numbered(rows, dfa.byte_class, accepting, start)
 
 

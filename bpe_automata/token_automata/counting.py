@@ -15,6 +15,7 @@ import random
 import numpy as np
 
 from bpe_automata.arguments import integer
+from bpe_automata.budget import check
 from bpe_automata.errors import EmptyLanguageError, InfiniteLanguageError
 from bpe_automata.sharing import Lock, cached, locked
 from bpe_automata.token_automata.groups import Groups, grouped
@@ -68,6 +69,7 @@ class Counts:
         """The sequence number k, in an order of our own; without a length, of all."""
         state, found = self._table.start, list[int]()
         while length is None or len(found) < length:
+            check()
             if length is None:
                 k -= int(self._table.accepting[state])
                 if k < 0:
@@ -88,6 +90,7 @@ class Counts:
     def _level(self, length: int) -> None:
         """Find the ways of every length up to this one."""
         while len(self._levels) <= length:
+            check()
             self._levels.append(_sums(self._groups, self._levels[-1]))
 
     def _bytes_of_levels(self) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.token_automata.table import Table, from_edges
 
@@ -33,6 +34,7 @@ def determinised(
     found: list[tuple[int, int, int]] = []
     for source, subset in enumerate(subsets):  # grows while we go
         for symbol, target in _moves(subset, out, silent):
+            check()
             if target not in number:
                 number[target] = len(subsets)
                 subsets.append(target)

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bpe_automata.arguments import sequence_of_ids
+from bpe_automata.budget import check
 from bpe_automata.errors import ArgumentError
 from bpe_automata.kernels.distance import NEVER
 from bpe_automata.token_automata.names import plural, symbol_text
@@ -100,6 +101,7 @@ def _steps(table: Table, text: bytes) -> dict[_Place, list[tuple[int, _Place]]]:
     reached[0][table.start] = None
     steps: dict[_Place, list[tuple[int, _Place]]] = {}
     for at, states in enumerate(reached):
+        check()
         ends = range(at + 1, min(at + longest, len(text)) + 1)
         fitting = [(end, symbol) for end in ends for symbol in spelled.get(text[at:end], ())]
         for state in states:

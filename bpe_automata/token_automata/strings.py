@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bpe_automata.arguments import integer
+from bpe_automata.budget import check
 from bpe_automata.errors import BudgetExceededError, InfiniteLanguageError
 from bpe_automata.kernels.distance import NEVER
 from bpe_automata.token_automata.groups import Groups, grouped
@@ -52,6 +53,7 @@ def _by_length(
     while ends[-1].any() and (max_length is None or len(ends) - 1 <= max_length):
         if ends[-1][table.start]:
             for word in _of_length(table, ends):
+                check()
                 if limit is not None and yielded >= limit:
                     raise BudgetExceededError("sequences", limit, "the language holds more")
                 yielded += 1

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.tokenizer.alphabet import DEAD, Alphabet, inside
 from bpe_automata.tokenizer.description import AddedToken
 from bpe_automata.tokenizer.ranges import Ranges
@@ -164,6 +165,7 @@ class AddedText:
         nodes = state.nodes
         children = self.trie.children
         for atom in word:
+            check()
             if not nodes:
                 break
             nodes = frozenset(
@@ -194,6 +196,7 @@ class _Trie:
     def _insert(self, word: tuple[int, ...]) -> int:
         node = 0
         for atom in word:
+            check()
             if atom not in self.children[node]:
                 self.children[node][atom] = len(self.children)
                 self.children.append({})

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.errors import BrokenTokenizerError
 from bpe_automata.tokenizer.ranges import LAST_CODE_POINT
 
@@ -52,6 +53,7 @@ def images(apply: Apply, whole_blocks: bool = False) -> dict[str, str]:
     are, so unchanged blocks need no separators."""
     found: dict[str, str] = {}
     for codes in blocks():
+        check()
         parts = codes if whole_blocks else np.insert(codes, slice(1, None), ord(SEPARATOR))
         joined = text_of(parts)
         if apply(joined) != joined:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer.splitter import BEGINNING, Piece, Splitter
 
@@ -52,6 +53,7 @@ def tabulate(splitters: tuple[Splitter, ...], n_atoms: int) -> Boundaries:
     edges: list[tuple[int, int, int, int]] = []
     for number, hypothesis in enumerate(order):
         for atom in range(n_atoms):
+            check()
             for boundary, after in _steps(splitters, hypothesis, atom):
                 if after not in numbers:
                     numbers[after] = len(order)

@@ -19,8 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.kernels.bpe import derive_all, merge_all
 from bpe_automata.kernels.hashing import build_table
+from bpe_automata.kernels.watch import watched
 from bpe_automata.tokenizer.description import Description
 from bpe_automata.tokenizer.ranges import LAST_CODE_POINT
 
@@ -56,7 +58,7 @@ def derive(description: Description) -> Derivation:
     slots, values = build_table(merges[:, 0].astype(np.int64) * n_ids + merges[:, 1])
     made = np.ascontiguousarray(merges[:, 2])
     starts, symbols = _base_symbols(description)
-    left, right, rank, reachable = derive_all(starts, symbols, slots, values, made)
+    left, right, rank, reachable = watched(derive_all, starts, symbols, slots, values, made)
     tokens = np.flatnonzero(reachable & (rank >= 0)).astype(np.int32)
     epoch, depth = _epochs(tokens, left, right, rank)
     tokens = tokens[np.lexsort((rank[tokens], depth[tokens], epoch[tokens]))]
@@ -85,6 +87,7 @@ def _epochs(
     many late merges in a row made it; the epoch of a base symbol is -1."""
     epoch, depth = rank.copy(), np.zeros(len(rank), dtype=np.int32)
     while True:
+        check()
         parts = np.stack([left[tokens], right[tokens]])
         latest = epoch[parts].max(axis=0)
         late = latest >= rank[tokens]

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.storage import load_array, store_array
 from bpe_automata.tokenizer.ranges import LAST_CODE_POINT, Ranges
@@ -53,6 +54,7 @@ def tabulate(
     n_labels = int(labels.max()) + 1
     numbers, order, rows = {start: 0}, [start], []
     for state in order:  # grows while we go
+        check()
         row = []
         for label in range(n_labels):
             after = follow(state, label)
@@ -74,6 +76,7 @@ def _trimmed(table: np.ndarray, accepting: np.ndarray) -> tuple[np.ndarray, np.n
     """States from which nothing is accepted become dead (but for state 0, which stays)."""
     alive = accepting
     while True:
+        check()
         leads = (np.append(alive, False)[table]).any(axis=1)
         if np.array_equal(alive, grown := alive | leads):
             break
@@ -85,6 +88,7 @@ def _minimal(table: np.ndarray, accepting: np.ndarray) -> tuple[np.ndarray, np.n
     """Merge states that accept the same texts; those out of reach go, state 0 stays first."""
     block = np.unique(accepting, return_inverse=True)[1].astype(np.int32)
     while True:
+        check()
         refined = np.column_stack([block, np.append(block, DEAD)[table]])
         finer = np.unique(refined, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
         if finer.max() == block.max():
@@ -100,6 +104,7 @@ def _in_order(
 ) -> tuple[np.ndarray, np.ndarray]:
     order = {first: 0}
     for state in (queue := [first]):  # grows while we go
+        check()
         for after in np.unique(table[state]).tolist():
             if after != DEAD and after not in order:
                 order[after] = len(order)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer.description import AddedToken
 from bpe_automata.tokenizer.filter_product import classes_held, product
@@ -32,6 +33,7 @@ def filtered(
     known, tables = states, [np.empty((0, rows.shape[1]), np.int64)]
     afters = [np.empty((0, len(added)), np.int64)]
     while len(states):
+        check()
         t, f = states // n, states % n
         filters_next = np.where(text.put[t, None], f[:, None], allowed.next[f])
         tables.append(_paired(text.next[t], filters_next, n))

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.tokenizer.asking import images
 from bpe_automata.tokenizer.backend import CharacterEngine
@@ -93,6 +94,7 @@ def _one_form(left: list[_Step]) -> bool:
 
 def _settles(step: _Step, left: list[_Step], decomposed: _Map) -> bool:
     for suggested in step.weights():
+        check()
         phi = suggested.copy()
         phi[decomposed.codes] = decomposed.weigh(suggested)
         if step.lowers(phi) and all(other.keeps(phi) for other in left if other is not step):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from bpe_automata.budget import check
 from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.tokenizer.description import AddedToken, Prefix
 from bpe_automata.tokenizer.read_model import spelled_in_bytes
@@ -123,6 +124,7 @@ def _overlap(ones: set[str], others: set[str]) -> tuple[str, str] | None:
     begins = {other[:k]: other for other in others for k in range(1, len(other) + 1)}
     for one in ones:
         for i in range(len(one)):
+            check()
             if one[i:] in begins:
                 return one, begins[one[i:]]
             for j in range(i + 1, len(one)):

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer.added import AddedText, Letters, Under
 from bpe_automata.tokenizer.description import AddedToken, Prefix
@@ -155,6 +156,7 @@ class _Explorer:
                 self.first.usual(state.first, kind), self.second.usual(state.second, kind)
             )
         for atom in self.first.letters(state.first) | self.second.letters(state.second):
+            check()
             row[atom] = self._joined(
                 self.first.step(state.first, atom), self.second.step(state.second, atom)
             )
@@ -181,6 +183,7 @@ class _Explorer:
             row = self._after_of(plain).copy()
             tokens = self._otherwise(state)
         for k in tokens:
+            check()
             row[k] = self._after_token(state, k)
         return row
 

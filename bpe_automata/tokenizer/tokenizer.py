@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 import tokenizers
 
+from bpe_automata.budget import READING, Budget, spending
 from bpe_automata.errors import TokenizerError, TokenOutOfRangeError
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import Immutable, Lock, cached, locked
@@ -56,7 +57,7 @@ class Tokenizer(Immutable):
         try_decoding(self)
 
     @classmethod
-    def load(cls, source: object, **options: Any) -> Tokenizer:
+    def load(cls, source: object, *, budget: Budget = READING, **options: Any) -> Tokenizer:
         """Read a tokenizer.
 
         `source`: a path (a `tokenizer.json`, a SentencePiece `.model`, a tiktoken rank file, a
@@ -64,14 +65,20 @@ class Tokenizer(Immutable):
         `bpe_automata.tokenizer.sources.names()`, a `tokenizers.Tokenizer`, a fast tokenizer of
         transformers, a `tiktoken.Encoding`, or the name of one, or of a model that has one, where
         there is no such path. `options`: what a file does not hold; for tiktoken rank files
-        `pattern` and `special_tokens`.
+        `pattern` and `special_tokens`. budget: of reading it.
 
         What was read is tried on some 300 texts (milliseconds): ids must spell what the library
         decodes them to. That the automaton agrees with `encode` on them is tried when it is built.
 
         Raises MissingFileError, MissingDependencyError, BrokenTokenizerError,
-        UnsupportedTokenizerError, ImproperMergeTableError, TokenizerMismatchError.
+        UnsupportedTokenizerError, ImproperMergeTableError, TokenizerMismatchError,
+        BudgetExceededError.
         """
+        with spending(budget):
+            return cls._loaded(source, options)
+
+    @classmethod
+    def _loaded(cls, source: object, options: dict[str, Any]) -> Tokenizer:
         if isinstance(source, Tokenizer):
             return source
         if isinstance(source, str) and (named := read_named(source, **options)):

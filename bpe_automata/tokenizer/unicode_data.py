@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.errors import BrokenTokenizerError
 from bpe_automata.tokenizer.asking import Apply, ask, blocks, images, text_of
 from bpe_automata.tokenizer.ranges import LAST_CODE_POINT
@@ -74,6 +75,7 @@ def _marks(decompose: Apply, unstable: frozenset[str]) -> list[str]:
     asked = np.ones(LAST_CODE_POINT + 1, dtype=bool)
     asked[[ord(c) for c in unstable]] = False
     for block in blocks():
+        check()
         codes = block[asked[block]]
         between = np.full(len(codes), ord(_HIGH)), codes, np.full(len(codes), ord(_LOW))
         joined = text_of(np.column_stack(between))

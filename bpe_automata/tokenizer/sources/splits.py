@@ -19,6 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bpe_automata.kernels.token_splits import find_splits
+from bpe_automata.kernels.watch import watched
 
 
 def all_splits(vocabulary: Mapping[bytes, int]) -> np.ndarray:
@@ -27,7 +28,8 @@ def all_splits(vocabulary: Mapping[bytes, int]) -> np.ndarray:
     ids = np.fromiter(vocabulary.values(), dtype=np.int32, count=len(vocabulary))
     start = np.zeros(len(vocabulary) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, vocabulary), dtype=np.int64), out=start[1:])
-    rows: np.ndarray = ids[find_splits(np.frombuffer(b"".join(vocabulary), np.uint8), start)]
+    data = np.frombuffer(b"".join(vocabulary), np.uint8)
+    rows: np.ndarray = ids[watched(find_splits, data, start)]
     return rows
 
 

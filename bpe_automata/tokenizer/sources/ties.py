@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.tokenizer.sources.splits import sort_by
 from bpe_automata.tokenizer.sources.tied_runs import run_merges
@@ -92,9 +93,11 @@ def _run_rows(rows: np.ndarray, tied: list[int], texts: Sequence[str]) -> np.nda
 def _refuse_overlaps(tied: set[str], score: float) -> None:
     begins: dict[str, set[str]] = defaultdict(set)
     for text in tied:
+        check()
         for size in range(1, len(text) + 1):
             begins[text[:size]].add(text)
     for text in tied:
+        check()
         for at in range(len(text)):
             ends = begins.get(text[at:], set()) if at else set()
             inside = {text[at:end] for end in range(at + 1, len(text) + 1)} & tied

@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.errors import (
     BrokenTokenizerError,
     MissingDependencyError,
@@ -212,6 +213,7 @@ def describe_ranks(
     n_ids = max([*(rank + shift for rank in ranks.values()), *(token.id for token in added)]) + 1
     tokens: list[bytes | None] = [None] * n_ids
     for token, rank in ranks.items():
+        check()
         tokens[rank + shift] = token or None
     rows = all_splits(ranks) + np.int32(shift)
     return Description(
