@@ -4,7 +4,8 @@ The dialects are "oniguruma" (of `tokenizers`, Ruby's syntax) and "fancy-regex" 
 Only the structure is parsed here. What a one-character piece such as `[^\\s\\p{L}]` matches is
 never interpreted: its source goes to the tokenizer's own engine (`charclass`). Modelled are
 alternation, concatenation, greedy, lazy and (of one character) possessive repetition, lookahead of
-one character, flags for case and for the dot, and the ends of the text; all else is refused.
+one character, at the end of the pattern also of more, flags for case and for the dot, and the ends
+of the text; all else is refused.
 
 What is zero-width comes down to lookahead of one character, X being one character:
 
@@ -25,6 +26,7 @@ DIALECTS = ("oniguruma", "fancy-regex")
 
 _ONE_CHARACTER_ESCAPES = frozenset("sSdDwWhHntrfvae")
 _WORD_EDGES = frozenset("<>")  # \< and \> are zero-width in fancy-regex
+_WORD_CLASSES = {r"\d", r"\w"}
 _LARGEST_REPEAT = 1000
 _HEX = "[0-9a-fA-F]"
 _CODE_POINT = {
@@ -56,6 +58,13 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """Zero-width: a match of `item` comes next. Nothing follows it in the pattern."""
+
+    item: Node
+
+
+@dataclass(frozen=True)
 class Start:
     """Zero-width: nothing of the text has been read."""
 
@@ -80,7 +89,7 @@ class Repeat:
     greedy: bool
 
 
-Node = Char | Look | Start | Seq | Alt | Repeat
+Node = Char | Look | Ahead | Start | Seq | Alt | Repeat
 
 
 def tree_of(rule: SplitRule, dialect: str) -> Node:
@@ -103,6 +112,8 @@ def parse(pattern: str, dialect: str) -> Node:
     tree = parser.alternation(parser.leading_flags())
     if parser.position < len(pattern):
         parser.refuse("unbalanced ')'")
+    if parser.word_edges and not set(_sources(tree)) <= _WORD_CLASSES:
+        parser.refuse(r"\b after anything but \d and \w is not modelled")
     if dialect == "oniguruma" and (run := joined(_letters(tree))):
         parser.refuse(f"case folding of {run!r} joins or splits characters, which is not modelled")
     return tree
@@ -115,6 +126,7 @@ def _escaped(character: str) -> str:
 class _Parser:
     def __init__(self, pattern: str, dialect: str) -> None:
         self.pattern, self.dialect, self.position = pattern, dialect, 0
+        self.looking = self.word_edges = False
         self.any = f"(?{_DOT_FLAG[dialect]}:.)"
 
     def refuse(self, why: str) -> NoReturn:
@@ -184,10 +196,17 @@ class _Parser:
     def lookahead(self, flags: frozenset[str]) -> Node:
         negative = self.pattern[self.position + 2] == "!"
         self.position += 3
+        outside, self.looking = self.looking, True
         inside = self.closed(self.alternation(flags))
-        if not isinstance(inside, Char):
-            self.refuse("lookahead of anything but one character is not modelled")
-        return Look(inside.source, negative)
+        self.looking = outside
+        if isinstance(inside, Char):
+            return Look(inside.source, negative)
+        if negative or outside or self.position < len(self.pattern):
+            self.refuse(
+                "lookahead of anything but one character is modelled at the end of the pattern, "
+                "where it is positive"
+            )
+        return Ahead(inside)
 
     def anchor(self) -> Node | None:
         """The end of the text, in Oniguruma `$` also before a line feed; its beginning."""
@@ -198,6 +217,9 @@ class _Parser:
             return Look(r"[^\x{A}]" if ruby else self.any, negative=True)
         if self.take(r"\A"):
             return Start()
+        if self.looking and self.take(r"\b"):  # after a word character, see `parse`
+            self.word_edges = True
+            return Look(r"\w", negative=True)
         if self.peek("^"):
             if ruby:
                 self.refuse("'^', which looks back for a line feed, is not modelled")
@@ -284,7 +306,7 @@ class _Parser:
         start, bounds = self.position, self.bounds()
         if bounds is None:
             return item
-        if isinstance(item, Look | Start):
+        if isinstance(item, Look | Ahead | Start):
             self.refuse("a repeated lookahead or anchor is not modelled")
         if bounds[1] is None and _may_be_empty(item):
             self.refuse("endless repetition of what may be empty is not modelled")
@@ -354,6 +376,16 @@ def _may_be_empty(node: Node) -> bool:
     return not isinstance(node, Char)
 
 
+def _sources(node: Node) -> list[str]:
+    """The classes of its characters."""
+    if isinstance(node, Char):
+        return [node.source]
+    if isinstance(node, Seq | Alt):
+        parts = node.items if isinstance(node, Seq) else node.options
+        return [source for part in parts for source in _sources(part)]
+    return _sources(node.item) if isinstance(node, Repeat | Ahead) else []
+
+
 def _letters(node: Node) -> list[str | None]:
     """The letters that are read without regard to case, in order; None parts what Oniguruma cannot
     take for neighbours. Rather too many neighbours than too few."""
@@ -361,6 +393,8 @@ def _letters(node: Node) -> list[str | None]:
         return [chr(int(node.source[7:-2], 16))]
     if isinstance(node, Seq):
         return [letter for item in node.items for letter in _letters(item)]
+    if isinstance(node, Ahead):
+        return [None, *_letters(node.item)]
     if isinstance(node, Repeat):
         return _letters(node.item) * max(1, min(3, 3 if node.most is None else node.most))
     if isinstance(node, Alt):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bpe_automata.errors import UnsupportedTokenizerError
-from bpe_automata.tokenizer.pattern import Alt, Char, Look, Node, Repeat, Seq, Start
+from bpe_automata.tokenizer.pattern import Ahead, Alt, Char, Look, Node, Repeat, Seq, Start
 
 
 def lightest(node: Node, weigh: Callable[[Char], float]) -> float:
@@ -13,7 +13,7 @@ def lightest(node: Node, weigh: Callable[[Char], float]) -> float:
     at least `weigh(c)`, and never less than 0. Raises UnsupportedTokenizerError."""
     if isinstance(node, Char):
         return weigh(node)
-    if isinstance(node, Look | Start):
+    if isinstance(node, Look | Ahead | Start):
         return 0
     if isinstance(node, Seq):
         return sum(lightest(item, weigh) for item in node.items)
@@ -33,7 +33,7 @@ def longest(node: Node) -> int | None:
     """No match has more characters; None if there is no bound. Raises UnsupportedTokenizerError."""
     if isinstance(node, Char):
         return 1
-    if isinstance(node, Look | Start):
+    if isinstance(node, Look | Ahead | Start):
         return 0
     if isinstance(node, Repeat):
         inside = longest(node.item)

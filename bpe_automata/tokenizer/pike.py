@@ -7,21 +7,36 @@ it is in no class, so of the lookaheads only the negative ones hold there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bpe_automata.errors import UnsupportedTokenizerError
-from bpe_automata.tokenizer.pattern import Alt, Char, Look, Node, Repeat, Seq, Start
+from bpe_automata.tokenizer.pattern import Ahead, Alt, Char, Look, Node, Repeat, Seq, Start
 
 END = -1
 Threads = tuple[int, ...]
 
 
+class Part(NamedTuple):
+    """tests: up to a match; ahead: where the code is that it looks ahead with; matched: is there
+    one that does not?"""
+
+    tests: Threads
+    ahead: int | None
+    matched: bool
+
+
+Outline = tuple[Part, ...]
+
+
 @dataclass(frozen=True)
 class Instruction:
-    """`kind` is "char", "look", "not", "start", "fork" or "match".
+    """`kind` is "char", "look", "not", "start", "ahead", "fork" or "match".
 
     "char", "look" and "not" test class number `klass` and go on to `targets[0]`; "start" goes on
-    where nothing of the text has been read; "fork" goes to its targets in order of preference.
+    where nothing of the text has been read; "fork" goes to its targets in order of preference;
+    "ahead" is a match if the code at `targets[0]` leads to one from here.
     """
 
     kind: str
@@ -44,13 +59,19 @@ class Program:
         self.entry = self._emit(tree, 0)
         self.members: list[frozenset[int]] = []
         self._closures: dict[tuple[Threads, int, bool], tuple[Threads, bool]] = {}
+        self._outlines: dict[tuple[Threads, int, bool], Outline] = {}
 
     def bind(self, members: list[frozenset[int]]) -> None:
         """Fix the alphabet: `members[k]` is the set of atoms in class k."""
         self.members = members
         self._closures.clear()
+        self._outlines.clear()
         entry, atoms = (self.entry,), self._atoms()
-        if any(self.closure(entry, atom, first)[1] for atom in atoms for first in (True, False)):
+        if any(
+            self.closure(entry, atom, first)[1] or len(self.outline(entry, atom, first)) > 1
+            for atom in atoms
+            for first in (True, False)
+        ):
             raise UnsupportedTokenizerError(
                 "split pattern", self.source, "it can match the empty string"
             )
@@ -76,6 +97,8 @@ class Program:
         if isinstance(node, Look):
             kind = "not" if node.negative else "look"
             return self._add(Instruction(kind, self._class("regex", node.source), (after,)))
+        if isinstance(node, Ahead):
+            return self._add(Instruction("ahead", targets=(self._emit(node.item, 0),)))
         if isinstance(node, Start):
             return self._add(Instruction("start", targets=(after,)))
         if isinstance(node, Seq):
@@ -112,7 +135,8 @@ class Program:
 
     def closure(self, threads: Threads, atom: int, first: bool = False) -> tuple[Threads, bool]:
         """The character tests reached before the first match, in order; and if there is a match.
-        `first`: nothing of the text has been read, `atom` is its first."""
+        `first`: nothing of the text has been read, `atom` is its first. A match that looks ahead
+        counts once what it looks for was read."""
         key = (threads, atom, first)
         if key not in self._closures:
             self._closures[key] = self._closure(threads, atom, first)
@@ -132,11 +156,43 @@ class Program:
                 return tuple(tests), True
             if instruction.kind == "char":
                 tests.append(at)
-            elif instruction.kind == "fork":
+            elif instruction.kind in ("fork", "ahead"):
                 stack.extend(reversed(instruction.targets))
             elif self._holds(instruction, atom, first):
                 stack.append(instruction.targets[0])
         return tuple(tests), False
+
+    def outline(self, threads: Threads, atom: int, first: bool = False) -> Outline:
+        """The character tests in order, parted at the matches that look ahead: of each part the
+        tests of it and of those before, and what the match after it looks for. After the last there
+        is none; it says whether a match comes that does not look ahead."""
+        key = (threads, atom, first)
+        if key not in self._outlines:
+            self._outlines[key] = tuple(self._outline(threads, atom, first))
+        return self._outlines[key]
+
+    def _outline(self, threads: Threads, atom: int, first: bool) -> Iterator[Part]:
+        tests: list[int] = []
+        seen: set[int] = set()
+        stack = list(reversed(threads))
+        while stack:
+            at = stack.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            instruction = self._code[at]
+            if instruction.kind == "match":
+                yield Part(tuple(tests), None, True)
+                return
+            if instruction.kind == "ahead":
+                yield Part(tuple(tests), instruction.targets[0], False)
+            elif instruction.kind == "char":
+                tests.append(at)
+            elif instruction.kind == "fork":
+                stack.extend(reversed(instruction.targets))
+            elif self._holds(instruction, atom, first):
+                stack.append(instruction.targets[0])
+        yield Part(tuple(tests), None, False)
 
     def _holds(self, instruction: Instruction, atom: int, first: bool) -> bool:
         """Does what is zero-width hold before `atom`?"""

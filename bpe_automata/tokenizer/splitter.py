@@ -3,14 +3,18 @@
 A hypothesis about the text read so far says in which piece of the splitter we are, and what must
 not happen:
 
-    Piece(kind, live, banned)   kind: MATCH or GAP (text between matches) or START (nothing read)
-                                live: the ordered threads of the match being read
-                                banned: threads that must never match, or the hypothesis is wrong
+    Piece(kind, live, banned, wanted)
+        kind: MATCH or GAP (text between matches) or START (nothing read)
+        live: the ordered threads of the match being read
+        banned: threads that must never match, or the hypothesis is wrong
+        wanted: sets of threads; of each one must match, or the hypothesis is wrong
 
 On the next character: if the closure of `live` holds a match, the match may end here; then the
 threads before it (preferred ones) become banned, and a new piece begins. If it does not end here,
 only the threads before the match go on. While in a gap, the threads of a match that starts at
-each of its characters are banned. Every text has exactly one surviving reading.
+each of its characters are banned. A match that looks ahead may end where what it looks for is
+wanted; if that is banned instead, it is as if the match were not there. Every text has exactly one
+surviving reading.
 """
 
 from __future__ import annotations
@@ -30,9 +34,20 @@ class Piece(NamedTuple):
     kind: int
     live: Threads
     banned: Threads
+    wanted: tuple[Threads, ...] = ()
 
 
 BEGINNING = Piece(START, (), ())
+
+
+class Choice(NamedTuple):
+    """What may be true of a match under way: live, banned and wanted after the next character if it
+    does not end before it; matched: may it end there?"""
+
+    live: Threads
+    banned: Threads
+    wanted: tuple[Threads, ...]
+    matched: bool
 
 
 @dataclass(frozen=True)
@@ -61,40 +76,79 @@ class Splitter:
 
     def step(self, piece: Piece, atom: int) -> Iterator[tuple[bool, Piece]]:
         """(is there a boundary before `atom`, the piece after reading it), for each reading."""
-        tests, wrong = self.program.closure(piece.banned, atom)
-        if wrong:
+        banned, wanted = self._banned(piece.banned, atom), self._wanted(piece.wanted, atom)
+        if banned is None or wanted is None:
             return
-        banned = self.program.fire(tests, atom)
         if piece.kind == GAP:
-            yield from self._step_gap(banned, atom)
-        else:
-            yield from self._step_match(piece.live, banned, atom)
+            yield from self._step_gap(banned, wanted, atom)
+            return
+        for choice in self._choices(piece.live, atom):
+            both = Piece(
+                MATCH, choice.live, _as_set(banned + choice.banned), _joined(wanted, choice.wanted)
+            )
+            yield from self._step_match(both, choice.matched, atom)
 
-    def _step_gap(self, banned: Threads, atom: int) -> Iterator[tuple[bool, Piece]]:
-        for following in self.begin(atom, first=False):
-            merged = Piece(following.kind, following.live, _as_set(banned + following.banned))
-            ends = following.kind == MATCH and self._divides(GAP, MATCH)
-            yield ends, merged
+    def _banned(self, threads: Threads, atom: int) -> Threads | None:
+        """The threads after `atom`, None if one of them matched before it."""
+        tests, matched = self.program.closure(threads, atom)
+        return None if matched else self.program.fire(tests, atom)
 
-    def _step_match(
-        self, live: Threads, banned: Threads, atom: int
+    def _wanted(self, sets: tuple[Threads, ...], atom: int) -> tuple[Threads, ...] | None:
+        """The sets of which none matched before `atom`, after it; None if one cannot any more."""
+        left: set[Threads] = set()
+        for threads in sets:
+            tests, matched = self.program.closure(threads, atom)
+            if matched:
+                continue
+            after = self.program.fire(tests, atom)
+            if not after:
+                return None
+            left.add(_as_set(after))
+        return tuple(sorted(left))
+
+    def _choices(self, live: Threads, atom: int) -> Iterator[Choice]:
+        """Which is the first match that looks ahead and finds what it looks for, or that none is;
+        with what the threads before it become, and whether the match may end here."""
+        banned: Threads = ()
+        for part in self.program.outline(live, atom):
+            after = self.program.fire(part.tests, atom)
+            if part.ahead is None:
+                yield Choice(after, banned, (), part.matched)
+                return
+            wanted = self._wanted(((part.ahead,),), atom)
+            if wanted is not None:
+                yield Choice(after, banned, wanted, True)
+            missed = self._banned((part.ahead,), atom)
+            if missed is None:
+                return
+            banned += missed
+
+    def _step_gap(
+        self, banned: Threads, wanted: tuple[Threads, ...], atom: int
     ) -> Iterator[tuple[bool, Piece]]:
-        tests, matched = self.program.closure(live, atom)
-        going_on = self.program.fire(tests, atom)
-        if going_on:
-            yield False, Piece(MATCH, going_on, _as_set(banned))
+        for following in self.begin(atom, first=False):
+            forbidden = _as_set(banned + following.banned)
+            ends = following.kind == MATCH and self._divides(GAP, MATCH)
+            yield ends, Piece(following.kind, following.live, forbidden, wanted)
+
+    def _step_match(self, after: Piece, matched: bool, atom: int) -> Iterator[tuple[bool, Piece]]:
+        """`after`: the match after `atom`, if it does not end before it, as it may if `matched`."""
+        if after.live:
+            yield False, after
         if not matched:
             return
         for following in self.begin(atom, first=False):
-            forbidden = _as_set(banned + going_on + following.banned)
+            forbidden = _as_set(after.banned + after.live + following.banned)
             yield (
                 self._divides(MATCH, following.kind),
-                Piece(following.kind, following.live, forbidden),
+                Piece(following.kind, following.live, forbidden, after.wanted),
             )
 
     def ends(self, piece: Piece) -> bool:
         """Can the text end here?"""
         if self.program.closure(piece.banned, END)[1]:
+            return False
+        if not all(self.program.closure(threads, END)[1] for threads in piece.wanted):
             return False
         return piece.kind != MATCH or self.program.closure(piece.live, END)[1]
 
@@ -118,3 +172,7 @@ class Splitter:
 
 def _as_set(threads: Threads) -> Threads:
     return tuple(sorted(set(threads)))
+
+
+def _joined(ones: tuple[Threads, ...], others: tuple[Threads, ...]) -> tuple[Threads, ...]:
+    return tuple(sorted({*ones, *others})) if others else ones

@@ -39,6 +39,8 @@ CASES = [
     does(r"`\x{…}`", r"\x{61}+|\u0062"),
     does("`.`", "a."),
     does("lookahead of one character", r"\s+(?!\S)|a(?=b)"),
+    does("lookahead of more, where a pattern ends", "b|a+(?=(?:ab|b)b)"),
+    does("lookahead of more, where a pattern ends", r"\d{1,3}(?=(?:\d{3})*\b)", "digits in threes"),
     *(does("`\\A $ \\z`", pattern, pattern) for pattern in (r"\Aa+", r"a+\z", "b+$")),
     *(
         does(f"{name}'s", pattern)
@@ -51,8 +53,9 @@ CASES = [
         )
     ),
     *(does_not("lookbehind", pattern, pattern) for pattern in ("(?<=a)b", "(?<!a)b")),
-    does_not("lookahead of more", "a(?=bb)"),
-    *(does_not(r"`\b`", pattern, pattern) for pattern in (r"\bab", r"a\Bb")),
+    does_not("lookahead of more, elsewhere", "a(?=bb)|b"),
+    does_not("negative lookahead of more", "a(?!bb)"),
+    *(does_not(r"`\b`", pattern, pattern) for pattern in (r"\bab", r"a\Bb", r"a(?=b+\b)")),
     does_not("`^` in Oniguruma", "^a"),
     does_not("backreferences", r"(a)\1"),
     does_not("atomic groups", "(?>ab|a)b"),

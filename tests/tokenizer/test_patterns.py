@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from budget import examples
 from hypothesis import assume, given
@@ -142,6 +144,32 @@ def test_random_patterns_in_fancy_regex(pattern, some):
         assert machine.readings(text) == readings_of(tiktoken_pieces(pattern, text), text)
 
 
+AHEAD = [
+    r"\d{1,3}(?=(?:\d{3})*\b)",  # Cohere2's and Aya's
+    "a+(?=ab)",
+    "b|a{1,2}?(?=(?:ab|b)*c)",
+    "a|(?:a|ab|b)+(?=b*a)",
+    "(?:ab)*a?b(?=a*(?:b|$))",
+    "[ab]{1,3}(?=(?:[ab]{2})*(?!b))",
+    "c|[ab]+(?=cc|(?:ba)+b)",
+]
+
+
+@pytest.mark.parametrize("pattern", AHEAD)
+@pytest.mark.parametrize("behavior", ["isolated", "contiguous", "merged_with_next"])
+def test_looking_ahead_at_the_end_of_a_pattern(pattern, behavior):
+    step = onig_split(pattern, behavior)
+    rule = SplitRule("regex", pattern, behavior.replace("_", ""))
+    machine = SplitMachine([rule], Oniguruma())
+    rng = random.Random(pattern)
+    letters = "1234٣a_ .é" if "d" in pattern else "aabbc"
+    texts = ["".join(rng.choices(letters, k=rng.randrange(13))) for _ in range(400)]
+    cut = [own_pieces(step, text) for text in texts]
+    assert any(len(pieces) > 2 for pieces in cut)
+    for text, pieces in zip(texts, cut, strict=True):
+        assert machine.readings(text) == readings_of(pieces, text), text
+
+
 @pytest.mark.parametrize("dialect", ["oniguruma", "fancy-regex"])
 @pytest.mark.parametrize(
     ("pattern", "text"),
@@ -210,6 +238,10 @@ def test_only_fancy_regex_reads_a_case_folded_run_letter_by_letter():
         ("(?x)a b", "flag 'x'"),
         ("a(?i)b", "flags are modelled at the beginning"),
         ("(?=ab)a", "one character"),
+        ("a(?!ab)", "one character"),
+        ("a(?=ab)|b", "one character"),
+        ("(?:a(?=ab))+", "one character"),
+        (r"\p{P}+(?=a+\b)", r"after anything but"),
         ("(?=a)?a", "repeated lookahead"),
         ("a**", "stacked"),
         ("a{2}{3}", "stacked"),
@@ -249,7 +281,9 @@ def test_what_one_dialect_does_not_have_is_refused_in_it(pattern, dialect, why):
         parse(pattern, dialect)
 
 
-@pytest.mark.parametrize("pattern", ["a*", "a|", "(?=a)|b", r"\s*$", r"\A|a", "a?+", "(?!b)"])
+@pytest.mark.parametrize(
+    "pattern", ["a*", "a|", "(?=a)|b", "(?=ab)", "a|b?(?=ab)", r"\s*$", r"\A|a", "a?+", "(?!b)"]
+)
 def test_what_can_match_nothing_is_refused(pattern):
     with pytest.raises(UnsupportedTokenizerError, match="empty string"):
         SplitMachine([SplitRule("regex", pattern, "isolated")], Oniguruma())

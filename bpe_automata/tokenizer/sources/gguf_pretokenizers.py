@@ -4,7 +4,7 @@ Source: llama.cpp, src/llama-vocab.cpp (the words, and which of them ignore merg
 rewrites the model's own pretokenizer for its own engine, the model's own is taken: that is what the
 model was trained with, and what llama.cpp's tests compare with. In two of these they differ:
 
-    falcon    llama.cpp leaves out `Digits`, so ten digits that are not ASCII's stay with others
+    falcon    llama.cpp leaves out `Digits`, which parts a number from the space before it
     tekken    llama.cpp takes `[^a-z]` and `[^A-Z]` for the upper and lower case of its pattern
 
 Some models were also normalized (NFC: Qwen's, MPT, Command-R). GGUF does not say so, and llama.cpp
@@ -22,6 +22,7 @@ from bpe_automata.tokenizer.sources.patterns import (
     DEEPSEEK_CODER,
     DEEPSEEK_LLM,
     DEEPSEEK_V3,
+    GROUPED_DIGITS,
     LLAMA3,
     O200K,
     QWEN,
@@ -79,6 +80,7 @@ _GROUPS: tuple[tuple[str, Json, bool], ...] = (
     ("deepseek-v3 hunyuan-dense joyai-llm hy_v4", _splits(*DEEPSEEK_V3), False),
     ("tekken", _splits(TEKKEN), True),
     ("gpt-4o llama4 kanana2 talkie minimax-m2", _splits(O200K), False),
+    ("tiny_aya cohere2moe", _splits(GROUPED_DIGITS, O200K), False),
     ("bailingmoe bailingmoe2 llada-moe", _splits(BAILING), False),
     ("seed-coder", _splits(SEED_CODER), False),
     ("bloom poro-chat gpt3-finnish", _splits(BLOOM), False),

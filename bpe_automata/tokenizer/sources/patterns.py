@@ -34,6 +34,10 @@ SEED_CODER = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}{1}").replace(r"\p{N}]+[\r\n]*
 BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
 """BLOOM's. Source: llama.cpp, src/llama-vocab.cpp, with the inner brackets of the model's own."""
 
+GROUPED_DIGITS = r"\d{1,3}(?=(?:\d{3})*\b)"
+"""Cohere2's and Aya's first, digits in threes from the right; then o200k's. Source: llama.cpp,
+src/llama-vocab.cpp, as quoted from their tokenizer.json."""
+
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
