@@ -148,7 +148,8 @@ def _named() -> Iterator[Packaged]:
         options = dict(entry.options)
         if entry.special_tokens is not None:
             options["special_tokens"] = entry.special_tokens()
-        family = name.split("-")[0].capitalize()
+        begin = name.partition("-")[0]
+        family = {"smollm2": "SmolLM2", "gpt2": "OpenAI"}.get(begin, begin.capitalize())
         path = f"{entry.module}/{entry.path}"
         yield Packaged(name, family, "PyPI", entry.package, entry.version, path, options)
 
