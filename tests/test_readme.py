@@ -25,7 +25,7 @@ def test_the_examples_print_what_they_say(
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 7
 
 
 def test_the_test_command_is_what_ci_runs() -> None:

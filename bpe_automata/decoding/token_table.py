@@ -52,7 +52,8 @@ class Keys(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TokenTable(Immutable):
-    """{ ids : start --ids--> accepting }. Make one with `from_transitions` or `of`.
+    """{ ids : start --ids--> accepting }. Make one with `from_transitions` or `of`. Immutable: any
+    number of threads may use it.
 
     n_ids: one more than the largest id. rows: the transitions; its states are 0 (dead) to
     n_states. dense: int32 [n_states + 1, n_ids + 1], or None for CSR. eos_ids: they lead from every

@@ -12,14 +12,12 @@ the prompt of its request: its cache key holds the ids of the text that is under
 the last added token on, a few with chat templates). JSON schemas, EBNF and structural tags are
 answered as unsupported, by SGLang's own default.
 
-SGLang compiles grammars in threads of their own while the scheduler asks others for masks, and all
-constraints of a tokenizer share tables that grow; so one lock is held in both.
+SGLang compiles grammars in threads of their own while the scheduler asks others for masks.
 """
 
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -66,9 +64,9 @@ def _offer(name: str) -> None:
 class RegexGrammar(_host.BaseGrammarObject):  # type: ignore[misc]
     """One request: a matcher under SGLang's names."""
 
-    def __init__(self, matcher: Matcher, lock: threading.RLock) -> None:
+    def __init__(self, matcher: Matcher) -> None:
         super().__init__()
-        self._matcher, self._lock = matcher, lock
+        self._matcher = matcher
 
     def accept_token(self, token: int) -> None:
         """Raises ArgumentError, a ValueError, upon which SGLang aborts the request."""
@@ -76,8 +74,7 @@ class RegexGrammar(_host.BaseGrammarObject):  # type: ignore[misc]
         if self.is_terminated():
             return
         try:
-            with self._lock:
-                self._matcher.advance(token)
+            self._matcher.advance(token)
         except BpeAutomataError as error:
             raise ArgumentError(str(error)) from error
 
@@ -87,8 +84,7 @@ class RegexGrammar(_host.BaseGrammarObject):  # type: ignore[misc]
 
     def is_terminated(self) -> bool:
         """Was an end of sequence read?"""
-        with self._lock:
-            return self._matcher.is_finished
+        return self._matcher.is_finished
 
     def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> Any:
         """int32 [batch_size, ceil(vocab_size / 32)] on the CPU, everything allowed."""
@@ -97,8 +93,7 @@ class RegexGrammar(_host.BaseGrammarObject):  # type: ignore[misc]
     def fill_vocab_mask(self, vocab_mask: Any, idx: int) -> None:
         """Row `idx` of int32 [batch, words]: what may follow. Raises BufferShapeError."""
         rows = vocab_mask if vocab_mask.device.type == "cpu" else vocab_mask[idx : idx + 1].cpu()
-        with self._lock:
-            self._matcher.mask(rows.numpy(), idx if rows is vocab_mask else 0)
+        self._matcher.mask(rows.numpy(), idx if rows is vocab_mask else 0)
         if rows is not vocab_mask:
             vocab_mask[idx] = rows[0].to(vocab_mask.device)
 
@@ -119,13 +114,12 @@ class RegexGrammar(_host.BaseGrammarObject):  # type: ignore[misc]
 
     def copy(self) -> RegexGrammar:
         """An independent grammar at the same place."""
-        return RegexGrammar(self._matcher.copy(), self._lock)
+        return RegexGrammar(self._matcher.copy())
 
     def try_jump_forward(self, tokenizer: Any) -> tuple[list[int], str] | None:
         """The ids that the constraint leaves no choice about, and no text; None if there are none.
         They are ids, so nothing has to be tokenized again."""
-        with self._lock:
-            forced = self._matcher.forced_tokens()
+        forced = self._matcher.forced_tokens()
         return (list(forced), "") if forced else None
 
     def jump_forward_str_state(self, helper: tuple[list[int], str]) -> tuple[str, int]:
@@ -139,11 +133,10 @@ class RegexGrammar(_host.BaseGrammarObject):  # type: ignore[misc]
         ArgumentError, a ValueError, for ids that are not allowed; then nothing changed."""
         kept = common_length(list(old_output_ids), list(new_output_ids))
         try:
-            with self._lock:
-                moved = self._matcher.copy()
-                moved.rollback(len(old_output_ids) - kept)
-                for token in new_output_ids[kept:]:
-                    moved.advance(token)
+            moved = self._matcher.copy()
+            moved.rollback(len(old_output_ids) - kept)
+            for token in new_output_ids[kept:]:
+                moved.advance(token)
         except BpeAutomataError as error:
             raise ArgumentError(str(error)) from error
         self._matcher = moved
@@ -175,7 +168,6 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
             raise ArgumentError(f"{vocab_size} logits for a tokenizer of {loaded.n_ids} ids")
         self._constraints = Constraints(loaded, listed_ids(eos_token_ids))
         self._options = Options("", method, prefix, added_tokens)
-        self._lock = threading.RLock()
 
     def get_request_grammar_key(
         self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None
@@ -217,11 +209,10 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
         options = self._options
         asked = Options(regex, options.method, options.prefix, options.added_tokens)
         try:
-            with self._lock:
-                matcher = self._constraints.of(asked).matcher(prompt)
+            matcher = self._constraints.of(asked).matcher(prompt)
         except BpeAutomataError as error:
             return _host.InvalidGrammarObject(told(error))
-        return RegexGrammar(matcher, self._lock)
+        return RegexGrammar(matcher)
 
 
 def under_way(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:

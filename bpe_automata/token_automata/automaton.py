@@ -36,7 +36,8 @@ _LABELS = 6
 
 
 class TokenAutomaton(Table):
-    """{ ids : start --ids--> accepting }, an immutable deterministic automaton over token ids.
+    """{ ids : start --ids--> accepting }, an immutable deterministic automaton over token ids. Any
+    number of threads may use it.
 
     It is a `Table`, which says what the arrays are, with all that can be done with one. Make one
     with `constructions.explore`, with `from_transitions`, `from_networkx`, `from_interegular`, or
