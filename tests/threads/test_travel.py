@@ -187,6 +187,7 @@ def test_a_backend_that_cannot_be_pickled_is_refused(tokenizer: Tokenizer) -> No
     class Local:
         name, engine = "a backend of this process", tokenizer.backend.engine
         encode, encode_batch = tokenizer.encode, tokenizer.encode_batch
+        decode = tokenizer.backend.decode
 
     source = Source(tokenizer.description, Local(), "local", "0", ())  # type: ignore[arg-type]
     with pytest.raises(TokenizerError, match="Load it in each process"):
