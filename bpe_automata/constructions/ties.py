@@ -64,9 +64,7 @@ def tied_pairs(
         _numbers(d),
         d.starts,
         d.symbols,
-        d.slots,
-        d.values,
-        d.made,
+        d.listed,
         *table,
     )
     boxes = _boxes(d, rows, columns)

@@ -3,9 +3,12 @@
 Source: the algorithm that `tokenizers` runs: while some adjacent pair is in the merge table, merge
 the leftmost pair of least rank. For few symbols that pair is looked for among all; for many, which
 would take quadratic time, the pairs lie in a heap, as (rank << 32 | place of the left part).
+Merges are rows of a table; several of them may have the same rank.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,72 +20,76 @@ NO_RANK = 2**31 - 1
 _FEW = 64  # symbols
 
 
+class Merges(NamedTuple):
+    """slots int64, values int32: hash table from left * n_ids + right to the row of a merge; made,
+    rank int32 [rows]: the token that it makes, and its rank; n_ids."""
+
+    slots: np.ndarray
+    values: np.ndarray
+    made: np.ndarray
+    rank: np.ndarray
+    n_ids: int
+
+
 @kernel
-def _rank(slots: np.ndarray, values: np.ndarray, n_ids: int, left: int, right: int) -> int:
-    rank = look_up(slots, values, left * n_ids + right)
-    return NO_RANK if rank < 0 else rank
+def _row(m: Merges, left: int, right: int) -> int:
+    return look_up(m.slots, m.values, left * m.n_ids + right)
+
+
+@kernel
+def _rank(m: Merges, left: int, right: int) -> int:
+    row = _row(m, left, right)
+    return NO_RANK if row < 0 else m.rank[row]
 
 
 @kernel
 def merge_all(
-    symbols: np.ndarray,
-    ranks: np.ndarray,
-    n: int,
-    slots: np.ndarray,
-    values: np.ndarray,
-    made: np.ndarray,
-    n_ids: int,
+    symbols: np.ndarray, ranks: np.ndarray, n: int, m: Merges
 ) -> tuple[int, int, int, int]:
     """Encode symbols[:n] in place; ranks is scratch of the same length.
 
-    Returns (number of symbols left, last merge's left part, right part, rank); -1s if none. Each
+    Returns (number of symbols left, last merge's left part, right part, row); -1s if none. Each
     turn makes one symbol out of two.
     """
     if n > _FEW:
-        return _merge_many(symbols, ranks, n, slots, values, made, n_ids)
-    last_left, last_right, last_rank = -1, -1, -1
+        return _merge_many(symbols, ranks, n, m)
+    last_left, last_right, row = -1, -1, -1
     for i in range(n - 1):
-        ranks[i] = _rank(slots, values, n_ids, symbols[i], symbols[i + 1])
+        ranks[i] = _rank(m, symbols[i], symbols[i + 1])
     while n > 1:
         best = 0
         for i in range(1, n - 1):
             if ranks[i] < ranks[best]:
                 best = i
-        rank = ranks[best]
-        if rank == NO_RANK:
+        if ranks[best] == NO_RANK:
             break
-        last_left, last_right, last_rank = symbols[best], symbols[best + 1], rank
-        symbols[best] = made[rank]
+        last_left, last_right = symbols[best], symbols[best + 1]
+        row = _row(m, last_left, last_right)
+        symbols[best] = m.made[row]
         for i in range(best + 1, n - 1):
             symbols[i] = symbols[i + 1]
             ranks[i] = ranks[i + 1]
         n -= 1
         if best > 0:
-            ranks[best - 1] = _rank(slots, values, n_ids, symbols[best - 1], symbols[best])
+            ranks[best - 1] = _rank(m, symbols[best - 1], symbols[best])
         if best < n - 1:
-            ranks[best] = _rank(slots, values, n_ids, symbols[best], symbols[best + 1])
-    return n, last_left, last_right, last_rank
+            ranks[best] = _rank(m, symbols[best], symbols[best + 1])
+    return n, last_left, last_right, row
 
 
 @kernel
 def _merge_many(
-    symbols: np.ndarray,
-    ranks: np.ndarray,
-    n: int,
-    slots: np.ndarray,
-    values: np.ndarray,
-    made: np.ndarray,
-    n_ids: int,
+    symbols: np.ndarray, ranks: np.ndarray, n: int, m: Merges
 ) -> tuple[int, int, int, int]:
     """The same in O(n log n): symbols are linked to their neighbours, and a pair of the heap counts
     while its rank is still that of its place. Each merge adds two pairs at most, so there are fewer
     than 3n of them, and as many turns."""
-    last_left, last_right, last_rank = -1, -1, -1
+    last_left, last_right, row = -1, -1, -1
     heap, size = np.empty(3 * n, np.int64), 0
     before, after = np.arange(-1, n - 1), np.arange(1, n + 1)
     ranks[n - 1] = NO_RANK
     for i in range(n - 1):
-        ranks[i] = _rank(slots, values, n_ids, symbols[i], symbols[i + 1])
+        ranks[i] = _rank(m, symbols[i], symbols[i + 1])
         size = _put(heap, size, ranks[i], i)
     while size > 0:
         rank, at = heap[0] >> 32, heap[0] & 0xFFFFFFFF
@@ -90,24 +97,25 @@ def _merge_many(
         if ranks[at] != rank:
             continue
         gone = after[at]
-        last_left, last_right, last_rank = symbols[at], symbols[gone], rank
-        symbols[at], symbols[gone] = made[rank], -1
+        last_left, last_right = symbols[at], symbols[gone]
+        row = _row(m, last_left, last_right)
+        symbols[at], symbols[gone] = m.made[row], -1
         ranks[at] = ranks[gone] = NO_RANK
         after[at] = after[gone]
         if after[at] < n:
             before[after[at]] = at
-            ranks[at] = _rank(slots, values, n_ids, symbols[at], symbols[after[at]])
+            ranks[at] = _rank(m, symbols[at], symbols[after[at]])
             size = _put(heap, size, ranks[at], at)
         if before[at] >= 0:
             left = before[at]
-            ranks[left] = _rank(slots, values, n_ids, symbols[left], symbols[at])
+            ranks[left] = _rank(m, symbols[left], symbols[at])
             size = _put(heap, size, ranks[left], left)
     count = 0
     for i in range(n):
         if symbols[i] >= 0:
             symbols[count] = symbols[i]
             count += 1
-    return count, last_left, last_right, last_rank
+    return count, last_left, last_right, row
 
 
 @kernel
@@ -141,23 +149,18 @@ def _drop_least(heap: np.ndarray, size: int) -> int:
 
 @kernel
 def derive_all(
-    starts: np.ndarray,
-    symbols: np.ndarray,
-    slots: np.ndarray,
-    values: np.ndarray,
-    made: np.ndarray,
-    watch: np.ndarray,
+    starts: np.ndarray, symbols: np.ndarray, m: Merges, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Run BPE on each token's own symbols: symbols[starts[i]:starts[i+1]], int32.
 
-    Returns (left, right, birth, reachable), each of length n_ids: int32 parts and rank of the last
+    Returns (left, right, row, reachable), each of length n_ids: int32 parts and row of the last
     merge (-1 for a token that is one symbol), and whether the run ends in the token itself. A token
     without symbols is unreachable.
     """
     n_ids = len(starts) - 1
     left = np.full(n_ids, -1, np.int32)
     right = np.full(n_ids, -1, np.int32)
-    birth = np.full(n_ids, -1, np.int32)
+    row = np.full(n_ids, -1, np.int32)
     reachable = np.zeros(n_ids, np.bool_)
     longest = 1
     for token in range(n_ids):
@@ -169,8 +172,8 @@ def derive_all(
         if n == 0 or poll(watch):
             continue
         work[:n] = symbols[starts[token] : starts[token + 1]]
-        n, a, b, rank = merge_all(work, ranks, n, slots, values, made, n_ids)
+        n, a, b, last = merge_all(work, ranks, n, m)
         if n == 1 and work[0] == token:
-            left[token], right[token], birth[token] = a, b, rank
+            left[token], right[token], row[token] = a, b, last
             reachable[token] = True
-    return left, right, birth, reachable
+    return left, right, row, reachable

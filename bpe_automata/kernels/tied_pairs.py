@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.bpe import merge_all
+from bpe_automata.kernels.bpe import Merges, merge_all
 from bpe_automata.kernels.geometry import breaking_merge
 
 EACH, BY_ROW, BY_COLUMN = 0, 1, 2
@@ -17,8 +17,8 @@ _SHORT = 64  # symbols; see `kernels.bpe`
 class Tried(NamedTuple):
     """What pairs are tried by. left, right int32 [n_ids]: parts; birth, number int32 [n_ids]: the
     first merge of the epoch that makes each token, and its own; starts int32 [n_ids + 1] and
-    symbols int32: CSR of base symbols; slots int64, values, made int32: all listed merges;
-    pairs int64, merges int32: slots and values of the derivations."""
+    symbols int32: CSR of base symbols; listed: all listed merges; pairs int64, merges int32: slots
+    and values of the derivations."""
 
     left: np.ndarray
     right: np.ndarray
@@ -26,9 +26,7 @@ class Tried(NamedTuple):
     number: np.ndarray
     starts: np.ndarray
     symbols: np.ndarray
-    slots: np.ndarray
-    values: np.ndarray
-    made: np.ndarray
+    listed: Merges
     pairs: np.ndarray
     merges: np.ndarray
 
@@ -83,5 +81,5 @@ def _changes(a: int, b: int, work: np.ndarray, ranks: np.ndarray, t: Tried) -> b
     n = m + t.starts[b + 1] - t.starts[b]
     work[:m] = t.symbols[t.starts[a] : t.starts[a + 1]]
     work[m:n] = t.symbols[t.starts[b] : t.starts[b + 1]]
-    n, _, _, _ = merge_all(work, ranks, n, t.slots, t.values, t.made, len(t.birth))
+    n, _, _, _ = merge_all(work, ranks, n, t.listed)
     return n != 2 or work[0] != a or work[1] != b

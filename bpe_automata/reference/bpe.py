@@ -17,7 +17,7 @@ Ranks = Mapping[tuple[int, int], tuple[int, int]]
 
 def merge_ranks(description: Description) -> dict[tuple[int, int], tuple[int, int]]:
     """The merge table of a tokenizer as a dict."""
-    merges = enumerate(description.merges.tolist())
+    merges = zip(description.ranks.tolist(), description.merges.tolist(), strict=True)
     return {(left, right): (rank, made) for rank, (left, right, made) in merges}
 
 

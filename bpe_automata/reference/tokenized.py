@@ -56,15 +56,15 @@ def merges_in_order(description: Description) -> list[Merge]:
     out. Raises ImproperMergeTableError where encoders have no such order: see
     `constructions.ties`."""
     derivation = derive(description)
-    if derivation.late.any():
+    if len(np.unique(derivation.epoch)) < len(derivation.epoch):
         if not Geometry(derivation).ordered:
             raise ImproperMergeTableError(
                 "some merges are carried out in an order that depends on the place in the text, so "
                 "they cannot be replayed one after the other; use the canonical automaton"
             )
         return [(left, right, made) for left, right, made in derivation.proper.tolist()]
-    by_rank = sorted((rank, pair, made) for pair, (rank, made) in merge_ranks(description).items())
-    return [(left, right, made) for _, (left, right), made in by_rank]
+    by_rank = sorted(merge_ranks(description).items(), key=lambda item: item[1][0])
+    return [(left, right, made) for (left, right), (_, made) in by_rank]
 
 
 def symbol_dfa(description: Description, dfa: ByteDFA) -> TokenDFA:

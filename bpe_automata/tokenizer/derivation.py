@@ -6,7 +6,7 @@ anywhere merge also when their bytes stand alone, and there only one last merge 
 other listed merges are dead.
 
 A table is proper when each derivation uses only what merges of lower rank make. Where a derivation
-(u, v) has a lower rank m than its parts, it is late: encoders carry it out as soon as both parts
+(u, v) has no higher rank m than its parts, it is late: encoders carry it out as soon as both parts
 are there, before anything else. So derivations fall into epochs, by the greatest rank that was
 needed: encoders finish each epoch before the next, but inside one they go from left to right, not
 by rank. `proper` is an order of the derivations in which parts always come first, (u, v) right
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bpe_automata.budget import check
-from bpe_automata.kernels.bpe import derive_all, merge_all
+from bpe_automata.kernels.bpe import Merges, derive_all, merge_all
 from bpe_automata.kernels.hashing import build_table
 from bpe_automata.kernels.watch import watched
 from bpe_automata.tokenizer.description import Description
@@ -33,10 +33,11 @@ class Derivation:
     derivation begins in `proper`, its own place if no other is in it (-1: none); reachable: bool
     [n_ids], BPE on the token's own bytes gives the token; proper: int32 [k, 3], (left, right, made)
     of the derivations in an order in which parts come first; epoch: int32 [k], the rank whose turn
-    it was when each was carried out, ascending; late: bool [k], those of a rank below it.
+    it was when each was carried out, ascending; late: bool [k], those that have a part of their own
+    epoch.
 
-    starts: int32 [n_ids + 1] and symbols: int32, CSR of each token's base symbols; slots, values:
-    hash table from left * n_ids + right to rank, of all listed merges; made: int32 [m]."""
+    starts: int32 [n_ids + 1] and symbols: int32, CSR of each token's base symbols; listed: all
+    merges of the table."""
 
     left: np.ndarray
     right: np.ndarray
@@ -47,9 +48,7 @@ class Derivation:
     late: np.ndarray
     starts: np.ndarray
     symbols: np.ndarray
-    slots: np.ndarray
-    values: np.ndarray
-    made: np.ndarray
+    listed: Merges
 
 
 def derive(description: Description) -> Derivation:
@@ -57,11 +56,13 @@ def derive(description: Description) -> Derivation:
     merges, n_ids = description.merges, description.n_ids
     slots, values = build_table(merges[:, 0].astype(np.int64) * n_ids + merges[:, 1])
     made = np.ascontiguousarray(merges[:, 2])
+    listed = Merges(slots, values, made, description.ranks, n_ids)
     starts, symbols = _base_symbols(description)
-    left, right, rank, reachable = watched(derive_all, starts, symbols, slots, values, made)
-    tokens = np.flatnonzero(reachable & (rank >= 0)).astype(np.int32)
+    left, right, row, reachable = watched(derive_all, starts, symbols, listed)
+    tokens = np.flatnonzero(reachable & (row >= 0)).astype(np.int32)
+    rank = np.where(row >= 0, np.append(listed.rank, np.int32(-1))[row], np.int32(-1))
     epoch, depth = _epochs(tokens, left, right, rank)
-    tokens = tokens[np.lexsort((rank[tokens], depth[tokens], epoch[tokens]))]
+    tokens = tokens[np.lexsort((row[tokens], depth[tokens], epoch[tokens]))]
     birth = np.full(n_ids, -1, dtype=np.int32)
     birth[tokens] = np.searchsorted(epoch[tokens], epoch[tokens])
     return Derivation(
@@ -74,9 +75,7 @@ def derive(description: Description) -> Derivation:
         late=depth[tokens] > 0,
         starts=starts,
         symbols=symbols,
-        slots=slots,
-        values=values,
-        made=made,
+        listed=listed,
     )
 
 
@@ -102,15 +101,7 @@ def bpe(derivation: Derivation, symbols: list[int]) -> list[int]:
     """BPE of one piece, given as the ids of its base symbols."""
     work = np.array(symbols, dtype=np.int32)
     ranks = np.empty(len(work), dtype=np.int32)
-    n, *_ = merge_all(
-        work,
-        ranks,
-        len(work),
-        derivation.slots,
-        derivation.values,
-        derivation.made,
-        len(derivation.birth),
-    )
+    n, *_ = merge_all(work, ranks, len(work), derivation.listed)
     return work[:n].tolist()
 
 

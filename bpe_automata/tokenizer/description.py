@@ -77,10 +77,11 @@ class AddedToken:
 class Description:
     """tokens: for each id the bytes that it spells in ordinary text, or None when BPE cannot make
     it (it is only an added token, or is not spelled in the alphabet); merges: int32 [m, 3], (left,
-    right, made) in order of rank; base: base symbol (one byte, or the UTF-8 of one character) ->
-    id; byte_tokens: byte -> id of the token that stands for it in characters that are no base
-    symbols (byte fallback), empty without; unreadable: characters that no ids spell, since they
-    stand for something else (`▁`); controls: ids that are never text, but stand between texts;
+    right, made) in order of rank; tied: bool [m], those of the same rank as the one before them, of
+    which encoders take the leftmost (empty: none); base: base symbol (one byte, or the UTF-8 of one
+    character) -> id; byte_tokens: byte -> id of the token that stands for it in characters that are
+    no base symbols (byte fallback), empty without; unreadable: characters that no ids spell, since
+    they stand for something else (`▁`); controls: ids that are never text, but stand between texts;
     lost: added tokens that are cut out of the text like the others, but whose ids are decoded to
     something else than their text, so that no ids spell a text that holds one."""
 
@@ -97,6 +98,14 @@ class Description:
     unreadable: str = ""
     controls: frozenset[int] = frozenset()
     lost: tuple[AddedToken, ...] = ()
+    tied: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=bool))
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """int32 [m]: the rank of each merge."""
+        new = np.ones(len(self.merges), dtype=bool)
+        new[: len(self.tied)] &= ~self.tied
+        return np.cumsum(new, dtype=np.int32) - np.int32(1)
 
     @property
     def cut_out(self) -> tuple[AddedToken, ...]:

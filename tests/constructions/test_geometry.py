@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,8 +44,12 @@ class Table:
 
 @st.composite
 def tables(draw, symbols=("a", "b", "c")):
+    """Merges in any order, or some of them of one rank."""
     table = draw(merge_tables(symbols, shuffled=draw(st.booleans())))
-    return Table(small_tokenizer(table.vocabulary, table.merges).description)
+    description = small_tokenizer(table.vocabulary, table.merges).description
+    n = len(table.merges) if draw(st.booleans()) else 0
+    tied = np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n)), dtype=bool)
+    return Table(replace(description, tied=tied))
 
 
 @examples(35)

@@ -223,6 +223,8 @@ OPTIONS = [
     option("`user_defined_symbols`", with_piece(("[X]", 0.0, USER)), None, (*TEXT, "[X]", "[")),
     option("runs of equal score", with_piece(("aa", -5.0, NORMAL), ("aaaa", -5.0, NORMAL)),
            None, (*TEXT, "aaa", "aaaaa")),
+    option("equal scores where their order shows",
+           with_piece(("ac", -9.0, NORMAL), ("cb", -9.0, NORMAL)), None, (*TEXT, "acb", "cbac")),
     *(
         no_option("other `model_type`", "SentencePiece model_type", kind, kind,
                   trainer_spec__model_type=number)
@@ -238,8 +240,6 @@ OPTIONS = [
               normalizer_spec__escape_whitespaces=False),
     no_option("`treat_whitespace_as_suffix`", "SentencePiece treat_whitespace_as_suffix",
               trainer_spec__treat_whitespace_as_suffix=True),
-    no_option("equal scores where their order shows", "SentencePiece scores",
-              **with_piece(("ac", -9.0, NORMAL), ("cb", -9.0, NORMAL))),
     no_option("unused pieces that merges make", "SentencePiece unused piece",
               **with_piece(("ba", -5.0, UNUSED))),
     no_option("user-defined symbols with spaces", "SentencePiece user-defined piece",

@@ -57,10 +57,11 @@ def describe(
     if not byte_fallback:
         _refuse_written_unknown(unknown_text, ordinary)
     scores = np.array([piece.score for piece in pieces])
+    merges, tied = rank_by_score(rows, scores, [piece.text for piece in pieces])
     byte_tokens = {_byte(p.text): n for n, p in enumerate(pieces) if p.kind is Kind.BYTE}
     return Description(
         tokens=tuple(map(_spelled, pieces)),
-        merges=rank_by_score(rows, scores, [piece.text for piece in pieces]),
+        merges=merges,
         base={_text_bytes(text): n for text, n in ordinary.items() if len(text) == 1},
         byte_level=False,
         splitters=(),
@@ -70,6 +71,7 @@ def describe(
         prefix=Prefix.TEXT if dummy_prefix else Prefix.NONE,
         unreadable=SPACE,
         controls=frozenset(n for n, piece in enumerate(pieces) if piece.kind == Kind.CONTROL),
+        tied=tied,
     )
 
 

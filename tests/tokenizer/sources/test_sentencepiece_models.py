@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import Any
 
@@ -10,6 +11,8 @@ from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from bpe_automata import Tokenizer
+from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import (
     BrokenTokenizerError,
     MissingDependencyError,
@@ -96,10 +99,20 @@ def test_ties_that_cannot_meet_are_read() -> None:
         [("aa", -1.0), ("aaa", -1.0)],  # runs without a table
     ],
 )
-def test_ties_whose_order_shows_are_refused(tied: list[tuple[str, float]]) -> None:
+def test_ties_whose_order_shows(tied: list[tuple[str, float]]) -> None:
     pieces = [(text, score, NORMAL) for text, score in tied]
-    with pytest.raises(UnsupportedTokenizerError, match="SentencePiece scores"):
-        read(model(LETTERS + pieces))
+    source = read(model(LETTERS + pieces, dummy=False))
+    automaton = canonical_automaton(Tokenizer(source))
+    tokens = enumerate(source.description.tokens)
+    own = [n for n, token in tokens if token and {*token} <= {*b"ab"}]
+    for size in range(10):
+        for text in map("".join, itertools.product("ab", repeat=size)):
+            ids = source.backend.encode(text)
+            assert Encoder(source.description)(text) == ids
+            assert automaton.accepts(ids)
+    for ids in itertools.chain(*(itertools.product(own, repeat=n) for n in range(4))):
+        text = b"".join(source.description.tokens[n] or b"" for n in ids).decode()
+        assert automaton.accepts(ids) == (source.backend.encode(text) == [*ids])
 
 
 def test_what_is_read() -> None:
