@@ -42,6 +42,7 @@ def compile_json_schema(
     depth: int = _DEPTH,
     closed: bool = False,
     formats: Literal["draft", "all"] = "draft",
+    unique_names: bool = False,
     budget: Budget = _DEFAULT,
 ) -> ByteDFA:
     """The automaton of the JSON texts that are valid under a schema.
@@ -52,7 +53,10 @@ def compile_json_schema(
     escapes that need not be. depth: rounds of a schema through itself, and how deep a value of
     which nothing is said may be nested. closed: an object schema that says nothing of other
     properties has none. formats: "draft" holds texts to the formats that the schema's own draft
-    defines, "all" also to the others.
+    defines, "all" also to the others. unique_names: no name comes twice in an object, at the price
+    that beside the names the schema spells out, each of its patterns of names (or "any other name")
+    gives at most one. (Otherwise a name that it does not spell out may come again, each time with a
+    valid value, which readers of YAML other than PyYAML refuse.)
 
     Raises InvalidSchemaError, UnsupportedSchemaError, UnsatisfiableSchemaError and
     SchemaTooLargeError, all with the JSON pointer; ArgumentError, MissingDependencyError.
@@ -60,7 +64,7 @@ def compile_json_schema(
     from bpe_automata.schemas.json_style import JsonStyle  # these make automata when imported
 
     style = JsonStyle(whitespace, escapes, budget)
-    return _compiled(schema, style, depth, closed, formats, budget)
+    return _compiled(schema, style, depth, closed, formats, unique_names, budget)
 
 
 def compile_yaml_schema(
@@ -69,20 +73,27 @@ def compile_yaml_schema(
     depth: int = _DEPTH,
     closed: bool = False,
     formats: Literal["draft", "all"] = "draft",
+    unique_names: bool = False,
     budget: Budget = _DEFAULT,
 ) -> ByteDFA:
     """The automaton of the YAML texts, in block style, that are valid under a schema.
 
-    Lists and mappings stand in lines, two spaces a level; scalars are plain where `yaml.safe_load`
-    gives the same value back, else quoted. The rest is as for `compile_json_schema`.
+    Lists and mappings stand in lines, two spaces a level; scalars are plain where readers of YAML
+    1.1 and 1.2 give the same value back, else quoted. The rest is as for `compile_json_schema`.
     """
     from bpe_automata.schemas.yaml_style import YamlStyle
 
-    return _compiled(schema, YamlStyle(budget), depth, closed, formats, budget)
+    return _compiled(schema, YamlStyle(budget), depth, closed, formats, unique_names, budget)
 
 
 def _compiled(
-    schema: Any, style: Style, depth: int, closed: bool, formats: str, budget: Budget
+    schema: Any,
+    style: Style,
+    depth: int,
+    closed: bool,
+    formats: str,
+    unique_names: bool,
+    budget: Budget,
 ) -> ByteDFA:
     from bpe_automata.schemas.documents import Document
     from bpe_automata.schemas.limits import as_too_large, limited_steps, with_room
@@ -104,7 +115,7 @@ def _compiled(
             reader = Reader(Document(schema_of(schema), formats == "all"), closed)
             values = limited(reader.values("#"), rounds)
             check_writable(values)
-            found = write(values, style, budget)
+            found = write(values, style, budget, unique_names=unique_names)
             if not found.start:  # trimmed, so empty: `is_empty` would measure all of it
                 raise unsatisfiable(reader)
         return found

@@ -51,10 +51,12 @@ def object_texts(
     inside: Inside,
     order: OrderTree | None,
     generous: bool,
+    unique: bool,
 ) -> tuple[Assembly, int] | None:
     """Parts that read the objects from the place returned, or None if there are none. order: of the
     names; None for that of the shape. generous: all texts that may be one, for a difference, where
-    a text with a name twice may count as either; else only those that are one for sure."""
+    a text with a name twice may count as either; else only those that are one for sure. unique: in
+    those no name comes twice, since of each set of other names at most one is written."""
     if shape.most is not None and shape.fewest > shape.most:
         return None
     named = []
@@ -65,6 +67,9 @@ def object_texts(
         elif given.required:
             return None
     others = [] if shape.most == 0 else _others(shape, style, inside, order)
+    if unique and not generous:
+        named += [_Named(other.keys, other.texts, required=False) for other in others]
+        others = []
     writing = _Object(brackets, named, others, *_bounds(shape, named, others), generous)
     return writing.parts, writing.start
 

@@ -65,22 +65,23 @@ def write(
     style: Style,
     budget: Budget = _DEFAULT,
     order: _Order = None,
+    unique_names: bool = False,
 ) -> ByteDFA:
     """The texts of a set of values, see above. Values must be nested to a bounded depth (`limited`
-    in `depth`); order: of the names, None for that of each shape.
+    in `depth`); order: of the names, None for that of each shape; unique_names: see `objects`.
 
     Minimal unless it is very large. The seconds and bytes of the budget are for all parts together,
     and so are twice its max_places. Raises SchemaTooLargeError with the place in the schema.
     """
     with spending(budget):
-        return Writer(style, budget).whole(values, order)
+        return Writer(style, budget, unique_names).whole(values, order)
 
 
 class Writer:
     """What has been written so far, for one style."""
 
-    def __init__(self, style: Style, budget: Budget = _DEFAULT) -> None:
-        self._style, self._budget = style, budget
+    def __init__(self, style: Style, budget: Budget = _DEFAULT, unique_names: bool = False) -> None:
+        self._style, self._budget, self._unique = style, budget, unique_names
         self._bytes = 0  # of all tables so far
         self._level = 0  # sets that are being written, each inside the one before
         self._nodes = 0  # of all networks so far that became automata
@@ -165,7 +166,7 @@ class Writer:
 
     def _found(self, values: Values, place: Place, order: _Order, generous: bool) -> Texts:
         """The texts; those of anything at all are written once for all schemas."""
-        depth = None if order else anything_to(values)
+        depth = None if order or self._unique else anything_to(values)
         if depth is None:
             return self._spelled(values, place, order, generous)
         same = any_value(depth)
@@ -256,7 +257,8 @@ class Writer:
         if isinstance(shape, ArrayShape):
             made = array_texts(shape, brackets, inside, order)
         else:
-            made = object_texts(shape, brackets, style, inside, order, generous)
+            unique = self._unique
+            made = object_texts(shape, brackets, style, inside, order, generous, unique)
         return _NOTHING if made is None else self._made(*made)
 
     def _guarded(self, pointer: str, find: Callable[[], _Found]) -> _Found:

@@ -7,7 +7,7 @@ import random
 import pytest
 import yaml
 from budget import examples
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bpe_automata.automata.algebra import all_texts
@@ -116,6 +116,7 @@ def test_the_text_of_a_value_is_read_back(value):
 @examples(150)
 @given(VALUES)
 def test_a_value_is_accepted_iff_it_is_not_too_deep_and_its_names_are_written(anything, value):
+    assume("e+308" not in repr(value))  # which numbers leave out
     good = depth(value) <= 2 and all(written().accepts(name.encode()) for name in names(value))
     assert anything.accepts(yaml_text(value).encode()) == good
 
