@@ -102,7 +102,8 @@ class Constraint(Immutable):
         text can, after the prompt, `matcher` raises BudgetTooSmallError. Within another budget the
         smaller one counts. Raises ArgumentError.
         """
-        return replace(self, engine=TextWithin(self.engine, max_tokens))
+        with spending(self.budget):
+            return replace(self, engine=TextWithin(self.engine, max_tokens))
 
     def automaton(self, prefix: Sequence[int] = (), max_edges: int = 1_000_000) -> TokenAutomaton:
         """All id sequences that may follow `prefix`, written out: to count, draw, compare, export.

@@ -90,7 +90,8 @@ class Matcher:
     def min_tokens_to_accept(self) -> int:
         """Ids that it takes at least until the text is complete, end-of-sequence not counted; 0
         where it is complete, and once end-of-sequence was read."""
-        return min_tokens(self._engine, self._state)
+        with spending(getattr(self._engine, "budget", None)):
+            return min_tokens(self._engine, self._state)
 
     def forced_tokens(self, limit: int | None = None) -> tuple[int, ...]:
         """The ids that come next whatever the model says, at most `limit`: as long as only one is
