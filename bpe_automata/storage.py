@@ -1,7 +1,10 @@
-"""Files kept between runs: written atomically, read defensively, never pickled.
+"""Files kept between runs: written atomically, checked when read, never pickled.
 
-What is kept here can always be made again. A small array that cannot be read is treated as absent;
-a file of arrays that is there but not whole is an error that says what is wrong with it.
+What is kept here can always be made again. A file that is there but not whole is an error that says
+what is wrong with it. The folder and what is in it must belong to the user (or to root), and nobody
+else may write there: others could give the kernels any arrays. Folders that are made here are made
+private; one that is not the user's, or that $BPE_AUTOMATA_CACHE names and others may write to, is
+not used, with a warning.
 
 The folder is `$BPE_AUTOMATA_CACHE`, or `bpe_automata` in the user's cache. With
 `BPE_AUTOMATA_CACHE=off` nothing is read or written.
@@ -12,20 +15,38 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import mmap
 import os
+import stat
 import tempfile
+import warnings
 import zlib
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 _MAGIC = b"bpe_aut1"
 _HEAD = 24  # magic, CRC-32 of all that follows, length of the header: 8 bytes each
 _SUMMED = 16  # where what the CRC is about begins
 _ALIGNMENT = 64
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_DTYPES = {
+    np.dtype(kind).str for kind in ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
+}
+
+
+class CorruptCacheWarning(UserWarning):
+    """A file of the cache was damaged; what was in it has been made again and stored anew."""
+
+
+class UntrustedCacheWarning(UserWarning):
+    """Others may write to the cache folder, or to a file in it; it is not used."""
 
 
 class CorruptFileError(Exception):
@@ -55,7 +76,8 @@ def _write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Atomically: other processes see the old file or the new one. A cache that cannot be written
     is no error, only slower next time."""
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not _made_private(path.parent):
+            return
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -66,27 +88,51 @@ def _write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
                 os.unlink(temporary)
 
 
-# ---------------------------------------------------------------- one array
+# ---------------------------------------------------------------- whose files they are
 
 
-def load_array(kind: str, key: str) -> np.ndarray | None:
-    """The array stored under (`kind`, `key`), or None when there is none that can be read."""
-    if cache_is_off():
-        return None
-    try:
-        return np.load(_path(kind, key, ".npy"), allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
+def _owned(entry: os.stat_result) -> bool:
+    """By this user or by root, who can do anything anyway."""
+    return not hasattr(os, "geteuid") or entry.st_uid in (os.geteuid(), 0)
 
 
-def store_array(kind: str, key: str, array: np.ndarray) -> None:
-    """Store atomically; a cache that cannot be written is no error, only slower next time."""
-    if not cache_is_off():
-        path = _path(kind, key, ".npy")
-        _write(path, lambda file: np.save(file, array, allow_pickle=False))
+def _private(folder: Path) -> bool:
+    """Is what is in there this user's alone to write? Raises OSError where there is no folder."""
+    for path in (folder.parent, folder):
+        for entry in (path.lstat(), path.stat()):  # a link, and where it leads
+            if not _owned(entry):
+                _distrust(str(path), "belongs to another user")
+                return False
+        mode = path.stat().st_mode
+        if not hasattr(os, "geteuid") or not mode & _OTHERS_WRITE or mode & stat.S_ISVTX:
+            continue
+        if path == cache_folder() and os.environ.get("BPE_AUTOMATA_CACHE"):  # shared on purpose?
+            _distrust(str(path), "can be written to by others")
+            return False
+        path.chmod(0o700)
+    return True
 
 
-# ---------------------------------------------------------------- many arrays in one file
+@cache
+def _distrust(path: str, why: str) -> None:
+    """Said once."""
+    warnings.warn(
+        f"{path} {why}, so nothing is kept there or read from there: set BPE_AUTOMATA_CACHE to a "
+        "folder of your own",
+        UntrustedCacheWarning,
+        stacklevel=2,
+    )
+
+
+def _made_private(folder: Path) -> bool:
+    for path in (folder.parent, folder):
+        if not path.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, exist_ok=True)
+    return _private(folder)
+
+
+# ---------------------------------------------------------------- arrays in a file
 
 
 def arrays_path(kind: str, key: str) -> Path:
@@ -135,19 +181,46 @@ def load_arrays(kind: str, key: str, stamp: str) -> dict[str, np.ndarray] | None
         raw = _mapped(arrays_path(kind, key))
     except OSError:
         return None
-    length = _checked(raw)
-    header = json.loads(raw[_HEAD : _HEAD + length].tobytes())
-    if header["key"] != key:
-        raise CorruptFileError(f"it is about {header['key']!r}, not {key!r}")
-    if header["stamp"] != stamp:
+    if raw is None:
         return None
-    body = raw[_HEAD + length :]
-    return {name: _view(body, *entry) for name, *entry in header["arrays"]}
+    length = _checked(raw)
+    try:
+        header = json.loads(raw[_HEAD : _HEAD + length].tobytes())
+        if header["key"] != key:
+            raise CorruptFileError(f"it is about {header['key']!r}, not {key!r}")
+        if header["stamp"] != stamp:
+            return None
+        body = raw[_HEAD + length :]
+        return {name: _view(body, *entry) for name, *entry in header["arrays"]}
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise CorruptFileError(f"its header is wrong: {error}") from error
 
 
-def _mapped(path: Path) -> np.ndarray:
+def checked_load(
+    kind: str, key: str, stamp: str, restore: Callable[[dict[str, np.ndarray]], T]
+) -> T | None:
+    """What `restore` makes of the arrays of (`kind`, `key`); None, with a CorruptCacheWarning,
+    where the file is damaged or `restore` finds that it holds something else: it may raise
+    CorruptFileError, KeyError, TypeError, ValueError, IndexError, AttributeError."""
+    try:
+        arrays = load_arrays(kind, key, stamp)
+        return None if arrays is None else restore(arrays)
+    except (CorruptFileError, LookupError, TypeError, ValueError, AttributeError) as error:
+        said = f"it holds nothing called {error}" if isinstance(error, KeyError) else str(error)
+        message = f"the cache file {arrays_path(kind, key)} is of no use: {said}. It is rebuilt"
+        warnings.warn(message, CorruptCacheWarning, stacklevel=3)
+        return None
+
+
+def _mapped(path: Path) -> np.ndarray | None:
+    if not _private(path.parent):
+        return None
     with path.open("rb") as file:
-        if not os.fstat(file.fileno()).st_size:  # cannot be mapped
+        status = os.fstat(file.fileno())
+        if not _owned(status):
+            _distrust(str(path), "belongs to another user")
+            return None
+        if not status.st_size or not stat.S_ISREG(status.st_mode):  # cannot be mapped
             return np.empty(0, dtype=np.uint8)
         return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), dtype=np.uint8)
 
@@ -159,14 +232,22 @@ def _checked(raw: np.ndarray) -> int:
     checksum, length = raw[len(_MAGIC) : _HEAD].view("<i8").tolist()
     if zlib.crc32(raw.data[_SUMMED:]) != checksum:
         raise CorruptFileError("its content is damaged or cut short: the checksum is wrong")
+    if not 0 <= length <= len(raw) - _HEAD:
+        raise CorruptFileError("its header is longer than the file")
     return int(length)
 
 
 def _view(
     body: np.ndarray, dtype: str, shape: list[int], offset: int, writeable: bool
 ) -> np.ndarray:
+    if dtype not in _DTYPES or not all(type(n) is int and n >= 0 for n in (*shape, offset)):
+        raise CorruptFileError(f"no array is {dtype!r} {shape!r} at {offset!r}")
     kind = np.dtype(dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    size = math.prod(shape) * kind.itemsize
+    if offset % _ALIGNMENT or offset + size > len(body):
+        raise CorruptFileError(f"an array of {size} bytes at {offset} is not in the file")
     array = body[offset : offset + size].view(kind).reshape(shape)
-    array.flags.writeable = writeable
+    if kind.kind == "b" and size and array.view(np.uint8).max() > 1:
+        raise CorruptFileError("a truth value is neither 0 nor 1")
+    array.flags.writeable = bool(writeable)
     return array

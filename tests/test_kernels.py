@@ -167,3 +167,24 @@ def test_kernels_that_poll_are_called_through_watched():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         assert not imported & called, path
+
+
+_WITHOUT_A_PLACE = """
+import warnings
+from numba.core.caching import CacheImpl
+CacheImpl._locator_classes = []
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    import bpe_automata
+    from bpe_automata.kernels.bits import members
+import numpy as np
+print(members(np.array([5], dtype=np.int32)).tolist())
+print([w.category.__name__ for w in seen], "NUMBA_CACHE_DIR" in str(seen[0].message))
+"""
+
+
+def test_without_a_place_for_compiled_kernels_the_package_works_and_says_so():
+    """Read-only packages and no home that can be written to: numba finds no place of its own."""
+    command = [sys.executable, "-c", _WITHOUT_A_PLACE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.stdout.splitlines() == ["[0, 2]", "['KernelCacheWarning'] True"], done.stderr

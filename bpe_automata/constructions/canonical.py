@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.budget import READING, Budget, spending
+from bpe_automata.constructions.declared import check_parts
 from bpe_automata.constructions.geometry import Geometry, Tables
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE, HypothesisSets
 from bpe_automata.constructions.stored import kept
@@ -201,7 +202,13 @@ def canonical_automaton(tokenizer: Tokenizer, budget: Budget = READING) -> Canon
 
 
 def _kept(tokenizer: Tokenizer) -> CanonicalAutomaton:
-    return CanonicalAutomaton(tokenizer, kept(Parts, tokenizer, lambda: _tried_parts(tokenizer)))
+    parts = kept(
+        Parts,
+        tokenizer,
+        lambda: _tried_parts(tokenizer),
+        lambda found: check_parts(found, tokenizer.n_ids),
+    )
+    return CanonicalAutomaton(tokenizer, parts)
 
 
 def _tried_parts(tokenizer: Tokenizer) -> Parts:

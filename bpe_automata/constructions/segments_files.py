@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from bpe_automata.constructions.relevance import Row
 from bpe_automata.constructions.segments import At
 from bpe_automata.constructions.segments_pieces import OVERHEAD, Closure, Known, Piece
 from bpe_automata.kernels.bits import members, set_bits
-from bpe_automata.storage import CorruptFileError, arrays_path, load_arrays, store_arrays
+from bpe_automata.storage import checked_load, store_arrays
 
 _FOLDER = "segments"
 _PLAIN = "plain"
@@ -28,14 +27,7 @@ def write(key: bytes, known: Known) -> None:
 def read(key: bytes) -> Known | None:
     """What `write` wrote; None if there is nothing, or other sources made it. Warns of a damaged
     file with a CorruptCacheWarning."""
-    try:
-        arrays = load_arrays(_FOLDER, key.hex(), stored.stamp())
-        return None if arrays is None else _restored(arrays)
-    except (CorruptFileError, KeyError) as error:
-        path = arrays_path(_FOLDER, key.hex())
-        message = f"the cache file {path} is of no use: {error}. It is rebuilt"
-        warnings.warn(message, stored.CorruptCacheWarning, stacklevel=2)
-        return None
+    return checked_load(_FOLDER, key.hex(), stored.stamp(), _restored)
 
 
 def _flattened(known: Known) -> dict[str, np.ndarray]:

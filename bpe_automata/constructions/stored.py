@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Callable
 from dataclasses import is_dataclass
 from functools import lru_cache
@@ -23,10 +22,9 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 
 from bpe_automata.storage import (
-    CorruptFileError,
     arrays_path,
     cache_is_off,
-    load_arrays,
+    checked_load,
     store_arrays,
 )
 from bpe_automata.tokenizer import Tokenizer
@@ -44,12 +42,14 @@ _MADE_BY = ("kernels", "tokenizer", "constructions")
 _PLAIN = "plain"
 
 
-class CorruptCacheWarning(UserWarning):
-    """A file of the cache was damaged; what was in it has been made again and stored anew."""
-
-
-def kept(kind: type[T], tokenizer: Tokenizer, build: Callable[[], T]) -> T:
-    """What `build` returns, a value of type `kind`: out of the cache if it is there.
+def kept(
+    kind: type[T],
+    tokenizer: Tokenizer,
+    build: Callable[[], T],
+    check: Callable[[T], None] = lambda _: None,
+) -> T:
+    """What `build` returns, a value of type `kind`: out of the cache if it is there and `check`
+    raises no CorruptFileError for it.
 
     Two processes may do so at once; both build, and the file is whole at any time. Where the cache
     cannot be written nothing is kept.
@@ -57,13 +57,9 @@ def kept(kind: type[T], tokenizer: Tokenizer, build: Callable[[], T]) -> T:
     if tokenizer.n_ids < FEWEST_IDS or cache_is_off():
         return build()
     key, stamp = cache_key(tokenizer), _stamp()
-    try:
-        arrays = load_arrays(_FOLDER, key, stamp)
-        if arrays is not None:
-            return restored(kind, arrays)
-    except CorruptFileError as error:
-        message = f"the cache file {arrays_path(_FOLDER, key)} is of no use: {error}. It is rebuilt"
-        warnings.warn(message, CorruptCacheWarning, stacklevel=2)
+    found = checked_load(_FOLDER, key, stamp, lambda arrays: restored(kind, arrays, check))
+    if found is not None:
+        return found
     made = build()
     store_arrays(_FOLDER, key, stamp, flattened(made))
     return made
@@ -155,13 +151,14 @@ def _path(name: str, field: object) -> str:
 # ---------------------------------------------------------------- and back
 
 
-def restored(kind: type[T], arrays: dict[str, np.ndarray]) -> T:
-    """The value of type `kind` that `flattened` made the arrays of. Raises CorruptFileError."""
-    try:
-        plain = json.loads(arrays[_PLAIN].tobytes())
-        return _restore(kind, "", arrays, plain)
-    except KeyError as error:
-        raise CorruptFileError(f"it holds nothing called {error.args[0]!r}") from None
+def restored(
+    kind: type[T], arrays: dict[str, np.ndarray], check: Callable[[T], None] = lambda _: None
+) -> T:
+    """The value of type `kind` that `flattened` made the arrays of. Raises KeyError and other
+    errors where they are other arrays, and what `check` raises."""
+    value: T = _restore(kind, "", arrays, json.loads(arrays[_PLAIN].tobytes()))
+    check(value)
+    return value
 
 
 def _restore(kind: Any, name: str, arrays: dict[str, np.ndarray], plain: dict[str, Any]) -> Any:

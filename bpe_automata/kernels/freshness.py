@@ -1,14 +1,22 @@
 """When is a compiled kernel out of date? When its source has changed, or that of one it calls.
 
-numba looks at the file of the kernel alone, and would go on with the old code of the others.
+numba looks at the file of the kernel alone, and would go on with the old code of the others. And
+where are they kept, if there is no place for them?
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import re
+import shutil
+import tempfile
+import warnings
 from functools import cache
 from importlib import resources
+from pathlib import Path
+
+from numba.core.caching import CacheImpl, _CacheLocator
 
 _PACKAGE = __name__.rpartition(".")[0]
 _IMPORT = re.compile(rf"^from {re.escape(_PACKAGE)}\.(\w+) import", re.MULTILINE)
@@ -22,3 +30,48 @@ def stamp(module: str) -> str:
     called = {"__init__", *_IMPORT.findall(source)} if module != "__init__" else set()
     parts = [source, *(stamp(name) for name in sorted(called))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+# ---------------------------------------------------------------- where they are kept
+
+
+class KernelCacheWarning(UserWarning):
+    """There is no folder to keep compiled kernels in, so each process compiles its own."""
+
+
+class _ForThisProcess(_CacheLocator):  # type: ignore[misc]
+    """The last place that numba looks for: a folder that goes with the process. Without it, numba
+    would refuse to make a kernel at all."""
+
+    def __init__(self, file: str) -> None:
+        self._file = Path(file)
+
+    @classmethod
+    def from_function(cls, _function: object, file: str) -> _ForThisProcess | None:
+        return cls(file) if file.startswith(str(Path(__file__).parent)) else None
+
+    def get_cache_path(self) -> str:
+        return _folder_of_this_process()
+
+    def get_source_stamp(self) -> float:
+        return 0.0  # `stamp` stands in its place
+
+    def get_disambiguator(self) -> str:
+        return self._file.stem
+
+
+@cache
+def _folder_of_this_process() -> str:
+    warnings.warn(
+        "compiled kernels cannot be kept: neither the folder of this package nor the user's cache "
+        "can be written to. Each process compiles its own, which takes a minute; set "
+        "NUMBA_CACHE_DIR to a folder that can be written to",
+        KernelCacheWarning,
+        stacklevel=2,
+    )
+    folder = tempfile.mkdtemp(prefix="bpe_automata_")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+CacheImpl._locator_classes.append(_ForThisProcess)

@@ -13,13 +13,14 @@ import re
 import numpy as np
 
 from bpe_automata.errors import UnsupportedTokenizerError
-from bpe_automata.storage import load_array, store_array
+from bpe_automata.storage import CorruptFileError, checked_load, store_arrays
 from bpe_automata.tokenizer.backend import CharacterEngine
 from bpe_automata.tokenizer.folding import joined_foldings
 from bpe_automata.tokenizer.ranges import LAST_CODE_POINT, Ranges, from_pairs
 
 _LITERAL = re.compile(r"\\x\{([0-9A-F]+)\}")
 _SURROGATES = (0xD800, 0xE000)
+_FORM = "ranges"  # of what is kept
 _BLOCK = 1 << 14  # both engines are slower on a few long texts than on many short ones
 
 known: dict[tuple[str, str, str], Ranges] = {}
@@ -45,12 +46,22 @@ def _stored(engine: CharacterEngine, kind: str, pattern: str) -> Ranges:
     if kind == "regex" and pattern.startswith("(?i"):
         _refuse_joined(engine, pattern)
     key = f"{engine.name} {kind} {pattern}"
-    stored = load_array("charclass", key)
-    if stored is not None and stored.dtype == np.int32 and stored.shape[1:] == (2,):
-        return stored
+    kept = checked_load("charclass", key, _FORM, lambda arrays: sound_ranges(arrays["ranges"]))
+    if kept is not None:
+        return kept
     ranges = _ask(engine, kind, pattern)
-    store_array("charclass", key, ranges)
+    store_arrays("charclass", key, _FORM, {"ranges": ranges})
     return ranges
+
+
+def sound_ranges(ranges: np.ndarray) -> Ranges:
+    """A copy of them. Raises CorruptFileError unless they are ascending ranges of code points."""
+    if ranges.dtype != np.int32 or ranges.ndim != 2 or ranges.shape[1] != 2:
+        raise CorruptFileError("it holds no ranges")
+    bounds = np.concatenate([[0], ranges.ravel(), [LAST_CODE_POINT + 1]])
+    if (np.diff(bounds) < 0).any() or (ranges[:, 0] >= ranges[:, 1]).any():
+        raise CorruptFileError("its ranges are not in order")
+    return ranges.copy()
 
 
 def _refuse_joined(engine: CharacterEngine, pattern: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from bpe_automata.budget import check
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.storage import load_array, store_array
+from bpe_automata.storage import CorruptFileError, checked_load, store_arrays
 from bpe_automata.tokenizer.ranges import LAST_CODE_POINT, Ranges
 
 State = TypeVar("State", bound=Hashable)
@@ -155,19 +155,22 @@ def mask_of(ranges: Ranges) -> np.ndarray:
 
 def kept(key: str, build: Callable[[], TableFilter]) -> TableFilter:
     """The filter stored under `key`, or else the one that `build` makes, stored from now on."""
-    ranges, table = load_array("filter", f"{key} classes"), load_array("filter", f"{key} table")
-    if ranges is not None and table is not None and _sound(ranges, table):
-        return _unpacked(ranges, table)
+    found = checked_load("filter", key, "", lambda kept: _unpacked(kept["classes"], kept["table"]))
+    if found is not None:
+        return found
     made = build()
     numbered = [np.insert(r, 2, k, axis=1) for k, r in enumerate(made.classes)]
     ranges = np.concatenate([np.zeros((0, 3), np.int32), *numbered]).astype(np.int32)
     table = np.column_stack([made.table, made.accepting]).astype(np.int32)
-    store_array("filter", f"{key} classes", ranges)
-    store_array("filter", f"{key} table", table)
+    store_arrays("filter", key, "", {"classes": ranges, "table": table})
     return made
 
 
 def _unpacked(ranges: np.ndarray, table: np.ndarray) -> TableFilter:
+    """Raises CorruptFileError for arrays that are no filter."""
+    if not _sound(ranges, table):
+        raise CorruptFileError("it holds no filter")
+    ranges, table = ranges.copy(), table.copy()
     order = np.argsort(ranges[:, 2], kind="stable")
     cuts = np.searchsorted(ranges[order, 2], np.arange(1, table.shape[1] - 2))
     parts = np.split(ranges[order, :2], cuts) if table.shape[1] > 2 else []
@@ -180,6 +183,8 @@ def _sound(ranges: np.ndarray, table: np.ndarray) -> bool:
         return False
     n_states, width = table.shape
     if ranges.shape[1] != 3 or not n_states or width < 2:
+        return False
+    if ranges[:, :2].min(initial=0) < 0 or ranges[:, :2].max(initial=0) > N_CODE_POINTS:
         return False
     numbered = np.array_equal(np.unique(ranges[:, 2]), np.arange(width - 2))
     return bool(numbered and table.min() >= DEAD and table[:, :-1].max() < n_states)

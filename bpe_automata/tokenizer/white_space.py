@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_automata.storage import load_array, store_array
+from bpe_automata.storage import checked_load, store_arrays
 from bpe_automata.tokenizer.asking import blocks, text_of
 from bpe_automata.tokenizer.description import Normalization
 
@@ -13,9 +13,10 @@ def stripped(step: Normalization) -> list[str]:
     """The characters that a "strip" takes away, asked one by one (half a second), then kept on
     disk."""
     key = f"{step.library} stripped"
-    stored = load_array("characters", key)
-    if stored is not None and stored.dtype == np.int32 and stored.ndim == 1:
-        return [chr(c) for c in stored.tolist()]
+    kept = checked_load("characters", key, "", lambda arrays: list(map(chr, arrays["points"])))
+    if kept is not None:
+        return kept
     found = [c for block in blocks() for c in text_of(block) if not step.apply(c)]
-    store_array("characters", key, np.array([ord(c) for c in found], dtype=np.int32))
+    points = np.array([ord(c) for c in found], dtype=np.int32)
+    store_arrays("characters", key, "", {"points": points})
     return found

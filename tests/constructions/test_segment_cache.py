@@ -15,7 +15,7 @@ from bpe_automata.constructions.segments_nodes import prepared
 from bpe_automata.decoding import segment_library
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas import compile_json_schema
-from bpe_automata.storage import arrays_path
+from bpe_automata.storage import CorruptCacheWarning, arrays_path
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def test_a_damaged_file_is_made_again():
     path.write_bytes(path.read_bytes()[:-3] + b"xyz")
     later = SegmentCache(on_disk=True)
     _, second = engines(tokenizer, SMALL_JSON, later)
-    with pytest.warns(stored.CorruptCacheWarning, match="rebuilt"):
+    with pytest.warns(CorruptCacheWarning, match="rebuilt"):
         mask = second.mask(second.initial())
     assert np.array_equal(mask, first.mask(first.initial()))
     assert later.counts.made == 1

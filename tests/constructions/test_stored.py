@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -25,8 +26,8 @@ from bpe_automata.constructions.canonical import (
     build_parts,
     canonical_automaton,
 )
+from bpe_automata.constructions.declared import DECLARED
 from bpe_automata.constructions.stored import (
-    CorruptCacheWarning,
     cache_path,
     flattened,
     kept,
@@ -35,15 +36,17 @@ from bpe_automata.constructions.stored import (
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.errors import MissingDependencyError
 from bpe_automata.storage import (
+    CorruptCacheWarning,
     CorruptFileError,
+    UntrustedCacheWarning,
     arrays_path,
-    load_array,
     load_arrays,
-    store_array,
     store_arrays,
 )
 from bpe_automata.testing.tokenizers import bpe_tokenizers
 from bpe_automata.testing.written import small_tokenizer
+from bpe_automata.tokenizer import charclass
+from bpe_automata.tokenizer.engines import Oniguruma
 from tests.budget import examples
 
 SMALL = "smollm2"
@@ -266,7 +269,132 @@ def test_an_entry_without_all_its_arrays_is_rebuilt() -> None:
         kept(Parts, tokenizer, lambda: build_parts(tokenizer))
 
 
+@pytest.mark.usefixtures("every_size")
+@pytest.mark.parametrize("name", sorted(DECLARED))
+def test_a_forged_entry_never_reaches_the_kernels(name) -> None:
+    """Every array is declared; one of another type, shape, or with any value out of range."""
+    tokenizer = tiny(("a", "b"), ("ab", "c"))
+    stored_file(tokenizer)
+    arrays = flattened(build_parts(tokenizer))
+    array = arrays[name]
+    wrong = [array.astype(np.float64), array[None]] if array.size else []
+    if array.size and name != "pipeline.alphabet.inside":  # there may be no class
+        wrong.append(array[:0])
+    if array.dtype.kind == "i" and array.size:
+        for value in (np.iinfo(array.dtype).max, np.iinfo(array.dtype).min):
+            wrong.append(np.full_like(array, value))
+    for bad in wrong:
+        forged_arrays = {**arrays, name: bad}
+        store_arrays("automaton", stored.cache_key(tokenizer), stored._stamp(), forged_arrays)
+        with pytest.warns(CorruptCacheWarning):
+            again = canonical_automaton(copied(tokenizer)).parts
+        assert_same(again, build_parts(tokenizer))
+
+
+def copied(tokenizer):
+    """The same tokenizer, which knows nothing yet."""
+    return Tokenizer.from_json(json.loads(tokenizer.to_json()))
+
+
+def test_every_array_is_declared() -> None:
+    arrays = flattened(build_parts(tiny(("a", "b"))))
+    others = {name for name in arrays if not name.startswith("actions.relations.")}
+    assert others == {*DECLARED, "plain"}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        ["a", "<i8", [1 << 60], 0, True],
+        ["a", "<i8", [-1], 0, True],
+        ["a", "O", [1], 0, True],
+        ["a", "<i8", [1], -64, True],
+        ["a", "<i8", [1], 1 << 40, True],
+        ["a", "<i8", [1.5], 0, True],
+        ["a", "<i8", "xx", 0, True],
+        ["a"],
+        7,
+    ],
+    ids=str,
+)
+def test_a_header_with_a_right_checksum_that_lies(entry, monkeypatch) -> None:
+    dumps = json.dumps
+    lie = {"key": "key", "stamp": "", "arrays": [entry]}
+    with monkeypatch.context() as lying:
+        lying.setattr(json, "dumps", lambda _: dumps(lie))
+        store_arrays("lies", "key", "", {"a": np.arange(3)})
+    with pytest.raises(CorruptFileError):
+        load_arrays("lies", "key", "")
+
+
+def test_one_flipped_bit_in_a_character_class_is_noticed(cache: Path) -> None:
+    engine = Oniguruma()
+    asked = charclass.engine_class(engine, "regex", "[a-m]")
+    charclass.known.clear()
+    (path,) = (cache / "charclass").iterdir()
+    whole = path.read_bytes()
+    at = whole.rindex(asked.tobytes())
+    for damaged in (whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], whole[: at + 3], b""):
+        path.write_bytes(damaged)
+        with pytest.warns(CorruptCacheWarning, match="rebuilt"):
+            assert np.array_equal(charclass.engine_class(engine, "regex", "[a-m]"), asked)
+        charclass.known.clear()
+        assert path.read_bytes() == whole
+    store_arrays("charclass", f"{engine.name} regex [a-m]", "ranges", {"ranges": asked[:, ::-1]})
+    with pytest.warns(CorruptCacheWarning, match="not in order"):
+        charclass.engine_class(engine, "regex", "[a-m]")
+    charclass.known.clear()
+
+
 # ---------------------------------------------------------------- the folder
+
+
+def test_folders_are_made_private_and_those_of_others_are_not_used(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_arrays("some", "key", "", {"a": np.arange(3)})
+    folder = cache / "some"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o777)
+    assert load_arrays("some", "key", "") is not None
+    assert folder.stat().st_mode & 0o777 == 0o700
+    shared = tmp_path / "shared"
+    (shared / "some").mkdir(parents=True)
+    shared.chmod(0o777)
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(shared))
+    with pytest.warns(UntrustedCacheWarning, match="can be written to by others"):
+        store_arrays("some", "key", "", {"a": np.arange(3)})
+    assert load_arrays("some", "key", "") is None
+    assert list((shared / "some").iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can chown")
+def test_what_another_user_made_is_not_read(cache: Path) -> None:
+    store_arrays("some", "key", "", {"a": np.arange(3)})
+    path = arrays_path("some", "key")
+    elsewhere = cache / "elsewhere"
+    (cache / "some").rename(elsewhere)
+    for made, entry in ((elsewhere / path.name, path), (elsewhere, path.parent)):
+        (cache / "some").symlink_to(elsewhere)
+        os.chown(made, 12345, 12345)
+        with pytest.warns(UntrustedCacheWarning, match="another user"):
+            assert load_arrays("some", "key", "") is None, entry
+        os.chown(made, 0, 0)
+        assert load_arrays("some", "key", "") is not None
+        (cache / "some").unlink()
+
+
+def test_a_write_that_fails_half_way_leaves_nothing(cache: Path, monkeypatch) -> None:
+    store_arrays("some", "first", "", {"a": np.arange(3)})
+    before = sorted(cache.rglob("*"))
+
+    def full(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    store_arrays("some", "second", "", {"a": np.arange(3)})
+    assert sorted(cache.rglob("*")) == before
+    assert load_arrays("some", "second", "") is None
 
 
 @pytest.mark.usefixtures("every_size")
@@ -286,13 +414,12 @@ def test_off_means_that_nothing_is_read_or_written(
 ) -> None:
     tokenizer = tiny(("a", "b"))
     stored_file(tokenizer)
-    store_array("some", "key", np.arange(3))
+    store_arrays("some", "key", "", {"a": np.arange(3)})
     files = sorted(cache.rglob("*"))
     monkeypatch.setenv("BPE_AUTOMATA_CACHE", "off")
     with pytest.raises(AssertionError, match="in the cache"):
         kept(Parts, tokenizer, never_built)
-    assert load_array("some", "key") is None
-    store_array("some", "other", np.arange(3))
+    assert load_arrays("some", "key", "") is None
     store_arrays("some", "other", "", {"a": np.arange(3)})
     assert load_arrays("some", "other", "") is None
     monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(cache))

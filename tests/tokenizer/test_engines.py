@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex, pre_tokenizers
 
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
-from bpe_automata.storage import load_array, store_array
+from bpe_automata.storage import load_arrays, store_arrays
 from bpe_automata.tokenizer import charclass
 from bpe_automata.tokenizer.charclass import engine_class
 from bpe_automata.tokenizer.engines import NAMED_KINDS, FancyRegex, Oniguruma
@@ -112,8 +112,9 @@ def test_what_was_asked_is_kept_by_engine_kind_and_pattern(tmp_path, monkeypatch
     monkeypatch.setattr(charclass, "known", {})
     asked = engine_class(Oniguruma(), "digits", "")
     key = f"{Oniguruma().name} digits "
-    assert np.array_equal(load_array("charclass", key), asked)
-    store_array("charclass", key, np.array([[1, 2]], dtype=np.int32))
+    assert np.array_equal(load_arrays("charclass", key, "ranges")["ranges"], asked)
+    other = np.array([[1, 2]], dtype=np.int32)
+    store_arrays("charclass", key, "ranges", {"ranges": other})
     charclass.known.clear()
     assert engine_class(Oniguruma(), "digits", "").tolist() == [[1, 2]]
     assert Oniguruma().name != fancy_regex().name
