@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 _WRITTEN = """
 derivation.left i4 ids -1 ids | derivation.right i4 ids -1 ids | derivation.birth i4 ids -1 proper
 derivation.reachable ? ids | derivation.proper i4 proper,3 0 ids
-derivation.epoch i4 proper -1 made
+derivation.epoch i4 proper -1 2147483647
 derivation.late ? proper | derivation.starts i4 ids+1 0 symbols+1 csr
-derivation.symbols i4 symbols 0 ids | derivation.slots i8 hashed hash
-derivation.values i4 hashed -1 made | derivation.made i4 made 0 ids
+derivation.symbols i4 symbols 0 ids | derivation.listed.slots i8 hashed hash
+derivation.listed.values i4 hashed -1 made | derivation.listed.made i4 made 0 ids
+derivation.listed.rank i4 made 0 2147483647
 tables.slots i8 derived hash | tables.values i4 derived -1 proper
 tables.rows.part i4 ids -1 ids | tables.rows.position i4 ids -1 rows
 tables.rows.end i4 ids -1 rows+1 | tables.rows.order i4 rows 0 ids
@@ -77,6 +78,7 @@ def check_parts(parts: Parts, n_ids: int) -> None:
     sound = (
         (np.diff(depth) <= 1).all()
         and (trie.skip > np.arange(len(trie.skip))).all()
+        and derivation.listed.n_ids == n_ids
         and (halves >= 0).all()
         and (lengths[halves] < lengths[made]).all()
         and 0 <= state < sizes["texts"]
