@@ -25,6 +25,7 @@ from bpe_automata.kernels.bits import clear_bits, has, set_bits
 from bpe_automata.kernels.distance import distances
 from bpe_automata.kernels.token_walks import Spelled, settle_alive, states_after
 from bpe_automata.kernels.trie import Trie, lift_row, walk
+from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import Immutable, cached
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
@@ -147,7 +148,8 @@ class Lift(Immutable):
         if len(open_):
             added = self.added, prefixed.added_from, prefixed.after_added
             spelled = Spelled(self.trie, self.kinds, *added)
-            settle_alive(dfa.trans, dfa.byte_class, alive, open_.astype(np.int32), spelled)
+            open_ = open_.astype(np.int32)
+            watched(settle_alive, dfa.trans, dfa.byte_class, alive, open_, spelled)
         return alive
 
 

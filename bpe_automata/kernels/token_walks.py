@@ -15,6 +15,7 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.distance import distances_by_head
 from bpe_automata.kernels.growing import grown
 from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.watch import poll
 
 
 class Spelled(NamedTuple):
@@ -83,6 +84,7 @@ def settle_alive(
     alive: np.ndarray,
     open_: np.ndarray,
     spelled: Spelled,
+    watch: np.ndarray,
 ) -> None:
     """Make those of the states `open_` (int32) alive from which tokens lead on to an alive one.
 
@@ -93,6 +95,8 @@ def settle_alive(
     seen, found = np.full(n, -1, np.int32), np.empty(n, np.int32)
     tails, heads, count = np.empty(64, np.int32), np.empty(64, np.int32), 0
     for state in open_:
+        if poll(watch):
+            return
         n_found = _leads_to(state, trans, byte_class, alive, spelled, seen, found)
         alive[state] = n_found < 0
         for k in range(n_found):

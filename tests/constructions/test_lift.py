@@ -20,6 +20,7 @@ from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.token_walks import Spelled, settle_alive
+from bpe_automata.kernels.watch import watched
 from bpe_automata.reference import lift_mask
 from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, resegmentations
 from bpe_automata.testing.texts import own_pieces
@@ -63,7 +64,7 @@ def test_matching_is_re_fullmatch(smollm2_tokenizer, regex, texts):
 def test_every_mask_is_the_brute_force_over_all_ids(smollm2_tokenizer, name):
     """At every state that a few random walks visit; --long: at every state."""
     dfa = compile_regex(VARIED[name])
-    engine = Lift(smollm2_tokenizer, dfa, EOS)
+    engine = Lift(smollm2_tokenizer, dfa, EOS, added_tokens=True)
     rng = random.Random(1)
     state = engine.initial()
     for _ in range(5):
@@ -136,7 +137,8 @@ def test_states_that_need_tokens_of_many_bytes(data):
                 edges[state, i] = int(after[dfa.walk(spelled, int(swapped[state]))])
     alive = accepting.copy()
     open_ = np.flatnonzero(~alive)[1:].astype(np.int32)
-    settle_alive(trans, byte_class, alive, open_, Spelled(trie, kinds, added, swapped, after))
+    spelled = Spelled(trie, kinds, added, swapped, after)
+    watched(settle_alive, trans, byte_class, alive, open_, spelled)
     assert set(np.flatnonzero(alive).tolist()) == _alive(dfa, edges)
 
 
@@ -182,8 +184,8 @@ def test_any_tokenization_is_read(smollm2_tokenizer, data):
 
 def test_the_canonical_masks_are_inside_the_lift(smollm2_tokenizer):
     for name in TWELVE:
-        lift = constrain(smollm2_tokenizer, VARIED[name], method="lift").matcher()
-        own = constrain(smollm2_tokenizer, VARIED[name]).matcher()
+        lift = constrain(smollm2_tokenizer, VARIED[name], "lift", added_tokens=True).matcher()
+        own = constrain(smollm2_tokenizer, VARIED[name], added_tokens=True).matcher()
         assert set(own.allowed_ids()) <= set(lift.allowed_ids())
 
 
