@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+import struct
 from pathlib import Path
 from typing import Any
 
-from bpe_automata.errors import ONLY_BPE, BrokenTokenizerError, MissingFileError, TokenizerError
+from bpe_automata.errors import (
+    ONLY_BPE,
+    BpeAutomataError,
+    BrokenTokenizerError,
+    MissingFileError,
+    TokenizerError,
+)
 from bpe_automata.tokenizer.backend import Source
 from bpe_automata.tokenizer.sources.gguf_file import read_gguf
 from bpe_automata.tokenizer.sources.json_file import read_json_file
@@ -27,6 +34,12 @@ _RANK_LINE = re.compile(rb"\s*[A-Za-z0-9+/]*={0,2}[ \t]+[0-9]+[ \t]*(\r?\n|$)")
 _RANK_OPTIONS = ("pattern", "special_tokens", "normalize", "eos")
 _GGUF_OPTIONS = ("pretokenizer",)
 
+_GARBLED = (
+    *(ValueError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error),
+    *(RecursionError, MemoryError),
+)
+"""What readers stumble over in a file that has been damaged, or made to break them."""
+
 
 def read_path(path: Path, name: str | None = None, **options: Any) -> Source:
     """The tokenizer at `path`: a file, or a folder that holds one (a `tokenizer.json` first, then
@@ -44,7 +57,17 @@ def read_path(path: Path, name: str | None = None, **options: Any) -> Source:
             f"{', '.join(_IN_FOLDERS)}, a name out of bpe_automata.tokenizer.sources.names(), or "
             "(with tiktoken installed) the name of an encoding of tiktoken or of its model"
         )
-    name = name or str(file)
+    try:
+        return _read(file, name or str(file), options)
+    except BpeAutomataError:
+        raise
+    except _GARBLED as error:
+        raise BrokenTokenizerError(
+            f"{file} is damaged, or no tokenizer: {type(error).__name__} {error}"
+        ) from error
+
+
+def _read(file: Path, name: str, options: dict[str, Any]) -> Source:
     with file.open("rb") as stream:
         start = stream.read(4096)
     if _RANK_LINE.match(start) and file.suffix != ".json":

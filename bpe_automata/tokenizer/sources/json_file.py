@@ -20,7 +20,7 @@ def read_json_file(path: Path, content: bytes, name: str) -> Source:
     try:
         text = content.decode("utf-8-sig")
         data = json.loads(text)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise BrokenTokenizerError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(data, dict):
         raise BrokenTokenizerError(f"{path} is not a tokenizer.json: no object at the top")
@@ -35,7 +35,7 @@ def _eos_beside(path: Path, data: dict[str, Any]) -> tuple[int, ...]:
         return ()
     try:
         token = json.loads(config.read_text(encoding="utf-8")).get("eos_token")
-    except (AttributeError, ValueError) as error:
+    except (AttributeError, ValueError, RecursionError) as error:
         raise BrokenTokenizerError(f"{config} is not a JSON object: {error}") from error
     content = token.get("content") if isinstance(token, dict) else token
     entries = data.get("added_tokens") or []

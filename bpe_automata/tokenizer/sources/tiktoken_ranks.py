@@ -41,6 +41,8 @@ from bpe_automata.tokenizer.sources.splits import all_splits, sort_by
 _END_OF_TEXT = "<|endoftext|>"
 _FORMS: tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...] = ("NFC", "NFD", "NFKC", "NFKD")
 
+_MOST_HOLES = 1 << 16  # ids without a token; deployed tables have some hundreds
+
 
 class Tiktoken:
     """A rank table run by tiktoken; a `Backend`."""
@@ -261,6 +263,12 @@ def checked_ranks(ranks: dict[bytes, int], where: str) -> dict[bytes, int]:
         )
     if min(ranks.values()) < 0:
         raise BrokenTokenizerError(f"{where}: there are negative ranks")
+    highest, most = max(ranks.values()), 2 * len(ranks) + _MOST_HOLES
+    if highest > most:
+        raise BrokenTokenizerError(
+            f"{where}: {len(ranks):,} tokens have ranks up to {highest:.3g}; ranks are ids, and "
+            f"with those above {most:,} nearly all ids would have no token"
+        )
     return dict(sorted(ranks.items(), key=lambda item: item[1]))
 
 
