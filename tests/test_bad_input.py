@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ import pytest
 import tokenizers
 from tokenizers import models
 
-from bpe_automata import Tokenizer, constrain
+from bpe_automata import Tokenizer, constrain, heal, verify
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import (
+    ArgumentError,
     BpeAutomataError,
     BrokenTokenizerError,
     BudgetExceededError,
+    BufferShapeError,
     EmptyLanguageError,
     MissingFileError,
     PromptError,
@@ -403,3 +406,24 @@ def test_every_error_is_of_one_family() -> None:
 
     kinds = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, Exception)]
     assert all(issubclass(kind, BpeAutomataError) for kind in kinds)
+
+
+# ---------------------------------------------------------------- arguments of another kind
+
+
+def test_arguments_of_another_kind_say_what_to_give() -> None:
+    tokenizer = Tokenizer.from_json(good())
+    with pytest.raises(ArgumentError, match=r"is 'smollm2': give a Tokenizer, as Tokenizer\.load"):
+        constrain("smollm2", "a")
+    for wrong, shown in [(2, "2"), ("2", "'2'"), ([2.5], r"position 0 is 2\.5")]:
+        with pytest.raises(ArgumentError, match=f"{shown}: give"):
+            constrain(tokenizer, "a", eos_ids=wrong)
+    constraint = constrain(tokenizer, "a", eos_ids=iter([5, 5]))
+    assert constraint.eos_ids == (5,)
+    healed, verified = partial(heal, constraint, n=1), partial(verify, tokenizer, constraint, 2, 0)
+    for read in (constraint.matcher, constraint.automaton, healed, partial(verified, None)):
+        with pytest.raises(ArgumentError, match=r"is 'hello', a text: give its ids"):
+            read("hello")
+    for wrong in ([], "a", 3):
+        with pytest.raises(BufferShapeError, match="give a numpy array"):
+            constraint.matcher().mask(wrong)

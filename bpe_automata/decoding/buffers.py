@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bpe_automata.arguments import short
 from bpe_automata.errors import BufferShapeError
 
 
@@ -33,6 +34,8 @@ def write_mask(bits: np.ndarray, n_ids: int, out: np.ndarray, row: int) -> None:
 
 
 def _row_of(out: np.ndarray, row: int) -> np.ndarray:
+    if not isinstance(out, np.ndarray):
+        raise BufferShapeError(f"out is {short(out)}: give a numpy array, or nothing for a new one")
     if out.ndim == 1 and row == 0:
         return out
     if out.ndim != 2 or not 0 <= row < out.shape[0]:

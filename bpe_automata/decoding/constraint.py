@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from bpe_automata.arguments import sequence_of_ids, short
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget, spending
@@ -92,7 +93,8 @@ class Constraint(Immutable):
         """A matcher at the beginning of the constrained text, after the prompt ids `prefix`. See
         `heal` for prompts that end where the answer would merge with them.
 
-        Raises PromptError if the prompt is not canonical or makes the constraint impossible.
+        Raises PromptError if the prompt is not canonical or makes the constraint impossible, and
+        ArgumentError for what is no sequence of ids.
         """
         return Matcher(self.engine, prefix)
 
@@ -114,7 +116,7 @@ class Constraint(Immutable):
         Raises PromptError, and BudgetExceededError over `max_edges` transitions.
         """
         with spending(self.budget):
-            start = self.engine.initial(prefix)
+            start = self.engine.initial(sequence_of_ids(prefix))
             if self.segments is not None and isinstance(self.engine, CartesianMerge):
                 return assembled(self.engine, start, max_edges)
             return explore(self.engine, start, max_edges)
@@ -145,9 +147,14 @@ def constrain(
     tokenizer included where it is not made yet (see `canonical_automaton`), and of each call of
     what is made; by default `Budget()`, without that automaton.
 
-    Raises RegexError, BudgetExceededError, EmptyLanguageError, TokenOutOfRangeError and, for
-    method "canonical", UnsupportedTokenizerError and ImproperMergeTableError.
+    Raises ArgumentError, RegexError, BudgetExceededError, EmptyLanguageError, TokenOutOfRangeError
+    and, for method "canonical", UnsupportedTokenizerError and ImproperMergeTableError.
     """
+    if not isinstance(tokenizer, Tokenizer):
+        raise ArgumentError(
+            f"the tokenizer is {short(tokenizer)}: give a Tokenizer, as Tokenizer.load makes of a "
+            "path, a name or another library's tokenizer"
+        )
     if added_tokens not in ("plain", True, False):
         raise ArgumentError(f"added_tokens is {added_tokens!r}: give 'plain', True or False")
     if method not in _ENGINES:
@@ -159,12 +166,7 @@ def constrain(
             f"the language is a {type(language).__name__}: give a regex or a ByteDFA; an automaton "
             "over ids is followed by `decoding.matcher_of`"
         )
-    eos = tokenizer.eos_ids if eos_ids is None else tuple(dict.fromkeys(eos_ids))
-    for token in eos:
-        if not 0 <= token < tokenizer.n_ids:
-            raise TokenOutOfRangeError(
-                f"end-of-sequence id {token} is not in 0 .. {tokenizer.n_ids - 1}"
-            )
+    eos = tokenizer.eos_ids if eos_ids is None else _ends(eos_ids, tokenizer.n_ids)
     if method == "canonical" and budget is None:
         canonical_automaton(tokenizer)
     budget = budget or _DEFAULT
@@ -177,6 +179,17 @@ def constrain(
         shared = {} if segments is None else {"segments": segments}
         engine = _ENGINES[method](*arguments, **shared, budget=budget)
     return Constraint(tokenizer, dfa, method, engine, added_tokens, segments, budget)
+
+
+def _ends(ids: Iterable[int], n_ids: int) -> tuple[int, ...]:
+    """Each once. Raises ArgumentError, TokenOutOfRangeError."""
+    if not isinstance(ids, Iterable) or isinstance(ids, str | bytes):
+        raise ArgumentError(f"eos_ids is {short(ids)}: give a list of ids, such as [2]")
+    found = tuple(dict.fromkeys(sequence_of_ids(ids)))
+    for token in found:
+        if not 0 <= token < n_ids:
+            raise TokenOutOfRangeError(f"end-of-sequence id {token} is not in 0 .. {n_ids - 1}")
+    return found
 
 
 def rebuilt(constraint: Constraint, dfa: ByteDFA) -> Constraint:

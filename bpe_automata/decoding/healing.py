@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from bpe_automata.arguments import sequence_of_ids
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.prepend import prepended
 from bpe_automata.budget import spending
@@ -63,11 +64,12 @@ def heal(constraint: Constraint, prefix: Sequence[int], n: int) -> Healed:
     """Give back as few of the last `n` ids of `prefix` as are asked for. Added tokens and control
     ids are not given back.
 
-    Raises PromptError if the constraint is impossible even so, BudgetExceededError."""
+    Raises PromptError if the constraint is impossible even so, BudgetExceededError, and
+    ArgumentError for what is no sequence of ids."""
     if n < 0:
         raise DecodingError(f"cannot give back {n} ids of a prompt")
     with spending(constraint.budget):
-        return _healed(constraint, tuple(prefix), n)
+        return _healed(constraint, sequence_of_ids(prefix), n)
 
 
 def _healed(constraint: Constraint, ids: tuple[int, ...], n: int) -> Healed:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata.arguments import integer
+from bpe_automata.arguments import integer, sequence_of_ids
 from bpe_automata.budget import spending
 from bpe_automata.constructions import Engine
 from bpe_automata.constructions.engine import travelling
@@ -27,8 +27,10 @@ class Matcher:
     """
 
     def __init__(self, engine: Engine[Any], prefix: Sequence[int] = ()) -> None:
-        self._engine, self._prefix = engine, tuple(prefix)
-        self._states = [engine.initial(prefix)]  # at least one for each id read, and the first
+        self._engine, self._prefix = engine, sequence_of_ids(prefix)
+        self._states = [
+            engine.initial(self._prefix)
+        ]  # at least one for each id read, and the first
         self._ids: list[int] = []
 
     @property

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bpe_automata.arguments import sequence_of_ids
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.decoding.checks import Counterexample, Oracle, Tally
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
@@ -75,7 +76,7 @@ def verify(
     else:
         method = method or "canonical"
         constraint = constrain(tokenizer, constraint, method)
-    oracle = Oracle(tokenizer, constraint, method, tuple(prefix), seed)
+    oracle = Oracle(tokenizer, constraint, method, sequence_of_ids(prefix), seed)
     tally = Tally()
     for done in range(0, n, _BATCH):
         if progress:

@@ -25,6 +25,7 @@ from bpe_automata.errors import (  # noqa: E402
 from bpe_automata.integrations.transformers import (  # noqa: E402
     ConstraintLogitsProcessor,
     TokenTableProcessor,
+    prefix_allowed_tokens_fn,
 )
 
 OURS = constraint("abc|true|12?")
@@ -176,3 +177,18 @@ def test_what_is_no_constraint_over_the_one_tokenizer_is_refused():
         ConstraintLogitsProcessor(OURS, PROMPTS, torch.ones(1, 2))
     with pytest.raises(TokenOutOfRangeError, match="prompt 1: "):
         ConstraintLogitsProcessor([OURS, CONSTRAINTS[0]], torch.tensor([[0], [N + 7]]))
+
+
+def test_padding_on_the_right_is_refused():
+    """A model would go on with the padding, and the constraint with the prompt."""
+    prompts = torch.tensor([[0, 1, 2], [1, PAD, PAD]])
+    mask = torch.tensor([[1, 1, 1], [1, 0, 0]])
+    table = {"prefix": False, "pad_id": PAD}
+    for hosted in (ConstraintLogitsProcessor, prefix_allowed_tokens_fn):
+        with pytest.raises(PromptError, match=r"prompt 1 has padding .*padding_side"):
+            hosted(OURS, prompts, mask)
+        with pytest.raises(PromptError, match=r"prompt 1 ends with pad_id .*attention_mask"):
+            hosted(OURS, prompts, **table)
+        hosted(OURS, prompts.flip(1), mask.flip(1), prefix=False)
+        hosted(OURS, prompts, torch.ones_like(mask), **table)  # it says that these are ids
+        hosted(OURS, prompts[1:], **table)  # nothing that it might be as long as

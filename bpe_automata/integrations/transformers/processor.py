@@ -45,10 +45,11 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
     A row with an id that was not allowed comes up in beam search only, with score -inf, when fewer
     continuations exist than beams. It counts as ended: masking all of it would make softmax NaN.
 
-    Raises `PromptError` if a prompt makes its constraint impossible or is not one that the
-    processor was made for, `BufferShapeError` if shapes of ids, masks or the number of rows do not
-    fit, `TokenOutOfRangeError` for negative ids, `ArgumentError` for what is no constraint or one
-    over another tokenizer, `DecodingError` without any end-of-sequence id, and
+    Raises `PromptError` if a prompt makes its constraint impossible, is padded on the right (as
+    `attention_mask` says, or without one, where one of several prompts ends with `pad_id`) or is
+    not one that the processor was made for, `BufferShapeError` if shapes of ids, masks or the
+    number of rows do not fit, `TokenOutOfRangeError` for negative ids, `ArgumentError` for what is
+    no constraint or one over another tokenizer, `DecodingError` without any end-of-sequence id, and
     `UnsupportedFeatureError` under continuous batching (see `only_plain_batching`).
     """
 

@@ -70,7 +70,7 @@ class Rows:
         prefix: bool,
         pad_id: int | None,
     ) -> None:
-        prompts = unpadded(input_ids, attention_mask)
+        prompts = unpadded(input_ids, attention_mask, pad_id)
         self.engines: list[Engine[Any]] = [one.engine for one in _each(constraints, len(prompts))]
         self.given = input_ids.cpu().numpy().astype(np.int64)
         self.starts: list[State] = []
