@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata.budget import READING, Budget, spending
+from bpe_automata.budget import READING, Budget, check, spending
 from bpe_automata.constructions.declared import check_parts
 from bpe_automata.constructions.geometry import Geometry, Tables
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE, HypothesisSets
@@ -233,6 +233,7 @@ def try_automaton(automaton: CanonicalAutomaton) -> None:
     again = tokenizer.encode_batch([text.decode("utf-8", "replace") for text in spelled])
     parts = _known(tokenizer, {part for ids in encoded for part in _parts(tokenizer, ids)})
     for text, data, ids, own in zip(texts, spelled, encoded, again, strict=True):
+        check()
         canonical = ids == own and _is_text(data)
         _try(automaton, text, ids, canonical)
         if canonical:
