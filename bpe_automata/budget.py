@@ -28,6 +28,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _SMALLER = "use smaller repeat counts, or split the regex, or pass a larger Budget"
+_FEWER = "use fewer alternatives or smaller repeat counts, or pass a larger Budget"
 _NEVER = sys.maxsize
 _WATCH_SIZE = 16
 _LONGEST = 1e9  # seconds; more is no limit
@@ -202,7 +203,8 @@ def out_of_states(budget: Budget) -> BudgetExceededError:
 
 def out_of_memory(budget: Budget) -> BudgetExceededError:
     """The error for tables that would be too large."""
-    return BudgetExceededError("bytes", budget.max_bytes, f"the tables are larger; {_SMALLER}")
+    advice = "the tables are larger (states x what is told apart: distinct characters or bytes)"
+    return BudgetExceededError("bytes", budget.max_bytes, f"{advice}; {_FEWER}")
 
 
 def out_of_places(budget: Budget) -> BudgetExceededError:

@@ -3,6 +3,7 @@
     L(compile_regex(r)) = { s.encode() : re.fullmatch(r, s) }
 
 pattern -> tree -> Thompson program over atoms of code points -> DFA -> minimal DFA -> UTF-8 bytes.
+Where there are too many atoms for that, the tree is put together from its parts (`wide`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.locate import unsupported
 from bpe_automata.automata.program import Program
 from bpe_automata.automata.syntax import Parsed, Unsupported, parse
+from bpe_automata.automata.wide import wide_dfa
 from bpe_automata.budget import Budget, out_of_memory, out_of_states, spending
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.atoms import partition
@@ -40,13 +42,29 @@ def compile_regex(pattern: str, budget: Budget = Budget()) -> ByteDFA:  # noqa: 
     """
     with spending(budget):
         try:
-            program = _program(pattern, budget)
+            parsed = parse(pattern)
+            program = _program(parsed, budget)
+            if _is_narrow(program, budget):
+                return _by_atoms(program, budget)
+            return wide_dfa(parsed, lambda part: _by_atoms(_program(part, budget), budget), budget)
         except RecursionError:
             advice = "groups are nested too deeply for the parser of the standard library"
             raise BudgetExceededError("stack frames", sys.getrecursionlimit(), advice) from None
-        starts, atom_of, member = atoms(program.classes)
-        trans, accepting = determinized(program.rows(), member, budget)
-        return finish(trans, accepting, 1, starts, atom_of, budget)
+
+
+def _is_narrow(program: Program, budget: Budget) -> bool:
+    """Do tables over atoms surely fit, with as many atoms as classes and states as places?
+    `determinize` doubles them with old and new there at once, and keeps room for a row's worth."""
+    atoms = len(program.classes)
+    return 24 * (program.n_places + atoms) * atoms <= budget.max_bytes
+
+
+def _by_atoms(program: Program, budget: Budget) -> ByteDFA:
+    if 2 * len(program.classes) ** 2 > budget.max_bytes:  # which atom is of which class
+        raise out_of_memory(budget)
+    starts, atom_of, member = atoms(program.classes)
+    trans, accepting = determinized(program.rows(), member, budget)
+    return finish(trans, accepting, 1, starts, atom_of, budget)
 
 
 def finish(
@@ -75,8 +93,7 @@ def finish(
     return ByteDFA(table, byte_class, accepting, int(start))
 
 
-def _program(pattern: str, budget: Budget) -> Program:
-    parsed: Parsed = parse(pattern)
+def _program(parsed: Parsed, budget: Budget) -> Program:
     try:
         return Program(parsed, budget)
     except Unsupported as error:

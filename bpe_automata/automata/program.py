@@ -24,7 +24,15 @@ from bpe_automata.kernels.determinize import JUMP, MATCH, SPLIT
 
 _TYPE_FLAGS = re.ASCII | re.LOCALE | re.UNICODE
 _CHARACTERS = frozenset((_parser.LITERAL, _parser.NOT_LITERAL, _parser.ANY, _parser.IN))
-_REPEATS = frozenset((_parser.MAX_REPEAT, _parser.MIN_REPEAT))
+REPEATS = frozenset((_parser.MAX_REPEAT, _parser.MIN_REPEAT))
+
+
+def kept_flags(group: Any, flags: int) -> int:
+    """The flags inside a group, such as `(?i:...)`, that stands where `flags` hold."""
+    _, add, remove, _ = group
+    kept = flags & ~_TYPE_FLAGS if add & _TYPE_FLAGS else flags
+    inside: int = (kept | add) & ~remove
+    return inside
 
 
 class Program:
@@ -39,6 +47,10 @@ class Program:
         self._class: dict[Inversion, int] = {}
         self._sequence(parsed.tree, parsed.flags)
         self._add(MATCH, 0)
+
+    @property
+    def n_places(self) -> int:
+        return len(self._code)
 
     def rows(self) -> np.ndarray:
         """int32 [4, n], as `kernels.determinize` takes it."""
@@ -58,12 +70,10 @@ class Program:
             if op in _CHARACTERS:
                 self._add(self._class_of(op, av, flags), 0)
             elif op is _parser.SUBPATTERN:
-                _, add, remove, body = av
-                kept = flags & ~_TYPE_FLAGS if add & _TYPE_FLAGS else flags
-                self._sequence(body, (kept | add) & ~remove)
+                self._sequence(av[3], kept_flags(av, flags))
             elif op is _parser.BRANCH:
                 self._branch(av[1], flags)
-            elif op in _REPEATS:
+            elif op in REPEATS:
                 self._repeat(av, flags)
             else:
                 raise Unsupported(op)

@@ -17,6 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_automata.automata import ByteDFA, compile_regex
+from bpe_automata.automata.compile import Budget, _by_atoms, _program
+from bpe_automata.automata.syntax import parse
+from bpe_automata.automata.wide import wide_dfa
 
 ALPHABET = "abcxyzABZ019_- .\n\tſKk\u0131İßẞσςΣéÉǅ日本\u3000\u0660😀\U0001e900"
 
@@ -188,3 +191,47 @@ def test_single_code_points(pattern: str) -> None:
     points += [0xD7FF, 0xE000, 0x7FF, 0x800, 0x10000, 0x212A, 0x1E9E, 0x1C80, 0xFB05, 0xFB06]
     for c in (c for c in points if not 0xD800 <= c < 0xE000):
         assert dfa.accepts(chr(c).encode()) == bool(oracle.fullmatch(chr(c))), hex(c)
+
+
+WORDS = sorted({chr(0x4E00 + 31 * i % 20_000) + "语文"[: i % 3] for i in range(90)})
+wide_choices = st.lists(st.sampled_from(WORDS), min_size=70, max_size=90, unique=True).map(
+    lambda words: f"(?:{'|'.join(words)})"
+)
+wide_patterns = st.recursive(
+    st.one_of(wide_choices, parts.map(lambda pair: pair.tested)),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map("".join),
+        st.tuples(inner, inner).map("(?:{0[0]}|{0[1]})".format),
+        st.tuples(inner, st.sampled_from(["?", "*", "+", "{0}", "{2}", "{1,2}", "{0,2}"])).map(
+            lambda repeat: f"(?:{repeat[0]}){repeat[1]}"
+        ),
+        inner.map("(?i:{})".format),
+    ),
+    max_leaves=4,
+)
+
+
+@settings(deadline=None)
+@given(wide_patterns)
+def test_what_is_put_together_from_its_parts_is_what_atoms_give(pattern: str) -> None:
+    """The same arrays, since both are minimal and numbered alike."""
+    parsed, budget = parse(pattern), Budget()
+    one = wide_dfa(parsed, lambda part: _by_atoms(_program(part, budget), budget), budget)
+    other = _by_atoms(_program(parsed, budget), budget)
+    assert np.array_equal(one.trans, other.trans)
+    assert np.array_equal(one.byte_class, other.byte_class)
+    assert np.array_equal(one.accepting, other.accepting)
+    assert one.start == other.start
+
+
+@pytest.mark.parametrize("n", [2_000, 20_000])
+@pytest.mark.parametrize("around", ["{}", '"(?:{})"', r"(?:{}|\d\p{{Lu}}?)(?:, ?[a-z]{{1,5}})*"])
+def test_choices_between_thousands_of_chinese_words(around: str, n: int) -> None:
+    rng = random.Random(1)
+    words = {"".join(map(chr, rng.choices(range(0x4E00, 0x9000), k=2 + i % 3))) for i in range(n)}
+    dfa = compile_regex(around.format("|".join(sorted(words))))
+    some = rng.sample(sorted(words), 50)
+    left, right = ('"', '"') if around.startswith('"') else ("", "")
+    assert all(dfa.accepts(f"{left}{word}{right}".encode()) for word in some)
+    twisted = {word[::-1] for word in some} - words
+    assert not any(dfa.accepts(f"{left}{word}{right}".encode()) for word in twisted)
