@@ -12,10 +12,12 @@ transformers = pytest.importorskip("transformers")
 from hf_tiny import (  # noqa: E402
     CONSTRAINTS,
     END,
+    MERGES,
     PAD,
     REGEXES,
     STOP,
     TOKENIZER,
+    TOKENS,
     constraint,
     tiny,
 )
@@ -233,3 +235,49 @@ def test_errors_about_a_prompt_say_which():
         generate(MODEL, TOKENIZER, ["0a", "a"], "b", heal=1)
     with pytest.raises(PromptError, match="prompt 1 is empty"):
         generate(MODEL, TOKENIZER, ["0", ""], "b", heal=1)
+
+
+def hosted():
+    """TOKENIZER as transformers has it."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    merges = [tuple(merge.split()) for merge in MERGES]
+    host = Tokenizer(models.BPE({token: i for i, token in enumerate(TOKENS)}, merges))
+    host.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    host.decoder = decoders.ByteLevel()
+    host.add_special_tokens(["<end>", "<stop>", "<pad>"])
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=host)
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_stop_strings_end_a_text(forced):
+    """Alone and in a batch, where what has stopped is padded."""
+    model, hf, regexes = tiny("gpt2"), hosted(), ["[0-9]{30}", "(ab)*c?", "(12)+0[a-d]*"]
+    options = {"max_new_tokens": 24, "forced": forced, "do_sample": True, "temperature": 9.0}
+    stops = {"stop_strings": ["12", "ab"], "hf_tokenizer": hf}
+    assert TOKENIZER.encode("ab 12") == hf.encode("ab 12", add_special_tokens=False)
+    for seed in range(4):
+        together = generate(model, TOKENIZER, PROMPTS, regexes, seed=seed, **options, **stops)
+        assert together[2].text == "12"
+        for found, regex in zip(together, regexes, strict=True):
+            before = TOKENIZER.decode(found.ids[:-1])
+            assert not any(stop in before for stop in stops["stop_strings"])
+            assert found.complete == (re.fullmatch(regex, found.text) is not None)
+            if len(found.ids) < 24:
+                assert found.finish_reason == ("complete" if found.complete else "truncated")
+    alone = generate(model, TOKENIZER, "0", "ab[abd]*", **options, **stops)
+    assert (alone.text, alone.finish_reason) == ("ab", "complete")
+
+
+def test_stop_strings_of_a_configuration():
+    config = {"generation_config": transformers.GenerationConfig(stop_strings=["12"])}
+    found = generate(MODEL, hosted(), "0", "(12)+0[a-d]*", eos_ids=[END], **config)
+    assert (found.text, found.finish_reason) == ("12", "truncated")
+    assert "forced" in refused("0", "(", hf_tokenizer=hosted(), forced=True, **config)
+
+
+def test_stop_strings_need_the_tokenizer_of_transformers():
+    assert "hf_tokenizer" in refused("0", "(", stop_strings=["a"])
+    assert "hf_tokenizer" in refused("0", "(", stop_strings="a", hf_tokenizer=TOKENIZER)
+    config = transformers.GenerationConfig(stop_strings=["a"])
+    assert "hf_tokenizer" in refused("0", "(", generation_config=config)

@@ -23,6 +23,7 @@ from bpe_automata.integrations.transformers.options import (
     check_options,
     end_ids,
     patterns,
+    stopping,
     texts,
 )
 from bpe_automata.integrations.transformers.processor import ConstraintLogitsProcessor
@@ -56,6 +57,7 @@ def generate(
     heal: int = 0,
     close: bool = False,
     forced: bool = False,
+    hf_tokenizer: Any = None,
     **options: Any,
 ) -> Generation | list[Generation]:
     """Complete each prompt with a text that matches its regex; one batch.
@@ -70,6 +72,8 @@ def generate(
     `close`: allow only what can be complete within `max_new_tokens` (see `Constraint.within`).
     `forced`: do not ask the model where only one id is possible (see `ForcedDecoding`); the texts
     are the same, and each result says how many `passes` its batch took and what was `forced`.
+    `hf_tokenizer`: that of transformers, which `stop_strings` need; by default `tokenizer`, if it
+    is one. A text that a stop string ends before `max_new_tokens` is "complete" if it matches.
     `options`: for `model.generate` (do_sample, temperature, num_beams, ...); `logits_processor`s
     come after the mask.
 
@@ -79,6 +83,7 @@ def generate(
     for continuous batching and what `ForcedDecoding` refuses.
     """
     check_options(model, options, max_new_tokens)
+    stops = stopping(model, options, hf_tokenizer or tokenizer, forced)
     asked = texts(prompts)
     each = patterns(regexes, len(asked))
     if not asked:
@@ -94,10 +99,12 @@ def generate(
         [one.constraint for one in healed], **batch, prefix=prefix
     )
     loop = ForcedDecoding(processor, streamer=options.pop("streamer", None)) if forced else None
-    options |= {"max_new_tokens": max_new_tokens, "custom_generate": loop}
+    options |= {"max_new_tokens": max_new_tokens, "custom_generate": loop, **stops}
     results = []
     for row, ids in enumerate(_completed(model, processor, batch, ends, seed, options)):
         result = processor.result(tokenizer, row, ids, healed[row].prefix)
+        if stops and result.complete and len(result.ids) < max_new_tokens:
+            result = replace(result, finish_reason="complete")  # one row alone is not padded
         if loop is not None:
             result = replace(result, passes=loop.passes, forced=loop.forced[row])
         results.append(_after_healing(tokenizer, result, healed[row]))

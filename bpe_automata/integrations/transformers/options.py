@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from transformers import PreTrainedTokenizerBase, StoppingCriteriaList, StopStringCriteria
+
 from bpe_automata.arguments import short
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.decoding.constraint import Constraint
@@ -62,6 +64,30 @@ def settings(model: Any, options: dict[str, Any]) -> Callable[[str], Any]:
         return next((value for value in found if value is not None), None)
 
     return setting
+
+
+def stopping(model: Any, options: dict[str, Any], tokenizer: Any, forced: bool) -> dict[str, Any]:
+    """The options of `model.generate` that make `stop_strings` work, which need a tokenizer of
+    transformers; empty where there are none. Raises ArgumentError."""
+    strings = settings(model, options)("stop_strings")
+    if strings is None:
+        return {}
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise ArgumentError(
+            f"stop_strings need a tokenizer of transformers, not a {type(tokenizer).__name__}: "
+            "give it as hf_tokenizer"
+        )
+    if not forced:
+        return {"tokenizer": tokenizer}
+    # Beside a `custom_generate` transformers loses the tokenizer, so the criterion is made here.
+    for config in (options.get("generation_config"), model.generation_config):
+        if getattr(config, "stop_strings", None) is not None:
+            raise ArgumentError(
+                "stop_strings of a generation configuration do not go with forced=True: give them "
+                "to generate alone"
+            )
+    criteria = [*(options.get("stopping_criteria") or []), StopStringCriteria(tokenizer, strings)]
+    return {"stop_strings": None, "stopping_criteria": StoppingCriteriaList(criteria)}
 
 
 def patterns(regexes: Pattern | Sequence[Pattern], count: int) -> list[Pattern]:
