@@ -25,8 +25,8 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
 )
 from bpe_automata.sharing import Immutable, cached
-from bpe_automata.token_automata import TokenAutomaton, checks
-from bpe_automata.token_automata.table import Table, from_edges
+from bpe_automata.token_automata import TokenAutomaton, checks, reach
+from bpe_automata.token_automata.table import Table, from_edges, with_only
 from bpe_automata.token_automata.transitions import Transition
 
 LARGEST_DENSE_MB = 64.0
@@ -77,18 +77,21 @@ class TokenTable(Immutable):
         *,
         n_ids: int,
         eos_ids: Iterable[int] = (),
+        endless: bool | None = None,
         dense: bool | None = None,
         limit_mb: float = LARGEST_DENSE_MB,
     ) -> TokenTable:
         """The table of (state, id, next state), in any order; states are any hashable values.
 
         accepting: where a sequence may end; by default the states that no transition leaves.
+        endless: may a sequence go on for ever without coming by an accepting state, until whoever
+        writes it stops? By default where no accepting state is named: then every walk is allowed.
         eos_ids: allowed exactly there. Without them end-of-sequence is an id like any other: list
         its transition, to a state that nothing leaves. n_ids: of the model's vocabulary, one more
         than the largest id. dense: True or False forces the form, else a dense table of up to
         `limit_mb` megabytes is made.
 
-        States that no accepted sequence passes are left out, see `cut`. Raises
+        States that no such sequence passes are left out, see `cut`. Raises
         MalformedAutomatonError (what is no transition, a negative id, a start or an accepting state
         that is no state, a transition on one of `eos_ids`), NondeterministicError (two next
         states), TokenOutOfRangeError, EmptyLanguageError, ArgumentError.
@@ -106,7 +109,9 @@ class TokenTable(Immutable):
         if not listed and (accepting is None or not final.any()):
             raise MalformedAutomatonError(f"the start {start!r} is no state: nothing else names it")
         automaton = TokenAutomaton.of(replace(automaton, accepting=final))
-        return _made(automaton, ends, count, names, dense, limit_mb)
+        if endless is None:
+            endless = accepting is None or not final.any()
+        return _made(automaton, ends, count, names, endless, dense, limit_mb)
 
     @classmethod
     def of(
@@ -115,13 +120,14 @@ class TokenTable(Immutable):
         eos_ids: Iterable[int],
         n_ids: int,
         *,
+        endless: bool = False,
         dense: bool | None = None,
         limit_mb: float = LARGEST_DENSE_MB,
     ) -> TokenTable:
         """The table of an automaton; names are its numbers. See `from_transitions`."""
         ends, count = checked_vocabulary(eos_ids, n_ids)
         check_ids(automaton, ends, count)
-        return _made(automaton, ends, count, tuple(automaton.states()), dense, limit_mb)
+        return _made(automaton, ends, count, tuple(automaton.states()), endless, dense, limit_mb)
 
     @property
     def start(self) -> int:
@@ -215,20 +221,24 @@ def _made(
     ends: tuple[int, ...],
     n_ids: int,
     names: tuple[Hashable, ...],
+    endless: bool,
     dense: bool | None,
     limit_mb: float,
 ) -> TokenTable:
-    relevant = automaton.relevant()
+    wanted = automaton.accepting | reach.endless(automaton) if endless else automaton.accepting
+    relevant = _relevant(automaton, wanted)
     if not relevant[automaton.start]:
         raise EmptyLanguageError(
             f"no accepting state is reachable from the start {names[automaton.start]!r}"
         )
-    rows = _rows(automaton.trimmed(), ends)
+    rows = _rows(with_only(automaton, np.flatnonzero(relevant)), ends)
     kept = [names[state] for state in np.flatnonzero(relevant)]
     end = (None,) if ends else ()
     small = 4 * rows.n_states * (n_ids + 1) <= limit_mb * 1e6
     table = _dense(rows, n_ids) if (small if dense is None else dense) else None
-    return TokenTable(n_ids, rows, table, ends, (None, *kept, *end), _cuts(automaton, names))
+    return TokenTable(
+        n_ids, rows, table, ends, (None, *kept, *end), _cuts(automaton, relevant, names)
+    )
 
 
 def _rows(automaton: Table, ends: tuple[int, ...]) -> Table:
@@ -252,9 +262,15 @@ def _dense(rows: Table, n_ids: int) -> np.ndarray:
     return table
 
 
-def _cuts(automaton: TokenAutomaton, names: tuple[Hashable, ...]) -> tuple[Cut, ...]:
-    everything = TokenAutomaton.of(replace(automaton, accepting=np.ones_like(automaton.accepting)))
-    reached = everything.relevant()
+def _relevant(automaton: TokenAutomaton, wanted: np.ndarray) -> np.ndarray:
+    """bool [states]: reachable, and one of the `wanted`, bool [states], is reachable from it."""
+    return reach.relevant(replace(automaton, accepting=wanted))
+
+
+def _cuts(
+    automaton: TokenAutomaton, relevant: np.ndarray, names: tuple[Hashable, ...]
+) -> tuple[Cut, ...]:
+    reached = _relevant(automaton, np.ones_like(automaton.accepting))
     return tuple(
         Cut(
             names[state],
@@ -262,7 +278,7 @@ def _cuts(automaton: TokenAutomaton, names: tuple[Hashable, ...]) -> tuple[Cut, 
             if reached[state]
             else "not reachable from the start",
         )
-        for state in np.flatnonzero(~automaton.relevant()).tolist()
+        for state in np.flatnonzero(~relevant).tolist()
     )
 
 

@@ -40,3 +40,11 @@ def topological(table: Table) -> np.ndarray | None:
     """int32: the states, each before those that it leads to; None if there is a cycle."""
     order = kernels.topological(table.offsets, table.targets)
     return order if len(order) == table.n_states else None
+
+
+def endless(table: Table) -> np.ndarray:
+    """bool [n_states]: some walk from here has no end."""
+    ptr, tail, _ = kernels.by_head(table.offsets, table.targets)
+    found = np.ones(table.n_states, dtype=np.bool_)
+    found[kernels.topological(ptr, tail)] = False  # backwards: these lead to no cycle
+    return found

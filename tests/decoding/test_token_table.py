@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from budget import examples
@@ -134,6 +136,52 @@ def test_by_default_states_that_nothing_leaves_accept(dense):
 
 
 @FORMS
+def test_a_walk_may_have_no_end(dense):
+    """Where no accepting state is named, every walk is one; else the language decides."""
+    ring = [(0, 1, 1), (1, 2, 2), (2, 3, 0)]
+    for options in ({}, {"accepting": []}, {"accepting": [9], "endless": True}):
+        listed = [*ring, (8, 1, 9)]
+        table = TokenTable.from_transitions(listed, 0, n_ids=5, eos_ids=[4], dense=dense, **options)
+        states, read = table.begin(1), []
+        for _ in range(7):
+            (token,) = np.flatnonzero(table.allowed(states)[0])
+            states = table.step(states, [token])
+            read.append(token)
+        assert read == [1, 2, 3, 1, 2, 3, 1]
+        assert {cut.state for cut in table.cut} == {8, 9}
+    aside = [*PATH, ("a", 9, "trap"), ("trap", 9, "trap"), ("a", 8, "pit")]
+    every = TokenTable.from_transitions(aside, "a", n_ids=10, dense=dense)
+    assert not every.cut
+    assert np.flatnonzero(every.allowed([every.start])[0]).tolist() == [3, 8, 9]
+    for endless, cut in [(True, {"pit"}), (False, {"pit", "trap"}), (None, {"pit", "trap"})]:
+        given = {"n_ids": 10, "dense": dense, "endless": endless}
+        table = TokenTable.from_transitions(aside, "a", ["c"], **given)
+        assert {one.state for one in table.cut} == cut
+    automaton = TokenAutomaton.from_transitions(ring, 0, [])
+    with pytest.raises(EmptyLanguageError):
+        TokenTable.of(automaton, [4], 5, dense=dense)
+    with pytest.raises(EmptyLanguageError):
+        matcher_of(automaton, [4], 5)
+    assert TokenTable.of(automaton, [4], 5, dense=dense, endless=True).n_states == 4
+
+
+@given(listings())
+@examples(100)
+def test_what_is_kept_for_endless_walks_is_the_definition(listing):
+    """A walk longer than there are states goes round."""
+    automaton = listing.automaton
+    goes_on = set(automaton.states())
+    for _ in automaton.states():
+        goes_on = {s for s, _, t in automaton.transitions() if t in goes_on}
+    accepting = automaton.accepting | np.isin(np.arange(automaton.n_states), list(goes_on))
+    wanted = TokenAutomaton.of(replace(automaton, accepting=accepting)).relevant()
+    table = TokenTable.of(automaton, listing.eos_ids, listing.n_ids, endless=True)
+    kept = [name for name in table.names if name is not None]
+    assert kept == np.flatnonzero(wanted).tolist()
+    assert table.accepting[1 : len(kept) + 1].tolist() == automaton.accepting[wanted].tolist()
+
+
+@FORMS
 def test_the_empty_sequence_alone(dense):
     table = TokenTable.from_transitions([], "s", ["s"], n_ids=3, eos_ids=[1], dense=dense)
     assert table.allowed([0, 1, 2]).tolist() == [[False] * 3, [False, True, False], [False] * 3]
@@ -160,7 +208,7 @@ def test_the_empty_sequence_alone(dense):
         (MalformedAutomatonError, r"accepting state 'y'", {"accepting": [1, "y"]}),
         (MalformedAutomatonError, r"accepting", {"accepting": 1}),
         (EmptyLanguageError, r"from the start 0", {"accepting": []}),
-        (EmptyLanguageError, r"from the start 0", {"listed": [(0, 1, 0)]}),
+        (EmptyLanguageError, r"from the start 0", {"listed": [(0, 1, 0)], "endless": False}),
         (EmptyLanguageError, r"start 0", {"listed": [(0, 1, 0), (2, 1, 3)], "accepting": [3]}),
         (MalformedAutomatonError, r"\(0, 7, 1\).*end-of-seq", {"listed": [(0, 7, 1)]}),
         (TokenOutOfRangeError, r"end-of-sequence id 10", {"eos_ids": [10]}),

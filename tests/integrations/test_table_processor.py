@@ -236,6 +236,20 @@ def test_what_a_model_writes_is_accepted(dense, options, model):
                 matcher.advance(token)
 
 
+@pytest.mark.parametrize("ends", [(), (END,)])
+@FORMS
+def test_a_walk_without_an_end_goes_on_until_max_new_tokens(dense, ends, model):
+    ring = [(0, 1, 1), (1, 2, 2), (2, 3, 0)]
+    table = TokenTable.from_transitions(ring, 0, n_ids=10, eos_ids=ends, dense=dense)
+    prompt = torch.full((2, 3), 4)
+    for options in ({"do_sample": True}, {"num_beams": 3}):
+        processor = TokenTableProcessor(table, prompt)
+        written = model.generate(
+            prompt, logits_processor=[processor], max_new_tokens=8, eos_token_id=END, **options
+        )
+        assert written[:, 3:].tolist() == [[1, 2, 3, 1, 2, 3, 1, 2]] * 2
+
+
 def test_what_a_processor_refuses():
     prompt = torch.zeros(2, 3, dtype=torch.long)
     processor = TokenTableProcessor(hand_made(), prompt)

@@ -35,7 +35,8 @@ class TokenTableProcessor(LogitsProcessor):  # type: ignore[misc]
 
     input_ids: int [prompts, width] as given to `model.generate`, padded on the left. pad_id:
     allowed, beside the table's end-of-sequence ids, once a row has ended; needed where the table
-    has none. states: int [prompts], where each prompt starts; by default all in the table's start.
+    has none and a row may end. states: int [prompts], where each prompt starts; by default all in
+    the table's start.
     check: look at the values of ids and logits, and raise LogitsError, PromptError (rows of other
     prompts) and TokenOutOfRangeError (negative ids) as `ConstraintLogitsProcessor` does; that waits
     for the device at each step.
@@ -62,7 +63,7 @@ class TokenTableProcessor(LogitsProcessor):  # type: ignore[misc]
         self._given = input_ids.clone()
         self._prompts, self._width = input_ids.shape
         self._ends = (*table.eos_ids, *(() if pad_id is None else (pad_id,)))
-        if not self._ends:
+        if not self._ends and table.finished[1:].any():
             raise DecodingError("no id may fill ended rows: give the table eos_ids, or pad_id")
         self._table = TorchTable.of(table, input_ids.device, self._ends)
         starts = self._table.begin(self._prompts) if states is None else states
