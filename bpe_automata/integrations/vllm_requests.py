@@ -23,7 +23,8 @@ from bpe_automata.integrations.requests import (
     KEY,
     Constraints,
     Options,
-    check_regex,
+    check_language,
+    is_asked,
     listed_ids,
     read_options,
 )
@@ -39,7 +40,7 @@ CLASHING = ("structured_outputs", "allowed_token_ids", "bad_words", "thinking_to
 
 def validate(params: Any) -> None:
     """Check a request in the front end, before it is queued. params: SamplingParams. Raises
-    ArgumentError, a ValueError (for a regex that does not compile too)."""
+    ArgumentError, a ValueError (for a regex or schema that does not compile too)."""
     options = read_options(params.extra_args)
     if options is None:
         return
@@ -50,12 +51,12 @@ def validate(params: Any) -> None:
         raise ArgumentError(
             f"min_tokens forbids the end that {KEY} may require: write the length in the regex"
         )
-    check_regex(options)
+    check_language(options)
 
 
 def is_constrained(params: Any) -> bool:
     """Does the request have a constraint? Whether it is a good one, `RequestRow` finds out."""
-    return (params.extra_args or {}).get(KEY) is not None
+    return is_asked(params.extra_args)
 
 
 class RequestRow:

@@ -297,6 +297,18 @@ def test_an_ended_request_that_goes_on_may_only_end(name, ours):
         (host.SamplingParams({"bpe_automata": "yes"}), "give"),
         (host.SamplingParams({"bpe_automata": {"method": "lift"}}), "give"),
         (asking("a", regexes="b"), "has no option 'regexes'"),
+        (asking("a", schema=True), "in place of the regex"),
+        (asking(None, schema=[1]), "schema of bpe_automata is"),
+        (asking(None, schema="{"), "bpe_automata: "),
+        (asking(None, schema={"properties": {"a": {"type": "int"}}}), "/properties/a"),
+        (asking("a", max_seconds=0), "max_seconds is 0"),
+        (asking("a", max_seconds=float("nan")), "max_seconds is nan"),
+        (asking("a", max_seconds=True), "max_seconds is True"),
+        (host.SamplingParams({"bpe_automata": "[1]"}), "give"),
+        (host.SamplingParams({"bpe_automata_regex": 7}), "give"),
+        (host.SamplingParams({"bpe_automata_regexes": "a"}), "has no option 'regexes'"),
+        (host.SamplingParams({"bpe_automata": "{}", "bpe_automata_regex": "a"}), "not both"),
+        (host.SamplingParams({"bpe_automata_regex": "a("}), "position"),
         (asking("a", method="both"), "method 'both'"),
         (asking("a", prefix=1), "prefix of bpe_automata is 1"),
         (asking("a", eos_ids=[]), "give a list of ids"),
@@ -319,6 +331,46 @@ def test_bad_requests_are_refused_before_they_are_queued(name, params, reason, o
     with pytest.raises(ValueError, match=reason) as caught:
         getattr(ours, name).validate_params(params)
     assert isinstance(caught.value, ArgumentError)
+
+
+YES = [
+    {"bpe_automata": '{"regex": "yes", "prefix": false}'},
+    {"bpe_automata_regex": "yes", "bpe_automata_prefix": 0, "bpe_automata_eos_ids": [END]},
+    {"bpe_automata_schema": '{"const": 7}', "bpe_automata_method": "lift"},
+    {"bpe_automata": {"schema": {"const": 7}, "max_seconds": 1}},
+    {"bpe_automata_schema": '{"const": 7}', "bpe_automata_prefix": "False"},
+]
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("extra", YES)
+def test_flat_keys_json_text_and_schemas_are_read(name, extra, ours):
+    """As `vllm_xargs` takes them: strings, numbers and lists of these."""
+    params, text = host.SamplingParams(extra), "7" if "schema" in str(extra) else "yes"
+    getattr(ours, name).validate_params(params)
+    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+    output = []
+    processor.update_state(host.BatchUpdate(1, [], [(0, params, [START], output)], []))
+    for token in [*tokenizer().encode(text), END]:
+        found = processor.apply(torch.zeros(1, V)) == 0
+        assert np.array_equal(found[0].numpy(), mask_after(text, (), output, "canonical"))
+        output.append(token)
+
+
+def test_seconds_of_a_request_are_at_most_the_server_s(monkeypatch):
+    def seconds(**given):
+        return requests.read_options({"bpe_automata": {"regex": "a", **given}}).budget.max_seconds
+
+    assert seconds() == Budget().max_seconds
+    assert (seconds(max_seconds=0.5), seconds(max_seconds=1e6)) == (0.5, Budget().max_seconds)
+    monkeypatch.setenv("BPE_AUTOMATA_MAX_SECONDS", "3")
+    assert (seconds(), seconds(max_seconds=2), seconds(max_seconds=5)) == (3, 2, 3)
+    made = requests.Constraints(tokenizer(), (END,))
+    asked = requests.read_options({"bpe_automata_regex": "ab", "bpe_automata_max_seconds": 2.5})
+    assert made.of(asked).budget.max_seconds == 2.5
+    monkeypatch.setenv("BPE_AUTOMATA_MAX_SECONDS", "soon")
+    with pytest.raises(ArgumentError, match="BPE_AUTOMATA_MAX_SECONDS is 'soon'"):
+        seconds()
 
 
 @pytest.mark.parametrize("name", BOTH)

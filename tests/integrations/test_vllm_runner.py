@@ -208,7 +208,7 @@ def test_a_worker_does_not_check_a_regex_again(ours, monkeypatch):
         raise AssertionError
 
     for where in (requests, vllm_requests):
-        monkeypatch.setattr(where, "check_regex", refused)
+        monkeypatch.setattr(where, "check_language", refused)
     Runner(ours).add(0, "abab", "canonical", [START])
 
 
