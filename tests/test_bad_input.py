@@ -223,7 +223,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("pre_tokenizer", {"type": "UnicodeScripts"}, "UnicodeScripts"),
     (
         "pre_tokenizer",
-        sequence(byte_level(), {"type": "Digits", "individual_digits": True}),
+        sequence(byte_level(), {"type": "Whitespace"}),
         "after ByteLevel",
     ),
     (

@@ -59,4 +59,5 @@ def bpe_alone(tokenizer: Tokenizer) -> dict[str, Any]:
     ]
     merges = [[texts[left], texts[right]] for left, right, _ in description.merges.tolist()]
     vocabulary = {text: number for number, text in enumerate(texts)}
-    return {"version": "1.0", "model": {"type": "BPE", "vocab": vocabulary, "merges": merges}}
+    model = {"type": "BPE", "vocab": vocabulary, "merges": merges}
+    return {"version": "1.0", "model": model, "decoder": {"type": "Fuse"}}

@@ -123,7 +123,7 @@ def laws(tokenizer: Tokenizer, n: int, seed: int) -> Row:
 
 def _masks(tokenizer: Tokenizer, name: str) -> tuple[Counter[str], list[Case]]:
     try:
-        return exact_masks.finite(constrain(tokenizer, FINITE[name]), name)
+        return exact_masks.finite(constrain(tokenizer, FINITE[name], added_tokens=True), name)
     except EmptyLanguageError:
         return Counter(), []
 

@@ -10,7 +10,9 @@ from bpe_automata.errors import PromptError, TokenNotAllowedError
 
 def all_texts(tokenizer: Tokenizer) -> Constraint:
     """Made once for a tokenizer. Without end-of-sequence: added tokens are text."""
-    return tokenizer.derived("all texts", lambda it: constrain(it, r"(?s:.*)", eos_ids=()))
+    return tokenizer.derived(
+        "all texts", lambda it: constrain(it, r"(?s:.*)", eos_ids=(), added_tokens=True)
+    )
 
 
 def after(tokenizer: Tokenizer, ids: Iterable[int]) -> Matcher:

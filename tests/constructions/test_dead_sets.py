@@ -116,6 +116,7 @@ def trained():
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=70, min_frequency=1, show_progress=False, special_tokens=[]
     )
+    tokenizer.decoder = tokenizers.decoders.Fuse()
     tokenizer.train_from_iterator(CORPUS * 2, trainer)
     return Tokenizer.from_json(json.loads(tokenizer.to_str()))
 

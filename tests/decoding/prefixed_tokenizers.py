@@ -13,7 +13,7 @@ MERGES = [("▁", "a"), ("a", "b"), ("▁a", "b"), ("▁", "▁")]
 def metaspace(scheme, added=()):
     """With the pretokenizer Metaspace; scheme: "always" or "first"."""
     step = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": False}
-    return small_tokenizer(VOCABULARY, MERGES, step, added, decoder=step)
+    return small_tokenizer(VOCABULARY, MERGES, step, added)
 
 
 def with_prefix():

@@ -28,6 +28,7 @@ TABLE = {
         "vocab": {token: number for number, token in enumerate((*ascii_lowercase, *MADE))},
         "merges": [list(merge) for merge in MERGES],
     },
+    "decoder": {"type": "Fuse"},
 }
 SMALL = (
     Family("[a-c]{n}", lambda n: f"[a-c]{{{n}}}", (1, 2, 3)),
