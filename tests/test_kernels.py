@@ -10,13 +10,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from numba import types
+from numba.core import event
 from numba.core.caching import IndexDataCacheFile
 
 from bpe_automata import kernels
-from bpe_automata.kernels import freshness
+from bpe_automata.kernels import bits, freshness
 from bpe_automata.kernels.hashing import EMPTY, build_table, look_up, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
 
@@ -116,6 +118,19 @@ def test_indices_are_checked_where_that_is_asked_for(tmp_path):
     assert outside.returncode == 1
     assert "IndexError" in outside.stderr
     assert run(63, "1").returncode == 0
+
+
+def test_that_kernels_are_compiled_is_told_once(caplog):
+    """By a logger, which can be silenced; not where they are loaded from the disk."""
+    with event.install_listener("numba:compile", freshness._Compiling()) as listener:
+        for function in (bits.set_bits.py_func, bits.set_bits.py_func):
+            numba.njit(function)(np.zeros(2, np.int32), np.array([3]))
+        numba.njit(lambda x: x + 1)(1)  # of somebody else
+    assert listener.count == 2
+    told = [record for record in caplog.records if record.name == "bpe_automata"]
+    assert sum("compiling kernels, once" in record.message for record in told) in (1, 2)
+    bits.set_bits(np.zeros(2, np.int32), np.array([3]))
+    assert listener.count == 2
 
 
 def stamps():

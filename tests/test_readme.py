@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+from bpe_automata.cli import _parser
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -36,3 +39,21 @@ def test_the_test_command_is_what_ci_runs() -> None:
 def test_pictures_are_there() -> None:
     for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", TEXT):
         assert (ROOT / picture).is_file(), picture
+
+
+COMMANDS = re.findall(r"^bpe-automata .*$", TEXT, re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_command_lines_parse(line: str) -> None:
+    assert callable(_parser().parse_args(shlex.split(line)[1:]).run)
+
+
+def test_there_are_command_lines() -> None:
+    assert len(COMMANDS) == 5
+    named = set(re.findall(r"`bpe-automata (\w+)", TEXT))
+    assert "warm" in named
+    for name in named:  # what is said of them in passing
+        with pytest.raises(SystemExit) as caught:
+            _parser().parse_args([name, "--help"])
+        assert caught.value.code == 0

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from bpe_automata.budget import Budget
 from bpe_automata.errors import MissingDependencyError, MissingFileError
 from bpe_automata.tokenizer import Tokenizer
 from bpe_automata.tokenizer.sources import names, read_encoding_named
@@ -44,6 +45,26 @@ def add_regex(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--regex", required=True, help="Python syntax plus \\p{...}; the whole text must match"
     )
+
+
+def add_seconds(parser: argparse.ArgumentParser) -> None:
+    """--max-seconds."""
+    parser.add_argument(
+        "--max-seconds",
+        type=positive,
+        default=Budget().max_seconds,
+        metavar="S",
+        help="give up a step that takes more of the CPU's time, for instance making the automaton "
+        "or one mask (default: %(default)g)",
+    )
+
+
+def positive(text: str) -> float:
+    """For argparse: a number over 0."""
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{value:g} is not over 0")
+    return value
 
 
 def natural(text: str) -> int:

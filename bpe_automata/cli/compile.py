@@ -12,6 +12,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.cli.common import (
     Commands,
     add_command,
+    add_seconds,
     add_tokenizer,
     load_tokenizer,
     natural,
@@ -44,6 +45,7 @@ def register(commands: Commands) -> None:
         default=Budget().max_states,
         help="give up on larger automata (default: %(default)s)",
     )
+    add_seconds(parser)
     parser.add_argument(
         "--max-edges",
         type=natural,
@@ -64,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.save:
         check_target(arguments.save, _AUTOMATON_SUFFIXES)  # before anything that takes time
     tokenizer = load_tokenizer(arguments.tokenizer)
-    budget = Budget(max_states=arguments.max_states)
+    budget = Budget(max_states=arguments.max_states, max_seconds=arguments.max_seconds)
     compile_regex("(ab|c)*", budget)  # kernels from disk or compiler are no part of the figures
     begin = time.perf_counter()
     dfa = automaton_of(arguments, budget)
@@ -77,19 +79,21 @@ def run(arguments: argparse.Namespace) -> int:
         "dfa_states": dfa.n_states,
         "byte_classes": dfa.n_classes,
         "dfa_seconds": seconds(taken),
-        "methods": {method: _first_mask(tokenizer, dfa, method) for method in methods},
+        "methods": {method: _first_mask(tokenizer, dfa, method, budget) for method in methods},
     }
     if arguments.save:
-        chosen = constrain(tokenizer, dfa, arguments.method or "canonical")
+        chosen = constrain(tokenizer, dfa, arguments.method or "canonical", budget=budget)
         report["saved"] = _saved(chosen, arguments.save, arguments.max_edges)
     show(report if arguments.json else _for_people(report), arguments.json)
     return 0
 
 
-def _first_mask(tokenizer: Tokenizer, dfa: ByteDFA, method: Method) -> dict[str, Any]:
+def _first_mask(
+    tokenizer: Tokenizer, dfa: ByteDFA, method: Method, budget: Budget
+) -> dict[str, Any]:
     constrain(tokenizer, compile_regex("(ab|c)*"), method).matcher().allowed_ids()  # kernels
     begin = time.perf_counter()
-    constraint = constrain(tokenizer, dfa, method)
+    constraint = constrain(tokenizer, dfa, method, budget=budget)
     matcher = constraint.matcher()
     ids = matcher.allowed_ids()
     taken = time.perf_counter() - begin
@@ -105,6 +109,8 @@ def _saved(constraint: Constraint, path: Path, max_edges: int) -> dict[str, Any]
     try:
         automaton = constraint.automaton(max_edges=max_edges).minimised()
     except BudgetExceededError as error:
+        if error.resource != "edges":
+            raise
         advice = "a narrower regex makes it smaller, --max-edges allows more"
         raise BudgetExceededError(error.resource, error.limit, advice) from None
     if path.suffix in _AUTOMATON_SUFFIXES:

@@ -8,9 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
+from bpe_automata.budget import Budget
 from bpe_automata.cli.common import (
     Commands,
     add_command,
+    add_seconds,
     from_hub,
     is_hub_name,
     load_tokenizer,
@@ -18,10 +20,16 @@ from bpe_automata.cli.common import (
     show,
 )
 from bpe_automata.cli.language import add_language, language_of
+from bpe_automata.constructions import canonical_automaton
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import MissingFileError
+from bpe_automata.integrations.optional import require
 from bpe_automata.storage import cache_folder
 from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer.sources import TABLE
+
+_MODEL = "smollm2"
+_PACKAGED = TABLE[_MODEL]
 
 
 def register(commands: Commands) -> None:
@@ -30,7 +38,10 @@ def register(commands: Commands) -> None:
     parser = add_command(commands, "generate", summary, run)
     add_language(parser)
     parser.add_argument("--prompt", required=True, help="what the model reads first")
-    parser.add_argument("--model", help="a local folder, or a name on the hub")
+    packaged = f"the weights of the package {_PACKAGED.package} ({_MODEL})"
+    model = f"a local folder, a .gguf file, {packaged}, or a name on the hub"
+    parser.add_argument("--model", help=model)
+    add_seconds(parser)
     parser.add_argument("--tokenizer", help="if it is not where the model is; see `inspect`")
     parser.add_argument("--method", choices=get_args(Method), default="canonical")
     parser.add_argument("--max-new-tokens", type=natural, default=128, metavar="N")
@@ -46,9 +57,12 @@ def register(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    language = language_of(arguments)
+    budget = Budget(max_seconds=arguments.max_seconds)
+    language = language_of(arguments, budget)
     source = _model_source(arguments.model)
     tokenizer = _tokenizer(arguments.tokenizer, source)
+    if arguments.method == "canonical":
+        canonical_automaton(tokenizer)  # per tokenizer, with a budget of its own
     # torch and transformers are optional; this import names what is missing.
     from bpe_automata.integrations.transformers import generate
 
@@ -64,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         heal=arguments.heal,
         close=arguments.close,
         forced=arguments.forced,
+        budget=budget,
     )
     if generation.healing is not None:
         print(generation.healing, file=sys.stderr)
@@ -77,14 +92,23 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _model_source(model: str | None) -> str:
-    """Raises MissingFileError, with the models that are at hand."""
+    """Raises MissingFileError, with the models that are at hand, and MissingDependencyError."""
     if model is None:
         found = sorted(str(path) for path in cache_folder("models").glob("*/"))
         hint = f"; at hand: {', '.join(found)}" if found else "; `make demo` makes one of SmolLM2"
         raise MissingFileError(
             f"no model: give --model a local folder or a name on the hub of a causal LM{hint}"
         )
-    if not Path(model).expanduser().exists() and not is_hub_name(model):
+    if Path(model).expanduser().exists():
+        return model
+    if model == _MODEL:
+        return str(_PACKAGED.find())
+    if model in TABLE:
+        raise MissingFileError(
+            f"{model!r} names a tokenizer, of which no package brings the weights: give --model a "
+            f"local folder, and --tokenizer {model} if it has none; {_MODEL!r} has both"
+        )
+    if not is_hub_name(model) or model.endswith(".gguf"):
         raise MissingFileError(f"there is no model at {model}")
     return model
 
@@ -101,5 +125,9 @@ def _tokenizer(given: str | None, model: str) -> Tokenizer:
 def _load(source: str) -> Any:
     import torch
 
-    model = from_hub("AutoModelForCausalLM", source, dtype="auto")
+    path, options = Path(source).expanduser(), {}
+    if path.suffix == ".gguf" and path.is_file():
+        require("gguf", "pip install 'bpe-automata[gguf]'")
+        source, options = str(path.parent), {"gguf_file": path.name}
+    model = from_hub("AutoModelForCausalLM", source, dtype="auto", **options)
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()

@@ -6,10 +6,12 @@ import argparse
 from dataclasses import asdict
 from typing import Any, get_args
 
+from bpe_automata.budget import Budget
 from bpe_automata.cli.common import (
     Commands,
     add_command,
     add_regex,
+    add_seconds,
     add_tokenizer,
     end_progress,
     load_tokenizer,
@@ -17,7 +19,8 @@ from bpe_automata.cli.common import (
     progress_line,
     show,
 )
-from bpe_automata.decoding.constraint import Method
+from bpe_automata.constructions import canonical_automaton
+from bpe_automata.decoding.constraint import Method, constrain
 from bpe_automata.decoding.verify import Verification, verify
 
 
@@ -32,16 +35,20 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
     parser.add_argument("--method", choices=get_args(Method), default="canonical")
+    add_seconds(parser)
     parser.add_argument("--prompt", default="", help="text before the constrained one")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     tokenizer = load_tokenizer(arguments.tokenizer)
+    if arguments.method == "canonical":
+        canonical_automaton(tokenizer)  # per tokenizer, with a budget of its own
+    budget = Budget(max_seconds=arguments.max_seconds)
     try:
         result = verify(
             tokenizer,
-            arguments.regex,
+            constrain(tokenizer, arguments.regex, arguments.method, budget=budget),
             arguments.n,
             arguments.seed,
             arguments.method,

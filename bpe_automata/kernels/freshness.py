@@ -2,12 +2,17 @@
 
 numba looks at the file of the kernel alone, and would go on with the old code of the others. And
 where are they kept, if there is no place for them?
+
+Compiling takes long, so the first time in a process it is told, to the logger "bpe_automata" as a
+warning: Python shows those on stderr where nobody has said what to do with them, and a program that
+has said so decides itself (`logging.getLogger("bpe_automata").setLevel("ERROR")`).
 """
 
 from __future__ import annotations
 
 import atexit
 import hashlib
+import logging
 import re
 import shutil
 import tempfile
@@ -16,10 +21,15 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from numba.core import event
 from numba.core.caching import CacheImpl, _CacheLocator
 
 _PACKAGE = __name__.rpartition(".")[0]
 _IMPORT = re.compile(rf"^from {re.escape(_PACKAGE)}\.(\w+) import", re.MULTILINE)
+_TOLD = (
+    "compiling kernels, once on this machine: up to a minute now, a few in all as others are "
+    "needed; `bpe-automata warm` does it beforehand"
+)
 
 
 @cache
@@ -75,3 +85,32 @@ def _folder_of_this_process() -> str:
 
 
 CacheImpl._locator_classes.append(_ForThisProcess)
+
+
+# ---------------------------------------------------------------- that they are compiled
+
+
+class _Compiling(event.Listener):  # type: ignore[misc]
+    """Counts the kernels that are compiled, not those that are loaded from the disk."""
+
+    count = 0
+
+    def on_start(self, compiling: event.Event) -> None:
+        function = getattr(compiling.data["dispatcher"], "py_func", None)
+        if not getattr(function, "__module__", "").startswith(f"{_PACKAGE}."):
+            return  # somebody else's
+        if not self.count:
+            logging.getLogger("bpe_automata").warning(_TOLD)
+        self.count += 1
+
+    def on_end(self, compiling: event.Event) -> None:
+        """Nothing is told of the end."""
+
+
+_compiling = _Compiling()
+event.register("numba:compile", _compiling)
+
+
+def compiled() -> int:
+    """How many kernels this process has compiled so far; private ones count too."""
+    return _compiling.count

@@ -26,9 +26,8 @@ from experiments.run.catalogue import ARTEFACTS
 from experiments.run.config import Config, changed
 from experiments.run.files import PAPER
 from experiments.run.measuring import Settings
-from experiments.serving import warm
 
-LIST, RUN, ALL, WARM = "list", "run", "all", "warm"
+LIST, RUN, ALL = "list", "run", "all"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,13 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         names, chosen, fields = parse(given)
-        if LIST in names or WARM in names:
+        if LIST in names:
             _alone(names)
         if names == [LIST]:
             print("\n".join(f"{name:18} {a.summary()}" for name, a in ARTEFACTS.items()))
-            return 0
-        if names == [WARM]:
-            warm.run()
             return 0
         settings = _settings(chosen)
         configs = {name: _config(ARTEFACTS[name], chosen.smoke, fields) for name in names}
@@ -89,7 +85,7 @@ def parse(given: list[str]) -> tuple[list[str], argparse.Namespace, dict[str, st
     names = [name for word in words for name in (ARTEFACTS if word == ALL else [word])]
     if not names and "-h" not in given and "--help" not in given:
         raise ArgumentError("no experiment is named; `python -m experiments list` names them")
-    unknown = [name for name in names if name not in (*ARTEFACTS, LIST, WARM)]
+    unknown = [name for name in names if name not in (*ARTEFACTS, LIST)]
     if unknown:
         raise ArgumentError(f"there is no {unknown[0]!r}; see `python -m experiments list`")
     known = [ARTEFACTS[name] for name in names if name in ARTEFACTS]
@@ -103,9 +99,9 @@ def parse(given: list[str]) -> tuple[list[str], argparse.Namespace, dict[str, st
 
 
 def _alone(names: list[str]) -> None:
-    """`list` and `warm` are no artefacts. Raises ArgumentError where anything else is named."""
+    """`list` is no artefact. Raises ArgumentError where anything else is named."""
     if len(names) > 1:
-        raise ArgumentError(f"`{LIST}` and `{WARM}` stand alone, not in {' '.join(names)!r}")
+        raise ArgumentError(f"`{LIST}` stands alone, not in {' '.join(names)!r}")
 
 
 def _before_options(given: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from bpe_automata.cli.warm import METHODS, warm_kernels
 from experiments.run import config
 from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.config import option
@@ -29,7 +30,6 @@ from experiments.serving import (
 )
 from experiments.serving.speed_cases import chosen as regexes_of
 from experiments.serving.speed_inputs import Inputs, prepare
-from experiments.serving.warm import METHODS, warm_kernels
 from experiments.shared import models
 from experiments.shared.engines import Engine, Ours, open_peers, peer_versions
 

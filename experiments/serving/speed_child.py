@@ -89,7 +89,7 @@ def classes(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
 def kernels(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
     """Seconds of `warm_kernels` the first time (compiling or loading) and the second."""
     from bpe_automata import Tokenizer
-    from experiments.serving.warm import warm_kernels
+    from bpe_automata.cli.warm import warm_kernels
     from experiments.shared.timing import timed
 
     tokenizer = Tokenizer.load(file)

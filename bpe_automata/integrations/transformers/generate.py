@@ -10,6 +10,7 @@ from typing import Any, overload
 import torch
 from transformers import LogitsProcessorList
 
+from bpe_automata.budget import Budget
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.decoding.generation import Generation
 from bpe_automata.decoding.healing import Healed
@@ -58,6 +59,7 @@ def generate(
     close: bool = False,
     forced: bool = False,
     hf_tokenizer: Any = None,
+    budget: Budget | None = None,
     **options: Any,
 ) -> Generation | list[Generation]:
     """Complete each prompt with a text that matches its regex; one batch.
@@ -74,6 +76,7 @@ def generate(
     are the same, and each result says how many `passes` its batch took and what was `forced`.
     `hf_tokenizer`: that of transformers, which `stop_strings` need; by default `tokenizer`, if it
     is one. A text that a stop string ends before `max_new_tokens` is "complete" if it matches.
+    `budget`: of the constraints that are made here (see `constrain`).
     `options`: for `model.generate` (do_sample, temperature, num_beams, ...); `logits_processor`s
     come after the mask.
 
@@ -90,7 +93,7 @@ def generate(
         return []
     tokenizer = Tokenizer.load(tokenizer)
     ends = end_ids(model, tokenizer, each, eos_ids, options)
-    constraints = _constraints(tokenizer, each, method, ends)
+    constraints = _constraints(tokenizer, each, method, ends, budget)
     healed = _healed(constraints, [tokenizer.encode(text) for text in asked], heal)
     if close:
         healed = [replace(o, constraint=o.constraint.within(max_new_tokens)) for o in healed]
@@ -143,7 +146,11 @@ def _after_healing(tokenizer: Tokenizer, result: Generation, healed: Healed) -> 
 
 
 def _constraints(
-    tokenizer: Tokenizer, each: list[Pattern], method: Method, eos_ids: tuple[int, ...]
+    tokenizer: Tokenizer,
+    each: list[Pattern],
+    method: Method,
+    eos_ids: tuple[int, ...],
+    budget: Budget | None,
 ) -> list[Constraint]:
     """One per prompt; equal regexes share theirs."""
     built: dict[int | str, Constraint] = {}
@@ -153,7 +160,7 @@ def _constraints(
         if isinstance(regex, Constraint):
             built[key] = regex
         elif key not in built:
-            built[key] = constrain(tokenizer, regex, method=method, eos_ids=eos_ids)
+            built[key] = constrain(tokenizer, regex, method, eos_ids, budget=budget)
         found.append(built[key])
     return found
 

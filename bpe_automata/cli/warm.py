@@ -1,0 +1,141 @@
+"""`bpe-automata warm`: compile the kernels beforehand.
+
+The compiled kernels are kept on disk (numba's cache: beside the sources, or `$NUMBA_CACHE_DIR`).
+The tokenizer is trained here, in memory, so nothing else need be installed. What is left to be
+compiled when it is first needed are a few small kernels that make tables grow, or read what comes
+after an added token.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from typing import get_args
+
+import numpy as np
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Trained
+
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.sources import from_strings
+from bpe_automata.banning import Ban, Spellings
+from bpe_automata.cli.common import Commands, add_command, show
+from bpe_automata.constructions import SegmentCache
+from bpe_automata.decoding import Constraint, constrain, explain, matcher_of, verify
+from bpe_automata.decoding.constraint import Method
+from bpe_automata.integrations.bitmask import apply_bitmask
+from bpe_automata.kernels.freshness import compiled
+from bpe_automata.schemas.compile import compile_json_schema
+from bpe_automata.schemas.escapes import json_string
+from bpe_automata.schemas.strings import within_length
+from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer.sources.splits import all_splits
+
+METHODS: tuple[Method, ...] = get_args(Method)
+_SMALL = (
+    r"(true|false)",
+    r"(?i)[a-c]{0,9}é?日?",
+    r"(\w| ){0,40}[^\n]*",
+    r"<[\s\S]*",
+    r"(a|é|日)*é(a|é|日){11}",
+)
+_READ = "the answer is true, the answers are false: there was no other answer to it than that"
+
+
+def register(commands: Commands) -> None:
+    """Add the command."""
+    summary = "compile the kernels beforehand (a few minutes, once on a machine)"
+    add_command(commands, "warm", summary, run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    begin, before = time.perf_counter(), compiled()
+    warm_kernels(trained())
+    taken = round(time.perf_counter() - begin, 1)
+    show({"kernels_compiled": compiled() - before, "seconds": taken}, arguments.json)
+    return 0
+
+
+def warm_kernels(tokenizer: Tokenizer) -> None:
+    """Run small constraints of both methods through every kernel."""
+    _small_ones()
+    added = tuple(token.id for token in tokenizer.description.added if token.special)[-1:]
+    eos_ids = tokenizer.eos_ids or added
+    for dfa in (from_strings(("yes", "no")), *map(compile_regex, _SMALL)):
+        dfa.accepts(b"true")
+        for method in METHODS:
+            _walk(constrain(tokenizer, dfa, method, eos_ids=eos_ids))
+    for method in METHODS:
+        verify(tokenizer, constrain(tokenizer, _SMALL[0], method, eos_ids=eos_ids), n=2)
+    explain(tokenizer, [*tokenizer.encode("Hi 1"), *tokenizer.encode(" there")])
+    explain(tokenizer, [token for letter in "other" for token in tokenizer.encode(letter)])
+    _steered(tokenizer, eos_ids)
+
+
+def _steered(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
+    """Budgets, forced ids, bans, segments and masks of batches."""
+    for method in METHODS:
+        _walk(constrain(tokenizer, r'"(\w| ){0,40}"|[a-z]+é', method, eos_ids=eos_ids).within(4))
+    ban = Ban(["a b"], whole_word=True, ignore_case=True)
+    _walk(ban.constrain(tokenizer, r"[a-z ]{1,20}", eos_ids=eos_ids))
+    spellings = Spellings(tokenizer, ban, eos_ids)
+    spellings.automaton()
+    spellings.step(spellings.begun(spellings.context(b""), b"a"), b" ")
+    for regex in (_SMALL[1], r'"(\w|<){0,9}"é?(<there>)?'):
+        _walk(constrain(tokenizer, regex, eos_ids=eos_ids, segments=SegmentCache()))
+    logits = np.zeros((1, tokenizer.n_ids), dtype=np.float32)
+    words = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)
+    apply_bitmask(logits, words)
+
+
+def _small_ones() -> None:
+    """What only other tokenizers need: merges out of order, no pretokenizer, rank files."""
+    vocabulary = ("a", "b", "c", "ab", "abc", "cab")
+    merges = [("ab", "c"), ("c", "ab"), ("a", "b")]
+    bare = Trained(models.BPE({token: k for k, token in enumerate(vocabulary)}, merges))
+    bare.decoder = decoders.Fuse()
+    bare.add_tokens([AddedToken("<x>", normalized=False)])
+    bare.add_special_tokens(["<end>"])
+    tokenizer, ends = Tokenizer.load(bare), [len(vocabulary) + 1]
+    for method in METHODS:
+        constraint = constrain(tokenizer, r"(ab|c){0,9}(bb|<x>)", method, eos_ids=ends)
+        _walk(constraint.within(9))
+        automaton = constraint.automaton()
+        own = automaton.minimised()
+        own.equivalent(automaton), own.intersection(automaton).total(), own.complement()
+        matcher_of(own, ends, tokenizer.n_ids).min_tokens_to_accept()
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256, b"abc": 257}
+    all_splits(ranks)
+    json_string(within_length(compile_regex(_SMALL[1]), 1, 3))
+    compile_json_schema({"type": "object", "properties": {"a": {"type": "integer"}}})
+
+
+def trained() -> Tokenizer:
+    """A byte-level tokenizer of some 300 tokens."""
+    made = Trained(models.BPE())
+    made.normalizer = normalizers.NFC()
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=["<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator([_READ], trainer)
+    made.add_tokens([AddedToken("<there>", normalized=False)])
+    return Tokenizer.load(made)
+
+
+def _walk(constraint: Constraint, steps: int = 12) -> None:
+    """A short random walk with a matcher."""
+    matcher, rng = constraint.matcher(), random.Random(0)
+    for _ in range(steps):
+        if matcher.is_finished:
+            return
+        matcher.mask()
+        matcher.forced_tokens()
+        matcher.min_tokens_to_accept()
+        matcher.advance(rng.choice(matcher.allowed_ids().tolist()))
