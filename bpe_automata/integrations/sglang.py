@@ -1,4 +1,4 @@
-"""SGLang: a grammar backend for regexes.
+"""SGLang: a grammar backend for regexes and JSON schemas.
 
     from bpe_automata.integrations.sglang import register
     register()
@@ -9,8 +9,9 @@
 Written against SGLang 0.5.23. Importing this module registers nothing. SGLang's scheduler is a new
 process that reads the script again: so `register` stands above the guard. A grammar begins after
 the prompt of its request: its cache key holds the ids of the text that is under way (those from
-the last added token on, a few with chat templates). JSON schemas, EBNF and structural tags are
-answered as unsupported, by SGLang's own default.
+the last added token on, a few with chat templates). EBNF and structural tags are answered as
+unsupported, by SGLang's own default. SGLang has no room for other options of a request: they are
+those of `register`, and of seconds `BPE_AUTOMATA_MAX_SECONDS`.
 
 SGLang compiles grammars in threads of their own while the scheduler asks others for masks.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,8 +37,11 @@ _host: Any = require("sglang.srt.constrained.base_grammar_backend", "pip install
 _torch: Any = require("torch", "pip install torch")
 
 NAME = "bpe_automata"
-AFTER_PROMPT = "regex after prompt"
-"""The kind of key whose text is JSON: the regex, and the prompt's ids that matter."""
+AFTER_PROMPT = "after prompt"
+"""The kind of key whose text is JSON: "regex" or "json", its text, the prompt's ids that matter."""
+
+ANY_OBJECT = "$$ANY$$"
+"""What SGLang says in place of a schema where any JSON object is wanted."""
 
 MOST_KEYS = 1024
 """How many grammars are kept ready; each is a matcher at its beginning."""
@@ -172,12 +177,12 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
     def get_request_grammar_key(
         self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None
     ) -> tuple[str, str]:
-        """For a regex the regex and the end of the prompt; other keys are left as they are."""
+        """For a regex or a schema, that and the prompt's end; other keys are left as they are."""
         kind, text = key
-        if kind != "regex" or not self._options.prefix:
+        if kind not in ("regex", "json") or not self._options.prefix:
             return key
         ids = np.asarray(input_ids, dtype=np.int64).tolist()
-        return AFTER_PROMPT, json.dumps([text, under_way(self._constraints.tokenizer, ids)])
+        return AFTER_PROMPT, json.dumps([kind, text, under_way(self._constraints.tokenizer, ids)])
 
     def get_cached_or_future_value(self, key: tuple[str, str], require_reasoning: bool) -> Any:
         """As the base class; a request that thinks first is refused, for its answer does not begin
@@ -195,19 +200,25 @@ class RegexBackend(_host.BaseGrammarBackend):  # type: ignore[misc]
 
     def dispatch_regex(self, key_string: str) -> Any:
         """The grammar of a regex that stands alone, as if there were no prompt."""
-        return self._grammar(key_string, ())
+        return self._grammar("regex", key_string, ())
+
+    def dispatch_json(self, key_string: str) -> Any:
+        """The grammar of a JSON schema that stands alone."""
+        return self._grammar("json", key_string, ())
 
     def dispatch_fallback(self, key_type: str, key_string: str) -> Any:
-        """The grammar of a regex after the end of a prompt."""
+        """The grammar of a regex or a schema after the end of a prompt."""
         if key_type != AFTER_PROMPT:
             return super().dispatch_fallback(key_type, key_string)
-        regex, prompt = json.loads(key_string)
-        return self._grammar(regex, prompt)
+        return self._grammar(*json.loads(key_string))
 
-    def _grammar(self, regex: str, prompt: Sequence[int]) -> Any:
+    def _grammar(self, kind: str, text: str, prompt: Sequence[int]) -> Any:
         """A RegexGrammar, or, as SGLang expects it, an object that holds what is wrong."""
-        options = self._options
-        asked = Options(regex, options.method, options.prefix, options.added_tokens)
+        if kind == "regex":
+            asked = replace(self._options, regex=text)
+        else:
+            schema = '{"type": "object"}' if text == ANY_OBJECT else text
+            asked = replace(self._options, regex=None, schema=schema)
         try:
             matcher = self._constraints.of(asked).matcher(prompt)
         except BpeAutomataError as error:

@@ -19,7 +19,13 @@ from standins import imported_with
 
 from bpe_automata import Matcher, constrain
 from bpe_automata.errors import ArgumentError, BpeAutomataError, BufferShapeError, DecodingError
-from bpe_automata.testing import texts, trained_tokenizers
+from bpe_automata.testing import (
+    byte_level,
+    byte_spelling,
+    small_tokenizer,
+    texts,
+    trained_tokenizers,
+)
 
 torch = pytest.importorskip("torch")
 PROMPTS = [[START], [START, *tokenizer().encode("de a")], tokenizer().encode("a")]
@@ -115,7 +121,11 @@ def test_the_key_of_a_request_holds_the_text_under_way_only(backend):
         ("regex", "abab"), input_ids=[START], thinking_budget=None
     )
     assert other not in keys
-    key = ("json", "{}")
+    of_schema = backend.get_request_grammar_key(
+        ("json", "abab"), input_ids=[START, *tail], thinking_budget=None
+    )
+    assert of_schema not in keys
+    key = ("ebnf", "{}")
     assert backend.get_request_grammar_key(key, input_ids=[START], thinking_budget=3) == key
 
 
@@ -143,10 +153,34 @@ def test_what_cannot_be_compiled_is_told_to_the_request(backend):
         found = asked(backend, regex, prompt)
         assert isinstance(found, host.InvalidGrammarObject)
         assert reason in found.error_message
-    for kind in ("json", "ebnf"):
-        assert isinstance(asked(backend, "{}", PROMPTS[0], kind), host.InvalidGrammarObject)
+    found = asked(backend, '{"properties": {"a": {"type": "int"}}}', PROMPTS[0], "json")
+    assert "/properties/a" in found.error_message
+    assert isinstance(asked(backend, "{}", PROMPTS[0], "ebnf"), host.InvalidGrammarObject)
     with pytest.raises(ValueError, match="unknown"):
         backend.dispatch_fallback("unknown", "x")
+
+
+def test_a_schema_is_followed_like_the_regex_of_its_texts(ours, backend):
+    """After a prompt, and alone."""
+    plain = ours.RegexBackend(tokenizer(), V, END, prefix=False)
+    for one in (backend, plain):
+        schema = asked(one, '{"enum": [7, 71]}', PROMPTS[0], "json")
+        regex = asked(one, "71?", PROMPTS[0])
+        for token in [*tokenizer().encode("71"), END]:
+            assert mask_of(schema) == mask_of(regex)
+            schema.accept_token(token)
+            regex.accept_token(token)
+        assert schema.is_terminated()
+
+
+def test_any_object_is_a_schema_too(ours):
+    letters = [byte_spelling(bytes([byte])) for byte in range(256)]
+    everything = small_tokenizer(letters, [], byte_level(), ["<end>"], decoder=byte_level())
+    backend = ours.RegexBackend(everything, 257, 256)
+    grammar = asked(backend, "$$ANY$$", everything.encode("x"), "json")
+    for token in [*everything.encode('{"a":[1]}'), 256]:
+        grammar.accept_token(token)
+    assert grammar.is_terminated()
 
 
 def test_a_request_that_thinks_first_is_refused(backend):
