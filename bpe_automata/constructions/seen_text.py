@@ -14,10 +14,12 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.budget import check
+from bpe_automata.budget import check_bytes
 from bpe_automata.constructions.canonical import CanonicalAutomaton
+from bpe_automata.kernels.minimise import blocks
 from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.spelling import wide_atoms
+from bpe_automata.kernels.watch import watched
 from bpe_automata.tokenizer.text_automaton import TextAutomaton
 
 
@@ -68,7 +70,8 @@ def _over(canonical: CanonicalAutomaton, same: np.ndarray) -> SeenText:
 def _same(text: TextAutomaton, atoms: np.ndarray) -> np.ndarray:
     """For each state the least one that acts alike, as far as some atoms (bool) and added tokens
     show."""
-    seen = np.concatenate([text.next[:, atoms], text.after[text.after_row]], axis=1)
+    after = text.after[:, _different_columns(text.after)]
+    seen = np.concatenate([text.next[:, atoms], after[text.after_row]], axis=1)
     # Most states are like state 0 in all that is seen; the others are told apart from one another.
     other = (seen != seen[0]).any(axis=1) | (text.ends != text.ends[0])
     other[0] = True
@@ -90,16 +93,20 @@ def _least_alike(leads: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """int64 [n]: for each state the least one of its class in the coarsest partition that tells
     apart `ends` and is respected by all columns of `leads` (states, or -1)."""
     leads = leads[:, (leads != leads[0]).any(axis=0)]
-    least = _firsts(ends[:, None])
-    while True:
-        check()
-        finer = _firsts(np.column_stack([least, np.where(leads < 0, -1, least[leads])]))
-        if (finer == least).all():
-            return least
-        least = finer
+    leads = leads[:, _different_columns(leads)]
+    tail, label = np.nonzero(leads >= 0)
+    heads = leads[tail, label]
+    check_bytes(100 * heads.size, "the table of what added tokens lead to")
+    by_head = np.argsort(heads, kind="stable")
+    ptr = np.zeros(len(leads) + 1, np.int64)
+    np.cumsum(np.bincount(heads, minlength=len(leads)), out=ptr[1:])
+    edges = tail[by_head].astype(np.int32), label[by_head].astype(np.int32)
+    block, _ = watched(blocks, ptr, *edges, leads.shape[1], ends)
+    least: np.ndarray = np.unique(block, return_index=True)[1][block]
+    return least
 
 
-def _firsts(rows: np.ndarray) -> np.ndarray:
-    """int64 [n]: for each row the number of the first one that is equal."""
-    known: dict[bytes, int] = {}
-    return np.array([known.setdefault(row.tobytes(), k) for k, row in enumerate(rows)])
+def _different_columns(table: np.ndarray) -> list[int]:
+    """The first of each set of equal columns."""
+    first = {column.tobytes(): k for k, column in reversed(list(enumerate(table.T)))}
+    return sorted(first.values())

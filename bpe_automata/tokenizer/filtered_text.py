@@ -5,12 +5,14 @@ Normalizers see the text between the added tokens of the first pass, without the
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from bpe_automata.budget import check
+from bpe_automata.budget import check, check_bytes
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer.description import AddedToken
-from bpe_automata.tokenizer.filter_product import classes_held, product
+from bpe_automata.tokenizer.filter_product import FilterProduct, classes_held, product
 from bpe_automata.tokenizer.filter_table import TableFilter
 from bpe_automata.tokenizer.text_automaton import IMPOSSIBLE, MOST_STATES, TextAutomaton
 
@@ -25,27 +27,51 @@ def filtered(
     the filters, one filter after the other. Raises BudgetExceededError."""
     if not filters:
         return text
-    allowed = product(filters, rows)
-    after_tokens = _after_tokens(filters, allowed.ends, added)
+    allowed, (after_tokens, column) = _within_reach(filters, rows, added)
     n = len(allowed.next)
     # State 0 must stay the inside of a text with nothing under way.
     states = np.unique(np.array([0, text.start * n], dtype=np.int64))
-    known, tables = states, [np.empty((0, rows.shape[1]), np.int64)]
-    afters = [np.empty((0, len(added)), np.int64)]
+    known, seen = [states], set(states.tolist())
+    tables = [np.empty((0, rows.shape[1]), np.int64)]
+    after, row_of = _Rows(), dict[int, int]()  # most states have the same row
+    after_row: list[int] = []
     while len(states):
         check()
+        check_bytes(8 * len(seen) * rows.shape[1], "the states of the text")
         t, f = states // n, states % n
         filters_next = np.where(text.put[t, None], f[:, None], allowed.next[f])
         tables.append(_paired(text.next[t], filters_next, n))
-        afters.append(_paired(text.after[text.after_row[t]], after_tokens[f], n))
-        reached = np.unique(np.concatenate([tables[-1].ravel(), afters[-1].ravel()]))
-        states = reached[(reached >= 0) & ~np.isin(reached, known)]
-        known = np.concatenate([known, states])
-        if len(known) > MOST_STATES:
+        n_rows = len(after.rows)
+        for pair in (text.after_row[t].astype(np.int64) * n + f).tolist():
+            if pair not in row_of:
+                check_bytes(8 * len(after.rows) * len(added), "the states after added tokens")
+                row = _paired(text.after[pair // n], after_tokens[pair % n, column], n)
+                row_of[pair] = after.number(row)
+            after_row.append(row_of[pair])
+        reached = np.unique(np.concatenate([tables[-1].ravel(), *after.rows[n_rows:]])).tolist()
+        states = np.array([s for s in reached if s >= 0 and s not in seen], dtype=np.int64)
+        seen.update(states.tolist())
+        known.append(states)
+        if len(seen) > MOST_STATES:
             raise BudgetExceededError(
                 "text states", MOST_STATES, "added tokens and normalizers are too intricate"
             )
-    return _numbered(text, known, np.concatenate(tables), np.concatenate(afters), allowed.ends)
+    afters = after.rows, np.array(after_row, dtype=np.int32)
+    return _numbered(text, np.concatenate(known), np.concatenate(tables), afters, allowed.ends)
+
+
+class _Rows:
+    """Different rows, numbered as they come up."""
+
+    def __init__(self) -> None:
+        self.rows: list[np.ndarray] = []
+        self._numbers: dict[bytes, int] = {}
+
+    def number(self, row: np.ndarray) -> int:
+        number = self._numbers.setdefault(row.tobytes(), len(self.rows))
+        if number == len(self.rows):
+            self.rows.append(row)
+        return number
 
 
 def _paired(text: np.ndarray, filters: np.ndarray, n: int) -> np.ndarray:
@@ -55,21 +81,28 @@ def _paired(text: np.ndarray, filters: np.ndarray, n: int) -> np.ndarray:
 
 
 def _numbered(
-    text: TextAutomaton, known: np.ndarray, table: np.ndarray, after: np.ndarray, ends: np.ndarray
+    text: TextAutomaton,
+    known: np.ndarray,
+    table: np.ndarray,
+    after: tuple[list[np.ndarray], np.ndarray],
+    ends: np.ndarray,
 ) -> TextAutomaton:
+    """after: the different rows, and which of them each known state has."""
     n = len(ends)
     order = np.argsort(known)
-    numbers = order[np.searchsorted(known[order], table)]
-    next_ = np.where(table < 0, IMPOSSIBLE, numbers).astype(np.int32)
-    numbers = order[np.searchsorted(known[order], after)]
-    rows = np.where(after < 0, IMPOSSIBLE, numbers).astype(np.int32)
-    distinct, after_row = _distinct(rows)
+    in_order = known[order]
+
+    def renamed(states: np.ndarray) -> np.ndarray:
+        # What is negative is not looked up.
+        numbers = order[np.minimum(np.searchsorted(in_order, states), len(order) - 1)]
+        return np.where(states < 0, IMPOSSIBLE, numbers).astype(np.int32)
+
     t, f = known // n, known % n
     return TextAutomaton(
-        next=next_,
+        next=renamed(table),
         ends=text.ends[t] & ends[f],
-        after_row=after_row,
-        after=distinct,
+        after_row=after[1],
+        after=np.array([renamed(row) for row in after[0]]),
         start=int(np.flatnonzero(known == text.start * n)[0]),
         token_start=text.token_start,
         data=text.data,
@@ -78,27 +111,52 @@ def _numbered(
     )
 
 
-def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(the distinct rows, int32: which of them each row is)."""
-    numbers: dict[bytes, int] = {}
-    which = [numbers.setdefault(row.tobytes(), len(numbers)) for row in rows]
-    first = np.unique(np.array(which, dtype=np.int32), return_index=True)[1]
-    return rows[first], np.array(which, dtype=np.int32)
+def _within_reach(
+    filters: tuple[TableFilter, ...], rows: np.ndarray, added: tuple[AddedToken, ...]
+) -> tuple[FilterProduct, tuple[np.ndarray, np.ndarray]]:
+    """(the filters together, cut down to the states that some text leads to; what `_after_tokens`
+    gives over those)."""
+    characters = sorted({c for token in added if token.normalized for c in token.content})
+    points = np.array(list(map(ord, characters)), dtype=np.int64)
+    cells = math.prod(len(f.table) for f in filters) * (rows.shape[1] + len(points))
+    check_bytes(25 * cells, "the normalizers' table")
+    allowed, spelled = product(filters, rows), product(filters, classes_held(filters, points)).next
+    reached = _reached(np.concatenate([allowed.next, spelled], axis=1))
+    number = np.full(len(spelled) + 1, IMPOSSIBLE)  # the last place is that of -1
+    number[reached] = np.arange(len(reached))
+    allowed = FilterProduct(number[allowed.next[reached]], allowed.ends[reached])
+    place = {c: k for k, c in enumerate(characters)}
+    return allowed, _after_tokens(allowed.ends, number[spelled[reached]], place, added)
+
+
+def _reached(table: np.ndarray) -> np.ndarray:
+    """The states that state 0 leads to, ascending."""
+    reached = np.zeros(len(table) + 1, dtype=np.bool_)  # the last place is that of -1
+    states = np.zeros(1, dtype=np.int64)
+    while len(states):
+        reached[states] = True
+        states = np.unique(table[states])
+        states = states[(states >= 0) & ~reached[states]]
+    return np.flatnonzero(reached)
 
 
 def _after_tokens(
-    filters: tuple[TableFilter, ...], ends: np.ndarray, added: tuple[AddedToken, ...]
-) -> np.ndarray:
-    """int64 [n, n_added]: the filters' state after each added token. Tokens of the first pass are
-    cut out before the normalizers see them, those of the second are text to them."""
-    second = [(k, token.content) for k, token in enumerate(added) if token.normalized]
-    characters = sorted({c for _, content in second for c in content})
-    points = np.array(list(map(ord, characters)), dtype=np.int64)
-    spelled = product(filters, classes_held(filters, points)).next
-    after = np.repeat(np.where(ends, 0, IMPOSSIBLE)[:, None], len(added), axis=1)
-    for k, content in second:
-        after[:, k] = _through(spelled[:, [characters.index(c) for c in content]])
-    return after
+    ends: np.ndarray, spelled: np.ndarray, place: dict[str, int], added: tuple[AddedToken, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(int64 [n, columns], int64 [n_added]: the column of each added token): the filters' state
+    after it. Tokens of the first pass are cut out before the normalizers see them, those of the
+    second are text to them: `place` is where their characters are in `spelled`."""
+    columns, plain = _Rows(), np.where(ends, 0, IMPOSSIBLE)
+    which = []
+    for token in added:
+        check()
+        check_bytes(8 * len(columns.rows) * len(ends), "the states after added tokens")
+        column = plain
+        if token.normalized:
+            column = _through(spelled[:, [place[c] for c in token.content]])
+        which.append(columns.number(column))
+    table = np.array(columns.rows, dtype=np.int64).reshape(len(columns.rows), len(ends))
+    return table.T, np.array(which, dtype=np.int64)
 
 
 def _through(table: np.ndarray) -> np.ndarray:

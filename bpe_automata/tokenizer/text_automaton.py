@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata.budget import check
+from bpe_automata.budget import check, check_bytes
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer.added import AddedText, Letters, Under
 from bpe_automata.tokenizer.description import AddedToken, Prefix
@@ -128,6 +128,8 @@ class _Explorer:
 
     def explore(self) -> None:
         for state in self.states:  # grows while we go
+            check_bytes(4 * len(self.rows) * self.n_atoms, "the states of the text")
+            check_bytes(4 * len(self.afters) * len(self.added), "the states after added tokens")
             self.rows.append(self._row(state))
             after = self._after(state)
             key = after.tobytes()

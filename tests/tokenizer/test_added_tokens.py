@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import itertools
+import random
+import tracemalloc
 
 import pytest
 import tokenizers
@@ -11,9 +13,10 @@ from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_automata import Tokenizer
+from bpe_automata import Budget, Tokenizer, constrain
+from bpe_automata.budget import spending
 from bpe_automata.constructions import canonical_automaton
-from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
+from bpe_automata.errors import BrokenTokenizerError, BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.testing import (
     added_token,
     byte_level,
@@ -214,3 +217,42 @@ def test_a_byte_without_a_token_whose_character_is_one():
     bare = small_tokenizer([*written, "a"], byte_fallback=True)
     with pytest.raises(UnsupportedTokenizerError, match="<0x09>"):
         canonical_automaton(bare)
+
+
+def with_nfc(contents, normalized):
+    """A byte-level tokenizer of single bytes, under NFC, with these added tokens."""
+    return small_tokenizer(
+        [byte_spelling(bytes([b])) for b in range(256)],
+        pretokenizer=byte_level(use_regex=True),
+        decoder=byte_level(),
+        normalizer={"type": "NFC"},
+        added=[added_token(content, normalized=normalized) for content in contents],
+    )
+
+
+def test_a_long_added_token_is_within_the_budget_of_a_constraint():
+    """Under a normalizer its states are told apart as a chain: not in a round for each of them."""
+    text = "".join(random.Random(1).choices("abcdefgh ijkl", k=12_000))
+    tokenizer = with_nfc([text], normalized=False)
+    allowed = constrain(tokenizer, "yes|no", eos_ids=[]).matcher().allowed_ids()
+    assert sorted(tokenizer.decode([i]) for i in allowed.tolist()) == ["n", "y"]
+
+
+def test_thousands_of_normalized_added_tokens_under_nfc_take_megabytes():
+    """Not a row over all tokens for each state of each normalizer."""
+    tokenizer = with_nfc([f"<tok_{k}>" for k in range(3_000)], normalized=True)
+    tracemalloc.start()
+    try:
+        text = canonical_automaton(tokenizer).pipeline.text
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 400_000_000
+    assert text.after.shape[1] == 3_000
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+def test_tables_of_too_many_added_tokens_are_a_typed_error(normalized):
+    tokenizer = with_nfc([f"<tok_{k}>" for k in range(1_000)], normalized)
+    with spending(Budget(max_bytes=500_000)), pytest.raises(BudgetExceededError, match="bytes"):
+        canonical_automaton(tokenizer)
