@@ -136,7 +136,7 @@ def test_nothing_is_measured_that_has_a_row_but_failures_if_asked(
 
 
 def test_limits_are_rows(server):
-    cell = {"method": DIRECT, "regex": "[a-z]{900}", "file": None, "most_kept": 0}
+    cell = {"method": DIRECT, "regex": "[a-z]{4000}", "file": None, "most_kept": 0}
     late = server.ask(cell | {"limit_seconds": 0.002, "limit_mb": 4000})
     large = server.ask(cell | {"limit_seconds": 60, "limit_mb": 1})
     done = server.ask(cell | {"limit_seconds": 60, "limit_mb": 4000})
