@@ -77,6 +77,13 @@ def check_normalized(added: tuple[AddedToken, ...], normalizer: Normalizer) -> N
                 "normalized=True",
                 "the normalizer puts a prefix before it; make it normalized=False",
             )
+        if normalizer.space is not None and (token.lstrip or token.rstrip):
+            raise UnsupportedTokenizerError(
+                f"added token {token.content!r}",
+                "normalized=True with lstrip or rstrip",
+                f"spaces are written {normalizer.space!r} before it is looked for, which is no "
+                "white space that it could swallow; make it normalized=False",
+            )
         text = token.content
         for step in normalizer.steps:
             text = step.apply(text)

@@ -61,4 +61,8 @@ CASES = [
              [added_token("<X>", normalized=True)], "added token '<X>'", "'<x>'", **LOWER),
     does_not("`normalized` with `Prepend`", [added_token("<x>", normalized=True)],
              "added token '<x>'", "prefix", normalizer=sequence(PREPEND, SPACED), space=SPACE),
+    does_not("`normalized` with `lstrip` or `rstrip` where spaces become `▁`",
+             [added_token("<x>", normalized=True, rstrip=True)], "added token '<x>'",
+             "no white space", normalizer=SPACED, space=SPACE,
+             decoder={"type": "Replace", "pattern": {"String": SPACE}, "content": " "}),
 ]  # fmt: skip
