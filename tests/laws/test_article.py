@@ -144,7 +144,9 @@ def test_algorithm_3_is_the_rectangles_on_the_whole_table(mistral, merges):
 def check_rows(tokenizer, merges, sample):
     """forbidden(t) by Algorithm 3 against the rectangles, for all tokens that the merges make."""
     texts = all_texts(tokenizer.description.base.values(), merges)
-    part = replace(tokenizer.description, merges=np.array(merges, dtype=np.int32))
+    whole = tokenizer.description
+    listed, tied = np.array(merges, dtype=np.int32), whole.tied[: len(merges)]
+    part = replace(whole, merges=listed, tied=tied)
     derivation = derive(part)
     geometry = Geometry(derivation)
     made = np.array(sorted(texts.delta))
