@@ -6,10 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import inf
-from typing import Any
 
 import pytest
 
@@ -17,22 +14,11 @@ from bpe_automata import Budget, compile_regex
 from bpe_automata.budget import check, check_bytes, excuse, seconds_left, spending
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.watch import armed, poll, raise_what_stopped
+from experiments.shared.timing import called_after
 
 HARD = "(?:.{1,30}a.{1,30}){1,30}x.{15}"
 ROOM = Budget(max_states=10**7, max_seconds=100, max_bytes=8 * 10**9)
 LATE = 0.5  # seconds
-
-
-@contextmanager
-def called_after(seconds: float, handler: Any) -> Iterator[None]:
-    """Inside, SIGALRM comes once after so many seconds."""
-    before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def test_nothing_is_spent_outside():

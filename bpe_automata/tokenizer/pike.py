@@ -144,22 +144,10 @@ class Program:
 
     def _closure(self, threads: Threads, atom: int, first: bool) -> tuple[Threads, bool]:
         tests: list[int] = []
-        seen: set[int] = set()
-        stack = list(reversed(threads))
-        while stack:
-            at = stack.pop()
-            if at in seen:
-                continue
-            seen.add(at)
-            instruction = self._code[at]
-            if instruction.kind == "match":
+        for at in self._reached(threads, atom, first, through_ahead=True):
+            if self._code[at].kind == "match":
                 return tuple(tests), True
-            if instruction.kind == "char":
-                tests.append(at)
-            elif instruction.kind in ("fork", "ahead"):
-                stack.extend(reversed(instruction.targets))
-            elif self._holds(instruction, atom, first):
-                stack.append(instruction.targets[0])
+            tests.append(at)
         return tuple(tests), False
 
     def outline(self, threads: Threads, atom: int, first: bool = False) -> Outline:
@@ -173,6 +161,22 @@ class Program:
 
     def _outline(self, threads: Threads, atom: int, first: bool) -> Iterator[Part]:
         tests: list[int] = []
+        for at in self._reached(threads, atom, first, through_ahead=False):
+            instruction = self._code[at]
+            if instruction.kind == "match":
+                yield Part(tuple(tests), None, True)
+                return
+            if instruction.kind == "ahead":
+                yield Part(tuple(tests), instruction.targets[0], False)
+            else:
+                tests.append(at)
+        yield Part(tuple(tests), None, False)
+
+    def _reached(
+        self, threads: Threads, atom: int, first: bool, *, through_ahead: bool
+    ) -> Iterator[int]:
+        """Where the tests and matches are that the threads lead to before `atom`, each once, in
+        order of preference; and the lookaheads, unless they are gone through."""
         seen: set[int] = set()
         stack = list(reversed(threads))
         while stack:
@@ -181,18 +185,12 @@ class Program:
                 continue
             seen.add(at)
             instruction = self._code[at]
-            if instruction.kind == "match":
-                yield Part(tuple(tests), None, True)
-                return
-            if instruction.kind == "ahead":
-                yield Part(tuple(tests), instruction.targets[0], False)
-            elif instruction.kind == "char":
-                tests.append(at)
-            elif instruction.kind == "fork":
+            if instruction.kind == "fork" or (instruction.kind == "ahead" and through_ahead):
                 stack.extend(reversed(instruction.targets))
+            elif instruction.kind in ("match", "char", "ahead"):
+                yield at
             elif self._holds(instruction, atom, first):
                 stack.append(instruction.targets[0])
-        yield Part(tuple(tests), None, False)
 
     def _holds(self, instruction: Instruction, atom: int, first: bool) -> bool:
         """Does what is zero-width hold before `atom`?"""

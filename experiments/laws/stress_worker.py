@@ -10,11 +10,10 @@ import gc
 import json
 import random
 import re
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
@@ -40,6 +39,7 @@ from bpe_automata.testing import bpe_tokenizers, trained_tokenizers
 from experiments.laws.stress_cases import MADE, Case, Node
 from experiments.run.cells import Row
 from experiments.shared.memory import forget_peak, resident
+from experiments.shared.timing import called_after
 from experiments.shared.walks import CannotFinishError, finish
 
 T = TypeVar("T")
@@ -393,23 +393,14 @@ def _by_re(pattern: str, text: str) -> bool | None:
     """Does `re` find that the text matches? None where it has no such syntax, or no end."""
     if r"\p{" in pattern or r"\P{" in pattern or len(pattern) > 20_000:
         return None
-    with suppress(re.error, TimeoutError, RecursionError, OverflowError), _at_most(PATIENCE):
+    no_answer = suppress(re.error, TimeoutError, RecursionError, OverflowError)
+    with no_answer, called_after(PATIENCE, _give_up):
         return re.fullmatch(pattern, text) is not None
     return None
 
 
-@contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
-    def end(*_: object) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+def _give_up(*_: object) -> None:
+    raise TimeoutError
 
 
 WARMING: tuple[Node, ...] = (

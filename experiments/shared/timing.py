@@ -1,12 +1,14 @@
-"""Seconds: measuring them, several engines in turns, and summing them up."""
+"""Seconds: measuring them, in turns, summing them up, and being called after some."""
 
 from __future__ import annotations
 
 import math
+import signal
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -51,3 +53,15 @@ def quantile(seconds: Sequence[float], q: float) -> float:
     ordered = sorted(seconds)
     enough = math.ceil(q * len(ordered) - 1e-9)  # 0.07 * 100 is a little more than 7
     return ordered[max(0, enough - 1)]
+
+
+@contextmanager
+def called_after(seconds: float, handler: Callable[..., Any]) -> Iterator[None]:
+    """Inside, SIGALRM comes once, after so many wall seconds; of the main thread."""
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
