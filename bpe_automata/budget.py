@@ -4,8 +4,10 @@
 `check()` in its long loops (compiled ones: see `kernels.watch`). Calls within calls have budgets
 within budgets: the one that ends first counts, and the error names it.
 
-Seconds are those of the thread's own work, so that what is refused does not depend on what else the
-machine does. Compiling kernels, once on a machine, and loading them are not counted.
+Seconds are CPU seconds of the thread, so that what is refused does not depend on what else the
+machine does. One exception: for a lock that another thread holds (`sharing.locked`) a call waits
+at most as long, by the clock on the wall, as it has seconds left. Compiling kernels, once on a
+machine, and loading them are not counted.
 """
 
 from __future__ import annotations

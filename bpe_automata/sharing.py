@@ -95,8 +95,8 @@ G = TypeVar("G", bound=_Guarded)
 def locked(
     method: Callable[Concatenate[G, P], T],
 ) -> Callable[Concatenate[G, P], T]:
-    """The method, run by one thread at a time of those that share `self.lock`. Waiting for it may
-    take what is left of the thread's budget: raises BudgetExceededError."""
+    """The method, run by one thread at a time of those that share `self.lock`. One wait takes at
+    most the seconds that are left of the thread's budget: raises BudgetExceededError."""
 
     @wraps(method)
     def alone(self: G, /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,7 +1,8 @@
 """The process that does the cases of the stress experiment.
 
-`python -m experiments.laws.stress_worker` answers each line of input, a case as JSON, with what
-`check` found. Numba's bounds check is on where `NUMBA_BOUNDSCHECK` says so; then nothing is timed.
+`python -m experiments.laws.stress_worker` says that it is ready, then answers each line of input, a
+case as JSON, with what `check` found, the memory and the seconds it took. Numba's bounds check is
+on where `NUMBA_BOUNDSCHECK` says so; then nothing is timed.
 """
 
 from __future__ import annotations
