@@ -58,10 +58,10 @@ class TokenizerMismatchError(TokenizerError):
         )
 
 
-ONLY_BPE = (
-    "only BPE is modelled; for a tokenizer of another kind take an engine that masks any "
-    "tokenization, such as llguidance or outlines"
-)
+MASK_OTHERWISE = "take an engine that masks any tokenization, such as llguidance or outlines"
+"""What to do with a tokenizer that stays refused."""
+
+ONLY_BPE = f"only BPE is modelled; for a tokenizer of another kind {MASK_OTHERWISE}"
 """What a reader says of Unigram, WordPiece and the like."""
 
 

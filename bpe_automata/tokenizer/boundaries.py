@@ -11,13 +11,14 @@ Hypothesis 0 is the beginning of a text: the next character begins a piece (b = 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from bpe_automata.budget import check
-from bpe_automata.errors import BudgetExceededError
+from bpe_automata.errors import MASK_OTHERWISE, BudgetExceededError
 from bpe_automata.tokenizer.splitter import BEGINNING, Piece, Splitter
 
 Hypothesis = tuple[Piece, ...]
@@ -25,6 +26,7 @@ MOST_EXPLORED = 1024
 MOST_HYPOTHESES = 512
 """Deployed tokenizers have 17 to 53. Memory grows with the square of the number: 512 may take a
 gigabyte."""
+_COUNTS = re.compile(r"\{(?:\d+,)?(\d{1,9})\}")
 
 
 @dataclass(frozen=True)
@@ -59,21 +61,27 @@ def tabulate(splitters: tuple[Splitter, ...], n_atoms: int) -> Boundaries:
                     numbers[after] = len(order)
                     order.append(after)
                 edges.append((int(boundary), number, atom, numbers[after]))
-        _check_few(len(order), MOST_EXPLORED)
+        _check_few(len(order), MOST_EXPLORED, splitters)
     follow = np.zeros((2, len(order), n_atoms, len(order)), dtype=bool)
     if edges:
         follow[tuple(np.array(edges).T)] = True
     ends = np.array([_ends(splitters, h) for h in order])
     table = _trimmed(Boundaries(tuple(order), ends, follow))
-    _check_few(table.n, MOST_HYPOTHESES)
+    _check_few(table.n, MOST_HYPOTHESES, splitters)
     return table
 
 
-def _check_few(count: int, most: int) -> None:
-    if count > most:
-        raise BudgetExceededError(
-            "boundary hypotheses", most, "the split patterns are too intricate together"
-        )
+def _check_few(count: int, most: int, splitters: tuple[Splitter, ...]) -> None:
+    if count <= most:
+        return
+    patterns = [splitter.program.source for splitter in splitters]
+    counts = [int(c) for pattern in patterns for c in _COUNTS.findall(pattern)]
+    told = f"; each count is a hypothesis, and they count to {max(counts)}" if counts else ""
+    raise BudgetExceededError(
+        "boundary hypotheses",
+        most,
+        f"the split patterns of this tokenizer are too intricate together{told}: {MASK_OTHERWISE}",
+    )
 
 
 def _trimmed(table: Boundaries) -> Boundaries:

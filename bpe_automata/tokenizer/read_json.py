@@ -45,6 +45,7 @@ def read_json(
     text = plain_json(data, text)
     backend = HuggingFace(text, name)
     backend.check_added(read_added(data.get("added_tokens") or []), name)
+    _refuse_unknown_left(data["model"], description, backend)
     fingerprint = hashlib.sha256(f"{backend.name}\n{text}".encode()).hexdigest()
     return Source(description, backend, name, fingerprint, eos_ids, text)
 
@@ -85,6 +86,23 @@ def describe(data: Json) -> Description:
         unreadable=space or "",
         lost=lost,
     )
+
+
+def _refuse_unknown_left(model: Json, description: Description, backend: HuggingFace) -> None:
+    """Refuse an unknown token whose own text is encoded as that token, as the steps before the
+    model leave nothing but an unknown character of it."""
+    unknown, vocabulary = model.get("unk_token"), model["vocab"]
+    added = {token.content for token in description.added}
+    if not unknown or unknown in added or all(c in vocabulary for c in unknown):
+        return
+    ids = backend.encode(unknown)
+    if vocabulary.get(unknown) in ids and backend.decode(ids) == unknown:
+        raise UnsupportedTokenizerError(
+            "model.unk_token",
+            unknown,
+            "the steps before the model take away what tokens spell of its text, so that text is "
+            "encoded as this unknown token itself; make it an added token, as most tokenizers do",
+        )
 
 
 def _spaced(vocabulary: dict[str, int], space: str | None) -> str | None:

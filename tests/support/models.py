@@ -57,6 +57,7 @@ def around(name, **part):
 
 
 UNKNOWN = {"unk_token": "<unk>", "more": ("<unk>",)}
+REMOVED = {"pretokenizer": {"type": "Punctuation", "behavior": "Removed"}}
 FALLING = {"byte_fallback": True, "more": BYTES}
 UNIGRAM = {"type": "Unigram", "vocab": [["<unk>", 0.0], ["a", -1.0]], "unk_id": 0}
 WORDLEVEL = {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"}
@@ -121,6 +122,12 @@ CASES = [
              "<0x90>", vocabulary=TABLE, merges=(), **FALLING),
     does_not("an unknown token that spells itself", {"fuse_unk": True}, "model.fuse_unk",
              vocabulary=("a", "b"), merges=(), **UNKNOWN),
+    does_not("an unknown token that spells itself", REMOVED, "model.unk_token", "<unk>",
+             variant="fused, once marks are removed", fuse_unk=True, vocabulary=("a", "b", "<"),
+             merges=(), **UNKNOWN),
+    does_not("an unknown token that spells itself", REMOVED, "model.unk_token", "<x>",
+             variant="once marks are removed", vocabulary=("a", "b", "<"), merges=(),
+             unk_token="<x>", more=("<x>",)),
     does_not("`ignore_merges` with tokens of missing symbols", {"more": ("axb",)}, "ignore_merges",
              "'x'", ignore_merges=True, vocabulary=("a", "b"), merges=()),
     around("`post_processor`", post_processor=TEMPLATE),

@@ -11,7 +11,7 @@ from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_automata.errors import UnsupportedTokenizerError
+from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.reference import readings
 from bpe_automata.testing import (
     ADVERSARIAL,
@@ -149,4 +149,12 @@ def test_folding_of_several_characters_to_one_is_refused(pattern):
 )
 def test_patterns_that_are_not_modelled_are_refused(pattern):
     with pytest.raises(UnsupportedTokenizerError, match="split pattern"):
+        pipeline_of(all_bytes(split({"Regex": pattern})))
+
+
+def test_a_pattern_that_counts_too_far_is_refused_with_the_count_and_what_to_do():
+    """As that of Jais-2: an hypothesis for each count, and for each that must not come true."""
+    blocks = "|".join(rf"\s{{{2**k}}}(?!\S)" for k in range(9, 1, -1))
+    pattern = rf" ?[^\s]+|\s*[\r\n]+|{blocks}|\s{{1,2}}(?!\S)|\s{{1}}"
+    with pytest.raises(BudgetExceededError, match=r"they count to 512: take an engine"):
         pipeline_of(all_bytes(split({"Regex": pattern})))

@@ -2,9 +2,10 @@
 
 Source: llama.cpp, src/llama-vocab.cpp (the words, and which of them ignore merges). Where it
 rewrites the model's own pretokenizer for its own engine, the model's own is taken: that is what the
-model was trained with, and what llama.cpp's tests compare with. In two of these they differ:
+model was trained with, and what llama.cpp's tests compare with. In three of these they differ:
 
     falcon    llama.cpp leaves out `Digits`, which parts a number from the space before it
+    kimi-k2   llama.cpp does not part words where small letters are followed by capitals
     tekken    llama.cpp takes `[^a-z]` and `[^A-Z]` for the upper and lower case of its pattern
 
 Some models were also normalized (NFC: Qwen's, MPT, Command-R). GGUF does not say so, and llama.cpp
@@ -15,20 +16,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from bpe_automata.errors import UnsupportedTokenizerError
+from bpe_automata.errors import MASK_OTHERWISE, UnsupportedTokenizerError
 from bpe_automata.tokenizer.sources.patterns import (
     BAILING,
     BLOOM,
     DEEPSEEK_CODER,
     DEEPSEEK_LLM,
     DEEPSEEK_V3,
+    EXAONE_MOE,
     GROUPED_DIGITS,
+    KIMI,
     LLAMA3,
+    MINICPM5,
     O200K,
     QWEN,
     QWEN35,
     SEED_CODER,
     TEKKEN,
+    UFAKZEKA,
 )
 
 Json = dict[str, Any]
@@ -80,6 +85,10 @@ _GROUPS: tuple[tuple[str, Json, bool], ...] = (
     ("deepseek-v3 hunyuan-dense joyai-llm hy_v4", _splits(*DEEPSEEK_V3), False),
     ("tekken", _splits(TEKKEN), True),
     ("gpt-4o llama4 kanana2 talkie minimax-m2", _splits(O200K), False),
+    ("kimi-k2", _splits(KIMI), False),
+    ("exaone-moe", _splits(EXAONE_MOE), False),
+    ("minicpm5", _splits(*MINICPM5), True),
+    ("ufakzeka", _splits(UFAKZEKA), False),
     ("tiny_aya cohere2moe", _splits(GROUPED_DIGITS, O200K), False),
     ("bailingmoe bailingmoe2 llada-moe", _splits(BAILING), False),
     ("seed-coder", _splits(SEED_CODER), False),
@@ -100,6 +109,12 @@ def pretokenizer_of(word: str | None) -> tuple[Json, bool]:
             word,
             "the file does not say how its model splits text; if you know which it is like, say "
             "so: Tokenizer.load(path, pretokenizer='gpt-2')",
+        )
+    if word == "jais-2":
+        raise UnsupportedTokenizerError(
+            "GGUF pretokenizer",
+            word,
+            rf"it counts white space up to \s{{512}}, and each count is a state: {MASK_OTHERWISE}",
         )
     if word not in WORDS:
         raise UnsupportedTokenizerError(

@@ -31,6 +31,20 @@ BAILING = (
 SEED_CODER = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}{1}").replace(r"\p{N}]+[\r\n]*", r"\p{N}\r\n]+")
 """Seed-Coder's. Source: llama.cpp, src/llama-vocab.cpp, as quoted from its tokenizer.json."""
 
+EXAONE_MOE = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+"
+)
+"""K-EXAONE's: letters with their marks, over single spaces. Source: llama.cpp, src/llama-vocab.cpp,
+as quoted from its tokenizer.json."""
+
+MINICPM5 = (r"\p{N}{1,3}", LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}+"))
+"""MiniCPM5's two, in turn. Source: llama.cpp, src/llama-vocab.cpp, as quoted from its
+tokenizer.json."""
+
+UFAKZEKA = QWEN[QWEN.index("[^") :]
+"""Qwen's without the contractions. Source: llama.cpp, src/llama-vocab.cpp."""
+
 BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
 """BLOOM's. Source: llama.cpp, src/llama-vocab.cpp, with the inner brackets of the model's own."""
 
@@ -53,6 +67,16 @@ O200K = (
     rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTION}|\p{{N}}{{1,3}}{_REST}"
 )
 """Llama-4's, which is o200k's. Source: llama-models 0.3.0, llama_models/llama4/tokenizer.py."""
+
+_HAN = r"&&[^\p{Han}]]"
+
+KIMI = (
+    rf"[\p{{Han}}]+|[^\r\n\p{{L}}\p{{N}}]?{_UPPER[:-1]}{_HAN}*{_LOWER[:-1]}{_HAN}+{_CONTRACTION}"
+    rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER[:-1]}{_HAN}+{_LOWER[:-1]}{_HAN}*{_CONTRACTION}"
+    rf"|\p{{N}}{{1,3}}{_REST.replace('/', '')}"
+)
+"""Kimi-K2's: o200k's, with Chinese characters apart. Source: its tokenization_kimi.py, as quoted in
+llama.cpp, src/unicode.cpp."""
 
 DEEPSEEK_V3 = (
     r"\p{N}{1,3}",
