@@ -30,7 +30,7 @@ from bpe_automata.constructions.canonical import (
     CanonicalState,
     canonical_automaton,
 )
-from bpe_automata.constructions.horizon import Horizon
+from bpe_automata.constructions.horizon import GraphHorizon
 from bpe_automata.constructions.horizon_product import ProductReader
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata.constructions.lift import Lift
@@ -114,11 +114,11 @@ class CartesianMerge(Immutable):
         return self._relevance
 
     @cached
-    def horizon(self) -> Horizon[ProductState]:
+    def horizon(self) -> GraphHorizon[ProductState]:
         """How many ids it takes to acceptance, lazily."""
         lift = Lift(*self._given[:4])
         reader = ProductReader(self, self._tables, self._relevance, lift.horizon)
-        return Horizon(reader, self.tokenizer.lock, self.budget)
+        return GraphHorizon(reader, self.tokenizer.lock, self.budget)
 
     @spent
     def initial(self, prefix: Sequence[int] = ()) -> ProductState:

@@ -10,6 +10,7 @@ least distances over a few more ids at a time, and what they leave open is settl
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -51,8 +52,28 @@ class Reader(Source, Protocol[Read]):
         """The packed mask that consists of these rows, end-of-sequence included, new."""
 
 
-class Horizon(Generic[State]):
+class Horizon(ABC, Generic[State]):
     """Of one engine; what has been found out is kept. For any number of threads."""
+
+    lock: Lock
+    budget: Budget | None
+
+    @abstractmethod
+    def least(self, state: State) -> int:
+        """Ids from the state to the nearest accepting one. The state must be a relevant one."""
+
+    @abstractmethod
+    def reaches(self, state: State, k: int) -> bool:
+        """Is `least(state)` at most k? Much cheaper where k is large."""
+
+    @abstractmethod
+    def mask(self, state: State, k: int) -> np.ndarray:
+        """Packed int32 ids after which the text can be complete with k ids in all; and
+        end-of-sequence, where the state accepts. Read-only."""
+
+
+class GraphHorizon(Horizon[State]):
+    """That of an engine whose nodes a reader gives."""
 
     def __init__(
         self, reader: Reader[State], lock: Lock | None = None, budget: Budget | None = None
@@ -70,7 +91,6 @@ class Horizon(Generic[State]):
     @spent
     @locked
     def least(self, state: State) -> int:
-        """Ids from the state to the nearest accepting one. The state must be a relevant one."""
         key, last = self._reader.before(state)
         node = self._number(key)
         low, high = int(self._graph.lower[node]), None
@@ -88,25 +108,12 @@ class Horizon(Generic[State]):
     @spent
     @locked
     def reaches(self, state: State, k: int) -> bool:
-        """Is `least(state)` at most k? Much cheaper where k is large."""
         key, last = self._reader.before(state)
         return self._reached(self._number(key), last, k)
 
     @spent
     @locked
-    def lower(self, states: list[State], k: int) -> np.ndarray:
-        """int32: ids that it takes at least from nodes of which only the state counts, and
-        more than k wherever it takes more."""
-        keys = np.array([self._reader.key(state) for state in states], dtype=np.int64)
-        nodes = self._graph.numbers(keys)
-        self._settle(nodes, k)
-        return self._graph.lower[nodes]
-
-    @spent
-    @locked
     def mask(self, state: State, k: int) -> np.ndarray:
-        """Packed int32 ids after which the text can be complete with k ids in all; and
-        end-of-sequence, where the state accepts. Read-only."""
         node = self._number(self._reader.key(state))
         if self._plain_from.get(node, NEVER) <= k:
             return self._reader.plain(state)

@@ -1,26 +1,18 @@
-"""Horizons of engines in which nothing depends on the last id: the lift, and any other engine.
-
-A node is a state, and all ids lead where they lead.
-"""
+"""The horizon of any engine: a node is a state, and nothing depends on the last id."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions.engine import Engine
 from bpe_automata.constructions.horizon_graph import NEVER, Facts, Spread
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.bits import members, set_bits
-from bpe_automata.kernels.fan import Texts, by_group, fan, members_of
-
-if TYPE_CHECKING:
-    from bpe_automata.constructions.lift import Lift
+from bpe_automata.kernels.fan import by_group, members_of
 
 State = TypeVar("State", bound=Hashable)
 _MOST_EDGES = 50_000_000
@@ -34,29 +26,47 @@ class Groups(NamedTuple):
     ids: np.ndarray
 
 
-def nearest_first(dfa: ByteDFA, states: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray]:
-    """(lower, hint) of states of a byte DFA: ids that it takes at least, of `longest` bytes at
-    most, and bytes to acceptance. int32."""
-    hint = dfa.distance()[states].astype(np.int32)
-    lower = -(-hint // longest)
-    return np.where(hint < 0, NEVER, lower).astype(np.int32), np.where(hint < 0, NEVER, hint)
+class EngineReader(Generic[State]):
+    """Any engine, asked step by step. Raises BudgetExceededError over many transitions."""
 
-
-class PlainReader(ABC, Generic[State]):
-    """What the readers of this module have in common."""
-
-    def __init__(self, engine: Engine[State]) -> None:
+    def __init__(self, engine: Engine[State], max_edges: int = _MOST_EDGES) -> None:
         self._engine = engine
         self._eos = np.array(engine.eos_ids, dtype=np.int64)
         self._groups: BoundedMemo[int, Groups] = BoundedMemo(4 * engine.n_ids)
+        self._states: list[State] = []
+        self._numbers: dict[State, int] = {}
+        self._seen: set[int] = set()
+        self._edges, self._most = 0, max_edges
 
-    @abstractmethod
+    def key(self, state: State) -> int:
+        if state not in self._numbers:
+            self._states.append(state)  # first: an interrupt leaves no number without its state
+            self._numbers[state] = len(self._states) - 1
+        return self._numbers[state]
+
+    def facts(self, keys: np.ndarray) -> Facts:
+        accepting = np.array([self._engine.accepting(self._states[key]) for key in keys.tolist()])
+        lower = np.where(accepting, 0, 1)
+        final = np.where(accepting, 0, NEVER)
+        true = np.full(len(keys), True)
+        return Facts(lower, final, true, lower, true)
+
     def groups(self, key: int) -> Groups:
         """Where the ids of a node lead."""
-
-    @abstractmethod
-    def key(self, state: State) -> int:
-        """The node of a state."""
+        state = self._states[key]
+        ids = members(self._engine.mask(state))
+        if self._engine.accepting(state):
+            ids = ids[~np.isin(ids, self._eos)]
+        if key not in self._seen:  # groups that were forgotten are found again
+            self._seen.add(key)
+            self._edges += len(ids)
+        if self._edges > self._most:
+            raise BudgetExceededError(
+                "transitions", self._most, "the engine is too large to be searched for its ends"
+            )
+        keys = np.array([self.key(after) for after in self._engine.steps(state, ids)], dtype=int)
+        distinct, which = np.unique(keys, return_inverse=True)
+        return Groups(distinct, *by_group(which.reshape(-1), ids, len(distinct)))
 
     def spread(self, key: int) -> Spread:
         keys = self._kept(key).keys
@@ -104,79 +114,3 @@ class PlainReader(ABC, Generic[State]):
             found = self.groups(key)
             self._groups.put(key, found)
         return found
-
-
-class EngineReader(PlainReader[State]):
-    """Any engine, asked step by step. Raises BudgetExceededError over many transitions."""
-
-    def __init__(self, engine: Engine[State], max_edges: int = _MOST_EDGES) -> None:
-        super().__init__(engine)
-        self._states: list[State] = []
-        self._numbers: dict[State, int] = {}
-        self._seen: set[int] = set()
-        self._edges, self._most = 0, max_edges
-
-    def key(self, state: State) -> int:
-        if state not in self._numbers:
-            self._states.append(state)  # first: an interrupt leaves no number without its state
-            self._numbers[state] = len(self._states) - 1
-        return self._numbers[state]
-
-    def facts(self, keys: np.ndarray) -> Facts:
-        accepting = np.array([self._engine.accepting(self._states[key]) for key in keys.tolist()])
-        lower = np.where(accepting, 0, 1)
-        final = np.where(accepting, 0, NEVER)
-        true = np.full(len(keys), True)
-        return Facts(lower, final, true, lower, true)
-
-    def groups(self, key: int) -> Groups:
-        state = self._states[key]
-        ids = members(self._engine.mask(state))
-        if self._engine.accepting(state):
-            ids = ids[~np.isin(ids, self._eos)]
-        if key not in self._seen:  # groups that were forgotten are found again
-            self._seen.add(key)
-            self._edges += len(ids)
-        if self._edges > self._most:
-            raise BudgetExceededError(
-                "transitions", self._most, "the engine is too large to be searched for its ends"
-            )
-        keys = np.array([self.key(after) for after in self._engine.steps(state, ids)], dtype=int)
-        distinct, which = np.unique(keys, return_inverse=True)
-        return Groups(distinct, *by_group(which.reshape(-1), ids, len(distinct)))
-
-
-class LiftReader(PlainReader[int]):
-    """The lift: a node is a state of the byte DFA."""
-
-    def __init__(self, lift: Lift) -> None:
-        super().__init__(lift)
-        self._lift = lift
-        nothing = np.zeros((1, 256), dtype=np.int32)
-        self._any_text = Texts(0, 0, nothing, nothing, np.zeros_like(lift.kinds))
-        longest = max((len(lift.tokenizer.spellings[i]) for i in lift.added.tolist()), default=0)
-        # Decoding may take a space away before the text of an added token.
-        self._longest = max(lift.trie.deepest, 1 + longest)
-
-    def key(self, state: int) -> int:
-        return state
-
-    def facts(self, keys: np.ndarray) -> Facts:
-        lower, hint = nearest_first(self._lift.dfa, keys, self._longest)
-        lower[~self._lift.alive[keys]] = NEVER
-        final = np.where(lower == 0, 0, NEVER)
-        true = np.full(len(keys), True)
-        return Facts(lower, final, true, hint, true)
-
-    def groups(self, key: int) -> Groups:
-        lift, dfa = self._lift, self._lift.dfa
-        rows, start, ids = fan(
-            dfa.trans, dfa.byte_class, key, lift.trie, lift.kinds, self._any_text
-        )
-        after = lift.after_added(key, lift.added)
-        read = np.flatnonzero(after)
-        return Groups(
-            np.append(rows[:, 0], after[read]).astype(np.int64),
-            np.append(start, len(ids) + 1 + np.arange(len(read), dtype=np.int32)),
-            np.append(ids, lift.added[read].astype(np.int32)),
-        )

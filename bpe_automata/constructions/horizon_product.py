@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bpe_automata.constructions.canonical import NO_TOKEN
-from bpe_automata.constructions.horizon import Horizon
 from bpe_automata.constructions.horizon_graph import NEVER, Facts, Spread
-from bpe_automata.constructions.horizon_plain import nearest_first
+from bpe_automata.constructions.horizon_lift import LiftHorizon
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.product_tables import ProductTables
@@ -54,17 +53,13 @@ class ProductReader:
         engine: CartesianMerge,
         tables: ProductTables,
         relevance: Relevance,
-        lift: Horizon[int],
+        lift: LiftHorizon,
     ) -> None:
         """lift: of all tokenizations, which take no more ids than the tokenizer's own."""
         self._lift = lift
         self._engine, self._tables, self._relevance = engine, tables, relevance
         self._canonical = engine.canonical
         self._eos = np.array([i for i in engine.eos_ids if 0 <= i < engine.n_ids], dtype=np.int64)
-        added = self._canonical.pipeline.text.ids.tolist()
-        longest = max((len(engine.tokenizer.spellings[i]) for i in added), default=0)
-        # A space that the tokenizer puts before a text may be missing after an added token.
-        self._longest = max(self._canonical.trie.deepest, 1 + longest)
         self._fans: dict[tuple[int, int], _Fan] = {}
         self._ids: BoundedMemo[tuple[int, int], _Ids] = BoundedMemo(4 * engine.n_ids)
 
@@ -99,7 +94,7 @@ class ProductReader:
         places, numbers = keys >> 32, (keys & 0xFFFFFFFF) >> 1
         memo, text = self._tables.memo, self._canonical.pipeline.text
         states = memo.state[places]
-        lower, hint = nearest_first(self._engine.dfa, states, self._longest)
+        lower, hint = self._lift.at_least[states], self._lift.hint[states]
         ends, which = np.unique(numbers, return_inverse=True)
         ending = np.array([self._canonical.sets.ends(int(number)) for number in ends])
         accepts = (lower == 0) & text.ends[memo.added[places]] & ending[which.reshape(-1)]
@@ -113,7 +108,7 @@ class ProductReader:
 
     def lower(self, keys: np.ndarray, k: int) -> np.ndarray:
         states, which = np.unique(self._tables.memo.state[keys >> 32], return_inverse=True)
-        return self._lift.lower(states.tolist(), k)[which.reshape(-1)]
+        return self._lift.lower(states, k)[which.reshape(-1)]
 
     def goal(self, key: int) -> np.ndarray | None:
         return self._relevance.dead((key >> 32, (key & 0xFFFFFFFF) >> 1))

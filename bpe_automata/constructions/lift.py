@@ -15,8 +15,7 @@ import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget, spent
-from bpe_automata.constructions.horizon import Horizon
-from bpe_automata.constructions.horizon_plain import LiftReader
+from bpe_automata.constructions.horizon_lift import LiftHorizon
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
@@ -69,9 +68,9 @@ class Lift(Immutable):
         return self.tokenizer.n_ids
 
     @cached
-    def horizon(self) -> Horizon[int]:
+    def horizon(self) -> LiftHorizon:
         """How many ids it takes to acceptance, lazily."""
-        return Horizon(LiftReader(self), self.tokenizer.lock, self.budget)
+        return LiftHorizon(self)
 
     def initial(self, prefix: Sequence[int] = ()) -> int:
         for token in prefix:
@@ -102,12 +101,16 @@ class Lift(Immutable):
         if bits is None:
             bits = lift_row(self.trie, self.dfa.trans, self.dfa.byte_class, self.alive, state)
             set_bits(bits, self.added[self.alive[self.after_added(state, self.added)]])
-            clear_bits(bits, self._banned)
-            if self.accepting(state):
-                set_bits(bits, self._banned)
+            self.mark_ends(state, bits)
             bits.flags.writeable = False
             self._masks.put(state, bits)
         return bits
+
+    def mark_ends(self, state: int, bits: np.ndarray) -> None:
+        """Admit end-of-sequence where the state accepts, and nowhere else."""
+        clear_bits(bits, self._banned)
+        if self.accepting(state):
+            set_bits(bits, self._banned)
 
     def allows(self, state: int, token: int) -> bool:
         """Is the id in the mask of the state? Walks over its bytes alone."""

@@ -16,7 +16,7 @@ import numpy as np
 from bpe_automata.arguments import at_least
 from bpe_automata.budget import Budget
 from bpe_automata.constructions.engine import Engine, TextEngine, travelling
-from bpe_automata.constructions.horizon import Horizon
+from bpe_automata.constructions.horizon import GraphHorizon, Horizon
 from bpe_automata.constructions.horizon_plain import EngineReader
 from bpe_automata.errors import BudgetTooSmallError
 from bpe_automata.sharing import Immutable
@@ -106,6 +106,6 @@ def horizon_of(engine: Engine[Any]) -> Horizon[Any]:
     beside = getattr(engine, "__dict__", {})
     if _BESIDE not in beside:
         budget = getattr(engine, "budget", None)
-        beside.setdefault(_BESIDE, Horizon(EngineReader(engine), budget=budget))
+        beside.setdefault(_BESIDE, GraphHorizon(EngineReader(engine), budget=budget))
     found: Horizon[Any] = beside[_BESIDE]
     return found

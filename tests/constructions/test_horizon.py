@@ -10,7 +10,7 @@ from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bpe_automata.constructions.horizon import Horizon
+from bpe_automata.constructions.horizon import GraphHorizon
 from bpe_automata.constructions.horizon_graph import NEVER, Facts, Graph, Spread
 from bpe_automata.constructions.horizon_levels import Levels
 from bpe_automata.kernels.bits import members, set_bits
@@ -142,7 +142,7 @@ def test_distances_and_masks(source, rng):
     assume(states)
     cases = [(state, k) for state in states for k in (None, 0, 1, 2, 3, 4, 5, 7, 12)]
     rng.shuffle(cases)
-    horizon = Horizon(source)
+    horizon = GraphHorizon(source)
     for state, k in cases[:150]:
         if k is None:
             assert horizon.least(state) == source.far[state]
@@ -182,6 +182,6 @@ def test_one_short_way_saves_the_others():
     for node, below in tree.items():
         groups[node] += [([1], target, -1) for target in below]
     source = Made([*groups, []], {end}, set())
-    assert Horizon(source).reaches((0, 0), 4)
+    assert GraphHorizon(source).reaches((0, 0), 4)
     assert source.far[0, 0] == 3
     assert source.opened < 30  # of 86

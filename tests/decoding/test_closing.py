@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bpe_automata import Matcher, compile_regex, constrain
 from bpe_automata.constructions import Explored, Lift, explored
-from bpe_automata.constructions.horizon import Horizon
+from bpe_automata.constructions.horizon import GraphHorizon
 from bpe_automata.constructions.horizon_plain import EngineReader
 from bpe_automata.constructions.listed import Listed
 from bpe_automata.constructions.within import Within, min_tokens
@@ -274,7 +274,7 @@ def test_any_engine(data):
 
 def test_the_fallback_says_the_same_of_the_lift():
     lift = Lift(TOKENIZER, compile_regex("(abc|é| a)*c"), EOS)
-    state, other = lift.initial(), Horizon(EngineReader(lift))
+    state, other = lift.initial(), GraphHorizon(EngineReader(lift))
     assert other.least(state) == min_tokens(lift, state)
     for k in range(6):
         assert (other.mask(state, k) == lift.horizon.mask(state, k)).all()
@@ -283,7 +283,7 @@ def test_the_fallback_says_the_same_of_the_lift():
 def test_the_fallback_has_a_budget():
     lift = Lift(TOKENIZER, compile_regex("(abc|é| a)*c"), EOS)
     with pytest.raises(BudgetExceededError):
-        Horizon(EngineReader(lift, max_edges=3)).least(lift.initial())
+        GraphHorizon(EngineReader(lift, max_edges=3)).least(lift.initial())
 
 
 def test_groups_that_were_forgotten_are_counted_once():

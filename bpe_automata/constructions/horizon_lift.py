@@ -1,0 +1,142 @@
+"""The horizon of the lift: how few tokens lead to acceptance, of any tokenization."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bpe_automata.budget import spent
+from bpe_automata.constructions.horizon import Horizon
+from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.kernels.bits import set_bits
+from bpe_automata.kernels.distance import distances
+from bpe_automata.kernels.fewest_tokens import (
+    NEVER,
+    Towards,
+    fewest,
+    gain_below,
+    gain_of_bytes,
+    open_after,
+    settle,
+)
+from bpe_automata.kernels.token_walks import Spelled
+from bpe_automata.kernels.trie import lift_row
+from bpe_automata.kernels.watch import watched
+from bpe_automata.sharing import locked
+
+if TYPE_CHECKING:
+    from bpe_automata.constructions.lift import Lift
+
+
+class LiftHorizon(Horizon[int]):
+    """A state is the byte DFA's. What has been found out of it is kept, 16 bytes a state."""
+
+    def __init__(self, lift: Lift) -> None:
+        self.lock, self.budget, self._lift = lift.tokenizer.lock, lift.budget, lift
+        added = lift.added, lift.prefixed.added_from, lift.prefixed.after_added
+        self._spelled = Spelled(lift.trie, lift.kinds, *added)
+        self._towards = _towards(lift, self._spelled)
+        self._plain_from: dict[int, int] = {}
+        self._rows: BoundedMemo[tuple[int, int], np.ndarray] = BoundedMemo(lift.n_ids // 8)
+
+    @property
+    def hint(self) -> np.ndarray:
+        """int32 [n_states]: bytes to acceptance."""
+        return self._towards.far
+
+    @property
+    def at_least(self) -> np.ndarray:
+        """int32 [n_states]: what is known so far of the least number of tokens."""
+        return self._towards.lower
+
+    @spent
+    @locked
+    def least(self, state: int) -> int:
+        lower, upper = self._towards.lower, self._towards.upper
+        if lower[state] < upper[state]:
+            self._ask(fewest, state)
+        return int(upper[state])
+
+    @spent
+    @locked
+    def reaches(self, state: int, k: int) -> bool:
+        self._settle(np.array([state], dtype=np.int32), k)
+        return bool(self._towards.upper[state] <= k)
+
+    @spent
+    @locked
+    def lower(self, states: np.ndarray, k: int) -> np.ndarray:
+        """int32: ids that it takes at least from each state, and more than k wherever it takes
+        more. states: int."""
+        self._settle(states.astype(np.int32), k)
+        return self._towards.lower[states]
+
+    @spent
+    @locked
+    def mask(self, state: int, k: int) -> np.ndarray:
+        bits = self._rows.get((state, k))
+        if bits is not None:
+            return bits
+        plain = self._lift.mask(state)
+        if self._plain_from.get(state, NEVER) <= k:
+            return plain
+        bits = self._row(state, k)
+        if np.array_equal(bits, plain):
+            self._plain_from[state] = k
+            return plain
+        bits.flags.writeable = False
+        self._rows.put((state, k), bits)
+        return bits
+
+    def _row(self, state: int, k: int) -> np.ndarray:
+        lift, trans, byte_class = self._lift, self._lift.dfa.trans, self._lift.dfa.byte_class
+        bits = np.zeros((lift.n_ids + 31) // 32, dtype=np.int32)
+        if k > 0:
+            open_ = open_after(trans, byte_class, state, k - 1, self._spelled, self._towards)
+            self._settle(open_, k - 1)
+            near = self._towards.upper < k
+            bits = lift_row(lift.trie, trans, byte_class, near, state)
+            set_bits(bits, lift.added[near[lift.after_added(state, lift.added)]])
+        lift.mark_ends(state, bits)
+        return bits
+
+    def _settle(self, states: np.ndarray, k: int) -> None:
+        lower, upper = self._towards.lower[states], self._towards.upper[states]
+        open_ = states[(lower <= k) & (k < upper)]
+        if len(open_):
+            self._ask(settle, open_, k)
+
+    def _ask(self, kernel: Callable[..., None], *arguments: Any) -> None:
+        dfa = self._lift.dfa
+        watched(kernel, dfa.trans, dfa.byte_class, *arguments, self._spelled, self._towards)
+
+
+def _towards(lift: Lift, spelled: Spelled) -> Towards:
+    """What is known before any search."""
+    dfa, far = lift.dfa, _far(lift)
+    gain = gain_of_bytes(dfa.trans, dfa.byte_class, far)
+    below, most = gain_below(spelled.trie, spelled.kinds, gain)
+    silent = sum(_silent_gain(far, after) for after in (spelled.added_from, spelled.after_added))
+    for token in spelled.added.tolist():
+        spelling = np.frombuffer(lift.tokenizer.spellings[token], dtype=np.uint8)
+        most = max(most, silent + int(gain[spelling].astype(np.int64).sum()))
+    most = max(most, 1)
+    lower = np.where(lift.alive, -(-far // most), NEVER).astype(np.int32)
+    upper = np.where(dfa.accepting, 0, NEVER).astype(np.int32)
+    return Towards(far, below, most, lower, upper)
+
+
+def _far(lift: Lift) -> np.ndarray:
+    """int32 [n_states]: bytes to acceptance, and steps without any around added tokens."""
+    dfa, silent = lift.dfa, (lift.prefixed.added_from, lift.prefixed.after_added)
+    if all((after == np.arange(dfa.n_states)).all() for after in silent):
+        return dfa.distance()
+    steps = np.concatenate([dfa.trans, *(after[:, None] for after in silent)], axis=1)
+    return distances(steps, dfa.accepting)
+
+
+def _silent_gain(far: np.ndarray, after: np.ndarray) -> int:
+    both = (far >= 0) & (far[after] >= 0)
+    return int((far - far[after])[both].max(initial=0))
