@@ -93,14 +93,14 @@ class GraphHorizon(Horizon[State]):
     def least(self, state: State) -> int:
         key, last = self._reader.before(state)
         node = self._number(key)
-        low, high = int(self._graph.lower[node]), None
+        low, high, more = int(self._graph.lower[node]), None, 0
         while high is None or low < high:
             check()
-            k = (low if high is None else low + high) // (1 if high is None else 2)
+            k = low + more if high is None else (low + high) // 2
             if self._reached(node, last, k):
                 high = k
             else:
-                low = max(k + 1, int(self._graph.lower[node]))
+                low, more = max(k + 1, int(self._graph.lower[node])), 2 * more + 1
                 if high is None and self._graph.final[node] < NEVER:
                     high = int(self._graph.final[node])
         return high
@@ -138,7 +138,7 @@ class GraphHorizon(Horizon[State]):
         """The ids of a node by which acceptance can be reached with k ids; None: all of them."""
         if k <= 0:
             return self._nothing
-        targets = self._graph.edges(node).any
+        targets = self._graph.edges(node, NEVER).any
         self._settle(targets, k - 1)
         final = 1 + int(self._graph.final[targets].max(initial=0))
         if final <= k:
@@ -146,7 +146,7 @@ class GraphHorizon(Horizon[State]):
             return None
         row = self._rows.get((node, k))
         if row is None:
-            spread = self._graph.spread(node)
+            spread = self._graph.spread(node, NEVER)
             row = Row(*(self._side(node, side, k - 1) for side in (spread.free, spread.bound)))
             self._rows.put((node, k), row)
         return row
@@ -157,11 +157,11 @@ class GraphHorizon(Horizon[State]):
         bits = self._nothing.free.copy()
         known = side >= 0
         whole = known & (graph.final[side] <= k) & graph.whole[side]
-        set_bits(bits, graph.ids(node, np.flatnonzero(whole)))
+        set_bits(bits, graph.ids(node, NEVER, np.flatnonzero(whole)))
         partly = known & ~whole & (graph.lower[side] <= k)
         for target in np.unique(side[partly]).tolist():
             ids, dead = (
-                graph.ids(node, np.flatnonzero(side == target)),
+                graph.ids(node, NEVER, np.flatnonzero(side == target)),
                 self._levels.dead(target, k),
             )
             set_bits(bits, ids if dead is None else without(ids, dead))
@@ -172,9 +172,10 @@ class GraphHorizon(Horizon[State]):
     def _settle(self, nodes: np.ndarray, k: int) -> None:
         """Make dead_k of the nodes known."""
         graph = self._graph
+        graph.tighten(graph.open(nodes, k), k)
         for node in graph.open(nodes, k).tolist():
-            if graph.final[node] == NEVER:
-                chase(graph, node)
+            chase(graph, node, min(k, int(graph.lower[node]) + 1))
+            chase(graph, node, k)
         step, level = 1, 0
         while len(left := graph.open(nodes, k)):
             check()

@@ -21,11 +21,13 @@ _MOST_MET = 2000  # by one chase
 
 @dataclass
 class _Step:
-    """A node of the way. waiting: nodes that it leads to, nearest first; free: do they stand behind
-    a boundary, so that one of them is enough? suspects: packed ids that nothing met so far
-    follows; high: the greatest level that was used; last: the node to be settled."""
+    """A node of the way, with `left` ids left. waiting: nodes that it leads to, nearest first;
+    free: do they stand behind a boundary, so that one of them is enough? suspects: packed ids that
+    nothing met so far follows; high: the greatest level that was used; last: the node to be
+    settled."""
 
     node: int
+    left: int
     waiting: Iterator[int]
     free: bool
     suspects: np.ndarray | None = None
@@ -33,74 +35,83 @@ class _Step:
     last: int = -1
 
 
-def chase(graph: Graph, root: int) -> None:
-    """Lower `final` of the root, and of what is met on the way, to what a greedy search finds:
+def chase(graph: Graph, root: int, k: int) -> None:
+    """Lower `final` of the root to k or less, and of what is met on the way, if a greedy search
+    finds
 
     1 + final(target)                  for one target that can be behind a boundary
     1 + max of final(target)           for as many targets as it takes until what is dead at the
                                        node is what is dead there in the end
     """
-    stack, met = [_begun(graph, root)], {root}
-    while stack and len(met) < _MOST_MET:
+    tried = graph.chased
+    if graph.final[root] <= k or tried.get(root, 0) >= k:
+        return
+    tried[root] = k
+    stack, n_met = [_begun(graph, root, k)], 1
+    while stack and n_met < 64 + 8 * k:
         check()
         top = stack[-1]
-        if top.last >= 0 and graph.final[top.last] < NEVER and _used(graph, top):
+        if top.last >= 0 and graph.final[top.last] < top.left and _used(graph, top):
             stack.pop()
             continue
-        top.last = _next(graph, top, met)
+        top.last = _next(graph, top)
         if top.last < 0:
             if not _turned(graph, top):
                 stack.pop()
-        elif graph.final[top.last] == NEVER:
-            met.add(top.last)
-            stack.append(_begun(graph, top.last))
+        elif graph.final[top.last] >= top.left:
+            n_met += 1
+            tried[top.last] = top.left - 1
+            stack.append(_begun(graph, top.last, top.left - 1))
 
 
-def _begun(graph: Graph, node: int) -> _Step:
+def _begun(graph: Graph, node: int, k: int) -> _Step:
     """Where nothing is dead in the end there mostly is a boundary."""
     graph.look(np.array([node]))
     free = bool(graph.whole[node])
-    edges = graph.edges(node)
-    return _Step(node, _nearest_first(graph, edges.free if free else edges.any), free)
+    edges = graph.edges(node, k)
+    return _Step(node, k, _nearest_first(graph, edges.free if free else edges.any, k), free)
 
 
 def _turned(graph: Graph, step: _Step) -> bool:
     """Go on without a boundary, if that was not tried."""
     if step.free:
-        step.waiting = _nearest_first(graph, graph.edges(step.node).any)
+        step.waiting = _nearest_first(graph, graph.edges(step.node, step.left).any, step.left)
         step.free, step.high = False, 0
         return True
     return False
 
 
-def _nearest_first(graph: Graph, targets: np.ndarray) -> Iterator[int]:
+def _nearest_first(graph: Graph, targets: np.ndarray, k: int) -> Iterator[int]:
+    targets = targets[graph.lower[targets] < k]
+    graph.tighten(targets, k - 1)
+    targets = targets[graph.lower[targets] < k]
     order = np.lexsort((graph.final[targets], ~graph.whole[targets], graph.hint[targets]))
     return iter(targets[order].tolist())
 
 
-def _next(graph: Graph, step: _Step, met: set[int]) -> int:
+def _next(graph: Graph, step: _Step) -> int:
     """The next target that is settled, or can be; -1: none."""
     for target in step.waiting:
         check()
-        if graph.final[target] < NEVER:
+        if graph.final[target] < step.left:
             return target
-        if target not in met:
+        if graph.chased.get(target, 0) < step.left - 1:
             graph.look(np.array([target]))
-            if graph.lower[target] < NEVER:
+            if graph.lower[target] < step.left:
                 return target
     return -1
 
 
 def _used(graph: Graph, step: _Step) -> bool:
     """Take the target that was settled last; is the node settled now?"""
-    node, target = step.node, step.last
+    node, target, k = step.node, step.last, step.left
     goal, reached = graph.goal(target), 1 + int(graph.final[target])
     if step.free and goal is None:
         graph.final[node] = min(graph.final[node], reached)
         return True
-    spread = graph.spread(node)
+    spread = graph.spread(node, k)
     sides = spread.free if step.free else spread.bound
-    ids = graph.ids(node, np.flatnonzero(sides == target))
+    ids = graph.ids(node, k, np.flatnonzero(sides == target))
     ids = ids if goal is None else without(ids, goal)
     if not len(ids):
         return False
@@ -124,11 +135,13 @@ def _narrowed(graph: Graph, step: _Step, ids: np.ndarray) -> bool:
 def close(graph: Graph, roots: np.ndarray, k: int) -> None:
     """Better `lower` and `final` of the roots and of all that is met within k ids of them, as far
     as the bounds say that it may matter."""
-    expanded = _within(graph, roots, k)
-    edges = [graph.edges(node) for node in expanded.tolist()]
+    expanded, left = _within(graph, roots, k)
+    opened = [*zip(expanded.tolist(), left.tolist(), strict=True)]
+    edges = [graph.edges(node, k) for node, k in opened]
     n = len(graph.keys)
     own = graph.lower.copy()
-    own[expanded] = NEVER
+    # What was left out of the edges takes more ids than were left.
+    own[expanded] = [min(graph.looked_for(node, k) + 1, NEVER) for node, k in opened]
     found = nearest(own, *_listed(expanded, [e.any for e in edges]))
     np.maximum(graph.lower, found, out=graph.lower, where=graph.final > 0)
     own = np.where(graph.whole, graph.final, NEVER).astype(np.int32)
@@ -142,9 +155,9 @@ def _listed(nodes: np.ndarray, targets: list[np.ndarray]) -> tuple[np.ndarray, n
     return np.repeat(nodes, counts).astype(np.int32), np.concatenate([empty, *targets])
 
 
-def _within(graph: Graph, roots: np.ndarray, k: int) -> np.ndarray:
-    """The nodes to be opened: breadth-first from the roots, as long as they are open for the ids
-    that are left."""
+def _within(graph: Graph, roots: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes to be opened, and the ids left there: breadth-first from the roots, as long as they
+    are open for the ids that are left."""
     seen: set[int] = set()
     opened: list[np.ndarray] = []
     frontier = np.unique(roots)
@@ -152,15 +165,17 @@ def _within(graph: Graph, roots: np.ndarray, k: int) -> np.ndarray:
         check()
         frontier = graph.open(frontier, left)
         graph.tighten(frontier, left)
-        for node in graph.open(frontier, left).tolist():
-            if graph.final[node] == NEVER:  # one way that is short enough saves all the others
-                chase(graph, node)
+        frontier = graph.open(frontier, left)
+        for node in frontier[graph.lower[frontier] < left].tolist():
+            chase(graph, node, left)  # one way that is short enough saves all the others
         frontier = graph.open(frontier, left)
         if not len(frontier):
             break
         seen.update(frontier.tolist())
         opened.append(frontier)
-        after = np.concatenate([graph.edges(node).any for node in frontier.tolist()])
+        after = np.concatenate([graph.edges(node, left).any for node in frontier.tolist()])
         fresh = set(np.unique(after).tolist()) - seen
         frontier = np.array(sorted(fresh), dtype=np.int32)
-    return np.concatenate([np.empty(0, dtype=np.int32), *opened])
+    counts = [len(some) for some in opened]
+    left_at = np.repeat(k - np.arange(len(opened)), counts)
+    return np.concatenate([np.empty(0, dtype=np.int32), *opened]), left_at

@@ -60,17 +60,22 @@ class Source(Protocol):
     def n_words(self) -> int:
         """Length of a packed set of ids."""
 
+    @property
+    def partial(self) -> bool:
+        """Does it save work to leave out of a spread what is too far?"""
+
     def facts(self, keys: np.ndarray) -> Facts:
         """What is known of nodes at once."""
 
     def look(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(never, whole), bool: at second sight, does the node never accept, is it `whole`?"""
 
-    def spread(self, key: int) -> Spread:
-        """Where the groups of a node lead."""
+    def spread(self, key: int, k: int) -> Spread:
+        """Where the groups of a node lead. Ids that leave more than k - 1 others to acceptance may
+        be left out."""
 
-    def members(self, key: int, groups: np.ndarray) -> np.ndarray:
-        """The ids of some groups of the node's spread, int64."""
+    def members(self, key: int, k: int, groups: np.ndarray) -> np.ndarray:
+        """The ids of some groups of that spread, int64."""
 
     def lower(self, keys: np.ndarray, k: int) -> np.ndarray:
         """int32: bounds from below that are worth more time, as far as they concern k."""
@@ -93,9 +98,10 @@ class Graph:
         self.source = source
         self.keys: list[int] = []
         self._numbers: dict[int, int] = {}
-        self._edges: dict[int, Edges] = {}
-        self._spreads: BoundedMemo[int, Spread] = BoundedMemo(_BYTES_OF_SPREAD)
+        self._edges: dict[tuple[int, int], Edges] = {}
+        self._spreads: BoundedMemo[tuple[int, int], Spread] = BoundedMemo(_BYTES_OF_SPREAD)
         self._goals: dict[int, np.ndarray | None] = {}
+        self.chased: dict[int, int] = {}  # for how many ids a short way was looked for
         self._room = Facts(*(np.zeros(1024, dtype=t) for t in _TYPES))
 
     @property
@@ -132,30 +138,37 @@ class Graph:
         found = np.array([known[key] for key in listed], dtype=np.int32)
         return found if which is None else found[which.reshape(-1)]
 
-    def spread(self, node: int) -> Spread:
-        """By number."""
-        found = self._spreads.get(node)
+    def spread(self, node: int, k: int) -> Spread:
+        """By number; what leads to acceptance with k ids is not left out."""
+        k = self.looked_for(node, k)
+        found = self._spreads.get((node, k))
         if found is None:
-            keyed = self.source.spread(self.keys[node])
+            keyed = self.source.spread(self.keys[node], k)
             both = np.concatenate([keyed.free, keyed.bound])
             numbers = np.full(len(both), -1, dtype=np.int32)
             numbers[both >= 0] = self.numbers(both[both >= 0])
             found = Spread(numbers[: len(keyed.free)], numbers[len(keyed.free) :])
-            self._spreads.put(node, found)
+            self._spreads.put((node, k), found)
         return found
 
-    def edges(self, node: int) -> Edges:
+    def edges(self, node: int, k: int) -> Edges:
         """The same, as sets."""
-        found = self._edges.get(node)
+        at = node, self.looked_for(node, k)
+        found = self._edges.get(at)
         if found is None:
-            spread = self.spread(node)
+            spread = self.spread(node, k)
             found = Edges(*distinct(spread.free, spread.bound))
-            self._edges[node] = found
+            self._edges[at] = found
         return found
 
-    def ids(self, node: int, groups: np.ndarray) -> np.ndarray:
-        """int64: the ids of some groups of the node's spread."""
-        return self.source.members(self.keys[node], groups)
+    def ids(self, node: int, k: int, groups: np.ndarray) -> np.ndarray:
+        """int64: the ids of some groups of that spread."""
+        return self.source.members(self.keys[node], self.looked_for(node, k), groups)
+
+    def looked_for(self, node: int, k: int) -> int:
+        """The number of ids for which the node is opened: k, where little is near enough."""
+        few = self.source.partial and k <= self.lower[node] + 1
+        return k if few else NEVER
 
     def goal(self, node: int) -> np.ndarray | None:
         """dead_k of the node for large k; None: nothing is dead."""

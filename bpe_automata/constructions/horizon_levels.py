@@ -53,7 +53,7 @@ class Levels:
             check()
             needed.append((k, nodes))
             k -= 1
-            targets = np.concatenate([self._graph.edges(node).any for node in nodes])
+            targets = np.concatenate([self._graph.edges(node, k + 1).any for node in nodes])
             nodes = self._unknown(np.unique(targets), k)
         return needed[::-1]
 
@@ -85,13 +85,12 @@ class Levels:
     def _found(self, node: int, k: int) -> np.ndarray | bool:
         """dead_k(node); False: everything, True: nothing."""
         graph = self._graph
-        spread, edges = graph.spread(node), graph.edges(node)
+        edges, bound = graph.edges(node, k), np.unique(graph.spread(node, k).bound)
         for target in edges.free.tolist():
             check()
-            if len(self._live(node, spread.free, target, k - 1)):
+            if len(self._live(node, target, k, behind=True)):
                 return True
-        bound = np.unique(spread.bound)
-        parts = [self._live(node, spread.bound, t, k - 1) for t in bound[bound >= 0].tolist()]
+        parts = [self._live(node, t, k, behind=False) for t in bound[bound >= 0].tolist()]
         ids = np.concatenate([np.empty(0, dtype=np.int64), *parts])
         if not len(ids):
             return False
@@ -101,11 +100,14 @@ class Levels:
             return True
         return suspects if (suspects != everything).any() else False
 
-    def _live(self, node: int, sides: np.ndarray, target: int, k: int) -> np.ndarray:
-        """The ids on one side that lead to the target and are not dead there at level k."""
+    def _live(self, node: int, target: int, k: int, *, behind: bool) -> np.ndarray:
+        """The ids, behind a boundary or without one, that lead to the target, where they are not
+        dead at level k - 1."""
         graph = self._graph
-        if k < graph.lower[target]:
+        if k - 1 < graph.lower[target]:
             return np.empty(0, dtype=np.int64)
-        ids = graph.ids(node, np.flatnonzero(sides == target))
-        dead = self.dead(target, k)
+        spread = graph.spread(node, k)
+        sides = spread.free if behind else spread.bound
+        ids = graph.ids(node, k, np.flatnonzero(sides == target))
+        dead = self.dead(target, k - 1)
         return ids if dead is None else without(ids, dead)

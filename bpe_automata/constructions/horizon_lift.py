@@ -22,7 +22,7 @@ from bpe_automata.kernels.fewest_tokens import (
     settle,
 )
 from bpe_automata.kernels.token_walks import Spelled
-from bpe_automata.kernels.trie import lift_row
+from bpe_automata.kernels.trie import Trie, lift_row
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import locked
 
@@ -40,6 +40,16 @@ class LiftHorizon(Horizon[int]):
         self._towards = _towards(lift, self._spelled)
         self._plain_from: dict[int, int] = {}
         self._rows: BoundedMemo[tuple[int, int], np.ndarray] = BoundedMemo(lift.n_ids // 8)
+
+    def towards_of(self, trie: Trie, kinds: np.ndarray) -> Towards:
+        """What was known before any search, for another trie of tokens of this vocabulary. kinds:
+        int32 [nodes], 0: left out."""
+        dfa, towards = self._lift.dfa, self._towards
+        gain = gain_of_bytes(dfa.trans, dfa.byte_class, towards.far)
+        return towards._replace(
+            gain=gain_below(trie, kinds, gain)[0],
+            lower=_at_least(self._lift, towards.far, towards.most),
+        )
 
     @property
     def hint(self) -> np.ndarray:
@@ -123,9 +133,13 @@ def _towards(lift: Lift, spelled: Spelled) -> Towards:
         spelling = np.frombuffer(lift.tokenizer.spellings[token], dtype=np.uint8)
         most = max(most, silent + int(gain[spelling].astype(np.int64).sum()))
     most = max(most, 1)
-    lower = np.where(lift.alive, -(-far // most), NEVER).astype(np.int32)
     upper = np.where(dfa.accepting, 0, NEVER).astype(np.int32)
-    return Towards(far, below, most, lower, upper)
+    return Towards(far, below, most, _at_least(lift, far, most), upper)
+
+
+def _at_least(lift: Lift, far: np.ndarray, most: int) -> np.ndarray:
+    """int32 [n_states]: NEVER where no tokens lead to acceptance."""
+    return np.where(lift.alive, -(-far // most), NEVER).astype(np.int32)
 
 
 def _far(lift: Lift) -> np.ndarray:

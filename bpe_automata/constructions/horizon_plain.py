@@ -68,11 +68,15 @@ class EngineReader(Generic[State]):
         distinct, which = np.unique(keys, return_inverse=True)
         return Groups(distinct, *by_group(which.reshape(-1), ids, len(distinct)))
 
-    def spread(self, key: int) -> Spread:
+    @property
+    def partial(self) -> bool:
+        return False
+
+    def spread(self, key: int, k: int) -> Spread:
         keys = self._kept(key).keys
         return Spread(keys, np.full(len(keys), -1))
 
-    def members(self, key: int, groups: np.ndarray) -> np.ndarray:
+    def members(self, key: int, k: int, groups: np.ndarray) -> np.ndarray:
         found = self._kept(key)
         return members_of(groups, found.start, found.ids)
 

@@ -45,6 +45,9 @@ class _Ids(NamedTuple):
     ids: np.ndarray
 
 
+_Opened = tuple[int, int, int]  # place, UTF-8 row, ids left
+
+
 class ProductReader:
     """A `Reader` of canonical states. A key is place << 32 | set << 1 | can nothing be bound?"""
 
@@ -60,8 +63,9 @@ class ProductReader:
         self._engine, self._tables, self._relevance = engine, tables, relevance
         self._canonical = engine.canonical
         self._eos = np.array([i for i in engine.eos_ids if 0 <= i < engine.n_ids], dtype=np.int64)
-        self._fans: dict[tuple[int, int], _Fan] = {}
-        self._ids: BoundedMemo[tuple[int, int], _Ids] = BoundedMemo(4 * engine.n_ids)
+        self._near = lift.towards_of(self._canonical.trie, self._canonical.nodes.kind)
+        self._fans: dict[_Opened, _Fan] = {}
+        self._ids: BoundedMemo[_Opened, _Ids] = BoundedMemo(4 * engine.n_ids)
 
     # ------------------------------------------------------------ states
 
@@ -128,10 +132,14 @@ class ProductReader:
         set_bits(bits, self._tables.ids_ending_in(row))
         return bits
 
-    def spread(self, key: int) -> Spread:
+    @property
+    def partial(self) -> bool:
+        return True
+
+    def spread(self, key: int, k: int) -> Spread:
         place, number = key >> 32, (key & 0xFFFFFFFF) >> 1
         sets = self._canonical.sets
-        fan = self._fan(place, sets.sets[number].row)
+        fan = self._fan((place, sets.sets[number].row, k))
         base = fan.places << 32
         free, bound = (
             np.where(after[fan.kinds] == NONE, -1, base | (after[fan.kinds].astype(np.int64) << 1))
@@ -146,36 +154,32 @@ class ProductReader:
             bound[:] = -1
         return Spread(free, bound)
 
-    def members(self, key: int, groups: np.ndarray) -> np.ndarray:
-        place = key >> 32
-        at = place, self._canonical.sets.sets[(key & 0xFFFFFFFF) >> 1].row
+    def members(self, key: int, k: int, groups: np.ndarray) -> np.ndarray:
+        at = key >> 32, self._canonical.sets.sets[(key & 0xFFFFFFFF) >> 1].row, k
         found = self._ids.get(at)
         if found is None:
-            found = self._opened(*at)[1]
+            found = self._opened(at)[1]
         return members_of(groups, found.start, found.ids)
 
-    def _fan(self, place: int, row: int) -> _Fan:
-        found = self._fans.get((place, row))
-        return self._opened(place, row)[0] if found is None else found
+    def _fan(self, at: _Opened) -> _Fan:
+        found = self._fans.get(at)
+        return self._opened(at)[0] if found is None else found
 
-    def _opened(self, place: int, row: int) -> tuple[_Fan, _Ids]:
-        places, kinds, start, ids = self._tables.fan(place, row)
+    def _opened(self, at: _Opened) -> tuple[_Fan, _Ids]:
+        place, row, k = at
+        places, kinds, start, ids = self._tables.fan(place, row, self._near, k - 1)
         more, after = self._tables.added_steps(place) if row == 0 else (_NO_IDS, _NO_IDS)
         # Each added token is a group of its own.
-        return self._keep(
-            place,
-            row,
-            _Fan(np.append(kinds, np.full(len(more), _ADDED)), np.append(places, after), len(more)),
-            _Ids(
-                np.append(start, len(ids) + 1 + np.arange(len(more), dtype=np.int32)),
-                np.append(ids, more.astype(np.int32)),
-            ),
+        fan = _Fan(
+            np.append(kinds, np.full(len(more), _ADDED)), np.append(places, after), len(more)
         )
-
-    def _keep(self, place: int, row: int, fan: _Fan, ids: _Ids) -> tuple[_Fan, _Ids]:
-        self._fans[place, row] = fan
-        self._ids.put((place, row), ids)
-        return fan, ids
+        listed = _Ids(
+            np.append(start, len(ids) + 1 + np.arange(len(more), dtype=np.int32)),
+            np.append(ids, more.astype(np.int32)),
+        )
+        self._fans[at] = fan
+        self._ids.put(at, listed)
+        return fan, listed
 
 
 def _key(place: int, number: int) -> int:

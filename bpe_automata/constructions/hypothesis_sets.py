@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bpe_automata.constructions.token_actions import JOINT, TokenActions, TokenClass
-from bpe_automata.constructions.whole_pieces import MUST_END, OFF, WholePieces
+from bpe_automata.constructions.whole_pieces import ILLEGAL, MUST_END, OFF, WholePieces
 from bpe_automata.kernels.world import MOST_SETS
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import Lock, locked
@@ -50,6 +50,8 @@ class HypothesisSets:
         self._ends: dict[int, bool] = {}
         self._unions: dict[tuple[int, int], int] = {}
         self._stacked = _Stacked(pipeline, actions)
+        self._own = np.array([c.own for c in actions.classes], dtype=np.int32)
+        self._begun = whole.after_each(OFF, self._own, True)
         self.number(0, [(0, 0, OFF)])
 
     def number(self, row: int, members: list[Member]) -> int:
@@ -104,34 +106,49 @@ class HypothesisSets:
 
     def _full_rows(self, found: HypothesisSet) -> tuple[np.ndarray, np.ndarray]:
         """At a character's end: classes without a leading fragment can follow."""
-        stacked, n = self._stacked, len(self.actions.classes)
-        members: tuple[list[list[Member]], list[list[Member]]] = (
-            [[] for _ in range(n)],
-            [[] for _ in range(n)],
-        )
-        for w in {w for _, _, w in found.members}:
-            hs = [h for h, _, w2 in found.members if w2 == w]
-            for boundary in (0, 1):
-                if boundary and not self.whole.may_end(w):
-                    continue
-                if not boundary and w == MUST_END:
-                    continue
-                after = stacked.joint[:, boundary][:, hs].any(axis=1)
-                for k, h in zip(*np.nonzero(after), strict=True):
-                    c = int(stacked.joint_classes[k])
-                    w2 = self.whole.after(w, self.actions.classes[c].own, bool(boundary))
-                    if w2 is not None:
-                        members[boundary][c].append((int(h), 0, w2))
-                for c in stacked.fragment_classes:
-                    w2 = self.whole.after(w, self.actions.classes[c].own, bool(boundary))
-                    if w2 is not None:
-                        members[boundary][c].extend((h, boundary, w2) for h in hs)
-        tails = [c.tail for c in self.actions.classes]
-        bound, free = (
-            np.array([self.number(t, m) for t, m in zip(tails, side, strict=True)], dtype=np.int32)
-            for side in members
-        )
-        return free, bound
+        by_whole: dict[int, list[int]] = {}
+        for h, _, w in found.members:
+            by_whole.setdefault(w, []).append(h)
+        return self._side(by_whole, 1), self._side(by_whole, 0)
+
+    def _side(self, by_whole: dict[int, list[int]], boundary: int) -> np.ndarray:
+        """int32 [n_classes]: the sets after tokens that come behind a boundary, or without one. The
+        members are found once for all classes that act alike."""
+        stacked, classes = self._stacked, self.actions.classes
+        numbers = np.full(len(classes), NONE, dtype=np.int32)
+        ends = {
+            w: hs
+            for w, hs in by_whole.items()
+            if (self.whole.may_end(w) if boundary else w != MUST_END)
+        }
+        if not ends:
+            return numbers
+        joints = stacked.joint[:, boundary]
+        after: list[np.ndarray] = [np.any(joints[:, hs], axis=1) for hs in ends.values()]
+        wholes = [
+            self._begun if boundary else self.whole.after_each(w, self._own, False) for w in ends
+        ]
+        of_joint = [where[stacked.joint_classes] for where in wholes]
+        first, which = stacked.alike(after, of_joint)
+        made = []
+        for k in first.tolist():
+            members = [
+                (h, 0, int(where[k]))
+                for where, row in zip(of_joint, after, strict=True)
+                if where[k] != ILLEGAL
+                for h in np.flatnonzero(row[k]).tolist()
+            ]
+            made.append(self.number(classes[stacked.joint_classes[k]].tail, members))
+        numbers[stacked.joint_classes] = np.array(made, dtype=np.int32)[which]
+        for c in stacked.fragment_classes:
+            members = [
+                (h, boundary, int(where[c]))
+                for where, hs in zip(wholes, ends.values(), strict=True)
+                if where[c] != ILLEGAL
+                for h in hs
+            ]
+            numbers[c] = self.number(classes[c].tail, members)
+        return numbers
 
     def _partial_rows(self, found: HypothesisSet) -> tuple[np.ndarray, np.ndarray]:
         """Inside a character: only its continuation can follow, and there is no boundary."""
@@ -189,3 +206,16 @@ class _Stacked:
         self.joint_classes = np.array(whole, dtype=np.int32)
         relations = [actions.relations[actions.classes[c].element] for c in whole]
         self.joint = np.array(relations, dtype=bool).reshape(len(whole), 2, n, n)
+        self._tails = np.array([actions.classes[c].tail for c in whole], dtype=np.int32)
+
+    def alike(
+        self, after: list[np.ndarray], wholes: list[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(first [kinds], which [k]) of the joint classes with one tail, one row in each of
+        `after`, bool [k, n], and one number in each of `wholes`, int32 [k]."""
+        bits = np.packbits(np.concatenate(after, axis=1), axis=1)
+        numbers = np.stack([self._tails, *wholes], axis=1).view(np.uint8)
+        told = np.ascontiguousarray(np.concatenate([numbers, bits], axis=1))
+        rows = told.view(np.dtype((np.void, told.shape[1]))).reshape(-1)
+        _, first, which = np.unique(rows, return_index=True, return_inverse=True)
+        return first, which.reshape(-1)

@@ -15,6 +15,7 @@ from bpe_automata.constructions.steady import steady_for
 from bpe_automata.constructions.token_actions import INSIDE
 from bpe_automata.kernels.dead_sets import Tokens, dead_sets
 from bpe_automata.kernels.fan import MOST_KINDS, MOST_PLACES, Texts, fan, intern_places
+from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER, Towards
 from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.node_status import node_statuses
@@ -147,10 +148,13 @@ class ProductTables:
         nearest = np.argsort(self._world.steady.distance[self.memo.state[places]])
         return self.ask(dead_sets, places[nearest], number, tokens)
 
-    def fan(self, place: int, row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def fan(
+        self, place: int, row: int, near: Towards = ANYWHERE, left: int = NEVER
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """All tokens that can be read at a place from UTF-8 row `row` if the hypotheses allow it,
         in groups that lead alike: (places int64, classes int64, start int32 [groups + 1] into, ids
-        int32). Added tokens are left out."""
+        int32). Added tokens are left out, and what `near` says is more than `left` tokens from
+        acceptance."""
         canonical, dfa, trie = self.canonical, self._world.dfa, self.canonical.trie
         texts = Texts(
             int(self.memo.added[place]),
@@ -160,7 +164,7 @@ class ProductTables:
             canonical.nodes.text,
         )
         state, kinds = int(self.memo.state[place]), canonical.nodes.kind
-        rows, start, ids = fan(dfa.trans, dfa.byte_class, state, trie, kinds, texts)
+        rows, start, ids = fan(dfa.trans, dfa.byte_class, state, trie, kinds, texts, near, left)
         return self.places(rows[:, 0], rows[:, 1]), rows[:, 2].astype(np.int64), start, ids
 
     def ids_ending_in(self, row: int) -> np.ndarray:

@@ -19,7 +19,7 @@ from bpe_automata.tokenizer.derivation import Derivation, bpe
 from bpe_automata.tokenizer.description import Description
 from bpe_automata.tokenizer.spelled_text import is_text
 
-OFF, MUST_END = -1, -2
+OFF, MUST_END, ILLEGAL = -1, -2, -3
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,16 @@ class WholePieces:
         if boundary:
             return self.children[0].get(token, OFF)
         return OFF if where < 0 else self.children[where].get(token, OFF)
+
+    def after_each(self, where: int, tokens: np.ndarray, boundary: bool) -> np.ndarray:
+        """int32: the same for each of the tokens, ILLEGAL for None."""
+        found = np.full(len(tokens), OFF, dtype=np.int32)
+        found[np.isin(tokens, self.tokens)] = MUST_END if boundary else ILLEGAL
+        node = 0 if boundary else where
+        for token, child in self.children[node].items() if node >= 0 else ():
+            if token not in self._whole:
+                found[tokens == token] = child
+        return found
 
 
 def find_unmade(description: Description, derivation: Derivation) -> Unmade:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
+from bpe_automata.kernels.fewest_tokens import NEVER, Towards
 from bpe_automata.kernels.growing import grown
 from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
@@ -41,12 +42,15 @@ def fan(
     trie: Trie,
     kinds: np.ndarray,
     texts: Texts,
+    near: Towards,
+    left: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The tokens that the DFA and the text automaton read from `state`, in groups that lead alike:
     (rows (state, text, kind) int32 [groups, 3]; start int32 [groups + 1] into; ids int32).
 
     kinds: int32 [nodes of the trie], the kind of each token, 0: left out. There may be MOST_KINDS
-    of them, and MOST_PLACES pairs of a state of the DFA and one of the text automaton.
+    of them, and MOST_PLACES pairs of a state of the DFA and one of the text automaton. Where `left`
+    is less than NEVER, tokens that lead to states with near.lower > left are left out.
     """
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
     most = len(trie.start)
@@ -65,10 +69,13 @@ def fan(
         if q == 0 or (depth == 1 and texts.utf8[texts.row, label[node]] == -1):
             node = skip[node]
             continue
+        if left < NEVER and near.far[q] - near.gain[node] > near.most * left:
+            node = skip[node]
+            continue
         path[depth] = q
         token, kind, text = tokens[node], kinds[node], from_start[node]
         node += 1
-        if kind == 0:
+        if kind == 0 or (left < NEVER and near.lower[q] > left):
             continue
         if not clean:
             text = _text_after(token, trie, texts)

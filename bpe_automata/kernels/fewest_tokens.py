@@ -42,6 +42,10 @@ class Towards(NamedTuple):
     upper: np.ndarray
 
 
+_NOTHING = np.empty(0, np.int32)
+ANYWHERE = Towards(_NOTHING, _NOTHING, 0, _NOTHING, _NOTHING)
+
+
 @kernel
 def gain_of_bytes(trans: np.ndarray, byte_class: np.ndarray, far: np.ndarray) -> np.ndarray:
     """int32 [256]: gain(b), _NO_GAIN where no state with far >= 0 is left by b for another."""

@@ -29,22 +29,24 @@ def packed(ids):
 class Made:
     """A `Reader` of states (node, last id). groups[node]: (ids, free target, bound target), -1 for
     none; forbidden: pairs that may not stand side by side without a boundary; slack: how much too
-    low the better bounds from below are; opened: how many spreads were asked for."""
+    low the better bounds from below are; partial: is what is too far left out; opened: how many
+    spreads were asked for."""
 
     groups: list[list[tuple[list[int], int, int]]]
     accepting: set[int]
     forbidden: set[tuple[int, int]]
     slack: int = FAR
+    partial: bool = False
     n_words: int = 1
     opened: int = 0
 
     def __post_init__(self):
+        self.nodes = range(len(self.groups))
         self.far = self.distances()
 
     def distances(self):
         """D[node, last], level by level."""
-        nodes = range(len(self.groups))
-        far = {(node, r): 0 if node in self.accepting else FAR for node in nodes for r in range(8)}
+        far = {(n, r): 0 if n in self.accepting else FAR for n in self.nodes for r in range(8)}
         while True:
             nearer = {at: min(here, self.after(far, *at)) for at, here in far.items()}
             if nearer == far:
@@ -83,13 +85,21 @@ class Made:
         dead = self.dead(key, FAR - 1)
         return packed(dead) if dead else None
 
-    def spread(self, key):
+    def left(self, key, k):
+        """The groups that are not left out."""
+        if not self.partial:
+            return self.groups[key]
+        near = {-1: FAR, **{n: min(self.far[n, r] for r in range(N_IDS)) for n in self.nodes}}
+        return [g for g in self.groups[key] if min(near[g[1]], near[g[2]]) < k]
+
+    def spread(self, key, k):
         self.opened += 1
-        sides = np.array([(f, b) for _, f, b in self.groups[key]], dtype=np.int64).reshape(-1, 2)
+        sides = np.array([(f, b) for _, f, b in self.left(key, k)], dtype=np.int64).reshape(-1, 2)
         return Spread(sides[:, 0].copy(), sides[:, 1].copy())
 
-    def members(self, key, groups):
-        return np.array([n for g in groups for n in self.groups[key][g][0]], dtype=np.int64)
+    def members(self, key, k, groups):
+        left = self.left(key, k)
+        return np.array([n for g in groups for n in left[g][0]], dtype=np.int64)
 
     def narrow(self, ids, suspects):
         kept = [r for r in members(suspects) if all((r, n) in self.forbidden for n in ids)]
@@ -131,7 +141,8 @@ def made(draw):
     groups = st.lists(st.lists(st.tuples(ids, rarely, targets), max_size=4), min_size=n, max_size=n)
     pairs = st.sets(st.tuples(*[st.integers(0, N_IDS - 1)] * 2), min_size=8, max_size=56)
     accepting = {n - 1, *draw(st.sets(st.integers(1, n - 1), max_size=1))}
-    return Made(draw(groups), accepting, draw(pairs), draw(st.sampled_from([0, 1, FAR])))
+    slack = draw(st.sampled_from([0, 1, FAR]))
+    return Made(draw(groups), accepting, draw(pairs), slack, draw(st.booleans()))
 
 
 @examples(60)
