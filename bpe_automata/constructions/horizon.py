@@ -172,6 +172,7 @@ class GraphHorizon(Horizon[State]):
     def _settle(self, nodes: np.ndarray, k: int) -> None:
         """Make dead_k of the nodes known."""
         graph = self._graph
+        graph.in_vain = 0
         graph.tighten(graph.open(nodes, k), k)
         for node in graph.open(nodes, k).tolist():
             chase(graph, node, min(k, int(graph.lower[node]) + 1))

@@ -16,20 +16,20 @@ from bpe_automata.constructions.horizon_graph import NEVER, Graph
 from bpe_automata.kernels.bits import without
 from bpe_automata.kernels.nearest import nearest
 
-_MOST_MET = 2000  # by one chase
+_MOST_IN_VAIN = 500  # nodes met by chases that found nothing, one after the other
 
 
 @dataclass
 class _Step:
-    """A node of the way, with `left` ids left. waiting: nodes that it leads to, nearest first;
-    free: do they stand behind a boundary, so that one of them is enough? suspects: packed ids that
-    nothing met so far follows; high: the greatest level that was used; last: the node to be
-    settled."""
+    """A node of the way, with `left` ids left. stages: what is to be tried, (behind a boundary, so
+    that one target is enough?, for how many ids the node is opened); waiting: the targets of the
+    first of them, nearest first; suspects: packed ids that nothing met so far follows; high: the
+    greatest level that was used for that; last: the target to be settled."""
 
     node: int
     left: int
+    stages: list[tuple[bool, int]]
     waiting: Iterator[int]
-    free: bool
     suspects: np.ndarray | None = None
     high: int = 0
     last: int = -1
@@ -44,7 +44,7 @@ def chase(graph: Graph, root: int, k: int) -> None:
                                        node is what is dead there in the end
     """
     tried = graph.chased
-    if graph.final[root] <= k or tried.get(root, 0) >= k:
+    if graph.final[root] <= k or tried.get(root, 0) >= k or graph.in_vain > _MOST_IN_VAIN:
         return
     tried[root] = k
     stack, n_met = [_begun(graph, root, k)], 1
@@ -62,26 +62,31 @@ def chase(graph: Graph, root: int, k: int) -> None:
             n_met += 1
             tried[top.last] = top.left - 1
             stack.append(_begun(graph, top.last, top.left - 1))
+    graph.in_vain = 0 if graph.final[root] <= k else graph.in_vain + n_met
 
 
 def _begun(graph: Graph, node: int, k: int) -> _Step:
-    """Where nothing is dead in the end there mostly is a boundary."""
+    """Where nothing is dead in the end there mostly is a boundary; and mostly the targets that are
+    nearest are near enough."""
     graph.look(np.array([node]))
-    free = bool(graph.whole[node])
-    edges = graph.edges(node, k)
-    return _Step(node, k, _nearest_first(graph, edges.free if free else edges.any, k), free)
+    sides = (True, False) if graph.whole[node] else (False,)
+    opened = sorted({graph.opened(node, graph.near(node, k)), graph.opened(node, k)})
+    stages = [(behind, for_) for for_ in opened for behind in sides]
+    return _Step(node, k, stages, _nearest_first(graph, node, k, stages[0]))
 
 
 def _turned(graph: Graph, step: _Step) -> bool:
-    """Go on without a boundary, if that was not tried."""
-    if step.free:
-        step.waiting = _nearest_first(graph, graph.edges(step.node, step.left).any, step.left)
-        step.free, step.high = False, 0
-        return True
-    return False
+    """Go on to the next stage, if there is one."""
+    del step.stages[0]
+    if step.stages:
+        step.waiting = _nearest_first(graph, step.node, step.left, step.stages[0])
+    return bool(step.stages)
 
 
-def _nearest_first(graph: Graph, targets: np.ndarray, k: int) -> Iterator[int]:
+def _nearest_first(graph: Graph, node: int, k: int, stage: tuple[bool, int]) -> Iterator[int]:
+    behind, opened = stage
+    edges = graph.edges(node, opened)
+    targets = edges.free if behind else edges.any
     targets = targets[graph.lower[targets] < k]
     graph.tighten(targets, k - 1)
     targets = targets[graph.lower[targets] < k]
@@ -104,21 +109,20 @@ def _next(graph: Graph, step: _Step) -> int:
 
 def _used(graph: Graph, step: _Step) -> bool:
     """Take the target that was settled last; is the node settled now?"""
-    node, target, k = step.node, step.last, step.left
+    node, target, (behind, opened) = step.node, step.last, step.stages[0]
     goal, reached = graph.goal(target), 1 + int(graph.final[target])
-    if step.free and goal is None:
-        graph.final[node] = min(graph.final[node], reached)
-        return True
-    spread = graph.spread(node, k)
-    sides = spread.free if step.free else spread.bound
-    ids = graph.ids(node, k, np.flatnonzero(sides == target))
-    ids = ids if goal is None else without(ids, goal)
-    if not len(ids):
-        return False
-    step.high = max(step.high, reached)
-    if not step.free and not _narrowed(graph, step, ids):
-        return False
-    graph.final[node] = min(graph.final[node], step.high)
+    if not behind or goal is not None:
+        spread = graph.spread(node, opened)
+        sides = spread.free if behind else spread.bound
+        ids = graph.ids(node, opened, np.flatnonzero(sides == target))
+        ids = ids if goal is None else without(ids, goal)
+        if not len(ids):
+            return False
+        if not behind:
+            step.high = reached = max(step.high, reached)
+            if not _narrowed(graph, step, ids):
+                return False
+    graph.final[node] = min(graph.final[node], reached)
     return True
 
 
@@ -141,7 +145,7 @@ def close(graph: Graph, roots: np.ndarray, k: int) -> None:
     n = len(graph.keys)
     own = graph.lower.copy()
     # What was left out of the edges takes more ids than were left.
-    own[expanded] = [min(graph.looked_for(node, k) + 1, NEVER) for node, k in opened]
+    own[expanded] = [min(graph.opened(node, k) + 1, NEVER) for node, k in opened]
     found = nearest(own, *_listed(expanded, [e.any for e in edges]))
     np.maximum(graph.lower, found, out=graph.lower, where=graph.final > 0)
     own = np.where(graph.whole, graph.final, NEVER).astype(np.int32)

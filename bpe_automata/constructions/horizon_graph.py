@@ -80,6 +80,9 @@ class Source(Protocol):
     def lower(self, keys: np.ndarray, k: int) -> np.ndarray:
         """int32: bounds from below that are worth more time, as far as they concern k."""
 
+    def near(self, key: int) -> int:
+        """About how many ids it takes from a node to acceptance, NEVER where that is not known."""
+
     def goal(self, key: int) -> np.ndarray | None:
         """The packed ids after which the node never accepts; None: none. Nodes that are `whole` at
         first sight are not asked for."""
@@ -101,7 +104,9 @@ class Graph:
         self._edges: dict[tuple[int, int], Edges] = {}
         self._spreads: BoundedMemo[tuple[int, int], Spread] = BoundedMemo(_BYTES_OF_SPREAD)
         self._goals: dict[int, np.ndarray | None] = {}
-        self.chased: dict[int, int] = {}  # for how many ids a short way was looked for
+        # For how many ids a short way was looked for from nodes, and nodes met of late in vain.
+        self.chased: dict[int, int] = {}
+        self.in_vain = 0
         self._room = Facts(*(np.zeros(1024, dtype=t) for t in _TYPES))
 
     @property
@@ -140,7 +145,7 @@ class Graph:
 
     def spread(self, node: int, k: int) -> Spread:
         """By number; what leads to acceptance with k ids is not left out."""
-        k = self.looked_for(node, k)
+        k = self.opened(node, k)
         found = self._spreads.get((node, k))
         if found is None:
             keyed = self.source.spread(self.keys[node], k)
@@ -153,7 +158,7 @@ class Graph:
 
     def edges(self, node: int, k: int) -> Edges:
         """The same, as sets."""
-        at = node, self.looked_for(node, k)
+        at = node, self.opened(node, k)
         found = self._edges.get(at)
         if found is None:
             spread = self.spread(node, k)
@@ -163,12 +168,17 @@ class Graph:
 
     def ids(self, node: int, k: int, groups: np.ndarray) -> np.ndarray:
         """int64: the ids of some groups of that spread."""
-        return self.source.members(self.keys[node], self.looked_for(node, k), groups)
+        return self.source.members(self.keys[node], self.opened(node, k), groups)
 
-    def looked_for(self, node: int, k: int) -> int:
-        """The number of ids for which the node is opened: k, where little is near enough."""
-        few = self.source.partial and k <= self.lower[node] + 1
+    def opened(self, node: int, k: int) -> int:
+        """For how many ids a node is opened: for k, where little is near enough, or for all."""
+        few = self.source.partial and k <= max(int(self.lower[node]) + 1, self.near(node, k))
         return k if few else NEVER
+
+    def near(self, node: int, k: int) -> int:
+        """At most k: about how many ids it takes, where that is known, else `lower`."""
+        near = self.source.near(self.keys[node])
+        return min(k, int(self.lower[node]) if near == NEVER else near)
 
     def goal(self, node: int) -> np.ndarray | None:
         """dead_k of the node for large k; None: nothing is dead."""

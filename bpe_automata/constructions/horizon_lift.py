@@ -61,6 +61,11 @@ class LiftHorizon(Horizon[int]):
         """int32 [n_states]: what is known so far of the least number of tokens."""
         return self._towards.lower
 
+    @property
+    def at_most(self) -> np.ndarray:
+        """int32 [n_states]: the same from above."""
+        return self._towards.upper
+
     @spent
     @locked
     def least(self, state: int) -> int:

@@ -114,6 +114,9 @@ class ProductReader:
         states, which = np.unique(self._tables.memo.state[keys >> 32], return_inverse=True)
         return self._lift.lower(states, k)[which.reshape(-1)]
 
+    def near(self, key: int) -> int:
+        return int(self._lift.at_most[self._tables.memo.state[key >> 32]])
+
     def goal(self, key: int) -> np.ndarray | None:
         return self._relevance.dead((key >> 32, (key & 0xFFFFFFFF) >> 1))
 
@@ -142,8 +145,8 @@ class ProductReader:
         fan = self._fan((place, sets.sets[number].row, k))
         base = fan.places << 32
         free, bound = (
-            np.where(after[fan.kinds] == NONE, -1, base | (after[fan.kinds].astype(np.int64) << 1))
-            for after in sets.rows(number)
+            np.where(after == NONE, -1, base | (after.astype(np.int64) << 1))
+            for after in sets.after(number, fan.kinds)
         )
         added = fan.n_added
         if added:

@@ -10,12 +10,13 @@ character being read. Set 0 is the beginning of a text.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from bpe_automata.constructions.token_actions import JOINT, TokenActions, TokenClass
-from bpe_automata.constructions.whole_pieces import ILLEGAL, MUST_END, OFF, WholePieces
+from bpe_automata.constructions.whole_pieces import MUST_END, OFF, WholePieces
 from bpe_automata.kernels.world import MOST_SETS
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import Lock, locked
@@ -24,6 +25,7 @@ from bpe_automata.tokenizer.pipeline import Pipeline
 
 NONE = -1
 BEGINNING = 0
+_FEW = 200
 Member = tuple[int, int, int]
 _INTRICATE = "more than are told apart: the tokenizer's pretokenizer is too intricate"
 
@@ -34,6 +36,13 @@ class HypothesisSet:
 
     row: int
     members: tuple[Member, ...]
+
+    def by_whole(self) -> dict[int, list[int]]:
+        """The hypotheses, by where they are in `WholePieces`."""
+        found: dict[int, list[int]] = {}
+        for h, _, w in self.members:
+            found.setdefault(w, []).append(h)
+        return found
 
 
 class HypothesisSets:
@@ -47,6 +56,7 @@ class HypothesisSets:
         self._members = 0
         self._numbers: dict[HypothesisSet, int] = {}
         self._rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._after: dict[tuple[int, int], tuple[int, int]] = {}
         self._ends: dict[int, bool] = {}
         self._unions: dict[tuple[int, int], int] = {}
         self._stacked = _Stacked(pipeline, actions)
@@ -104,51 +114,67 @@ class HypothesisSets:
             self._rows[number] = build(found)
         return self._rows[number]
 
+    def after(self, number: int, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(free, bound) of `rows` for these classes, int; quick where they are few."""
+        few = np.unique(classes).tolist() if number not in self._rows else []
+        if not 0 < len(few) <= _FEW:
+            free, bound = self.rows(number)
+            return free[classes], bound[classes]
+        found, known = self.sets[number], self._after
+        by_whole = found.by_whole()
+        for c in few:
+            if (number, c) not in known:
+                if found.row == 0:
+                    known[number, c] = self._one(by_whole, 1, c), self._one(by_whole, 0, c)
+                elif self.actions.classes[c].lead:
+                    known[number, c] = NONE, self._continued(found, self.actions.classes[c])
+                else:
+                    known[number, c] = NONE, NONE
+        both = np.array([known[number, c] for c in classes.tolist()], dtype=np.int32)
+        return both[:, 0], both[:, 1]
+
     def _full_rows(self, found: HypothesisSet) -> tuple[np.ndarray, np.ndarray]:
         """At a character's end: classes without a leading fragment can follow."""
-        by_whole: dict[int, list[int]] = {}
-        for h, _, w in found.members:
-            by_whole.setdefault(w, []).append(h)
+        by_whole = found.by_whole()
         return self._side(by_whole, 1), self._side(by_whole, 0)
 
     def _side(self, by_whole: dict[int, list[int]], boundary: int) -> np.ndarray:
-        """int32 [n_classes]: the sets after tokens that come behind a boundary, or without one. The
-        members are found once for all classes that act alike."""
-        stacked, classes = self._stacked, self.actions.classes
-        numbers = np.full(len(classes), NONE, dtype=np.int32)
-        ends = {
-            w: hs
-            for w, hs in by_whole.items()
-            if (self.whole.may_end(w) if boundary else w != MUST_END)
-        }
-        if not ends:
-            return numbers
-        joints = stacked.joint[:, boundary]
-        after: list[np.ndarray] = [np.any(joints[:, hs], axis=1) for hs in ends.values()]
+        """int32 [n_classes]: `_joined` of each class, found once for all classes that act alike."""
+        stacked = self._stacked
+        numbers = np.full(len(self.actions.classes), NONE, dtype=np.int32)
         wholes = [
-            self._begun if boundary else self.whole.after_each(w, self._own, False) for w in ends
+            self._begun if boundary else self.whole.after_each(w, self._own, False)
+            for w in by_whole
         ]
-        of_joint = [where[stacked.joint_classes] for where in wholes]
-        first, which = stacked.alike(after, of_joint)
-        made = []
+        after = stacked.each_after(boundary, by_whole.values())
+        first, which = stacked.alike(after, wholes)
+        alike = []
         for k in first.tolist():
-            members = [
-                (h, 0, int(where[k]))
-                for where, row in zip(of_joint, after, strict=True)
-                if where[k] != ILLEGAL
-                for h in np.flatnonzero(row[k]).tolist()
-            ]
-            made.append(self.number(classes[stacked.joint_classes[k]].tail, members))
-        numbers[stacked.joint_classes] = np.array(made, dtype=np.int32)[which]
-        for c in stacked.fragment_classes:
-            members = [
-                (h, boundary, int(where[c]))
-                for where, hs in zip(wholes, ends.values(), strict=True)
-                if where[c] != ILLEGAL
-                for h in hs
-            ]
-            numbers[c] = self.number(classes[c].tail, members)
+            listed = (np.flatnonzero(row[k]).tolist() for row in after)
+            joined = zip(by_whole, listed, strict=True)
+            alike.append(self._joined(joined, boundary, int(stacked.classes[k])))
+        numbers[stacked.classes] = np.array(alike, dtype=np.int32)[which]
+        for c in stacked.fragments:
+            numbers[c] = self._joined(by_whole.items(), boundary, c)
         return numbers
+
+    def _one(self, by_whole: dict[int, list[int]], boundary: int, c: int) -> int:
+        """The same for one class."""
+        if c in self._stacked.fragments:
+            return self._joined(by_whole.items(), boundary, c)
+        after = ((w, self._stacked.after(c, boundary, hs)) for w, hs in by_whole.items())
+        return self._joined(after, boundary, c)
+
+    def _joined(self, after: Iterable[tuple[int, list[int]]], boundary: int, c: int) -> int:
+        """The set after a token of a class, at a character's end, with or without a boundary, by
+        the hypotheses after it for each place in `WholePieces` before it."""
+        token_class, members = self.actions.classes[c], []
+        kept = boundary if c in self._stacked.fragments else 0
+        for w, hs in after:
+            if self.whole.may_end(w) if boundary else w != MUST_END:
+                w2 = self.whole.after(w, token_class.own, bool(boundary))
+                members += [(h, kept, w2) for h in hs] if w2 is not None else []
+        return self.number(token_class.tail, members)
 
     def _partial_rows(self, found: HypothesisSet) -> tuple[np.ndarray, np.ndarray]:
         """Inside a character: only its continuation can follow, and there is no boundary."""
@@ -194,28 +220,43 @@ class HypothesisSets:
 class _Stacked:
     """The relations of all classes without a leading fragment, in one array.
 
-    joint_classes: the classes that hold a whole character; joint: bool [k, 2, n, n], their
-    relations by boundary; fragment_classes: those that are only the beginning of a character.
+    classes: int32 [k], those that hold a whole character, and their relations by boundary, bool
+    [k, 2, n, n]; fragments: those that are only the beginning of a character.
     """
 
     def __init__(self, pipeline: Pipeline, actions: TokenActions) -> None:
         n = pipeline.boundaries.n
         plain = [c for c, k in enumerate(actions.classes) if c and not k.lead]
         whole = [c for c in plain if actions.classes[c].element != JOINT]
-        self.fragment_classes = [c for c in plain if actions.classes[c].element == JOINT]
-        self.joint_classes = np.array(whole, dtype=np.int32)
+        self.fragments = frozenset(c for c in plain if actions.classes[c].element == JOINT)
+        self.classes = np.array(whole, dtype=np.int32)
         relations = [actions.relations[actions.classes[c].element] for c in whole]
-        self.joint = np.array(relations, dtype=bool).reshape(len(whole), 2, n, n)
+        self._joint = np.array(relations, dtype=bool).reshape(len(whole), 2, n, n)
+        self._at = dict(zip(whole, range(len(whole)), strict=True))
         self._tails = np.array([actions.classes[c].tail for c in whole], dtype=np.int32)
+
+    def after(self, c: int, boundary: int, hs: list[int]) -> list[int]:
+        """The hypotheses after a token of a class, from any of these; none, of a class with a
+        leading fragment."""
+        at = self._at.get(c)
+        if at is None:
+            return []
+        found: list[int] = np.flatnonzero(self._joint[at, boundary][hs].any(axis=0)).tolist()
+        return found
+
+    def each_after(self, boundary: int, from_: Iterable[list[int]]) -> list[np.ndarray]:
+        """For each list of hypotheses bool [k, n]: those after a token of each class."""
+        joint = self._joint[:, boundary]
+        return [np.any(joint[:, hs], axis=1) for hs in from_]
 
     def alike(
         self, after: list[np.ndarray], wholes: list[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(first [kinds], which [k]) of the joint classes with one tail, one row in each of
-        `after`, bool [k, n], and one number in each of `wholes`, int32 [k]."""
-        bits = np.packbits(np.concatenate(after, axis=1), axis=1)
-        numbers = np.stack([self._tails, *wholes], axis=1).view(np.uint8)
-        told = np.ascontiguousarray(np.concatenate([numbers, bits], axis=1))
+        """(first [kinds], which [k]) of the classes with one tail, one row in each of `after`, bool
+        [k, n], and one number in each of `wholes`, int32 [n_classes]."""
+        bits = [np.packbits(rows, axis=1) for rows in after]
+        numbers = np.stack([self._tails, *(where[self.classes] for where in wholes)], axis=1)
+        told = np.ascontiguousarray(np.concatenate([numbers.view(np.uint8), *bits], axis=1))
         rows = told.view(np.dtype((np.void, told.shape[1]))).reshape(-1)
         _, first, which = np.unique(rows, return_index=True, return_inverse=True)
         return first, which.reshape(-1)

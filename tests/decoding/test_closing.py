@@ -361,7 +361,14 @@ def walk(constraint, budget, rng, prefix=()):
 
 @pytest.mark.parametrize("method", ["canonical", "lift"])
 @pytest.mark.parametrize(
-    "regex", [r'\{"name": "[^"\\]{0,40}", "age": [0-9]+\}', r"(?s:.{5,20})", r"[ -~]{0,40}\n"]
+    "regex",
+    [
+        r'\{"name": "[^"\\]{0,40}", "age": [0-9]+\}',
+        r"(?s:.{5,20})",
+        r"[ -~]{0,40}\n",
+        r"\w{300}",
+        r'(?:[^"\\]){250,500}',
+    ],
 )
 def test_walks_in_smollm2_end_in_time(smollm2_tokenizer, regex, method):
     made = constrain(smollm2_tokenizer, regex, method)
