@@ -5,6 +5,7 @@ in Python, or the k-th line of Python. Then the same constraint must say what a 
 
 from __future__ import annotations
 
+import linecache
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -132,13 +133,16 @@ def stopped_at_check(k: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
 
 @contextmanager
 def stopped_at_line(k: int, _: pytest.MonkeyPatch) -> Iterator[Callable[[], bool]]:
-    """Inside, KeyboardInterrupt is raised at the k-th line of the package."""
+    """Inside, KeyboardInterrupt is raised at the k-th line of the package. Not at a `with`: its
+    line is met again on the way out, and between the body and `__exit__` CPython looks for no
+    signal."""
     lines = [0]
 
     def trace(frame: FrameType, event: str, _arg: object) -> Any:
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
-        if event == "line":
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        if event == "line" and not line.lstrip().startswith("with "):
             lines[0] += 1
             if lines[0] == k:
                 sys.settrace(None)
