@@ -18,6 +18,7 @@ from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.bits import members, set_bits
 from bpe_automata.kernels.fan import Texts, by_group, fan, members_of
+from bpe_automata.kernels.watch import watched
 
 if TYPE_CHECKING:
     from bpe_automata.constructions.lift import Lift
@@ -170,8 +171,8 @@ class LiftReader(PlainReader[int]):
 
     def groups(self, key: int) -> Groups:
         lift, dfa = self._lift, self._lift.dfa
-        rows, start, ids = fan(
-            dfa.trans, dfa.byte_class, key, lift.trie, lift.kinds, self._any_text
+        rows, start, ids = watched(
+            fan, dfa.trans, dfa.byte_class, key, lift.trie, lift.kinds, self._any_text
         )
         after = lift.after_added(key, lift.added)
         read = np.flatnonzero(after)
