@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from math import inf
+from pathlib import Path
 
 import pytest
+from support import long_calls
+from support.long_calls import HARD, LONG, ROOM
 
 from bpe_automata import Budget, compile_regex
-from bpe_automata.budget import check, check_bytes, excuse, seconds_left, spending
+from bpe_automata.budget import check, check_bytes, excuse, excused, seconds_left, spending
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.watch import armed, poll, raise_what_stopped
 from experiments.shared.timing import called_after
 
-HARD = "(?:.{1,30}a.{1,30}){1,30}x.{15}"
-ROOM = Budget(max_states=10**7, max_seconds=100, max_bytes=8 * 10**9)
+ROOT = Path(__file__).parents[1]
 LATE = 0.5  # seconds
 
 
@@ -107,3 +113,71 @@ def test_a_signal_handler_that_returns_ends_nothing():
     with handled, pytest.raises(BudgetExceededError, match="seconds"):
         compile_regex(HARD, Budget(10**7, 1.0, 8 * 10**9))
     assert len(seen) == 1
+
+
+# ---------------------------------------------------------------- every kind of call
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_every_kind_of_call_ends_in_time(name, tmp_path):
+    """Seconds of the thread, kernels being loaded not counted."""
+    call, usable = LONG[name](tmp_path)
+    begun, before = time.thread_time_ns(), excused()
+    with pytest.raises(BudgetExceededError, match="seconds"), spending(Budget(max_seconds=0.1)):
+        call()
+    spent = time.thread_time_ns() - begun - (excused() - before)
+    assert spent / 1e9 < 0.1 + LATE
+    assert usable()
+
+
+class Interrupted:
+    """A process that runs long calls until Ctrl-C comes."""
+
+    def __init__(self) -> None:
+        paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+        self.process = subprocess.Popen(
+            [sys.executable, str(long_calls.__file__)],
+            env={**os.environ, "PYTHONPATH": paths},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        )
+
+    def line(self, seconds: float) -> str:
+        """What it says next; a failure if it says nothing for so long."""
+        assert self.process.stdout is not None
+        assert select.select([self.process.stdout], [], [], seconds)[0], "it does not answer"
+        return self.process.stdout.readline().decode().strip()
+
+    def run(self, name: str) -> str:
+        """Start a long call, and interrupt it: what it says then."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{name}\n".encode())
+        assert self.line(300) == "ready"  # kernels may have to be compiled
+        time.sleep(0.3)
+        self.process.send_signal(signal.SIGINT)
+        return self.line(30)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def interrupted() -> Iterator[list[Interrupted]]:
+    """One process for all; a test that fails ends it, and the next starts another."""
+    running: list[Interrupted] = []
+    yield running
+    for one in running:
+        one.end()
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_ctrl_c_ends_every_kind_of_call(name, interrupted):
+    one = interrupted.pop() if interrupted else Interrupted()
+    try:
+        assert one.run(name) == "stopped True"
+    except BaseException:
+        one.end()
+        raise
+    interrupted.append(one)

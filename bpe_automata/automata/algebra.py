@@ -21,7 +21,7 @@ from bpe_automata.automata.assembly import Assembly
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.reduce import reduced as reduced  # also part of this module
-from bpe_automata.budget import Budget, out_of_memory, out_of_states, spending
+from bpe_automata.budget import Budget, check_bytes, out_of_memory, out_of_states, spending
 from bpe_automata.kernels.byte_product import (
     OUT_OF_MEMORY,
     OUT_OF_STATES,
@@ -64,10 +64,12 @@ def less_strings(dfa: ByteDFA, strings: Iterable[bytes]) -> ByteDFA:
     told_apart = np.zeros(256, np.bool_)
     told_apart[data] = True
     column, some_byte = joint_columns(dfa.byte_class.astype(np.uint8)[None, :], told_apart)
+    states = dfa.n_states + len(data) + 1
+    check_bytes(4 * states * len(some_byte), "the table of what is left")
     trans = np.ascontiguousarray(dfa.trans[:, dfa.byte_class[some_byte]])
     ptr = np.zeros(len(words) + 1, np.int64)
     np.cumsum([len(word) for word in words], out=ptr[1:])
-    table, accepting, start = _less(trans, dfa.accepting, dfa.start, column[data], ptr)
+    table, accepting, start = watched(_less, trans, dfa.accepting, dfa.start, column[data], ptr)
     return ByteDFA(table, column.astype(np.uint8), accepting, int(start))
 
 

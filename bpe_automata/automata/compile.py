@@ -106,7 +106,7 @@ def atoms(classes: list[Inversion]) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     ptr = np.zeros(len(lists) + 1, np.int32)
     np.cumsum([len(members) for members in lists], out=ptr[1:])
     toggles = np.fromiter(chain.from_iterable(lists), np.int32, int(ptr[-1]))
-    return partition(toggles, np.argsort(toggles), ptr)
+    return watched(partition, toggles, np.argsort(toggles), ptr)
 
 
 def determinized(

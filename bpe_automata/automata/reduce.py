@@ -7,7 +7,7 @@ import numpy as np
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget, out_of_memory, spending
 from bpe_automata.kernels.minimise import minimise
-from bpe_automata.kernels.utf8 import breadth_first, renumber
+from bpe_automata.kernels.utf8 import numbered
 from bpe_automata.kernels.watch import watched
 
 EDGE_BYTES = 48  # what minimisation keeps for one edge
@@ -30,8 +30,8 @@ def reduced(
     trans = np.ascontiguousarray(trans[:, columns])
     with spending(budget):
         trans, accepting, start, column = watched(minimise, trans, accepting, start)
-    trans, accepting = renumber(trans, accepting, breadth_first(trans, start))
-    return ByteDFA(trans, column[byte_class].astype(np.uint8), accepting, min(int(start), 1))
+        trans, accepting, start = watched(numbered, trans, accepting, start)
+    return ByteDFA(trans, column[byte_class].astype(np.uint8), accepting, int(start))
 
 
 def _by_first_byte(byte_class: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget
 from bpe_automata.errors import UnsupportedRegexError
 from bpe_automata.kernels.string_set import dfa_of_strings
+from bpe_automata.kernels.watch import watched
 from bpe_automata.limits import NUMBERS, check_fits
 
 
@@ -30,7 +31,7 @@ def from_strings(strings: Iterable[str]) -> ByteDFA:
     ptr = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(s) for s in encoded], out=ptr[1:])
     data = np.array(np.frombuffer(b"".join(encoded), np.uint8))
-    trans, byte_class, accepting, start = dfa_of_strings(data, ptr)
+    trans, byte_class, accepting, start = watched(dfa_of_strings, data, ptr)
     return ByteDFA(trans, byte_class, accepting, start)
 
 

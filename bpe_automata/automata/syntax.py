@@ -12,6 +12,7 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 from bpe_automata.automata.properties import Substituted, substitute
+from bpe_automata.budget import check
 from bpe_automata.errors import RegexSyntaxError
 
 _BEGIN = frozenset((_parser.AT_BEGINNING, _parser.AT_BEGINNING_STRING))
@@ -49,6 +50,17 @@ class Parsed:
                 raise RegexSyntaxError(self.source.pattern, position, f"bad range up to {name}")
 
 
+class _Timed(str):
+    """Text that can only be read in time: the parser takes its characters one by one."""
+
+    __slots__ = ()
+
+    def __getitem__(self, at: Any) -> str:
+        if at & 1023 == 0:
+            check()
+        return str.__getitem__(self, at)
+
+
 def parse(pattern: str) -> Parsed:
     """Parse a regex. Raises RegexSyntaxError with the position in `pattern`."""
     source = substitute(pattern)
@@ -59,7 +71,7 @@ def parse(pattern: str) -> Parsed:
 def parse_text(source: Substituted) -> Any:
     """The tree of `source.text`, without redundant anchors."""
     try:
-        tree = _parser.parse(source.text)
+        tree = _parser.parse(_Timed(source.text))
     except re.error as error:
         position = source.position(error.pos or 0)
         raise RegexSyntaxError(source.pattern, position, error.msg) from None

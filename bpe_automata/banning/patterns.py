@@ -18,6 +18,7 @@ from functools import lru_cache
 
 from bpe_automata.automata.compile import Budget, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import check
 from bpe_automata.errors import EmptyLanguageError, UnsupportedRegexError
 
 _FLAGS = re.compile(r"\(\?([aiLmsux]+)\)")
@@ -27,6 +28,7 @@ _EDGE = r"[\s\S]"
 
 def word_pattern(word: str, ignore_case: bool) -> str:
     """A regex of the texts that read as the word."""
+    check()
     escaped = re.escape(word)
     if not ignore_case:
         return escaped

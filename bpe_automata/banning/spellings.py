@@ -25,9 +25,10 @@ import numpy as np
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.banning.patterns import not_of_word, word_may_begin
 from bpe_automata.banning.words import Ban
-from bpe_automata.budget import check
+from bpe_automata.budget import Budget, check, spent
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels import occurrences as kernels
+from bpe_automata.kernels.watch import watched
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
@@ -83,7 +84,9 @@ class Spellings:
 
     def begun(self, context: int, data: bytes) -> Threads:
         """The state after a first id that spells `data`."""
-        return _state(kernels.begun(self._search, context, np.frombuffer(data, np.uint8)).tolist())
+        return _state(
+            watched(kernels.begun, self._search, context, np.frombuffer(data, np.uint8)).tolist()
+        )
 
     def step(self, threads: Threads, data: bytes) -> Threads:
         """The state after one more id that spells `data`."""
@@ -108,10 +111,17 @@ class Spellings:
 
     # ------------------------------------------------------------ written down
 
+    @property
+    def budget(self) -> Budget:
+        """That of the ban."""
+        return self.ban.budget
+
+    @spent
     def automaton(self, before: str = "", max_edges: int = 1_000_000) -> TokenAutomaton:
         """All of it, minimal: what follows a text `before`, which matters for whole words only.
 
-        Raises BudgetExceededError over `max_edges` transitions before minimising.
+        Raises BudgetExceededError over `max_edges` transitions before minimising, and where it
+        takes longer than the budget of the ban.
         """
         states: list[Threads] = []  # state k + 1 of the automaton; 0 is its start
         number: dict[Threads, int] = {}
@@ -137,13 +147,14 @@ class Spellings:
             yield self._row(threads)
 
     def _first_row(self, context: int) -> _Row:
-        return _by_token(kernels.all_begun(self._search, context, *self._bytes, self._ids))
+        return _by_token(watched(kernels.all_begun, self._search, context, *self._bytes, self._ids))
 
     def _row(self, threads: Threads) -> _Row:
         if threads == MATCH:
             return np.empty(0, np.int64), []
         found = [
-            kernels.all_after(self._search, thread, *self._bytes, self._ids) for thread in threads
+            watched(kernels.all_after, self._search, thread, *self._bytes, self._ids)
+            for thread in threads
         ]
         symbols, after = _by_token(np.concatenate(found))
         if not self.ends(threads) or not self.eos_ids:

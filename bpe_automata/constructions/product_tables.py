@@ -22,7 +22,7 @@ from bpe_automata.kernels.node_status import node_statuses
 from bpe_automata.kernels.product_row import product_row
 from bpe_automata.kernels.suspects import Pairs
 from bpe_automata.kernels.token_walks import states_after
-from bpe_automata.kernels.watch import armed, called
+from bpe_automata.kernels.watch import armed, called, watched
 from bpe_automata.kernels.world import (
     ALIVE,
     Added,
@@ -164,7 +164,9 @@ class ProductTables:
             canonical.nodes.text,
         )
         state, kinds = int(self.memo.state[place]), canonical.nodes.kind
-        rows, start, ids = fan(dfa.trans, dfa.byte_class, state, trie, kinds, texts, near, left)
+        rows, start, ids = watched(
+            fan, dfa.trans, dfa.byte_class, state, trie, kinds, texts, near, left
+        )
         return self.places(rows[:, 0], rows[:, 1]), rows[:, 2].astype(np.int64), start, ids
 
     def ids_ending_in(self, row: int) -> np.ndarray:

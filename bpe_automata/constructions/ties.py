@@ -23,6 +23,7 @@ import numpy as np
 from bpe_automata.errors import ImproperMergeTableError
 from bpe_automata.kernels.geometry import merge_intervals
 from bpe_automata.kernels.tied_pairs import BY_COLUMN, BY_ROW, EACH, Tried, broken_pairs
+from bpe_automata.kernels.watch import watched
 from bpe_automata.tokenizer.derivation import Derivation
 
 _MOST_STEPS = 500_000_000
@@ -55,7 +56,8 @@ def tied_pairs(
     table: tuple[np.ndarray, np.ndarray],
 ) -> Ties:
     """`rows`, `columns`: by the right part and by the left one; `table`: slots and values of the
-    derivations. Raises ImproperMergeTableError where trying all pairs would take too long."""
+    derivations. Raises ImproperMergeTableError where trying all pairs would take too long, and
+    BudgetExceededError."""
     d = derivation
     tried = Tried(
         d.left,
@@ -68,7 +70,9 @@ def tied_pairs(
         *table,
     )
     boxes = _boxes(d, rows, columns)
-    pairs, ordered, done = broken_pairs(boxes, rows.order, columns.order, _MOST_STEPS, tried)
+    pairs, ordered, done = watched(
+        broken_pairs, boxes, rows.order, columns.order, _MOST_STEPS, tried
+    )
     if not done:
         raise ImproperMergeTableError(
             f"{int(d.late.sum())} merges come before the merges that make their parts, and too "

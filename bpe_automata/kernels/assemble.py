@@ -16,7 +16,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.mixing import first_slot, mix, next_slot
-from bpe_automata.kernels.watch import poll
+from bpe_automata.kernels.watch import poll, stopped
 
 DONE, FULL = 0, 1
 STATES, EXPANDED, EPOCH = 0, 1, 2  # the counters
@@ -98,8 +98,8 @@ def expand(net: Network, sets: Subsets, scratch: Scratch, most: int, watch: np.n
     while counts[EXPANDED] < counts[STATES] <= most and not poll(watch):
         if not _rows_of_copies(net, sets, scratch, most, watch):
             return FULL
-        if counts[EXPANDED] == counts[STATES]:
-            break
+        if counts[EXPANDED] == counts[STATES] or stopped(watch):
+            break  # stopped, the next state may still be one of a copy
         state = counts[EXPANDED]
         first, past = sets.ptr[state], sets.ptr[state + 1]
         if past - first == 1:

@@ -14,13 +14,14 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.mixing import first_slot, mix, next_slot, table_size
+from bpe_automata.kernels.watch import poll
 
 N_CODE_POINTS = 0x110000
 
 
 @kernel
 def partition(
-    toggles: np.ndarray, order: np.ndarray, ptr: np.ndarray
+    toggles: np.ndarray, order: np.ndarray, ptr: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The atoms of the classes `toggles[ptr[c]:ptr[c+1]]`, as (starts, atom_of, member).
 
@@ -34,14 +35,14 @@ def partition(
     owner = np.empty(toggles.size, np.int32)
     for c in range(n_classes):
         owner[ptr[c] : ptr[c + 1]] = c
-    member = np.zeros((toggles.size + 2, n_classes), np.uint8)
-    table = np.zeros(table_size(toggles.size + 2), np.int32)
-    keys = np.zeros(toggles.size + 2, np.uint64)
+    most = 2 + _distinct(toggles, order)
+    member = np.zeros((most, n_classes), np.uint8)
+    table, keys = np.zeros(table_size(most), np.int32), np.zeros(most, np.uint64)
     starts = np.empty(toggles.size + 1, np.int32)
     atom_of = np.empty(toggles.size + 1, np.int32)
     intervals, n_atoms, event, position = 0, 1, 0, 0
     active, key = np.zeros(n_classes, np.uint8), np.uint64(0)
-    while position < N_CODE_POINTS:
+    while position < N_CODE_POINTS and not poll(watch):
         while event < order.size and toggles[order[event]] == position:
             c = owner[order[event]]
             active[c] ^= 1
@@ -53,6 +54,15 @@ def partition(
             intervals += 1
         position = toggles[order[event]] if event < order.size else N_CODE_POINTS
     return starts[:intervals].copy(), atom_of[:intervals].copy(), member[:n_atoms].copy()
+
+
+@kernel
+def _distinct(toggles: np.ndarray, order: np.ndarray) -> int:
+    """How many different ends there are."""
+    count = min(1, order.size)
+    for i in range(1, order.size):
+        count += toggles[order[i]] != toggles[order[i - 1]]
+    return count
 
 
 @kernel

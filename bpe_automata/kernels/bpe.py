@@ -44,7 +44,7 @@ def _rank(m: Merges, left: int, right: int) -> int:
 
 @kernel
 def merge_all(
-    symbols: np.ndarray, ranks: np.ndarray, n: int, m: Merges
+    symbols: np.ndarray, ranks: np.ndarray, n: int, m: Merges, watch: np.ndarray
 ) -> tuple[int, int, int, int]:
     """Encode symbols[:n] in place; ranks is scratch of the same length.
 
@@ -52,7 +52,7 @@ def merge_all(
     turn makes one symbol out of two.
     """
     if n > _FEW:
-        return _merge_many(symbols, ranks, n, m)
+        return _merge_many(symbols, ranks, n, m, watch)
     last_left, last_right, row = -1, -1, -1
     for i in range(n - 1):
         ranks[i] = _rank(m, symbols[i], symbols[i + 1])
@@ -79,7 +79,7 @@ def merge_all(
 
 @kernel
 def _merge_many(
-    symbols: np.ndarray, ranks: np.ndarray, n: int, m: Merges
+    symbols: np.ndarray, ranks: np.ndarray, n: int, m: Merges, watch: np.ndarray
 ) -> tuple[int, int, int, int]:
     """The same in O(n log n): symbols are linked to their neighbours, and a pair of the heap counts
     while its rank is still that of its place. Each merge adds two pairs at most, so there are fewer
@@ -89,9 +89,11 @@ def _merge_many(
     before, after = np.arange(-1, n - 1), np.arange(1, n + 1)
     ranks[n - 1] = NO_RANK
     for i in range(n - 1):
+        if poll(watch):
+            break
         ranks[i] = _rank(m, symbols[i], symbols[i + 1])
         size = _put(heap, size, ranks[i], i)
-    while size > 0:
+    while size > 0 and not poll(watch):
         rank, at = heap[0] >> 32, heap[0] & 0xFFFFFFFF
         size = _drop_least(heap, size)
         if ranks[at] != rank:
@@ -172,7 +174,7 @@ def derive_all(
         if n == 0 or poll(watch):
             continue
         work[:n] = symbols[starts[token] : starts[token + 1]]
-        n, a, b, last = merge_all(work, ranks, n, m)
+        n, a, b, last = merge_all(work, ranks, n, m, watch)
         if n == 1 and work[0] == token:
             left[token], right[token], row[token] = a, b, last
             reachable[token] = True

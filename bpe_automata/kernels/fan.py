@@ -16,6 +16,7 @@ from bpe_automata.kernels.growing import grown
 from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import World, intern_place
 
 _KIND_BITS = 20
@@ -44,6 +45,7 @@ def fan(
     texts: Texts,
     near: Towards,
     left: int,
+    watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The tokens that the DFA and the text automaton read from `state`, in groups that lead alike:
     (rows (state, text, kind) int32 [groups, 3]; start int32 [groups + 1] into; ids int32).
@@ -63,7 +65,7 @@ def fan(
     count, n, node, n_nodes = 0, 0, 0, len(label)
     clean, from_start = texts.text == 0 and texts.row == 0, texts.from_start
     n_texts = len(texts.next)
-    while node < n_nodes:
+    while node < n_nodes and not poll(watch):
         depth = depths[node]
         q = trans[path[depth - 1], byte_class[label[node]]]
         if q == 0 or (depth == 1 and texts.utf8[texts.row, label[node]] == -1):

@@ -11,11 +11,17 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
+from bpe_automata.kernels.watch import poll
 
 
 @kernel
 def less_strings(
-    trans: np.ndarray, accepting: np.ndarray, start: int, letters: np.ndarray, ptr: np.ndarray
+    trans: np.ndarray,
+    accepting: np.ndarray,
+    start: int,
+    letters: np.ndarray,
+    ptr: np.ndarray,
+    watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """(trans int32 [m, k], accepting bool [m], start): the states given, then the new ones.
 
@@ -29,7 +35,7 @@ def less_strings(
     table[n], final[n], used = trans[start], accepting[start], n + 1
     for i in range(len(ptr) - 1):
         here, at = n, ptr[i]
-        while at < ptr[i + 1] and table[here, letters[at]] != 0:
+        while at < ptr[i + 1] and table[here, letters[at]] != 0 and not poll(watch):
             to = table[here, letters[at]]
             if to < n:
                 table[used], final[used], parent[used] = trans[to], accepting[to], here
@@ -40,6 +46,8 @@ def less_strings(
         if at == ptr[i + 1]:
             final[here] = False
     for state in range(used - 1, n, -1):
+        if poll(watch):
+            break
         if not final[state] and not table[state].any():
             for c in range(k):
                 if table[parent[state], c] == state:

@@ -36,12 +36,12 @@ def minimise(
     Returns (trans int32 [m, j], accepting bool [m], start, column int32 [k]): the new columns are
     pairwise different, column[a] is the new one of the old column a, and state 0 is dead.
     """
-    reached = _reachable(trans, start)
-    ptr, tail, label = _edges_by_head(trans, reached)
-    live = _live(ptr, tail, accepting & reached)
+    reached = _reachable(trans, start, watch)
+    ptr, tail, label = _edges_by_head(trans, reached, watch)
+    live = _live(ptr, tail, accepting & reached, watch)
     number = np.full(live.size, -1, np.int32)
     number[live] = np.arange(live.sum())
-    ptr, tail, label = _live_edges(ptr, tail, label, live, number)
+    ptr, tail, label = _live_edges(ptr, tail, label, live, number, watch)
     block, n_blocks = blocks(ptr, tail, label, trans.shape[1], accepting[live], watch)
     if stopped(watch):
         return trans, accepting, start, block
@@ -53,22 +53,24 @@ def minimise(
     small = np.zeros((n_blocks + 1, trans.shape[1]), np.int32)
     final = np.zeros(n_blocks + 1, np.bool_)
     for s in range(live.size):
+        if poll(watch):
+            break
         if live[s] and not small[target[s]].any():
             final[target[s]] = accepting[s]
             for a in range(trans.shape[1]):
                 small[target[s], a] = target[trans[s, a]]
-    column, n_columns = equal_columns(small)
-    return _keep_columns(small, column, n_columns), final, target[start], column
+    column, n_columns = equal_columns(small, watch)
+    return _keep_columns(small, column, n_columns, watch), final, target[start], column
 
 
 @kernel
-def _reachable(trans: np.ndarray, start: int) -> np.ndarray:
+def _reachable(trans: np.ndarray, start: int, watch: np.ndarray) -> np.ndarray:
     """bool [n], without the dead state."""
     reached = np.zeros(trans.shape[0], np.bool_)
     reached[0] = reached[start] = True
     stack, top = np.empty(trans.shape[0], np.int32), 1
     stack[0] = start
-    while top > 0:
+    while top > 0 and not poll(watch):
         top -= 1
         for target in trans[stack[top]]:
             if not reached[target]:
@@ -80,12 +82,14 @@ def _reachable(trans: np.ndarray, start: int) -> np.ndarray:
 
 @kernel
 def _edges_by_head(
-    trans: np.ndarray, reached: np.ndarray
+    trans: np.ndarray, reached: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(ptr int64 [n + 1], tail int32 [m], label int32 [m]) of the edges between reached states."""
     n, k = trans.shape
     ptr = np.zeros(n + 2, np.int64)
     for s in range(n):
+        if poll(watch):
+            break
         if reached[s]:
             for a in range(k):
                 if trans[s, a] != 0:
@@ -93,6 +97,8 @@ def _edges_by_head(
     ptr = ptr.cumsum()
     tail, label = np.empty(ptr[n + 1], np.int32), np.empty(ptr[n + 1], np.int32)
     for s in range(n):
+        if poll(watch):
+            break
         if reached[s]:
             for a in range(k):
                 if trans[s, a] != 0:
@@ -103,14 +109,16 @@ def _edges_by_head(
 
 
 @kernel
-def _live(ptr: np.ndarray, tail: np.ndarray, accepting: np.ndarray) -> np.ndarray:
+def _live(
+    ptr: np.ndarray, tail: np.ndarray, accepting: np.ndarray, watch: np.ndarray
+) -> np.ndarray:
     """bool [n]: the states from which an accepting one can be reached."""
     live, stack, top = accepting.copy(), np.empty(accepting.size, np.int32), 0
     for s in range(live.size):
         if live[s]:
             stack[top] = s
             top += 1
-    while top > 0:
+    while top > 0 and not poll(watch):
         top -= 1
         s = stack[top]
         for edge in range(ptr[s], ptr[s + 1]):
@@ -122,11 +130,18 @@ def _live(ptr: np.ndarray, tail: np.ndarray, accepting: np.ndarray) -> np.ndarra
 
 @kernel
 def _live_edges(
-    ptr: np.ndarray, tail: np.ndarray, label: np.ndarray, live: np.ndarray, number: np.ndarray
+    ptr: np.ndarray,
+    tail: np.ndarray,
+    label: np.ndarray,
+    live: np.ndarray,
+    number: np.ndarray,
+    watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The edges into live states, with states renamed by `number`. Works in place."""
     new_ptr, states, used = np.zeros(live.sum() + 1, np.int64), 0, 0
     for s in range(live.size):
+        if poll(watch):
+            break
         if live[s]:
             for edge in range(ptr[s], ptr[s + 1]):
                 tail[used], label[used] = number[tail[edge]], label[edge]
@@ -155,7 +170,7 @@ def blocks(
         if accepting[s]:
             _mark(states, state_counts, s)
     _split(states, state_counts)
-    edges, edge_counts = _sets_by_label(label, n_labels)
+    edges, edge_counts = _sets_by_label(label, n_labels, watch)
     splitter, block = 0, 1
     while splitter < edge_counts[0] and not stopped(watch):
         for place in range(edges[_FIRST, splitter], edges[_PAST, splitter]):
@@ -186,7 +201,9 @@ def _one_set(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @kernel
-def _sets_by_label(label: np.ndarray, n_labels: int) -> tuple[np.ndarray, np.ndarray]:
+def _sets_by_label(
+    label: np.ndarray, n_labels: int, watch: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The partition of the edges by label."""
     partition, counts = _one_set(label.size)
     first = np.zeros(n_labels + 1, np.int64)
@@ -201,6 +218,8 @@ def _sets_by_label(label: np.ndarray, n_labels: int) -> tuple[np.ndarray, np.nda
             partition[_FIRST, counts[0]], partition[_PAST, counts[0]] = first[a], first[a + 1]
             counts[0] += 1
     for edge in range(label.size):
+        if poll(watch):
+            break
         a = label[edge]
         partition[_ELEMENT, place[a]], partition[_WHERE, edge] = edge, place[a]
         partition[_SET, edge] = number[a]
@@ -248,15 +267,19 @@ def _split(partition: np.ndarray, counts: np.ndarray) -> None:
 
 
 @kernel
-def equal_columns(trans: np.ndarray) -> tuple[np.ndarray, int]:
+def equal_columns(trans: np.ndarray, watch: np.ndarray) -> tuple[np.ndarray, int]:
     """Number the distinct columns by first occurrence: (int32 [k], how many)."""
     n, k = trans.shape
     key, first = np.zeros(k, np.uint64), np.empty(k, np.int64)
     for s in range(n):
+        if poll(watch):
+            break
         for a in range(k):
             key[a] = mix(key[a] + np.uint64(trans[s, a]))
-    number, count = np.empty(k, np.int32), 0
+    number, count = np.zeros(k, np.int32), 0
     for a in range(k):
+        if poll(watch):
+            break
         c = 0
         while c < count and not (key[first[c]] == key[a] and _equal(trans, first[c], a)):
             c += 1
@@ -276,10 +299,14 @@ def _equal(trans: np.ndarray, a: int, b: int) -> bool:
 
 
 @kernel
-def _keep_columns(trans: np.ndarray, column: np.ndarray, n_columns: int) -> np.ndarray:
+def _keep_columns(
+    trans: np.ndarray, column: np.ndarray, n_columns: int, watch: np.ndarray
+) -> np.ndarray:
     """The distinct columns of `trans`, numbered as `equal_columns` did."""
     small = np.empty((trans.shape[0], n_columns), np.int32)
     for s in range(trans.shape[0]):
+        if poll(watch):
+            break
         for a in range(trans.shape[1]):
             small[s, column[a]] = trans[s, a]
     return small

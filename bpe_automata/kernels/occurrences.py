@@ -13,6 +13,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown_rows
+from bpe_automata.kernels.watch import poll
 
 DEAD, COMPLETE = 0, -1
 
@@ -57,13 +58,15 @@ def thread_after(search: Search, thread: int, data: np.ndarray) -> int:
 
 
 @kernel
-def begun(search: Search, context: int, data: np.ndarray) -> np.ndarray:
+def begun(search: Search, context: int, data: np.ndarray, watch: np.ndarray) -> np.ndarray:
     """int32: the threads that begin in the bytes `data`, COMPLETE among them. context: where
     `search.before` is after all text that comes before."""
     found, count = np.empty(len(data), np.int32), 0
     banned, before = search.banned, search.before
     first = banned.start * len(search.follows.trans)
     for k in range(len(data)):
+        if poll(watch):
+            break
         begins = before.accepting[context]
         if begins and banned.trans[banned.start, banned.byte_class[data[k]]] != 0:
             thread = thread_after(search, first, data[k:])
@@ -76,13 +79,18 @@ def begun(search: Search, context: int, data: np.ndarray) -> np.ndarray:
 
 @kernel
 def all_begun(
-    search: Search, context: int, start: np.ndarray, data: np.ndarray, tokens: np.ndarray
+    search: Search,
+    context: int,
+    start: np.ndarray,
+    data: np.ndarray,
+    tokens: np.ndarray,
+    watch: np.ndarray,
 ) -> np.ndarray:
     """int32 [m, 2]: (token, thread) for all that begins in one of the tokens (int64), whose bytes
     are data[start[token]:start[token + 1]]."""
     rows, count = np.empty((64, 2), np.int32), 0
     for token in tokens:
-        for thread in begun(search, context, data[start[token] : start[token + 1]]):
+        for thread in begun(search, context, data[start[token] : start[token + 1]], watch):
             if count == len(rows):
                 rows = grown_rows(rows)
             rows[count, 0], rows[count, 1] = token, thread
@@ -92,11 +100,18 @@ def all_begun(
 
 @kernel
 def all_after(
-    search: Search, thread: int, start: np.ndarray, data: np.ndarray, tokens: np.ndarray
+    search: Search,
+    thread: int,
+    start: np.ndarray,
+    data: np.ndarray,
+    tokens: np.ndarray,
+    watch: np.ndarray,
 ) -> np.ndarray:
     """int32 [m, 2]: (token, thread) for each of the tokens that a thread can read."""
     rows, count = np.empty((64, 2), np.int32), 0
     for token in tokens:
+        if poll(watch):
+            break
         after = thread_after(search, thread, data[start[token] : start[token + 1]])
         if after != DEAD:
             if count == len(rows):

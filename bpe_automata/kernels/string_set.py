@@ -10,20 +10,21 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.minimise import equal_columns
 from bpe_automata.kernels.mixing import first_slot, mix, next_slot, table_size
-from bpe_automata.kernels.utf8 import breadth_first, renumber
+from bpe_automata.kernels.utf8 import numbered
+from bpe_automata.kernels.watch import poll
 
 
 @kernel
 def dfa_of_strings(
-    data: np.ndarray, ptr: np.ndarray
+    data: np.ndarray, ptr: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """(trans int32 [n, k], byte_class uint8 [256], accepting bool [n], start).
 
     String i is data[ptr[i]:ptr[i+1]] (uint8; int64). Strings are sorted, at least one, and leave
     some byte unused, as UTF-8 does.
     """
-    parent, label, accepting = _trie(data, ptr)
-    state, n_states = _states(parent, label, accepting)
+    parent, label, accepting = _trie(data, ptr, watch)
+    state, n_states = _states(parent, label, accepting, watch)
     used = np.zeros(256, np.int32)
     for byte in label[1:]:
         used[byte] = 1
@@ -31,19 +32,23 @@ def dfa_of_strings(
     table = np.zeros((n_states, used.sum() + 1), np.int32)
     final = np.zeros(n_states, np.bool_)
     for node in range(parent.size - 1, -1, -1):
+        if poll(watch):
+            break
         final[state[node]] = accepting[node]
         if node > 0:
             table[state[parent[node]], column[label[node]]] = state[node]
-    byte_class, some_byte = _classes_by_first_byte(equal_columns(table)[0], column)
+    byte_class, some_byte = _classes_by_first_byte(equal_columns(table, watch)[0], column)
     small = np.empty((n_states, some_byte.size), np.int32)
     for c in range(some_byte.size):
         small[:, c] = table[:, column[some_byte[c]]]
-    small, final = renumber(small, final, breadth_first(small, state[0]))
-    return small, byte_class, final, 1
+    small, final, start = numbered(small, final, state[0], watch)
+    return small, byte_class, final, start
 
 
 @kernel
-def _trie(data: np.ndarray, ptr: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _trie(
+    data: np.ndarray, ptr: np.ndarray, watch: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(parent int32 [n], label int32 [n], accepting bool [n]) of the nodes; node 0 is the root."""
     parent, label = np.zeros(data.size + 1, np.int32), np.zeros(data.size + 1, np.int32)
     accepting, used = np.zeros(data.size + 1, np.bool_), 1
@@ -53,6 +58,8 @@ def _trie(data: np.ndarray, ptr: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
         while shared < min(depth, string.size) and label[path[shared + 1]] == string[shared]:
             shared += 1
         for d in range(shared, string.size):
+            if poll(watch):
+                break
             parent[used], label[used], path[d + 1] = path[d], string[d], used
             used += 1
         depth = string.size
@@ -61,7 +68,9 @@ def _trie(data: np.ndarray, ptr: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
 
 
 @kernel
-def _states(parent: np.ndarray, label: np.ndarray, accepting: np.ndarray) -> tuple[np.ndarray, int]:
+def _states(
+    parent: np.ndarray, label: np.ndarray, accepting: np.ndarray, watch: np.ndarray
+) -> tuple[np.ndarray, int]:
     """(state of each node int32 [n], number of states), equal for nodes with equal subtrees.
 
     Children come after their parents, so going backwards the states of the children are known:
@@ -72,6 +81,8 @@ def _states(parent: np.ndarray, label: np.ndarray, accepting: np.ndarray) -> tup
     child, sibling = np.zeros(n, np.int32), np.zeros(n, np.int32)  # 0 ends a list: the root
     table, keys = np.zeros(table_size(n + 1), np.int32), np.empty(n, np.uint64)
     for node in range(n - 1, -1, -1):
+        if poll(watch):
+            break
         key, below = mix(accepting[node]), child[node]
         while below != 0:
             key = mix(key + np.uint64(label[below]) + (np.uint64(state[below]) << np.uint64(8)))

@@ -9,6 +9,7 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.bpe import Merges, merge_all
 from bpe_automata.kernels.geometry import breaking_merge
+from bpe_automata.kernels.watch import poll
 
 EACH, BY_ROW, BY_COLUMN = 0, 1, 2
 _SHORT = 64  # symbols; see `kernels.bpe`
@@ -33,7 +34,12 @@ class Tried(NamedTuple):
 
 @kernel
 def broken_pairs(
-    boxes: np.ndarray, rows: np.ndarray, columns: np.ndarray, most_steps: int, t: Tried
+    boxes: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    most_steps: int,
+    t: Tried,
+    watch: np.ndarray,
 ) -> tuple[np.ndarray, bool, bool]:
     """(int32 [k, 2], bool, bool): the pairs (L, R) of the boxes that BPE changes though no merge is
     certain to (by `birth`), some of them twice; whether BPE changes a pair if and only if a merge
@@ -56,7 +62,7 @@ def broken_pairs(
             for j in range(boxes[k, 2 - swap], boxes[k, 3 - swap]):
                 a, b = (rows[j], columns[i]) if how == BY_COLUMN else (rows[i], columns[j])
                 certain = breaking_merge(a, b, t.left, t.right, t.birth, t.pairs, t.merges)
-                broken = certain >= 0 or _changes(a, b, work, ranks, t)
+                broken = certain >= 0 or _changes(a, b, work, ranks, t, watch)
                 if broken and certain < 0:
                     if count == len(found):
                         found = np.concatenate((found, np.empty_like(found)))
@@ -66,7 +72,7 @@ def broken_pairs(
                 ordered &= broken == (by_number >= 0)
                 n = t.starts[a + 1] - t.starts[a] + t.starts[b + 1] - t.starts[b]
                 steps += 1 if certain >= 0 else n * min(n, _SHORT)
-                if steps > most_steps:
+                if steps > most_steps or poll(watch):
                     return found[:count], ordered, False
                 known = not broken or (0 <= certain < end and (by_number < end or not ordered))
                 if known and how != EACH and j == boxes[k, 2 - swap]:
@@ -75,11 +81,13 @@ def broken_pairs(
 
 
 @kernel
-def _changes(a: int, b: int, work: np.ndarray, ranks: np.ndarray, t: Tried) -> bool:
+def _changes(
+    a: int, b: int, work: np.ndarray, ranks: np.ndarray, t: Tried, watch: np.ndarray
+) -> bool:
     """Does BPE of both tokens' symbols give anything else than the two? work, ranks: scratch."""
     m = t.starts[a + 1] - t.starts[a]
     n = m + t.starts[b + 1] - t.starts[b]
     work[:m] = t.symbols[t.starts[a] : t.starts[a + 1]]
     work[m:n] = t.symbols[t.starts[b] : t.starts[b + 1]]
-    n, _, _, _ = merge_all(work, ranks, n, t.listed)
+    n, _, _, _ = merge_all(work, ranks, n, t.listed, watch)
     return n != 2 or work[0] != a or work[1] != b

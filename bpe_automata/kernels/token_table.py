@@ -13,6 +13,7 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown
 from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
+from bpe_automata.kernels.watch import poll
 
 NOWHERE, TOO_MANY = -1, -2
 
@@ -28,12 +29,14 @@ class Rows(NamedTuple):
 
 
 @kernel
-def breadth_first(offsets: np.ndarray, targets: np.ndarray, start: int) -> np.ndarray:
+def breadth_first(
+    offsets: np.ndarray, targets: np.ndarray, start: int, watch: np.ndarray
+) -> np.ndarray:
     """int32: the states within reach of `start`, breadth-first by symbol."""
     n = len(offsets) - 1
     seen, order, count, done = np.zeros(n, np.bool_), np.empty(n, np.int32), 1, 0
     seen[start], order[0] = True, start
-    while done < count:
+    while done < count and not poll(watch):
         state = order[done]
         done += 1
         for edge in range(offsets[state], offsets[state + 1]):
@@ -45,15 +48,21 @@ def breadth_first(offsets: np.ndarray, targets: np.ndarray, start: int) -> np.nd
 
 
 @kernel
-def by_head(offsets: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def by_head(
+    offsets: np.ndarray, targets: np.ndarray, watch: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The edges sorted by head: (ptr int64 [n + 1], tail int32 [m], edge int64 [m])."""
     n, m = len(offsets) - 1, len(targets)
     ptr = np.zeros(n + 2, np.int64)
     for target in targets:
+        if poll(watch):
+            break
         ptr[target + 2] += 1
     ptr = ptr.cumsum()
     tail, number = np.empty(m, np.int32), np.empty(m, np.int64)
     for state in range(n):
+        if poll(watch):
+            break
         for edge in range(offsets[state], offsets[state + 1]):
             at = ptr[targets[edge] + 1]
             tail[at], number[at] = state, edge
@@ -62,18 +71,33 @@ def by_head(offsets: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 @kernel
-def topological(offsets: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def by_target(offsets: np.ndarray, targets: np.ndarray, watch: np.ndarray) -> np.ndarray:
+    """int64 [m]: the edges sorted by tail, then by head, then by symbol."""
+    _, tail, edge = by_head(offsets, targets, watch)
+    at, order = offsets[:-1].copy(), np.empty(len(edge), np.int64)
+    for i in range(len(edge)):
+        if poll(watch):
+            break
+        order[at[tail[i]]] = edge[i]
+        at[tail[i]] += 1
+    return order
+
+
+@kernel
+def topological(offsets: np.ndarray, targets: np.ndarray, watch: np.ndarray) -> np.ndarray:
     """int32: the states, each before those that it leads to; fewer than all iff there is a cycle
     (Kahn, "Topological sorting of large networks", CACM 5, 1962)."""
     n = len(offsets) - 1
     waiting, order, count, done = np.zeros(n, np.int64), np.empty(n, np.int32), 0, 0
     for target in targets:
+        if poll(watch):
+            break
         waiting[target] += 1
     for state in range(n):
         if waiting[state] == 0:
             order[count] = state
             count += 1
-    while done < count:
+    while done < count and not poll(watch):
         state = order[done]
         done += 1
         for edge in range(offsets[state], offsets[state + 1]):
@@ -86,7 +110,7 @@ def topological(offsets: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def same_language(a: Rows, b: Rows) -> bool:
+def same_language(a: Rows, b: Rows, watch: np.ndarray) -> bool:
     """L(a) == L(b), for trimmed automata (Hopcroft and Karp 1971).
 
     Trimmed, two states can only be equal if they read the same symbols; states that must be equal
@@ -97,7 +121,7 @@ def same_language(a: Rows, b: Rows) -> bool:
     stack = np.empty((len(leader), 2), np.int32)
     stack[0, 0], stack[0, 1], top = a.start, b.start, 1
     leader[n + b.start] = a.start
-    while top > 0:
+    while top > 0 and not poll(watch):
         top -= 1
         # Either class may hold states of both; what stands on the stack is one pair of them.
         p, q = stack[top, 0], stack[top, 1]
@@ -126,7 +150,13 @@ def _leader(leader: np.ndarray, state: int) -> int:
 
 @kernel
 def product(
-    a: Rows, b: Rows, need_a: bool, need_b: bool, until_differ: bool, most: int
+    a: Rows,
+    b: Rows,
+    need_a: bool,
+    need_b: bool,
+    until_differ: bool,
+    most: int,
+    watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
     """The pairs of states within reach of (a.start, b.start), breadth-first by symbol; -1 stands
     for no state, which `need_a`, `need_b` rule out.
@@ -144,7 +174,7 @@ def product(
     symbols, targets = np.empty(1024, np.int32), np.empty(1024, np.int32)
     key = (a.start + 1) * wide + b.start + 1
     count = _number(key, wide, keys, values, pairs, count)
-    while done < count:
+    while done < count and not poll(watch):
         p, q = pairs[done, 0], pairs[done, 1]
         if until_differ and _accepts(a, p) != _accepts(b, q):
             return pairs[:count], offsets[: done + 1], symbols[:m], targets[:m], done

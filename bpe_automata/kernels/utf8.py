@@ -46,9 +46,8 @@ def byte_table(
         return False, table, byte_class, accepting, start
     final = np.zeros(table.shape[0], np.bool_)
     final[: accepting.size] = accepting
-    order = breadth_first(table, start)
-    table, final = renumber(table, final, order)
-    return True, table, byte_class, final, order[start]
+    table, final, start = numbered(table, final, start, watch)
+    return True, table, byte_class, final, start
 
 
 # ---------------------------------------------------------------- the tree of code points
@@ -281,13 +280,24 @@ def _row(
 
 
 @kernel
-def breadth_first(trans: np.ndarray, start: int) -> np.ndarray:
-    """The number of each state in breadth-first order from `start`, columns in order; dead is 0."""
+def numbered(
+    trans: np.ndarray, accepting: np.ndarray, start: int, watch: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """(trans, accepting, start): the states within reach of `start` in breadth-first order, columns
+    in order; the others go away. Dead is 0."""
+    number = _breadth_first(trans, start, watch)
+    table, final = _renumber(trans, accepting, number, watch)
+    return table, final, number[start]
+
+
+@kernel
+def _breadth_first(trans: np.ndarray, start: int, watch: np.ndarray) -> np.ndarray:
+    """The number of each state."""
     number, queue = np.zeros(trans.shape[0], np.int32), np.empty(trans.shape[0], np.int32)
     if start == 0:
         return number
     number[start], queue[0], count, done = 1, start, 1, 0
-    while done < count:
+    while done < count and not poll(watch):
         for target in trans[queue[done]]:
             if target != 0 and number[target] == 0:
                 queue[count] = target
@@ -298,13 +308,15 @@ def breadth_first(trans: np.ndarray, start: int) -> np.ndarray:
 
 
 @kernel
-def renumber(
-    trans: np.ndarray, accepting: np.ndarray, number: np.ndarray
+def _renumber(
+    trans: np.ndarray, accepting: np.ndarray, number: np.ndarray, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rename the states; those numbered 0 go away (they are the dead state or unreachable)."""
     size = number.max() + 1
     table, final = np.zeros((size, trans.shape[1]), np.int32), np.zeros(size, np.bool_)
     for s in range(trans.shape[0]):
+        if poll(watch):
+            break
         if number[s] != 0:
             final[number[s]] = accepting[s]
             for c in range(trans.shape[1]):

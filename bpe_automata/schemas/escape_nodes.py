@@ -6,6 +6,7 @@ import numpy as np
 
 from bpe_automata.budget import Budget, out_of_memory
 from bpe_automata.kernels.minimise import equal_columns
+from bpe_automata.kernels.watch import watched
 
 HEX = tuple(f"{digit:x}".encode() for digit in range(16))
 HEX_BOTH = tuple(digit if digit.isdigit() else digit + digit.upper() for digit in HEX)
@@ -48,7 +49,7 @@ class Nodes:
         """int64 [256, m]: bytes with equal rows lead to the same states from all states here."""
         found = np.full((256, len(self._blocks)), -1)
         for i, (_, rows, letters) in enumerate(self._blocks):
-            numbers, _ = equal_columns(rows)
+            numbers, _ = watched(equal_columns, rows)
             for number, alike in zip(numbers, letters, strict=True):
                 found[list(alike), i] = number
         return found

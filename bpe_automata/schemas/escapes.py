@@ -19,7 +19,8 @@ from bpe_automata.automata.sources import from_strings
 from bpe_automata.budget import Budget, out_of_memory
 from bpe_automata.errors import ArgumentError
 from bpe_automata.kernels.lengths import to_go
-from bpe_automata.kernels.utf8 import breadth_first, renumber
+from bpe_automata.kernels.utf8 import numbered
+from bpe_automata.kernels.watch import watched
 from bpe_automata.schemas.escape_nodes import HEX, Nodes, chunks
 from bpe_automata.schemas.unicode_escapes import UnicodeEscapes
 
@@ -60,8 +61,8 @@ def json_string(dfa: ByteDFA, escapes: Escapes = "minimal", budget: Budget = _DE
     nodes.fill(table, column)
     accepting = np.zeros(len(table), np.bool_)
     accepting[end] = True
-    table, accepting = renumber(table, accepting, breadth_first(table, begin))
-    return ByteDFA(table, column.astype(np.uint8), accepting, min(1, len(table) - 1))
+    table, accepting, start = watched(numbered, table, accepting, begin)
+    return ByteDFA(table, column.astype(np.uint8), accepting, int(start))
 
 
 def _some_byte(byte_class: np.ndarray) -> np.ndarray:

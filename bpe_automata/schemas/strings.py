@@ -24,7 +24,7 @@ from bpe_automata.budget import Budget, out_of_memory, spending
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.lengths import Layers, layers, made, to_go
 from bpe_automata.kernels.minimise import equal_columns
-from bpe_automata.kernels.utf8 import breadth_first, renumber
+from bpe_automata.kernels.utf8 import numbered
 from bpe_automata.kernels.watch import watched
 from bpe_automata.schemas.assertions import compile_marked
 from bpe_automata.schemas.ecma_syntax import BEGIN, END, MARKERS, Translated, translate
@@ -68,18 +68,18 @@ def within_length(
         rows, accepting, start = watched(
             made, dfa.trans, dfa.accepting, left, Layers(*found), bounds
         )
-    return _numbered(rows, dfa.byte_class, accepting, start)
+        return _numbered(rows, dfa.byte_class, accepting, start)
 
 
 def _numbered(
     rows: np.ndarray, byte_class: np.ndarray, accepting: np.ndarray, start: int
 ) -> ByteDFA:
     """Minimal rows, without what is unreachable, numbered breadth-first, columns all different."""
-    rows, accepting = renumber(rows, accepting, breadth_first(rows, start))
-    column, count = equal_columns(rows)
+    rows, accepting, start = watched(numbered, rows, accepting, start)
+    column, count = watched(equal_columns, rows)
     _, kept = np.unique(column, return_index=True)
     rows = rows if count == rows.shape[1] else np.ascontiguousarray(rows[:, kept])
-    return ByteDFA(rows, column[byte_class].astype(np.uint8), accepting, min(int(start), 1))
+    return ByteDFA(rows, column[byte_class].astype(np.uint8), accepting, int(start))
 
 
 @lru_cache(maxsize=1024)

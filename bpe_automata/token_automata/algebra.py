@@ -12,6 +12,7 @@ import numpy as np
 
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels import token_table as kernels
+from bpe_automata.kernels.watch import watched
 from bpe_automata.token_automata.table import Table
 
 _ADVICE = (
@@ -60,8 +61,8 @@ def _product(
 ) -> tuple[tuple[np.ndarray, np.ndarray], _Parts]:
     """(who accepts in each pair, all but start and accepting of the product). `need`: must the
     first, the second have a state?"""
-    pairs, offsets, symbols, targets, found = kernels.product(
-        one.rows(), other.rows(), *need, False, max_edges
+    pairs, offsets, symbols, targets, found = watched(
+        kernels.product, one.rows(), other.rows(), *need, False, max_edges
     )
     if found == kernels.TOO_MANY:
         raise BudgetExceededError("edges", max_edges, _ADVICE)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bpe_automata.kernels import token_table as kernels
+from bpe_automata.kernels.watch import watched
 from bpe_automata.token_automata.names import symbol_text
 from bpe_automata.token_automata.reach import trimmed
 from bpe_automata.token_automata.table import Table
@@ -36,10 +37,10 @@ class Counterexample:
 def difference_of(one: Table, other: Table) -> Counterexample | None:
     """None if L(one) == L(other)."""
     one, other = trimmed(one), trimmed(other)
-    if kernels.same_language(one.rows(), other.rows()):
+    if watched(kernels.same_language, one.rows(), other.rows()):
         return None
-    pairs, offsets, symbols, targets, found = kernels.product(
-        one.rows(), other.rows(), False, False, True, _MOST_EDGES
+    pairs, offsets, symbols, targets, found = watched(
+        kernels.product, one.rows(), other.rows(), False, False, True, _MOST_EDGES
     )
     in_first = bool(pairs[found, 0] >= 0 and one.accepting[pairs[found, 0]])
     ids, speller = _word(offsets, symbols, targets, found), other if one.spellings is None else one

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata.kernels.token_table import by_target
+from bpe_automata.kernels.watch import watched
 from bpe_automata.token_automata.table import Table
 
 
@@ -31,9 +33,8 @@ class Groups(NamedTuple):
 
 def grouped(table: Table) -> Groups:
     """The groups of all transitions."""
-    source = table.sources()
-    order = np.lexsort((table.symbols, table.targets, source))
-    source, target = source[order], table.targets[order]
+    order = watched(by_target, table.offsets, table.targets)
+    source, target = table.sources(), table.targets[order]
     begins = np.ones(len(order), dtype=np.bool_)
     begins[1:] = (np.diff(source) != 0) | (np.diff(target) != 0)
     first = np.flatnonzero(begins)

@@ -24,9 +24,8 @@ def minimised(table: Table) -> Table:
     BudgetExceededError for 2**31 transitions."""
     table = trimmed(table)
     check_fits("transitions", len(table.targets), NUMBERS - 1, "more than are numbered")
-    ptr, tail, edge = by_head(table.offsets, table.targets)
-    used, label = np.unique(table.symbols, return_inverse=True)
-    label = label.astype(np.int32)[edge]
-    block, _ = watched(blocks, ptr, tail, label, len(used), table.accepting)
+    ptr, tail, edge = watched(by_head, table.offsets, table.targets)
+    label = np.searchsorted(table.alphabet, table.symbols).astype(np.int32)[edge]
+    block, _ = watched(blocks, ptr, tail, label, len(table.alphabet), table.accepting)
     _, one_of_each = np.unique(block, return_index=True)
     return breadth_first(renumbered(table, one_of_each, block))

@@ -101,7 +101,7 @@ def bpe(derivation: Derivation, symbols: list[int]) -> list[int]:
     """BPE of one piece, given as the ids of its base symbols."""
     work = np.array(symbols, dtype=np.int32)
     ranks = np.empty(len(work), dtype=np.int32)
-    n, *_ = merge_all(work, ranks, len(work), derivation.listed)
+    n, *_ = watched(merge_all, work, ranks, len(work), derivation.listed)
     return work[:n].tolist()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from bpe_automata.budget import check
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.tokenizer.backend import Source
 from bpe_automata.tokenizer.description import AddedToken, Description, Normalization, Prefix
@@ -42,8 +43,10 @@ def read_json(
             f"{name} does not have the form of a tokenizer.json: "
             f"{type(error).__name__} {error}; write it anew with save_pretrained"
         ) from error
+    check()
     text = plain_json(data, text)
     backend = HuggingFace(text, name)
+    check()
     backend.check_added(read_added(data.get("added_tokens") or []), name)
     _refuse_unknown_left(data["model"], description, backend)
     fingerprint = hashlib.sha256(f"{backend.name}\n{text}".encode()).hexdigest()
@@ -70,6 +73,7 @@ def describe(data: Json) -> Description:
     _check_stripped_prefix(every, prefix)
     refuse_fused_unknown(model, added)
     n_ids = check_ids(vocabulary, every)
+    check()
     tokens = spelled_tokens(vocabulary, n_ids, byte_level, space, fallback)
     pretokenizer.check_parted(tokens, bool(model.get("ignore_merges")))
     return Description(

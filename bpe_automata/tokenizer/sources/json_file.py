@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from bpe_automata.budget import check
 from bpe_automata.errors import BrokenTokenizerError
 from bpe_automata.tokenizer.backend import Source
 from bpe_automata.tokenizer.read_json import read_json
@@ -20,6 +21,7 @@ def read_json_file(path: Path, content: bytes, name: str) -> Source:
     try:
         text = content.decode("utf-8-sig")
         data = json.loads(text)
+        check()
     except (ValueError, RecursionError) as error:
         raise BrokenTokenizerError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(data, dict):

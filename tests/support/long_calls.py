@@ -1,0 +1,274 @@
+"""Calls of every kind that a user can start, each of which takes long; and a process that runs them
+until Ctrl-C comes: `python tests/support/long_calls.py` reads the name of one from each line.
+
+A long call is made by (folder) -> (call, usable): `usable` says of what was stopped, or of the same
+function, whether it goes on right.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import string
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from bpe_automata import Budget, TokenAutomaton, Tokenizer, compile_regex, constrain, heal
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.banning import Ban
+from bpe_automata.banning.spellings import Spellings
+from bpe_automata.budget import spending
+from bpe_automata.constructions import canonical_automaton
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.errors import BudgetExceededError
+from bpe_automata.schemas import compile_json_schema
+from bpe_automata.testing import (
+    added_token,
+    byte_level,
+    byte_spelling,
+    sequence,
+    small_tokenizer,
+    split,
+)
+
+Call = Callable[[], object]
+Long = tuple[Call, Callable[[], bool]]
+
+HARD = "(?:.{1,30}a.{1,30}){1,30}x.{15}"
+ROOM = Budget(max_states=10**7, max_seconds=1000, max_bytes=8 * 10**9)
+_LETTERS = [byte_spelling(bytes([byte])) for byte in range(256)]
+_MERGES = [("a", "b"), ("b", "a"), ("ab", "a"), ("ab", "ab"), ("c", "d"), ("cd", "a"), ("d", "d")]
+
+
+# ---------------------------------------------------------------- what they work on
+
+
+@cache
+def _tokenizer(pieces: bool) -> Tokenizer:
+    pattern = r" ?[a-z]+|\s+(?!\S)|\s|[^a-z\s]{1,2}"
+    steps = [split({"Regex": pattern})] if pieces else []
+    vocabulary = [*_LETTERS, *("".join(pair) for pair in _MERGES)]
+    return small_tokenizer(
+        vocabulary, _MERGES, sequence(*steps, byte_level()), ["<end>"], decoder=byte_level()
+    )
+
+
+@cache
+def _tangle(n: int) -> ByteDFA:
+    """A DFA of random transitions by a, b, c, d, with one accepting state far away."""
+    trans = np.random.default_rng(0).integers(1, n - 1, (n, 5)).astype(np.int32)
+    trans[:, 0], trans[0] = 0, 0
+    trans[n - 2, 1] = n - 1
+    byte_class, accepting = np.zeros(256, np.uint8), np.arange(n) == n - 1
+    byte_class[list(b"abcd")] = [1, 2, 3, 4]
+    return ByteDFA(trans, byte_class, accepting, 1)
+
+
+def _constraint(pieces: bool) -> Constraint:
+    return constrain(_tokenizer(pieces), _tangle(300_000), budget=ROOM)
+
+
+@cache
+def _automaton(states: int, symbols: int, seed: int = 0) -> TokenAutomaton:
+    """Half of the symbols can be read in each state, at random."""
+    rng, k = np.random.default_rng(seed), symbols // 2
+    read = np.argsort(rng.random((states, symbols)), axis=1)[:, :k]
+    offsets = np.arange(states + 1, dtype=np.int64) * k
+    targets = rng.integers(0, states, states * k)
+    return TokenAutomaton(
+        0, rng.random(states) < 0.1, offsets, np.sort(read, axis=1).ravel(), targets
+    )
+
+
+def _words(n: int) -> list[str]:
+    rng = random.Random(0)
+    made = ("".join(rng.choices(string.ascii_lowercase, k=rng.randint(5, 14))) for _ in range(n))
+    return list(dict.fromkeys(made))
+
+
+def _file(folder: Path, doublings: int, pairs: int, words: int) -> Path:
+    """A tokenizer.json with a token of 2 ** doublings letters, pairs of letters, added tokens."""
+    path = folder / "tokenizer.json"
+    powers = ["a" * 2**k for k in range(doublings + 1)]
+    two = itertools.islice(itertools.product(_LETTERS, repeat=2), pairs)
+    merges = [*zip(powers[:-1], powers[:-1], strict=True), *two]
+    added = [added_token(f"<{word}>") for word in _words(words)]
+    tokens = dict.fromkeys([*_LETTERS, *map("".join, merges)])
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    entries = [{"id": len(tokens) + number, **entry} for number, entry in enumerate(added)]
+    data = {
+        "added_tokens": entries,
+        "pre_tokenizer": byte_level(),
+        "decoder": byte_level(),
+        "model": {"type": "BPE", "vocab": vocabulary, "merges": merges},
+    }
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
+def _answers(call: Call) -> bool:
+    """No lock is left held and nothing else is in the way: the same call begins anew."""
+    with spending(Budget(max_seconds=0.02)):
+        try:
+            call()
+        except BudgetExceededError:
+            return True
+    return True
+
+
+# ---------------------------------------------------------------- the calls
+
+
+def _compile(_: Path) -> Long:
+    return lambda: compile_regex(HARD, ROOM), lambda: compile_regex("ab?").accepts(b"a")
+
+
+def _constrain(_: Path) -> Long:
+    def call() -> object:
+        return constrain(_tokenizer(True), HARD, budget=ROOM)
+
+    return call, lambda: constrain(_tokenizer(True), "ab").matcher().allowed_ids().tolist() == [256]
+
+
+def _mask(_: Path) -> Long:
+    constraint = _constraint(True)  # its first mask is made with the matcher
+    return constraint.matcher, lambda: _answers(constraint.matcher)
+
+
+def _within(_: Path) -> Long:
+    constraint = _constraint(False)
+    right = constraint.matcher().mask().tolist()
+    return (
+        lambda: _constraint(False).within(3000).matcher().mask(),
+        lambda: constraint.matcher().mask().tolist() == right,
+    )
+
+
+def _min_tokens(_: Path) -> Long:
+    matcher = _constraint(False).matcher()
+    right = matcher.mask().tolist()
+    return (
+        lambda: _constraint(False).matcher().min_tokens_to_accept(),
+        lambda: matcher.mask().tolist() == right,
+    )
+
+
+def _written_out(_: Path) -> Long:
+    constraint = _constraint(False)
+    return (
+        lambda: constraint.automaton(max_edges=10**8),
+        lambda: len(constraint.matcher().allowed_ids()) > 0,
+    )
+
+
+def _heal(_: Path) -> Long:
+    constraint = _constraint(True)
+    ids = _tokenizer(True).encode("abab")
+
+    def call() -> object:
+        return heal(constraint, ids, 3)
+
+    return call, lambda: _answers(call)
+
+
+def _ban(_: Path) -> Long:
+    words = _words(20_000)
+    return (
+        lambda: Ban(words, whole_word=True, ignore_case=True, budget=ROOM).allowed,
+        lambda: Ban(["ab"]).allowed.accepts(b"a"),
+    )
+
+
+def _ban_written_out(_: Path) -> Long:
+    rng = random.Random(0)
+    texts = {"".join(rng.choices("abcd", k=14)): None for _ in range(8000)}
+    ban = Ban([*texts], budget=ROOM)
+    spellings = Spellings(_tokenizer(True), ban)
+    return (
+        lambda: spellings.automaton(max_edges=10**8),
+        lambda: spellings.begun(spellings.context(b""), b"ab") != (),
+    )
+
+
+def _schema(_: Path) -> Long:
+    names = {word: {"type": "array", "items": {"enum": _words(200)}} for word in _words(200)}
+    schema = {"type": "object", "properties": names}
+    return (
+        lambda: compile_json_schema(schema, budget=ROOM),
+        lambda: compile_json_schema({"const": 1}).accepts(b"1"),
+    )
+
+
+def _load(folder: Path) -> Long:
+    path = _file(folder, 10, 256**2, 10_000)
+
+    def call() -> object:
+        return Tokenizer.load(path)
+
+    return call, lambda: _answers(call)
+
+
+def _canonical(folder: Path) -> Long:
+    tokenizer = Tokenizer.load(_file(folder, 19, 0, 3000))
+
+    def call() -> object:
+        return canonical_automaton(tokenizer, ROOM)
+
+    return call, lambda: _answers(call)
+
+
+def _operation(do: Callable[[TokenAutomaton, TokenAutomaton], object]) -> Callable[[Path], Long]:
+    def made(_: Path) -> Long:
+        one, other = _automaton(300_000, 20), _automaton(300_000, 20, 1)
+        return lambda: do(one, other), lambda: one.accepts([]) == bool(one.accepting[one.start])
+
+    return made
+
+
+LONG: dict[str, Callable[[Path], Long]] = {
+    "compile": _compile,
+    "constrain": _constrain,
+    "mask": _mask,
+    "within": _within,
+    "min_tokens": _min_tokens,
+    "automaton": _written_out,
+    "heal": _heal,
+    "ban": _ban,
+    "ban written out": _ban_written_out,
+    "schema": _schema,
+    "load": _load,
+    "canonical automaton": _canonical,
+    "minimised": _operation(lambda one, _: one.minimised()),
+    "intersection": _operation(lambda one, other: one.intersection(other)),
+    "equivalent": _operation(lambda one, other: [one.equivalent(one), one.equivalent(other)]),
+    "count": _operation(lambda one, _: one.count(500)),
+}
+
+
+def main() -> None:
+    """Run what is named until Ctrl-C: for each "ready", then "stopped" and whether it is usable."""
+    with tempfile.TemporaryDirectory() as folder:
+        for line in sys.stdin:
+            call, usable = LONG[line.strip()](Path(folder))
+            with suppress(BudgetExceededError), spending(Budget(max_seconds=0.2)):
+                call()  # kernels are loaded before
+            begun = time.monotonic()
+            try:
+                print("ready", flush=True)
+                while time.monotonic() < begun + 60:
+                    call()
+                print("never stopped", flush=True)
+            except KeyboardInterrupt:
+                print("stopped", usable(), flush=True)
+
+
+if __name__ == "__main__":
+    main()
