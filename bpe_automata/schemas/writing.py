@@ -268,7 +268,8 @@ class Writer:
         except SchemaError:
             raise
         except BudgetExceededError as error:
-            whole = {"seconds": self._budget.max_seconds, "bytes": self._budget.max_bytes}
+            seconds = min(self._budget.max_seconds, error.limit)  # of a call around this one
+            whole = {"seconds": seconds, "bytes": self._budget.max_bytes}
             limit = whole.get(error.resource, error.limit)
             raise SchemaTooLargeError(pointer, error.resource, limit, _TOO_LARGE) from error
 
