@@ -94,11 +94,11 @@ def settle(
     watch: np.ndarray,
 ) -> None:
     """Make lower > k or upper <= k for each of the states, int32. A state is searched for at most
-    2 + log(k) / log(1.25) numbers of tokens."""
+    2 + log2(k) numbers of tokens."""
     scratch = Scratch(np.zeros(len(trans), np.int64), np.empty(spelled.trie.deepest + 1, np.int32))
     lower, upper = towards.lower, towards.upper
     for state in states:
-        near = max(lower[state], 1)
+        near, more = max(lower[state], 1), 1
         while lower[state] <= k < upper[state]:
             # Mostly a way that is little longer than the bound is soon found.
             most = 64 + 8 * near if near < k else NEVER
@@ -106,7 +106,7 @@ def settle(
             _search(trans, byte_class, state, tokens, most, spelled, towards, scratch, watch)
             if stopped(watch):
                 return
-            near = max(near + 1 + near // 4, lower[state])
+            near, more = max(near + more, lower[state]), 2 * more
 
 
 @kernel

@@ -10,6 +10,10 @@ from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.tokenizer.description import Prefix
 
 Json = dict[str, Any]
+_CHANGES = (
+    "it changes the text of tokens; set the decoder that belongs to the pretokenizer, such as "
+    "decoders.ByteLevel(), or take an engine that masks any tokenization, such as llguidance"
+)
 
 
 @dataclass
@@ -92,7 +96,7 @@ def _read(decoder: Json, seen: _Seen) -> None:
     elif kind == "Strip" and _is_one_space(decoder):
         seen.strips = True
     elif kind != "Fuse":
-        raise UnsupportedTokenizerError("decoder", decoder, "it changes the tokens' text")
+        raise UnsupportedTokenizerError("decoder", decoder, _CHANGES)
 
 
 def _is_space(decoder: Json) -> bool:
