@@ -93,7 +93,7 @@ class GraphHorizon(Horizon[State]):
     def least(self, state: State) -> int:
         key, last = self._reader.before(state)
         node = self._number(key)
-        low, high, more = int(self._graph.lower[node]), None, 0
+        low, high, more = max(int(self._graph.lower[node]), self._reader.least(key)), None, 0
         while high is None or low < high:
             check()
             k = low + more if high is None else (low + high) // 2

@@ -80,6 +80,9 @@ class Source(Protocol):
     def lower(self, keys: np.ndarray, k: int) -> np.ndarray:
         """int32: bounds from below that are worth more time, as far as they concern k."""
 
+    def least(self, key: int) -> int:
+        """The best of such bounds."""
+
     def near(self, key: int) -> int:
         """About how many ids it takes from a node to acceptance, NEVER where that is not known."""
 

@@ -15,6 +15,7 @@ from bpe_automata.kernels.distance import distances
 from bpe_automata.kernels.fewest_tokens import (
     NEVER,
     Towards,
+    cost_to_accept,
     fewest,
     gain_below,
     gain_of_bytes,
@@ -25,9 +26,12 @@ from bpe_automata.kernels.token_walks import Spelled
 from bpe_automata.kernels.trie import Trie, lift_row
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import locked
+from bpe_automata.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from bpe_automata.constructions.lift import Lift
+
+_MOST_UNIT = 2**14  # what a token costs
 
 
 class LiftHorizon(Horizon[int]):
@@ -53,7 +57,7 @@ class LiftHorizon(Horizon[int]):
 
     @property
     def hint(self) -> np.ndarray:
-        """int32 [n_states]: bytes to acceptance."""
+        """int32 [n_states]: what is nearer to acceptance has less, mostly."""
         return self._towards.far
 
     @property
@@ -130,16 +134,25 @@ class LiftHorizon(Horizon[int]):
 
 def _towards(lift: Lift, spelled: Spelled) -> Towards:
     """What is known before any search."""
-    dfa, far = lift.dfa, _far(lift)
-    gain = gain_of_bytes(dfa.trans, dfa.byte_class, far)
+    accepting = lift.dfa.accepting
+    steps = _steps(lift)
+    far = distances(steps, accepting)
+    _, longest = _gains(lift, spelled, far)  # by how many bytes a token takes a text nearer
+    far = _weighed(lift, steps, far, longest)
+    below, most = _gains(lift, spelled, far)
+    upper = np.where(accepting, 0, NEVER).astype(np.int32)
+    return Towards(far, below, most, _at_least(lift, far, most), upper)
+
+
+def _gains(lift: Lift, spelled: Spelled, far: np.ndarray) -> tuple[np.ndarray, int]:
+    """(`Towards.gain`, `Towards.most`)."""
+    gain = gain_of_bytes(lift.dfa.trans, lift.dfa.byte_class, far)
     below, most = gain_below(spelled.trie, spelled.kinds, gain)
     silent = sum(_silent_gain(far, after) for after in (spelled.added_from, spelled.after_added))
     for token in spelled.added.tolist():
         spelling = np.frombuffer(lift.tokenizer.spellings[token], dtype=np.uint8)
         most = max(most, silent + int(gain[spelling].astype(np.int64).sum()))
-    most = max(most, 1)
-    upper = np.where(dfa.accepting, 0, NEVER).astype(np.int32)
-    return Towards(far, below, most, _at_least(lift, far, most), upper)
+    return below, max(most, 1)
 
 
 def _at_least(lift: Lift, far: np.ndarray, most: int) -> np.ndarray:
@@ -147,13 +160,36 @@ def _at_least(lift: Lift, far: np.ndarray, most: int) -> np.ndarray:
     return np.where(lift.alive, -(-far // most), NEVER).astype(np.int32)
 
 
-def _far(lift: Lift) -> np.ndarray:
-    """int32 [n_states]: bytes to acceptance, and steps without any around added tokens."""
+def _steps(lift: Lift) -> np.ndarray:
+    """int32 [n_states, k]: the transitions, and steps without any byte around added tokens."""
     dfa, silent = lift.dfa, (lift.prefixed.added_from, lift.prefixed.after_added)
     if all((after == np.arange(dfa.n_states)).all() for after in silent):
-        return dfa.distance()
-    steps = np.concatenate([dfa.trans, *(after[:, None] for after in silent)], axis=1)
-    return distances(steps, dfa.accepting)
+        return dfa.trans
+    return np.concatenate([dfa.trans, *(after[:, None] for after in silent)], axis=1)
+
+
+def _weighed(lift: Lift, steps: np.ndarray, near: np.ndarray, longest: int) -> np.ndarray:
+    """int32 [n_states]: `Towards.far`, -1 where acceptance is out of reach. near: the same with all
+    steps at one; longest: what a token takes of that at most."""
+    dfa = lift.dfa
+    unit = min(_MOST_UNIT, NEVER // dfa.n_states)
+    of_byte = lift.tokenizer.derived("longest token of each byte", _longest)
+    cost = np.full(steps.shape[1], unit, dtype=np.int32)
+    np.minimum.at(cost, dfa.byte_class, np.maximum(unit // np.minimum(of_byte, longest), 1))
+    cost[dfa.trans.shape[1] :] = 0
+    far = np.where(dfa.accepting, 0, NEVER).astype(np.int32)
+    order = np.argsort(near, kind="stable")[np.count_nonzero(near <= 0) :].astype(np.int32)
+    watched(cost_to_accept, steps, cost, order, far)
+    return np.where(near < 0, -1, far).astype(np.int32)
+
+
+def _longest(tokenizer: Tokenizer) -> np.ndarray:
+    """int32 [256]: bytes of the longest token in which each byte stands, at least 1."""
+    lengths = np.array([len(spelled) for spelled in tokenizer.spellings], dtype=np.int32)
+    data = np.frombuffer(b"".join(tokenizer.spellings), dtype=np.uint8)
+    longest = np.ones(256, dtype=np.int32)
+    np.maximum.at(longest, data, np.repeat(lengths, lengths))
+    return longest
 
 
 def _silent_gain(far: np.ndarray, after: np.ndarray) -> int:

@@ -86,6 +86,9 @@ class EngineReader(Generic[State]):
     def lower(self, keys: np.ndarray, k: int) -> np.ndarray:
         return np.zeros(len(keys), dtype=np.int32)
 
+    def least(self, key: int) -> int:
+        return 0
+
     def near(self, key: int) -> int:
         return NEVER
 

@@ -114,6 +114,9 @@ class ProductReader:
         states, which = np.unique(self._tables.memo.state[keys >> 32], return_inverse=True)
         return self._lift.lower(states, k)[which.reshape(-1)]
 
+    def least(self, key: int) -> int:
+        return self._lift.least(int(self._tables.memo.state[key >> 32]))
+
     def near(self, key: int) -> int:
         return int(self._lift.at_most[self._tables.memo.state[key >> 32]])
 

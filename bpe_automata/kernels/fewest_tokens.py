@@ -7,6 +7,9 @@ gain(b) = max { far(q) - far(q b) : q }, so that
 
     D(q) >= far(q) / most,    most = max { gain(b1) + ... + gain(bn) : b1 ... bn a token }
 
+`far` is the least cost of bytes to acceptance, where a byte that stands in tokens of n bytes at
+most costs about 1 / n of a token.
+
 What that leaves open is searched depth first, nearest states first. With k tokens left only those
 tokens are read that can lead to a state with far <= most * (k - 1): for a count of characters the
 longest ones, which are few.
@@ -27,6 +30,7 @@ from bpe_automata.kernels.watch import poll, stopped
 NEVER = 2**30
 _NO_GAIN = -(2**30)
 _LEAST_GAIN = _NO_GAIN // 2
+_SWEEPS = 4
 
 
 class Towards(NamedTuple):
@@ -44,6 +48,31 @@ class Towards(NamedTuple):
 
 _NOTHING = np.empty(0, np.int32)
 ANYWHERE = Towards(_NOTHING, _NOTHING, 0, _NOTHING, _NOTHING)
+
+
+@kernel
+def cost_to_accept(
+    steps: np.ndarray, cost: np.ndarray, order: np.ndarray, far: np.ndarray, watch: np.ndarray
+) -> None:
+    """Lower `far`, int32 [n_states], towards the least cost of steps to a state with far = 0.
+
+    steps: int32 [n_states, k], 0: none; cost: int32 [k]; order: int32, the states to be gone over,
+    a few times: with the nearest first it mostly takes two.
+    """
+    for _ in range(_SWEEPS):
+        changed = False
+        for state in order:
+            if poll(watch):
+                return
+            best = far[state]
+            for column in range(steps.shape[1]):
+                after = steps[state, column]
+                if after != 0 and far[after] + cost[column] < best:
+                    best = far[after] + cost[column]
+            changed |= best < far[state]
+            far[state] = best
+        if not changed:
+            return
 
 
 @kernel
@@ -119,11 +148,15 @@ def fewest(
     watch: np.ndarray,
 ) -> None:
     """Make lower == upper for a state from which acceptance is in reach: in fewer than n_states
-    tokens, and the lower bound rises with each search."""
+    tokens. The way found first is hardly too long, so bounds are tried from above, and the more
+    apart the more are too high."""
+    lower, upper, less = towards.lower, towards.upper, 1
     one = np.array([state], np.int32)
     settle(trans, byte_class, one, len(trans), spelled, towards, watch)
-    while towards.lower[state] < towards.upper[state] and not stopped(watch):
-        settle(trans, byte_class, one, towards.lower[state], spelled, towards, watch)
+    while lower[state] < upper[state] and not stopped(watch):
+        tried = max(lower[state], upper[state] - less)
+        settle(trans, byte_class, one, tried, spelled, towards, watch)
+        less = 2 * less if upper[state] <= tried else 1
 
 
 @kernel

@@ -81,6 +81,9 @@ class Made:
         near = [min(self.far[key, r] for r in range(N_IDS)) for key in keys.tolist()]
         return np.array([max(0, least - self.slack) for least in near], dtype=np.int32)
 
+    def least(self, key):
+        return int(self.lower(np.array([key]), FAR)[0])
+
     def near(self, key):
         return min(self.far[key, r] for r in range(N_IDS)) if self.partial else NEVER
 

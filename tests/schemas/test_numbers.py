@@ -79,7 +79,11 @@ def test_comparisons_are_exact(name: str, bound: Decimal, texts: list[str]) -> N
 def test_multiples_are_exact(text: str, shift: int, texts: list[str], times: int) -> None:
     divisor = abs(Decimal(text)).scaleb(shift)
     assume(divisor and len(divisor.normalize().as_tuple().digits) < 5)
-    found = numbers.multiples_of(divisor)
+    try:
+        found = numbers.multiples_of(divisor)
+    except BudgetExceededError:  # a state for each remainder and each place
+        assert int("".join(map(str, divisor.normalize().as_tuple().digits))) > 1000
+        return
     for near in (*texts, f"{divisor * times:f}", f"{divisor * times + divisor / 2:f}"):
         whole = (Fraction(near) / Fraction(divisor)).denominator == 1
         assert has(found, near) == whole

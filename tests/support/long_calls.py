@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import signal
 import string
 import sys
 import tempfile
@@ -271,4 +272,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     main()
