@@ -101,7 +101,7 @@ def _row(run: Run[Config], process: WatchedProcess, case: Case, checked: bool) -
     row["pattern"] = case.pattern[:300]
     row["kinds"] = sorted(kinds)
     if kinds:
-        least = _least(process, case, kinds, run.config.slow)
+        least = _least(process, case, kinds, run.config)
         path = run.folder / "failures" / f"case_{case.number}.py"
         path.parent.mkdir(exist_ok=True)
         what = "; ".join(f"{kind}: {said}" for kind, said in found["wrong"]) or str(sorted(kinds))
@@ -127,16 +127,16 @@ def _kinds(found: Row, slow: float) -> set[str]:
     return {kind for kind, _ in found["wrong"]} | (late - excused)
 
 
-def _least(process: WatchedProcess, case: Case, kinds: set[str], slow: float) -> Case:
-    """A smaller case that fails alike, as far as a few tries go."""
-    left = TRIES
+def _least(process: WatchedProcess, case: Case, kinds: set[str], config: Config) -> Case:
+    """A smaller case that fails alike, as far as a few tries go and as the time of a hang lasts."""
+    left, end = TRIES, time.monotonic() + config.hang
     while left:
         for other in smaller(case):
             left -= 1
-            if _kinds(_tried(process, other), slow) & kinds:
+            if _kinds(_tried(process, other), config.slow) & kinds:
                 case = other
                 break
-            if not left:
+            if not left or time.monotonic() > end:
                 return case
         else:
             return case
