@@ -83,6 +83,7 @@ class Counts:
         """object [n_states]: Python integers. Only the last is kept."""
         at, ways = self._last if self._last[0] <= length else (0, self._ends)
         for _ in range(at, length):
+            check()
             ways = _sums(self._groups, ways)
         self._last = length, ways
         return ways
