@@ -118,6 +118,31 @@ def test_every_state_and_mask_of_random_tokenizers(data):
     check(engine, prefix, order=data.draw(st.integers(0, 3)), whole=whole)
 
 
+@examples(25)
+@given(st.data())
+def test_the_lift_of_counts(data):
+    """Counts of words whose tokens take a text nearer by different numbers of bytes: the bounds
+    from below hold before any search, and every answer is that of breadth-first search."""
+    tokenizer = data.draw(bpe_tokenizers())
+    pieces = own_pieces(tokenizer)
+    inner = data.draw(st.one_of(finite_regexes(pieces), cyclic_regexes(pieces)))
+    least, more = data.draw(st.integers(0, 6)), data.draw(st.integers(0, 6))
+    try:
+        lift = constrain(tokenizer, f"(?:{inner}){{{least},{least + more}}}", "lift").engine
+        whole = explored(lift, lift.initial(), MOST_EDGES)
+    except (BudgetExceededError, EmptyLanguageError):
+        return
+    far = distances(whole.automaton)
+    states = np.array(whole.states)
+    true = np.array([far[s] for s in range(len(states))])
+    assert (lift.horizon.at_least[states] <= true).all()
+    for k in data.draw(st.permutations(range(4))):
+        lower = lift.horizon.lower(states, k)
+        assert (lower <= true).all()
+        assert ((lower > k) == (true > k)).all()
+    check(lift, order=data.draw(st.integers(0, 3)), whole=whole)
+
+
 @examples(40)
 @given(st.data())
 def test_every_state_and_mask_of_one_pretoken(data):
