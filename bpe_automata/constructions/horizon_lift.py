@@ -46,14 +46,11 @@ class LiftHorizon(Horizon[int]):
         self._rows: BoundedMemo[tuple[int, int], np.ndarray] = BoundedMemo(lift.n_ids // 8)
 
     def towards_of(self, trie: Trie, kinds: np.ndarray) -> Towards:
-        """What was known before any search, for another trie of tokens of this vocabulary. kinds:
-        int32 [nodes], 0: left out."""
+        """What is known, also later, for another trie of tokens of this vocabulary. kinds: int32
+        [nodes], 0: left out."""
         dfa, towards = self._lift.dfa, self._towards
         gain = gain_of_bytes(dfa.trans, dfa.byte_class, towards.far)
-        return towards._replace(
-            gain=gain_below(trie, kinds, gain)[0],
-            lower=_at_least(self._lift, towards.far, towards.most),
-        )
+        return towards._replace(gain=gain_below(trie, kinds, gain)[0])
 
     @property
     def hint(self) -> np.ndarray:
@@ -141,7 +138,8 @@ def _towards(lift: Lift, spelled: Spelled) -> Towards:
     far = _weighed(lift, steps, far, longest)
     below, most = _gains(lift, spelled, far)
     upper = np.where(accepting, 0, NEVER).astype(np.int32)
-    return Towards(far, below, most, _at_least(lift, far, most), upper)
+    lower = np.where(lift.alive, -(-far // most), NEVER).astype(np.int32)
+    return Towards(far, below, most, lower, upper)
 
 
 def _gains(lift: Lift, spelled: Spelled, far: np.ndarray) -> tuple[np.ndarray, int]:
@@ -153,11 +151,6 @@ def _gains(lift: Lift, spelled: Spelled, far: np.ndarray) -> tuple[np.ndarray, i
         spelling = np.frombuffer(lift.tokenizer.spellings[token], dtype=np.uint8)
         most = max(most, silent + int(gain[spelling].astype(np.int64).sum()))
     return below, max(most, 1)
-
-
-def _at_least(lift: Lift, far: np.ndarray, most: int) -> np.ndarray:
-    """int32 [n_states]: NEVER where no tokens lead to acceptance."""
-    return np.where(lift.alive, -(-far // most), NEVER).astype(np.int32)
 
 
 def _steps(lift: Lift) -> np.ndarray:

@@ -66,6 +66,8 @@ class ProductReader:
         self._near = lift.towards_of(self._canonical.trie, self._canonical.nodes.kind)
         self._fans: dict[_Opened, _Fan] = {}
         self._ids: BoundedMemo[_Opened, _Ids] = BoundedMemo(4 * engine.n_ids)
+        self._few = engine.n_ids // 64
+        self._few_ids: BoundedMemo[_Opened, _Ids] = BoundedMemo(4 * self._few)
 
     # ------------------------------------------------------------ states
 
@@ -162,16 +164,17 @@ class ProductReader:
 
     def members(self, key: int, k: int, groups: np.ndarray) -> np.ndarray:
         at = key >> 32, self._canonical.sets.sets[(key & 0xFFFFFFFF) >> 1].row, k
-        found = self._ids.get(at)
+        found = self._few_ids.get(at) or self._ids.get(at)
         if found is None:
-            found = self._opened(at)[1]
+            found = self._remembered(at, self._again(at))
         return members_of(groups, found.start, found.ids)
 
     def _fan(self, at: _Opened) -> _Fan:
         found = self._fans.get(at)
-        return self._opened(at)[0] if found is None else found
+        return self._opened(at) if found is None else found
 
-    def _opened(self, at: _Opened) -> tuple[_Fan, _Ids]:
+    def _opened(self, at: _Opened) -> _Fan:
+        """What is left out depends on how much is known of the lift by now."""
         place, row, k = at
         places, kinds, start, ids = self._tables.fan(place, row, self._near, k - 1)
         more, after = self._tables.added_steps(place) if row == 0 else (_NO_IDS, _NO_IDS)
@@ -179,13 +182,35 @@ class ProductReader:
         fan = _Fan(
             np.append(kinds, np.full(len(more), _ADDED)), np.append(places, after), len(more)
         )
-        listed = _Ids(
-            np.append(start, len(ids) + 1 + np.arange(len(more), dtype=np.int32)),
-            np.append(ids, more.astype(np.int32)),
-        )
         self._fans[at] = fan
-        self._ids.put(at, listed)
-        return fan, listed
+        self._remembered(at, _listed(start, ids, more))
+        return fan
+
+    def _again(self, at: _Opened) -> _Ids:
+        """The ids of the groups of a fan, which were forgotten."""
+        place, row, _ = at
+        fan = self._fan(at)
+        places, kinds, start, ids = self._tables.fan(place, row)
+        n = len(fan.kinds) - fan.n_added
+        have, wanted = places << 32 | kinds, fan.places[:n] << 32 | fan.kinds[:n]
+        order = np.argsort(have)
+        groups = order[np.searchsorted(have, wanted, sorter=order)]
+        ends = np.cumsum(start[groups + 1] - start[groups])
+        more = self._tables.added_steps(place)[0] if fan.n_added else _NO_IDS
+        kept = members_of(groups, start, ids).astype(np.int32)
+        return _listed(np.append(0, ends).astype(np.int32), kept, more)
+
+    def _remembered(self, at: _Opened, ids: _Ids) -> _Ids:
+        (self._few_ids if len(ids.ids) <= self._few else self._ids).put(at, ids)
+        return ids
+
+
+def _listed(start: np.ndarray, ids: np.ndarray, added: np.ndarray) -> _Ids:
+    """Those of groups, and then those that are groups of their own."""
+    return _Ids(
+        np.append(start, len(ids) + 1 + np.arange(len(added), dtype=np.int32)),
+        np.append(ids, added.astype(np.int32)),
+    )
 
 
 def _key(place: int, number: int) -> int:

@@ -158,6 +158,30 @@ def test_every_state_and_mask_of_one_pretoken(data):
     check(engine, order=data.draw(st.integers(0, 3)), whole=whole)
 
 
+class Forgetful(dict):
+    """A memo that keeps nothing."""
+
+    def put(self, key, value):
+        pass
+
+
+@examples(12)
+@given(st.data())
+def test_ids_that_were_forgotten_are_found_again(data):
+    """By then more is known of the lift, and less would be read."""
+    tokenizer = data.draw(bpe_tokenizers())
+    pieces = own_pieces(tokenizer)
+    regex = data.draw(st.one_of(finite_regexes(pieces), cyclic_regexes(pieces)))
+    try:
+        engine = constrain(tokenizer, regex).engine
+        whole = explored(engine, engine.initial(), MOST_EDGES)
+    except (BudgetExceededError, EmptyLanguageError):
+        return
+    reader = engine.horizon._reader
+    reader._ids = reader._few_ids = Forgetful()
+    check(engine, order=data.draw(st.integers(0, 3)), whole=whole)
+
+
 @examples(8)
 @given(st.data())
 def test_within_is_the_intersection_with_short_sequences(data):
