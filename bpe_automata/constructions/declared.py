@@ -24,15 +24,17 @@ derivation.late ? proper | derivation.starts i4 ids+1 0 symbols+1 csr
 derivation.symbols i4 symbols 0 ids | derivation.listed.slots i8 hashed hash
 derivation.listed.values i4 hashed -1 made | derivation.listed.made i4 made 0 ids
 derivation.listed.rank i4 made 0 2147483647
-tables.slots i8 derived hash | tables.values i4 derived -1 proper
+tables.slots i8 derived hash | tables.values i4 derived -1 rectangles
 tables.rows.part i4 ids -1 ids | tables.rows.position i4 ids -1 rows
 tables.rows.end i4 ids -1 rows+1 | tables.rows.order i4 rows 0 ids
-tables.rows.by_part i4 ids+1 0 proper+1 csr | tables.rows.merges i4 proper 0 proper
-tables.rows.low i4 proper 0 rows+1 | tables.rows.high i4 proper 0 rows+1
+tables.rows.by_part i4 ids+1 0 rectangles+1 csr
+tables.rows.merges i4 rectangles 0 rectangles
+tables.rows.low i4 rectangles 0 rows+1 | tables.rows.high i4 rectangles 0 rows+1
 tables.columns.part i4 ids -1 ids | tables.columns.position i4 ids -1 columns
 tables.columns.end i4 ids -1 columns+1 | tables.columns.order i4 columns 0 ids
-tables.columns.by_part i4 ids+1 0 proper+1 csr | tables.columns.merges i4 proper 0 proper
-tables.columns.low i4 proper 0 columns+1 | tables.columns.high i4 proper 0 columns+1
+tables.columns.by_part i4 ids+1 0 rectangles+1 csr
+tables.columns.merges i4 rectangles 0 rectangles
+tables.columns.low i4 rectangles 0 columns+1 | tables.columns.high i4 rectangles 0 columns+1
 pipeline.alphabet.starts i4 intervals 0 1114112 | pipeline.alphabet.atoms i4 intervals -1 atoms
 pipeline.alphabet.inside ? classes,atoms | pipeline.alphabet.utf8 i4 utf8,256 -1-atoms utf8
 pipeline.coarse i4 atoms 0 coarse | pipeline.boundaries.ends ? hypotheses
@@ -81,6 +83,7 @@ def check_parts(parts: Parts, n_ids: int) -> None:
         and derivation.listed.n_ids == n_ids
         and (halves >= 0).all()
         and (lengths[halves] < lengths[made]).all()
+        and sizes["rectangles"] >= sizes["proper"]  # those of tied pairs come behind
         and 0 <= state < sizes["texts"]
         and 0 <= root < sizes["utf8"]
         and all(r.dtype == bool and r.shape in ((n, n), (2 * n, n)) for r in relations)

@@ -76,7 +76,7 @@ def build(
         next=np.array(explorer.rows, dtype=np.int32),
         ends=np.array([explorer.ends(state) for state in explorer.states]),
         after_row=np.array(explorer.after_row, dtype=np.int32),
-        after=np.array(explorer.afters, dtype=np.int32)[:, : len(added)],
+        after=np.array([row[: len(added)] for row in explorer.afters], dtype=np.int32),
         start=start,
         token_start=np.cumsum([0, *map(len, contents)]).astype(np.int32),
         data=np.frombuffer(b"".join(contents), dtype=np.uint8),

@@ -26,7 +26,7 @@ from bpe_automata.constructions.canonical import (
     build_parts,
     canonical_automaton,
 )
-from bpe_automata.constructions.declared import DECLARED
+from bpe_automata.constructions.declared import DECLARED, check_parts
 from bpe_automata.constructions.stored import (
     cache_path,
     flattened,
@@ -44,7 +44,12 @@ from bpe_automata.storage import (
     store_arrays,
 )
 from bpe_automata.testing.tokenizers import bpe_tokenizers
-from bpe_automata.testing.written import small_tokenizer
+from bpe_automata.testing.written import (
+    added_token,
+    byte_level,
+    byte_spelling,
+    small_tokenizer,
+)
 from bpe_automata.tokenizer import charclass
 from bpe_automata.tokenizer.engines import Oniguruma
 from tests.budget import examples
@@ -74,6 +79,27 @@ def named(name: str) -> Tokenizer:
 def tiny(*merges: tuple[str, str]) -> Tokenizer:
     letters = ["a", "b", "c"]
     return small_tokenizer([*letters, *(one + other for one, other in merges)], list(merges))
+
+
+def tied() -> Tokenizer:
+    """bb, bb is broken, and no rectangle of a merge tells."""
+    return small_tokenizer(["b", "bb", "bbb"], [("bb", "b"), ("b", "b")])
+
+
+def lossy(normalizer: dict[str, str] | None = None) -> Tokenizer:
+    """Under way in an added token, another state follows the next one; `é` is decoded to a byte."""
+    spelled = dict.fromkeys(byte_spelling("aé".encode()))
+    added = [added_token("ab", normalized=True), added_token("ba", normalized=True), "é"]
+    return small_tokenizer(
+        [*spelled, "b"], [], byte_level(), added, normalizer=normalizer, decoder=byte_level()
+    )
+
+
+def arrays_in(value: object) -> list[np.ndarray]:
+    """All of a tuple of tuples."""
+    if isinstance(value, tuple):
+        return [array for item in value for array in arrays_in(item)]
+    return [value] if isinstance(value, np.ndarray) else []
 
 
 def assert_same(one: Parts, other: Parts) -> None:
@@ -130,6 +156,35 @@ def test_masks_are_the_same_from_the_cache() -> None:
     half = len(masks) // 2
     assert half > 3
     assert all(np.array_equal(*pair) for pair in zip(masks[:half], masks[half:], strict=True))
+
+
+@pytest.mark.usefixtures("every_size")
+def test_a_table_with_tied_pairs_comes_back_as_it_was() -> None:
+    """Behind the rectangles of its merges are those of single pairs."""
+    built = canonical_automaton(tied()).parts
+    assert len(built.tables.rows.low) > len(built.derivation.proper)
+    check_parts(built, tied().n_ids)
+    again = tied()
+    loaded = kept(Parts, again, never_built, lambda parts: check_parts(parts, again.n_ids))
+    assert_same(built, loaded)
+    automaton = canonical_automaton(again)
+    assert automaton.accepts([2, 0])
+    assert not automaton.accepts([1, 1])
+
+
+@pytest.mark.parametrize("normalizer", [None, {"type": "NFC"}], ids=["plain", "NFC"])
+def test_kernels_get_contiguous_arrays_as_they_do_from_the_cache(
+    normalizer: dict[str, str] | None,
+) -> None:
+    """Others are another type to numba, and every kernel would be compiled a second time."""
+    tokenizer = lossy(normalizer)
+    parts = canonical_automaton(tokenizer).parts
+    assert len(parts.pipeline.text.after) > 1
+    assert tokenizer.description.lost
+    assert_same(parts, restored(Parts, flattened(parts)))
+    constraint = constrain(tokenizer, "a{2}")
+    assert constraint.matcher().allowed_ids().tolist() == [0]
+    assert all(array.flags.c_contiguous for array in arrays_in(constraint.engine._tables._world))
 
 
 class Point(NamedTuple):
@@ -217,8 +272,9 @@ DAMAGES = (
 
 @pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_entry_is_rebuilt_and_said_so(damage) -> None:
-    tokenizer, other = tiny(("a", "b")), tiny(("b", "c"), ("a", "bc"))
+@pytest.mark.parametrize("ties", [False, True])
+def test_a_damaged_entry_is_rebuilt_and_said_so(ties, damage) -> None:
+    tokenizer, other = tied() if ties else tiny(("a", "b")), tiny(("b", "c"), ("a", "bc"))
     path, other_path = stored_file(tokenizer), stored_file(other)
     whole = path.read_bytes()
     path.unlink()  # what is mapped elsewhere stays as it is
@@ -271,9 +327,10 @@ def test_an_entry_without_all_its_arrays_is_rebuilt() -> None:
 
 @pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("name", sorted(DECLARED))
-def test_a_forged_entry_never_reaches_the_kernels(name) -> None:
+@pytest.mark.parametrize("ties", [False, True])
+def test_a_forged_entry_never_reaches_the_kernels(ties, name) -> None:
     """Every array is declared; one of another type, shape, or with any value out of range."""
-    tokenizer = tiny(("a", "b"), ("ab", "c"))
+    tokenizer = tied() if ties else tiny(("a", "b"), ("ab", "c"))
     stored_file(tokenizer)
     arrays = flattened(build_parts(tokenizer))
     array = arrays[name]
@@ -289,6 +346,24 @@ def test_a_forged_entry_never_reaches_the_kernels(name) -> None:
         with pytest.warns(CorruptCacheWarning):
             again = canonical_automaton(copied(tokenizer)).parts
         assert_same(again, build_parts(tokenizer))
+
+
+@pytest.mark.parametrize("side", ["rows", "columns"])
+def test_no_number_of_a_rectangle_is_beyond_the_last(side: str) -> None:
+    arrays = flattened(build_parts(tied()))
+    merges, low, high = (f"tables.{side}.{field}" for field in ("merges", "low", "high"))
+    n = len(arrays[low])
+    assert n == arrays[merges].max() + 1 == arrays["tables.values"].max() + 1
+
+    def refused(forged: dict[str, np.ndarray]) -> None:
+        with pytest.raises(CorruptFileError):
+            check_parts(restored(Parts, {**arrays, **forged}), tied().n_ids)
+
+    for name in (merges, "tables.values"):
+        refused({name: np.where(arrays[name] == n - 1, n, arrays[name]).astype(np.int32)})
+    for name in (merges, low, high):
+        refused({name: arrays[name][:-1]})
+        refused({name: np.append(arrays[name], arrays[name][-1:])})
 
 
 def copied(tokenizer):
