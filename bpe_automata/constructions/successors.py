@@ -85,6 +85,6 @@ class Successors:
         else:
             utf8, text_next = canonical.pipeline.alphabet.utf8, canonical.pipeline.text.next
             texts = texts_after(utf8, text_next, text, row, *tokens)
-        for k in np.flatnonzero(texts > 0).tolist():
-            places[k] = self._tables.place(int(places[k]), int(texts[k]))
+        some = np.flatnonzero(texts > 0)
+        places[some] = self._tables.places(places[some], texts[some])
         return places
