@@ -17,13 +17,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
-from bpe_automata.errors import BudgetExceededError
+from bpe_automata.errors import ArgumentError, BudgetExceededError
 from bpe_automata.limits import NUMBERS
 
 P = ParamSpec("P")
@@ -34,6 +35,7 @@ _FEWER = "use fewer alternatives or smaller repeat counts, or pass a larger Budg
 _NEVER = sys.maxsize
 _WATCH_SIZE = 16
 _LONGEST = 1e9  # seconds; more is no limit
+_CALLS_AROUND = 120  # of a caller; what is below has nearly all of Python's 1,000 for itself
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ class spending(type(threading.RLock())):  # type: ignore[misc]  # noqa: N801 - a
             self.deadline, self.seconds = around.deadline, around.seconds
             self.max_bytes = around.max_bytes
         if budget is not None:
+            if not isinstance(budget, Budget):
+                raise ArgumentError(f"the budget is a {type(budget).__name__}: give a Budget")
             self.max_bytes = min(self.max_bytes, budget.max_bytes)
             if budget.max_seconds < _LONGEST:
                 deadline = time.thread_time_ns() + int(budget.max_seconds * 1e9)
@@ -182,6 +186,47 @@ def excuse(nanoseconds: int) -> None:
 def excused() -> int:
     """ns of the thread's work that were not counted so far."""
     return _local.thread.excused
+
+
+def with_room(find: Callable[[], T]) -> T:
+    """find(), with room for all its calls: in a thread with a stack of its own if the caller's is
+    deep already. So what recurs to a bounded depth is refused everywhere or nowhere. What it
+    spends, the caller's budgets bound as ever."""
+    if _is_shallow():
+        return find()
+    found: list[T] = []
+    errors: list[BaseException] = []
+    around, left = _local.thread.current(), seconds_left()
+    spent_there = [0]
+
+    def run() -> None:
+        within = spending(None)
+        if around is not None:
+            within = spending(Budget(max_seconds=left))
+            within.seconds, within.max_bytes = around.seconds, around.max_bytes
+        try:
+            with within:
+                found.append(find())
+        except BaseException as error:  # goes on in the caller's thread
+            errors.append(error)
+        spent_there[0] = time.thread_time_ns() - excused()
+
+    thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
+    thread.start()
+    thread.join()
+    excuse(-spent_there[0])
+    if errors:
+        raise errors[0]
+    return found[0]
+
+
+def _is_shallow() -> bool:
+    frame = sys._getframe()
+    for _ in range(_CALLS_AROUND):
+        if frame.f_back is None:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def watch() -> np.ndarray:

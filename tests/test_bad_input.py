@@ -14,6 +14,7 @@ import tokenizers
 from tokenizers import models
 
 from bpe_automata import Tokenizer, constrain, heal, verify
+from bpe_automata.automata import compile_regex
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import (
     ArgumentError,
@@ -427,3 +428,18 @@ def test_arguments_of_another_kind_say_what_to_give() -> None:
     for wrong in ([], "a", 3):
         with pytest.raises(BufferShapeError, match="give a numpy array"):
             constraint.matcher().mask(wrong)
+    for wrong, error in (("1", "'1': give"), (1.5, r"1\.5: give"), (None, "None: give")):
+        for call in (constraint.matcher().allows, tokenizer.token_bytes):
+            with pytest.raises(ArgumentError, match=f"the id is {error} an integer"):
+                call(wrong)
+    for wrong, shown in (("abc", "'abc', a text"), (3, "3"), ([1.5], r"1\.5"), ({"a"}, "'a'")):
+        with pytest.raises(ArgumentError, match=f"is {shown}: give"):
+            tokenizer.decode(wrong)
+    for wrong in (3, b"abc", None, ["a"]):
+        with pytest.raises(ArgumentError, match=r"the text is .*: give a str"):
+            tokenizer.encode(wrong)
+    constrained = partial(constrain, tokenizer, "a")
+    for call in (constrained, partial(compile_regex, "a"), partial(Tokenizer.load, tokenizer)):
+        for wrong in (3, 0, "1"):
+            with pytest.raises(ArgumentError, match=r"the budget is a (int|str): give a Budget"):
+                call(budget=wrong)

@@ -169,7 +169,7 @@ def constrain(
     eos = tokenizer.eos_ids if eos_ids is None else _ends(eos_ids, tokenizer.n_ids)
     if method == "canonical" and budget is None:
         canonical_automaton(tokenizer)
-    budget = budget or _DEFAULT
+    budget = _DEFAULT if budget is None else budget
     with spending(budget):
         dfa = compile_regex(language, budget) if isinstance(language, str) else language
         if dfa.is_empty:

@@ -82,7 +82,10 @@ class Matcher:
 
     def allows(self, token: int) -> bool:
         """Is this id in the mask? Where the engine can say so of one id alone (`Engine.allows`, in
-        the lift and the naive engine), no mask is computed."""
+        the lift and the naive engine), no mask is computed. Raises ArgumentError for what is no
+        integer."""
+        if type(token) is not int:
+            token = integer(token, "the id")
         if self._finished or not 0 <= token < self._engine.n_ids:
             return False
         alone = getattr(self._engine, "allows", None)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.budget import check
+from bpe_automata.budget import check, with_room
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer import Tokenizer
 from bpe_automata.tokenizer.alphabet import build
@@ -78,7 +78,8 @@ def _count(tokenizer: Tokenizer, dfa: ByteDFA) -> int | None:
 
 
 def _fixed(tokenizer: Tokenizer) -> _Fixed:
-    filters = filters_of(tokenizer.description.normalizers, tokenizer.backend.engine)
+    description, engine = tokenizer.description, tokenizer.backend.engine
+    filters = with_room(lambda: filters_of(description.normalizers, engine))
     letters = build([ranges for filter_ in filters for ranges in filter_.classes], marked=())
     return _Fixed(letters.utf8, product(filters, letters.inside))
 

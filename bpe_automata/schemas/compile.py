@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bpe_automata.arguments import at_least, short
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.budget import Budget, spending
+from bpe_automata.budget import Budget, spending, with_room
 from bpe_automata.errors import ArgumentError
 from bpe_automata.sharing import Lock
 
@@ -96,7 +96,7 @@ def _compiled(
     budget: Budget,
 ) -> ByteDFA:
     from bpe_automata.schemas.documents import Document
-    from bpe_automata.schemas.limits import as_too_large, limited_steps, with_room
+    from bpe_automata.schemas.limits import as_too_large, limited_steps
     from bpe_automata.schemas.python import schema_of
     from bpe_automata.schemas.reader import Reader
     from bpe_automata.schemas.unsatisfiable import unsatisfiable

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+from bpe_automata.budget import check
 from bpe_automata.schemas.constants import ALL, NONE
 from bpe_automata.schemas.shapes import (
     ArrayShape,
@@ -54,10 +55,12 @@ class _Limit:
         return self._made[key][0]
 
     def _array(self, shape: ArrayShape, above: Values, left: int) -> ArrayShape:
+        check()
         prefix = tuple(self._child(child, above, left) for child in shape.prefix)
         return replace(shape, prefix=prefix, rest=self._child(shape.rest, above, left))
 
     def _object(self, shape: ObjectShape, above: Values, left: int) -> ObjectShape:
+        check()
         named = {
             name: Property(self._child(member.child, above, left), member.required)
             for name, member in shape.named.items()

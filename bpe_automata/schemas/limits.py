@@ -7,18 +7,15 @@ the same schema is refused everywhere or nowhere, however deep the stack is that
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
-from typing import TypeVar
+from contextvars import ContextVar
 
-from bpe_automata.budget import Budget, check, seconds_left, spending
+from bpe_automata.budget import check
 from bpe_automata.errors import BudgetExceededError, SchemaError, SchemaTooLargeError
 
 MAX_STEPS = 100_000  # 10 to 100 microseconds each
-MAX_LEVELS = 80  # sets that are read or compared, each for the one before: some 7 calls a level
-_CALLS_AROUND = 120  # of a caller; with more around them, MAX_LEVELS might not fit into 1,000
+MAX_LEVELS = 80  # sets that are read or compared, each for the one before: some 7 calls each
 _left: ContextVar[list[int] | None] = ContextVar("left", default=None)
 
 
@@ -51,42 +48,6 @@ def check_levels(levels: int) -> None:
             "schemas are applied inside one another, or compared, more deeply; use fewer levels"
         )
         raise BudgetExceededError("levels", MAX_LEVELS, advice)
-
-
-Found = TypeVar("Found")
-
-
-def with_room(find: Callable[[], Found]) -> Found:
-    """find(), with room for all its calls: in a thread with a stack of its own if the caller's is
-    deep already. What it spends, the caller's budget bounds as ever."""
-    if _is_shallow():
-        return find()
-    found: list[Found] = []
-    errors: list[BaseException] = []
-    left = Budget(max_seconds=seconds_left())
-
-    def run() -> None:
-        try:
-            with spending(left):
-                found.append(find())
-        except BaseException as error:  # goes on in the caller's thread
-            errors.append(error)
-
-    thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return found[0]
-
-
-def _is_shallow() -> bool:
-    frame = sys._getframe()
-    for _ in range(_CALLS_AROUND):
-        if frame.f_back is None:
-            return True
-        frame = frame.f_back
-    return False
 
 
 @contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from functools import cache
 
+from bpe_automata.budget import check
+
 
 @cache
 def joined_foldings() -> frozenset[str]:
@@ -17,6 +19,7 @@ def joined(letters: list[str | None]) -> str | None:
     """A run of `letters` that, read without regard to case, is not matched letter by letter; None
     if there is none. A None among the letters is anything that is not a single letter."""
     for index, letter in enumerate(letters):
+        check()
         if letter and len(letter.casefold()) > 1:
             return letter
         for size in (2, 3):

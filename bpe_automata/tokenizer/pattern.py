@@ -18,6 +18,7 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
+from bpe_automata.budget import check
 from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.tokenizer.description import SplitRule
 from bpe_automata.tokenizer.folding import joined
@@ -28,6 +29,7 @@ _ONE_CHARACTER_ESCAPES = frozenset("sSdDwWhHntrfvae")
 _WORD_EDGES = frozenset("<>")  # \< and \> are zero-width in fancy-regex
 _WORD_CLASSES = {r"\d", r"\w"}
 _LARGEST_REPEAT = 1000
+_MOST_GROUPS = 50  # inside one another: some 9 calls each, see `with_room`
 _HEX = "[0-9a-fA-F]"
 _CODE_POINT = {
     "oniguruma": re.compile(rf"\\(?:x\{{({_HEX}+)\}}|x({_HEX}{{1,2}})|u({_HEX}{{4}}))"),
@@ -127,6 +129,7 @@ class _Parser:
     def __init__(self, pattern: str, dialect: str) -> None:
         self.pattern, self.dialect, self.position = pattern, dialect, 0
         self.looking = self.word_edges = False
+        self.groups = 0  # that are open
         self.any = f"(?{_DOT_FLAG[dialect]}:.)"
 
     def refuse(self, why: str) -> NoReturn:
@@ -154,6 +157,7 @@ class _Parser:
     def sequence(self, flags: frozenset[str]) -> Node:
         items: list[Node] = []
         while self.position < len(self.pattern) and self.pattern[self.position] not in "|)":
+            check()
             items.append(self.quantified(self.atom(flags)))
         return items[0] if len(items) == 1 else Seq(tuple(items))
 
@@ -164,9 +168,9 @@ class _Parser:
             inner, end = self.flag_group(flags)
             if end != ":":
                 self.refuse("flags are modelled at the beginning, or as a group")
-            return self.closed(self.alternation(inner))
+            return self.group(inner)
         if self.take("("):
-            return self.closed(self.alternation(flags))
+            return self.group(flags)
         return self.anchor() or Char(self.character(flags))
 
     def leading_flags(self) -> frozenset[str]:
@@ -186,10 +190,16 @@ class _Parser:
         self.position = found.end()
         return (flags | added) - dropped, found[3]
 
-    def closed(self, node: Node) -> Node:
+    def group(self, flags: frozenset[str]) -> Node:
+        """What is inside a group whose beginning was read, with its end."""
+        if self.groups == _MOST_GROUPS:
+            self.refuse(f"over {_MOST_GROUPS} groups inside one another: write it with fewer")
+        self.groups += 1
+        inside = self.alternation(flags)
+        self.groups -= 1
         if not self.take(")"):
             self.refuse("missing ')'")
-        return node
+        return inside
 
     # ------------------------------------------------------------ zero width
 
@@ -197,7 +207,7 @@ class _Parser:
         negative = self.pattern[self.position + 2] == "!"
         self.position += 3
         outside, self.looking = self.looking, True
-        inside = self.closed(self.alternation(flags))
+        inside = self.group(flags)
         self.looking = outside
         if isinstance(inside, Char):
             return Look(inside.source, negative)
@@ -396,7 +406,12 @@ def _letters(node: Node) -> list[str | None]:
     if isinstance(node, Ahead):
         return [None, *_letters(node.item)]
     if isinstance(node, Repeat):
-        return _letters(node.item) * max(1, min(3, 3 if node.most is None else node.most))
+        once, most = _letters(node.item), 3 if node.most is None else min(node.most, 3)
+        if most <= 1 or len(once) < 2:
+            return once * max(1, most)
+        # No more than three neighbours matter: one time, where two of them meet, and its end. To
+        # write it out would double it with each repeat around.
+        return [*once, *once[:2], None, *once[-2:]]
     if isinstance(node, Alt):
         return [None, *(letter for o in node.options for letter in (*_letters(o), None))]
     return [None]

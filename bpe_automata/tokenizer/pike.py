@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from bpe_automata.budget import check
 from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.tokenizer.pattern import Ahead, Alt, Char, Look, Node, Repeat, Seq, Start
 
 END = -1
+_MOST_PLACES = 100_000
 Threads = tuple[int, ...]
 
 
@@ -56,6 +58,7 @@ class Program:
         self.source = source
         self.classes: list[tuple[str, str]] = []
         self._code: list[Instruction] = [Instruction("match")]
+        self._written = 0
         self.entry = self._emit(tree, 0)
         self.members: list[frozenset[int]] = []
         self._closures: dict[tuple[Threads, int, bool], tuple[Threads, bool]] = {}
@@ -85,6 +88,18 @@ class Program:
         self._code.append(instruction)
         return len(self._code) - 1
 
+    def _count(self) -> None:
+        """One more part is written out. Raises UnsupportedTokenizerError for too many."""
+        check()
+        self._written += 1
+        if self._written > _MOST_PLACES:
+            raise UnsupportedTokenizerError(
+                "split pattern",
+                self.source,
+                f"with its repeats written out it has over {_MOST_PLACES:,} parts: use smaller "
+                "counts",
+            )
+
     def _class(self, kind: str, source: str) -> int:
         if (kind, source) not in self.classes:
             self.classes.append((kind, source))
@@ -92,6 +107,7 @@ class Program:
 
     def _emit(self, node: Node, after: int) -> int:
         """The entry of code that runs `node`, then goes on at `after`."""
+        self._count()
         if isinstance(node, Char):
             return self._add(Instruction("char", self._class(node.kind, node.source), (after,)))
         if isinstance(node, Look):
@@ -111,22 +127,24 @@ class Program:
         return self._emit_repeat(node, after)
 
     def _emit_repeat(self, node: Repeat, after: int) -> int:
+        entry, least = after, node.least
         if node.most is None:
-            entry = self._emit_star(node, after)
+            loop, body = self._emit_loop(node, after)
+            entry, least = (body, least - 1) if least else (loop, 0)
         else:
-            entry = after
-            for _ in range(node.most - node.least):
+            for _ in range(node.most - least):
                 entry = self._fork(self._emit(node.item, entry), after, node.greedy)
-        for _ in range(node.least):
+        for _ in range(least):
             entry = self._emit(node.item, entry)
         return entry
 
-    def _emit_star(self, node: Repeat, after: int) -> int:
+    def _emit_loop(self, node: Repeat, after: int) -> tuple[int, int]:
+        """Where it is entered that may not run at all, and where it runs once at least."""
         loop = self._add(Instruction("fork"))
         body = self._emit(node.item, loop)
         targets = (body, after) if node.greedy else (after, body)
         self._code[loop] = Instruction("fork", targets=targets)
-        return loop
+        return loop, body
 
     def _fork(self, body: int, after: int, greedy: bool) -> int:
         return self._add(Instruction("fork", targets=(body, after) if greedy else (after, body)))
@@ -139,6 +157,7 @@ class Program:
         counts once what it looks for was read."""
         key = (threads, atom, first)
         if key not in self._closures:
+            check()
             self._closures[key] = self._closure(threads, atom, first)
         return self._closures[key]
 
@@ -156,6 +175,7 @@ class Program:
         is none; it says whether a match comes that does not look ahead."""
         key = (threads, atom, first)
         if key not in self._outlines:
+            check()
             self._outlines[key] = tuple(self._outline(threads, atom, first))
         return self._outlines[key]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bpe_automata.budget import with_room
 from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.tokenizer import alphabet, boundaries, text_automaton
 from bpe_automata.tokenizer.added import Letters
@@ -38,6 +39,10 @@ class Pipeline:
 
 def compile_pipeline(description: Description, engine: CharacterEngine) -> Pipeline:
     """Raises UnsupportedTokenizerError for what is not modelled."""
+    return with_room(lambda: _compiled(description, engine))
+
+
+def _compiled(description: Description, engine: CharacterEngine) -> Pipeline:
     rules = description.splitters
     programs = [Program(tree_of(rule, engine.dialect), rule.pattern) for rule in rules]
     sources = list(dict.fromkeys(source for program in programs for source in program.classes))

@@ -20,6 +20,7 @@ from typing import Any
 
 import tokenizers
 
+from bpe_automata.budget import with_room
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.tokenizer.byte_level import byte_to_char
 from bpe_automata.tokenizer.charclass import engine_class
@@ -214,7 +215,8 @@ def _seen_through(rule: SplitRule, space: str, step: Json) -> list[SplitRule]:
 def _classes(rule: SplitRule) -> list[tuple[str, str]]:
     if rule.kind != "regex":
         return [(rule.kind, rule.pattern)]
-    return Program(parse(rule.pattern, Oniguruma().dialect), rule.pattern).classes
+    dialect = Oniguruma().dialect
+    return with_room(lambda: Program(parse(rule.pattern, dialect), rule.pattern).classes)
 
 
 def _tells_no_space(kind: str, pattern: str, space: str) -> bool:

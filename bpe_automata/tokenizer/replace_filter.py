@@ -66,7 +66,10 @@ def _regex(step: Normalization, engine: CharacterEngine) -> TableFilter:
             "some matches are shorter than what is written for them and others longer, so several "
             "replacements together may leave a text as it is",
         )
-    program = Program(tree, source)
+    try:
+        program = Program(tree, source)
+    except UnsupportedTokenizerError as error:
+        raise _refused(step, error) from error
     masks = [mask_of(engine_class(engine, *klass)) for klass in program.classes]
     labels = label_by([*masks, _letters(content)])
     sample = np.unique(labels, return_index=True)[1]  # a code point of each label

@@ -13,8 +13,9 @@ from weakref import WeakValueDictionary
 
 import tokenizers
 
+from bpe_automata.arguments import integer, sequence_of_ids, short
 from bpe_automata.budget import READING, Budget, spending
-from bpe_automata.errors import TokenizerError, TokenOutOfRangeError
+from bpe_automata.errors import ArgumentError, TokenizerError, TokenOutOfRangeError
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import Immutable, Lock, cached, locked
 from bpe_automata.tokenizer.backend import Backend, Source
@@ -125,8 +126,10 @@ class Tokenizer(Immutable):
         """The ids of `text`, by the tokenizer itself; nothing is added around them.
 
         Raises TokenizerError for a text with a lone surrogate, which has no UTF-8; EncodingError
-        where the library itself gives up.
+        where the library itself gives up; ArgumentError for what is no text.
         """
+        if not isinstance(text, str):
+            raise ArgumentError(f"the text is {short(text)}: give a str")
         if not text.isascii() and (lone := _SURROGATE.search(text)):
             raise TokenizerError(
                 f"the text has a lone surrogate, {lone.group()!r}, at position {lone.start()}: "
@@ -141,11 +144,12 @@ class Tokenizer(Immutable):
     def decode(self, ids: Sequence[int], after: Sequence[int] = ()) -> str:
         """The text that the ids spell, added tokens included; broken UTF-8 becomes U+FFFD. A space
         that `encode` puts before a text is taken away; control ids spell nothing. `after`: ids that
-        come before, whose text is left out."""
+        come before, whose text is left out. Raises TokenOutOfRangeError, ArgumentError."""
         return self.text_bytes(ids, after).decode("utf-8", "replace")
 
     def text_bytes(self, ids: Sequence[int], after: Sequence[int] = ()) -> bytes:
         """What `decode` gives, as bytes."""
+        ids = ids if isinstance(ids, list | tuple) else sequence_of_ids(ids)
         spelled = list(map(self.token_bytes, ids))
         if self.description.prefix not in _STRIPPED:
             return b"".join(spelled)
@@ -187,7 +191,9 @@ class Tokenizer(Immutable):
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes that one id spells, with the space that it may begin with.
 
-        Raises TokenOutOfRangeError."""
+        Raises TokenOutOfRangeError, ArgumentError."""
+        if type(token_id) is not int:
+            token_id = integer(token_id, "the id")
         if not 0 <= token_id < self.n_ids:
             raise TokenOutOfRangeError(f"id {token_id} is not in 0 .. {self.n_ids - 1}")
         return self.spellings[token_id]

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from split_machine import SplitMachine, own_pieces, readings_of, tiktoken_pieces
 from tokenizers import Regex, pre_tokenizers
 
+from bpe_automata.budget import Budget, spending
 from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.testing import ADVERSARIAL
 from bpe_automata.testing.splits import LLAMA3_PATTERN
 from bpe_automata.tokenizer.description import SplitRule
 from bpe_automata.tokenizer.engines import FancyRegex, Oniguruma
 from bpe_automata.tokenizer.pattern import parse
+from bpe_automata.tokenizer.pike import Program
 from bpe_automata.tokenizer.read_pretokenizer import GPT2_PATTERN
 
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
@@ -287,3 +289,58 @@ def test_what_one_dialect_does_not_have_is_refused_in_it(pattern, dialect, why):
 def test_what_can_match_nothing_is_refused(pattern):
     with pytest.raises(UnsupportedTokenizerError, match="empty string"):
         SplitMachine([SplitRule("regex", pattern, "isolated")], Oniguruma())
+
+
+# ---------------------------------------------------------------- deep and long patterns
+
+
+def nested(levels, begin, end, inside=""):
+    return begin * levels + inside + end * levels + "|."
+
+
+@pytest.mark.parametrize("begin", ["(?:", "(", "(?i:", "(?=", "(?:a|"])
+def test_groups_are_nested_to_a_bounded_depth(begin):
+    pattern = nested(400, begin, ")", "a")
+    with pytest.raises(UnsupportedTokenizerError, match=r"over 50 groups .* fewer") as caught:
+        parse(pattern, "oniguruma")
+    assert caught.value.value == pattern
+
+
+@pytest.mark.parametrize("end", [")*", ")+", ")?", ")*?"])
+def test_repeats_inside_one_another_do_not_multiply(end):
+    """The deepest that is read. Each was written out twice or three times for the one around it."""
+    tree = parse(nested(50, "(?i:a", end), "oniguruma")
+    assert len(Program(tree, "")._code) < 1000
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(?i:s)+",
+        "(?i:s){2}",
+        "(?i:s(?:a(?:b)*)*s)+",
+        "(?i:(?:sas)*)",
+        "(?i:fi?)",
+        "(?i:(?:bas)*s)",
+        "(?i:s(?:sab)+)",
+    ],
+)
+def test_letters_that_meet_in_repeats_are_neighbours(pattern):
+    with pytest.raises(UnsupportedTokenizerError, match="fold"):
+        parse(pattern, "oniguruma")
+
+
+@pytest.mark.parametrize("inside", ["a", "", "[ab]c"])
+def test_what_counts_write_out_is_bounded(inside):
+    source = nested(40, "(?:", "){1000}", inside)
+    with pytest.raises(UnsupportedTokenizerError, match="over 100,000 parts: use smaller counts"):
+        Program(parse(source, "oniguruma"), source)
+
+
+def test_a_budget_holds_while_a_pattern_is_read():
+    for work in (
+        lambda: parse("(?i:a)" * 100_000, "oniguruma"),
+        lambda: Program(parse("(?:a{1000}){99}", "oniguruma"), ""),
+    ):
+        with pytest.raises(BudgetExceededError), spending(Budget(max_seconds=0.01)):
+            work()
