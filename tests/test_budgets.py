@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from itertools import count
 from math import inf
 from pathlib import Path
 
@@ -18,7 +19,15 @@ from support import long_calls
 from support.long_calls import HARD, LONG, ROOM
 
 from bpe_automata import Budget, compile_regex
-from bpe_automata.budget import check, check_bytes, excuse, excused, seconds_left, spending
+from bpe_automata.budget import (
+    check,
+    check_bytes,
+    excuse,
+    excused,
+    seconds_left,
+    spending,
+    with_room,
+)
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.watch import armed, poll, raise_what_stopped
 from experiments.shared.timing import called_after
@@ -185,3 +194,22 @@ def test_ctrl_c_ends_every_kind_of_call(name, interrupted):
         one.end()
         raise
     interrupted.append(one)
+
+
+def test_a_deep_caller_spends_of_its_own_budget():
+    def below(calls, find):
+        return below(calls - 1, find) if calls else with_room(find)
+
+    def spend():
+        with pytest.raises(BudgetExceededError) as caught:
+            check_bytes(1001, "the table")
+        assert caught.value.limit == 1000
+        with pytest.raises(BudgetExceededError) as caught:
+            all(check() is None for _ in count())
+        assert (caught.value.resource, caught.value.limit) == ("seconds", 0.05)
+        return threading.get_ident()
+
+    with spending(Budget(max_seconds=0.05, max_bytes=1000)):
+        assert below(300, spend) != threading.get_ident()
+        with pytest.raises(BudgetExceededError):  # no time is left to the caller either
+            check()

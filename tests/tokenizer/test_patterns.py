@@ -12,8 +12,9 @@ from split_machine import SplitMachine, own_pieces, readings_of, tiktoken_pieces
 from tokenizers import Regex, pre_tokenizers
 
 from bpe_automata.budget import Budget, spending
+from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
-from bpe_automata.testing import ADVERSARIAL
+from bpe_automata.testing import ADVERSARIAL, small_tokenizer
 from bpe_automata.testing.splits import LLAMA3_PATTERN
 from bpe_automata.tokenizer.description import SplitRule
 from bpe_automata.tokenizer.engines import FancyRegex, Oniguruma
@@ -344,3 +345,17 @@ def test_a_budget_holds_while_a_pattern_is_read():
     ):
         with pytest.raises(BudgetExceededError), spending(Budget(max_seconds=0.01)):
             work()
+
+
+@pytest.mark.parametrize("calls", [0, 300, 700])
+def test_a_pattern_is_read_or_refused_on_any_stack(calls):
+    def below(left, pattern):
+        if left:
+            return below(left - 1, pattern)
+        split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}
+        made = small_tokenizer(["a", "b"], pretokenizer={**split, "invert": False})
+        return canonical_automaton(made).accepts(made.encode("ab"))
+
+    assert below(calls, nested(50, "(?:b|", ")+", "a"))
+    with pytest.raises(UnsupportedTokenizerError, match="over 50 groups"):
+        below(calls, nested(51, "(?:b|", ")+", "a"))
