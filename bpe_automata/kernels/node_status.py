@@ -91,6 +91,8 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
     (boundary 1) or without (0) a boundary before it? In a partly read character (boundary -1) each
     member of the set says itself whether there is one. Stops at the first success.
     """
+    if boundary >= 0 and not _some_may(number, boundary, w):
+        return False
     rows, at = np.empty(64, np.int32), np.empty(64, np.int32)
     rows[0], at[0] = row, w.memo.state[place]
     seen, n_seen, open_ = np.full(table_size(32), EMPTY, np.int64), 0, 1
@@ -120,6 +122,19 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
                 open_ += 1
             elif _character_leads_on(place, -2 - entry, after, number, boundary, w):
                 return True
+    return False
+
+
+@kernel
+def _some_may(number: int, boundary: int, w: World) -> bool:
+    """May any character follow some member of a set with (1) or without (0) a boundary before it?
+    Where a text is one pretoken none does, and there is no need to try them all."""
+    may, n = w.sets.may_break if boundary == 1 else w.sets.may_bind, len(w.reading.ends)
+    n_coarse = (len(w.reading.step_start) - 1) // (2 * n)
+    for m in range(w.sets.start[number], w.sets.start[number + 1]):
+        first = (boundary * n + w.sets.hypothesis[m]) * n_coarse
+        if may[m] and w.reading.step_start[first] < w.reading.step_start[first + n_coarse]:
+            return True
     return False
 
 
