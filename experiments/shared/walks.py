@@ -12,11 +12,9 @@ from bpe_automata import Constraint, Tokenizer
 from bpe_automata.kernels.bits import members
 
 STEPS_HOME = 400
-"""Ids that the way home may take beyond three for each byte of the shortest end."""
+"""Ids that the way home may take beyond one for each byte of the shortest end."""
 ASTRAY = 0.1
-"""Share of random steps on the way home, for the nearest way may lead round in circles. In the
-second half it is `RARELY`: in `.*` before a long text each of them leads back to the beginning."""
-RARELY = 0.003
+"""Share of random steps on the way home, for the nearest way may lead round in circles."""
 
 
 class CannotFinishError(Exception):
@@ -57,8 +55,7 @@ def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Rando
     engine, dfa = constraint.engine, constraint.dfa
     distance, ids = dfa.distance(), list(ids)
     q = dfa.walk(constraint.tokenizer.text_bytes(ids))
-    most = STEPS_HOME + 3 * max(0, int(distance[q]))
-    for k in range(most):
+    for _ in range(STEPS_HOME + max(0, int(distance[q]))):
         if engine.accepting(state):
             return ids
         allowed = readable(constraint, state)
@@ -66,7 +63,7 @@ def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Rando
             break
         after = ends(constraint, allowed, ids, q)
         near = np.arange(len(allowed))
-        if rng.random() >= (ASTRAY if 2 * k < most else RARELY):
+        if rng.random() >= ASTRAY:
             near = np.flatnonzero(distance[after] == distance[after].min())
         chosen = int(near[rng.randrange(len(near))])
         ids.append(int(allowed[chosen]))
