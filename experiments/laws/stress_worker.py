@@ -201,6 +201,21 @@ def lifted(parts: Parts) -> None:
     finished(parts, parts.lift, matcher)
 
 
+def _shortest(parts: Parts, constraint: Constraint, matcher: Matcher) -> list[int]:
+    """The ids of a matcher, and as few more as complete the text."""
+    least = parts.clock.of("min_tokens", matcher.min_tokens_to_accept)
+    most = len(matcher.ids) + least
+    way = parts.clock.of("within", lambda: constraint.within(most).matcher())
+    for token in matcher.ids:
+        way.advance(token)
+    while not way.is_accepting:
+        left = parts.text_ids(way, "mask within")
+        if not len(left):
+            raise WrongError("cannot finish", f"after {matcher.ids}: {least} more, tried {way.ids}")
+        way.advance(int(left[0]))
+    return list(way.ids)
+
+
 def finished(parts: Parts, constraint: Constraint, matcher: Matcher) -> None:
     """The walk, taken to its end, is right."""
     tokenizer, state = parts.tokenizer, matcher._states[-1]
@@ -208,8 +223,8 @@ def finished(parts: Parts, constraint: Constraint, matcher: Matcher) -> None:
         ids = parts.clock.of(
             "way home", lambda: finish(constraint, list(matcher.ids), state, parts.rng)
         )
-    except CannotFinishError as error:
-        raise WrongError("cannot finish", f"after {matcher.ids}, tried {error}"[:400]) from None
+    except CannotFinishError:  # what is nearest may lead round in circles
+        ids = _shortest(parts, constraint, matcher)
     except WrongError:  # many masks; each is timed elsewhere
         return
     spelled = tokenizer.text_bytes(ids)
