@@ -279,7 +279,7 @@ def test_the_seconds_of_a_budget_hold(schema: Any, seconds: float) -> None:
     with pytest.raises(SchemaTooLargeError) as caught:
         compile_json_schema(schema, budget=Budget(max_seconds=seconds))
     assert caught.value.resource == "seconds"
-    assert counted_seconds() - before < seconds + 0.5
+    assert counted_seconds() - before < seconds + 1.0  # 0.5 on a machine that does nothing else
 
 
 def test_sets_of_bounded_depth_are_made_in_time() -> None:

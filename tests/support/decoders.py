@@ -69,7 +69,7 @@ CASES = [
     does(SEVERAL, steps(UNSPACED, FALLBACK, FUSE), "gemma",
          pieces=TEXT, **{**LLAMA_BASE, "normalizer": SPACED}),
     *(
-        does_not(f"`{decoder['type']}`", decoder, "changes the tokens' text")
+        does_not(f"`{decoder['type']}`", decoder, "changes the text of tokens")
         for decoder in (
             {"type": "BPEDecoder", "suffix": "</w>"},
             {"type": "WordPiece", "prefix": "##", "cleanup": True},
