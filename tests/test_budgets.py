@@ -139,7 +139,7 @@ def test_every_kind_of_call_ends_in_time(name, tmp_path):
     with pytest.raises(BudgetExceededError, match="seconds"), spending(Budget(max_seconds=0.1)):
         call()
     spent = time.thread_time_ns() - begun - (excused() - before)
-    assert spent / 1e9 < 0.1 + LATE
+    assert spent / 1e9 < 0.1 + 2 * LATE  # half of it on a machine that does nothing else
     assert usable()
 
 

@@ -51,7 +51,10 @@ def test_rational_operations_are_those_of_regexes(one, two, three):
 def test_repeated_is_a_counted_repeat(regex, fewest, extra):
     most = None if extra is None else fewest + extra
     bound = f"{{{fewest},{'' if most is None else most}}}"
-    found = repeated(compile_regex(regex), fewest, most)
+    try:
+        found = repeated(compile_regex(regex), fewest, most)
+    except BudgetExceededError:  # repeats within repeats
+        return
     assert same(found, compile_regex(f"(?:{regex}){bound}"))
 
 
