@@ -60,10 +60,24 @@ def node_status(place: int, number: int, w: World) -> int:
 @kernel
 def _steady_suspects(place: int, number: int, w: World) -> int:
     """See `kernels.steady.suspects_left`; NONE too where the node is not a steady one."""
-    state = w.memo.state[place]
-    if number != w.steady.number or w.memo.added[place] != 0 or w.steady.distance[state] == 0:
+    state, text = w.memo.state[place], w.memo.added[place]
+    if number != w.steady.number or w.steady.distance[state] == 0:
         return -1
-    return suspects_left(state, w.dfa.trans, w.dfa.byte_class, w.steady, w.pairs)
+    begins = np.ones(256, np.bool_)
+    if text != 0:
+        _begins_alike(text, w.reading.utf8[0], w.added.next, begins)
+    return suspects_left(
+        state, text == 0, begins, w.dfa.trans, w.dfa.byte_class, w.steady, w.pairs
+    )
+
+
+@kernel
+def _begins_alike(text: int, utf8: np.ndarray, step: np.ndarray, begins: np.ndarray) -> None:
+    """Which bytes are characters after which it does not matter that the text automaton was in
+    `text`, and not in state 0?"""
+    for byte in range(256):
+        atom = -2 - utf8[byte]
+        begins[byte] = atom >= 0 and step[text, atom] == step[0, atom]
 
 
 @kernel

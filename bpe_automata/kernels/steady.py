@@ -49,16 +49,23 @@ class Steady(NamedTuple):
 
 @kernel
 def suspects_left(
-    state: int, trans: np.ndarray, byte_class: np.ndarray, s: Steady, p: Pairs
+    state: int,
+    remember: bool,
+    begins: np.ndarray,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    s: Steady,
+    p: Pairs,
 ) -> int:
     """Do the texts from `state` leave ids under suspicion to be dead there? 0: none, more: some,
-    NONE: no text was found, which says nothing. Fills in `leading`."""
+    NONE: no text was found, which says nothing. begins: bool [256], the first bytes of texts that
+    are looked at. If they are all, `remember` fills in `leading`."""
     left, last, n_leading = NONE, NONE, 0
     suspects = all_places(len(p.before.order))
     forbidden = np.empty_like(suspects)
     for byte in s.order:
         after = trans[state, byte_class[byte]]
-        if after == 0 or s.distance[after] == NEVER:
+        if not begins[byte] or after == 0 or s.distance[after] == NEVER:
             continue
         _spell(after, trans, byte_class, s, p)
         token = _first_id(byte, after, trans, byte_class, s, p)
@@ -66,7 +73,7 @@ def suspects_left(
             continue
         last = token
         forbid(token, p.birth, 1, p.before, forbidden)
-        if exceeds(suspects, forbidden) and n_leading < s.leading.shape[1]:
+        if remember and exceeds(suspects, forbidden) and n_leading < s.leading.shape[1]:
             s.leading[state, n_leading] = token
             n_leading += 1
         if not keep(suspects, forbidden):

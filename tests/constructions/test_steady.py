@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
+import tokenizers
 from budget import examples
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
@@ -161,3 +164,45 @@ def test_settling_all_changes_no_mask(mistral):
         here, there = lazy.step(here, token), eager.step(there, token)
     assert lazy.accepting(here)
     assert eager.accepting(there)
+
+
+@pytest.fixture(scope="module")
+def with_added_tokens():
+    """BPE without a pretokenizer, and added tokens that a text may begin to spell, but not end."""
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=60, min_frequency=1, show_progress=False, special_tokens=["[end]", "anna"]
+    )
+    tokenizer.decoder = tokenizers.decoders.Fuse()
+    tokenizer.train_from_iterator(["banana [anna] an ant names a mannequin [e] [en]"] * 2, trainer)
+    return Tokenizer.from_json(json.loads(tokenizer.to_str()))
+
+
+@pytest.mark.parametrize(
+    "regex", [r"[a-z\[\] ]*", r"\[[a-n]{2,6}\]?", "(an|nn|a|banan)*t?", "an+a"]
+)
+def test_texts_speak_for_nodes_inside_a_spelled_added_token(with_added_tokens, regex):
+    """Between `[en` and `d]` the text automaton is not in its first state. Where ALIVE is said, a
+    search without the texts finds nothing dead either."""
+    dfa = compile_regex(regex)
+    engine, plain = (CartesianMerge(with_added_tokens, dfa) for _ in range(2))
+    explored(engine, engine.initial(), 20_000)
+    tables, searching = engine.tables, plain.tables
+    steady = tables.steady
+    searching._world = searching._world._replace(
+        steady=searching._world.steady._replace(number=NONE)
+    )
+    n, inside = int(tables.memo.n_places[0]), 0
+    for place in range(1, n):
+        state, text = int(tables.memo.state[place]), int(tables.memo.added[place])
+        here = np.array([place]), np.array([searching.place(state, text)])
+        status = [
+            int(t.statuses(p, np.array([steady]))[0])
+            for t, p in zip((tables, searching), here, strict=True)
+        ]
+        if status[0] == ALIVE:
+            assert status[1] == ALIVE or plain.rows.dead((int(here[1][0]), steady)) is None
+            inside += text != 0
+        else:
+            assert status[0] == status[1]
+    assert inside > 0
