@@ -174,12 +174,13 @@ def with_added_tokens():
         vocab_size=60, min_frequency=1, show_progress=False, special_tokens=["[end]", "anna"]
     )
     tokenizer.decoder = tokenizers.decoders.Fuse()
-    tokenizer.train_from_iterator(["banana [anna] an ant names a mannequin [e] [en]"] * 2, trainer)
+    corpus = ["banana [anna] and an ant names mannequins [e] [en]"] * 2
+    tokenizer.train_from_iterator(corpus, trainer)
     return Tokenizer.from_json(json.loads(tokenizer.to_str()))
 
 
 @pytest.mark.parametrize(
-    "regex", [r"[a-z\[\] ]*", r"\[[a-n]{2,6}\]?", "(an|nn|a|banan)*t?", "an+a"]
+    "regex", [r"[a-z\[\] ]*", r"\[[a-n]{2,6}\]?", "(an|nn|a|banan)*t?", r"\[(end\]|a)"]
 )
 def test_texts_speak_for_nodes_inside_a_spelled_added_token(with_added_tokens, regex):
     """Between `[en` and `d]` the text automaton is not in its first state. Where ALIVE is said, a
