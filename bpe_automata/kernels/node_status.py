@@ -66,9 +66,7 @@ def _steady_suspects(place: int, number: int, w: World) -> int:
     begins = np.ones(256, np.bool_)
     if text != 0:
         _begins_alike(text, w.reading.utf8[0], w.added.next, begins)
-    return suspects_left(
-        state, text == 0, begins, w.dfa.trans, w.dfa.byte_class, w.steady, w.pairs
-    )
+    return suspects_left(state, text == 0, begins, w.dfa.trans, w.dfa.byte_class, w.steady, w.pairs)
 
 
 @kernel
