@@ -19,7 +19,7 @@ from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER, Towards
 from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.node_status import node_statuses
-from bpe_automata.kernels.product_row import product_row
+from bpe_automata.kernels.product_row import product_row, witness_slot
 from bpe_automata.kernels.suspects import Pairs
 from bpe_automata.kernels.token_walks import states_after
 from bpe_automata.kernels.watch import armed, called, watched
@@ -30,8 +30,10 @@ from bpe_automata.kernels.world import (
     Fragments,
     Memo,
     Reading,
+    Witnesses,
     World,
     intern_place,
+    node_key,
 )
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import locked
@@ -42,6 +44,8 @@ _SPARE_PLACES = 1024
 _STATES_A_PLACE = 64
 _SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 2048
+_COVERS = 4, 8  # of each UTF-8 row, and fragments in one of them
+_WITNESSES = 1 << 14
 
 
 class ProductTables:
@@ -87,6 +91,7 @@ class ProductTables:
                 canonical.geometry.before,
             ),
             steady=steady_for(canonical, dfa),
+            witnesses=derived("witnesses", lambda _: _witnesses()),
             watch=armed(),
         )
 
@@ -126,6 +131,16 @@ class ProductTables:
         while 2 * (int(self.memo.n_nodes[0]) + len(places)) >= len(self.memo.nodes):
             self._grow_nodes()  # else the kernel could not remember what it finds
         return self.ask(node_statuses, places, numbers)
+
+    @locked
+    def remember_witness(self, token: int, number: int, follower: int, after: int) -> None:
+        """That `token`, where it leads to a set, may be followed by an id that leads to set
+        `after`: see `kernels.world.Witnesses`."""
+        key, witnesses = int(node_key(token, number)), self._world.witnesses
+        at = witness_slot(key, witnesses)
+        witnesses.key[at] = EMPTY  # as long as it is half written, for whoever is interrupted here
+        witnesses.id[at], witnesses.after[at] = follower, after
+        witnesses.key[at] = key
 
     @property
     def steady(self) -> int:
@@ -279,6 +294,11 @@ def _reading(canonical: CanonicalAutomaton) -> Reading:
     )
 
 
+def _witnesses() -> Witnesses:
+    id_, after = np.zeros((2, _WITNESSES), dtype=np.int32)
+    return Witnesses(np.full(_WITNESSES, EMPTY, dtype=np.int64), id_, after)
+
+
 def _fragments(canonical: CanonicalAutomaton) -> Fragments:
     actions, trie = canonical.actions, canonical.trie
     classes = actions.classes
@@ -298,6 +318,7 @@ def _fragments(canonical: CanonicalAutomaton) -> Fragments:
         start=np.cumsum([0, *map(len, spelled)]).astype(np.int32),
         data=np.concatenate([*spelled, np.empty(0, dtype=np.uint8)]),
         ids=usable,
+        covers=np.full((len(start) - 1, *_COVERS), -1, dtype=np.int32),
     )
 
 

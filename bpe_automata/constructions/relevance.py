@@ -34,6 +34,7 @@ Node = tuple[int, int]
 
 _SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
 _MUCH = 8  # bytes
+_FEW = 16  # ids of a node
 
 
 class Row(NamedTuple):
@@ -88,13 +89,54 @@ class Relevance:
             free, bound, open_rows = self._tables.row(*node)
             for target, entries in _by_target(open_rows):
                 check()
-                dead = self.dead(target)
+                dead = self._dead_among(entries[:, 0], target)
                 for is_free, bits in ((1, free), (0, bound)):
                     ids = entries[entries[:, 3] == is_free, 0]
                     set_bits(bits, _lively(ids, dead))
             found = Row(free, bound)
             self._rows.put(node, found)
         return found
+
+    def _dead_among(self, ids: np.ndarray, node: Node) -> np.ndarray | None:
+        """Those of some ids that are dead at a node (packed, others may be there too), None if none
+        is. A few of the others get a witness: the next state with such a node need not ask."""
+        place, number = node
+        if number == self._tables.steady:
+            return self.dead(node)
+        few = np.unique(ids[:_FEW])
+        inside = self._tables.canonical.sets.sets[number].row != 0
+        if not inside or len(few) < len(ids):
+            dead = self.dead(node)
+            self._witness(_lively(few, dead), node)
+            return dead
+        # Inside a character few ids can follow, and all are looked at.
+        unknown, followers = self._witness(few, node)
+        if len(unknown) and len(followers):
+            return self.dead(node)
+        dead = np.zeros(self._geometry.n_words, dtype=np.int32)
+        set_bits(dead, unknown)
+        return dead
+
+    def _witness(self, ids: np.ndarray, node: Node) -> tuple[np.ndarray, np.ndarray]:
+        """Look for an id that may follow each of a few, and leads to an ALIVE node. Returns (int64,
+        those without one; those that may follow some of them and lead to a PARTLY node)."""
+        _, bound, open_ = self._tables.row(*node)
+        canonical, partly = self._tables.canonical, np.zeros_like(bound)
+        set_bits(partly, open_[:, 0].astype(np.int64))
+        unknown, followers = [], np.zeros_like(bound)
+        for token in ids.tolist():
+            alive, maybe = bound.copy(), partly.copy()
+            self._geometry.clear_followers(token, alive)
+            self._geometry.clear_followers(token, maybe)
+            if alive.any():
+                follower = int(members(alive)[0])
+                kind = canonical.actions.of_token[follower]
+                after = int(canonical.sets.rows(node[1])[1][kind])
+                self._tables.remember_witness(token, node[1], follower, after)
+            else:
+                unknown.append(token)
+                followers |= maybe
+        return np.array(unknown, dtype=np.int64), members(followers)
 
     @locked
     def dead(self, node: Node) -> np.ndarray | None:

@@ -34,7 +34,7 @@ class SetArrays:
     def __init__(self, canonical: CanonicalAutomaton) -> None:
         self.lock = canonical.tokenizer.lock
         self._sets, self._whole = canonical.sets.sets, canonical.whole
-        self._columns = [_Growing(t) for t in (np.int32, np.int32, np.int32, bool, bool, np.int32)]
+        self._columns = [_Growing(t) for t in (*[np.int32] * 3, bool, bool, np.int32, bool)]
         nothing = [column.filled(0, []) for column in self._columns]
         self._arrays = Sets(self._columns[0].filled(0, [0]), *nothing[1:])
 
@@ -51,7 +51,7 @@ class SetArrays:
         fresh = self._sets[done:]
         members = [member for found in fresh for member in found.members]
         sizes = np.cumsum([len(found.members) for found in fresh], dtype=np.int64)
-        start, hypothesis, boundary, may_break, may_bind, row = self._columns
+        start, hypothesis, boundary, may_break, may_bind, row, given_up = self._columns
         self._arrays = Sets(
             start.filled(done + 1, (before + sizes).tolist()),
             hypothesis.filled(before, [h for h, _, _ in members]),
@@ -59,4 +59,5 @@ class SetArrays:
             may_break.filled(before, [self._whole.may_end(w) for _, _, w in members]),
             may_bind.filled(before, [w != MUST_END for _, _, w in members]),
             row.filled(done, [found.row for found in fresh]),
+            given_up.filled(done, [False] * len(fresh)),
         )

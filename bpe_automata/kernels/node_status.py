@@ -8,7 +8,12 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown
 from bpe_automata.kernels.hashing import EMPTY, keys_with_room, slot_of
 from bpe_automata.kernels.mixing import table_size
-from bpe_automata.kernels.split_characters import completed, surely_completed
+from bpe_automata.kernels.split_characters import (
+    completed,
+    covered,
+    surely_completed,
+    surely_covered,
+)
 from bpe_automata.kernels.steady import suspects_left
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.watch import poll
@@ -36,10 +41,10 @@ def node_status(place: int, number: int, w: World) -> int:
     row = w.sets.row[number]
     status, suspects = DEAD, _steady_suspects(place, number, w)
     if row != 0:
-        if _leads_on(place, row, number, -1, w):
-            status = PARTLY
-            if completed(place, row, number, w):
-                status = ALIVE
+        if covered(place, row, number, w):
+            status = ALIVE
+        elif _leads_on(place, row, number, -1, w):
+            status = ALIVE if completed(place, row, number, w) else PARTLY
     elif (
         (
             w.dfa.accepting[w.memo.state[place]]
@@ -79,6 +84,14 @@ def _begins_alike(text: int, utf8: np.ndarray, step: np.ndarray, begins: np.ndar
 
 
 @kernel
+def is_surely_alive(place: int, number: int, w: World) -> bool:
+    """Inside a character: is a node known to be ALIVE, without a search? (No is no answer.)"""
+    if w.steady.apart:
+        return surely_completed(place, number, w.dfa, w.reading, w.added, w.sets, w.memo)
+    return surely_covered(place, number, w.dfa, w.reading, w.added, w.sets, w.memo, w.fragments)
+
+
+@kernel
 def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarray:
     """uint8: `node_status` of each of many nodes."""
     found = np.empty(len(places), np.uint8)
@@ -87,9 +100,7 @@ def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarr
             break
         # Most nodes of an automaton with strings are inside a character; to hand over all of `w`
         # would cost more than to look.
-        if w.steady.apart and surely_completed(
-            places[k], numbers[k], w.dfa, w.reading, w.added, w.sets, w.memo
-        ):
+        if is_surely_alive(places[k], numbers[k], w):
             remember_status(places[k], numbers[k], ALIVE, w)
             found[k] = ALIVE
         else:

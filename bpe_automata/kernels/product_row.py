@@ -12,13 +12,14 @@ from bpe_automata.kernels.hashing import look_up, slot_of
 from bpe_automata.kernels.node_status import node_status
 from bpe_automata.kernels.steady import surely_lively
 from bpe_automata.kernels.text_search import reads
-from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.trie import Trie, walk
 from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import (
     ALIVE,
     DEAD,
     PARTLY,
     UNKNOWN,
+    Witnesses,
     World,
     added_step,
     intern_place,
@@ -85,7 +86,7 @@ def product_row(
             status = node_status(p, after, w)
         # Where many ids lead to a node that is only PARTLY open, nearly all of them are lively, and
         # one pair shows it; the rest is left to `constructions.relevance`.
-        if status == ALIVE or (status == PARTLY and _is_surely_lively(token, p, after, w)):
+        if status == ALIVE or (status == PARTLY and _is_surely_lively(token, p, after, trie, w)):
             both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
         elif status == PARTLY:
             # The list is overwritten from its beginning with what stays open.
@@ -161,11 +162,28 @@ def _walk_row(
 
 
 @kernel
-def _is_surely_lively(token: int, place: int, number: int, w: World) -> bool:
+def _is_surely_lively(token: int, place: int, number: int, trie: Trie, w: World) -> bool:
     """Is it known without a search that the id is not dead at a node?"""
-    if number != w.steady.number or w.memo.added[place] != 0:
+    state, a = w.memo.state[place], w.memo.added[place]
+    if number == w.steady.number and a == 0:
+        return surely_lively(token, state, w.steady, w.pairs)
+    key = node_key(token, number)
+    at = witness_slot(key, w.witnesses)
+    if w.witnesses.key[at] != key:
         return False
-    return surely_lively(token, w.memo.state[place], w.steady, w.pairs)
+    n, after = w.witnesses.id[at], w.witnesses.after[at]
+    data = trie.data[trie.start[n] : trie.start[n + 1]]
+    q = walk(w.dfa.trans, w.dfa.byte_class, state, data)
+    a = _after_text(a, w.sets.row[number], data, w.reading.utf8, w.added.next)
+    if q == 0 or a < 0:
+        return False
+    return node_status(intern_place(q, a, w), after, w) == ALIVE
+
+
+@kernel
+def witness_slot(key: int, witnesses: Witnesses) -> int:
+    """Where the witness for a key belongs; the number of slots is a power of two."""
+    return ((key * -7046029254386353131) >> 20) & (len(witnesses.key) - 1)
 
 
 @kernel

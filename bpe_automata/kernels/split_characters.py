@@ -19,6 +19,7 @@ from bpe_automata.kernels.world import (
     UNKNOWN,
     Added,
     Dfa,
+    Fragments,
     Memo,
     Reading,
     Sets,
@@ -38,17 +39,20 @@ def completed(place: int, row: int, number: int, w: World) -> bool:
     an id that may stand beside every id? (No is no proof of the contrary.)"""
     if w.steady.apart and _binds(number, w):
         return True
-    ready = np.empty(_READY, np.int32)
-    n_ready = _ready_fragments(place, row, number, w, ready)
+    if w.sets.given_up[number]:
+        return False
+    ready, used = np.empty(_READY, np.int32), np.zeros(_READY, np.bool_)
+    n_ready, all_ready = _ready_fragments(place, row, number, w, ready), True
     for i in range(w.fragments.open_start[row], w.fragments.open_start[row + 1]):
         if poll(w.watch):
             return False
         last = w.fragments.open_ids[i]
         followed = False
         for k in range(n_ready):
-            if not breaks(last, ready[k], w.pairs):
-                followed = True
+            if not breaks(last, w.fragments.ids[ready[k]], w.pairs):
+                followed = used[k] = True
                 break
+        all_ready &= followed
         if not followed and not _completes(
             place,
             row,
@@ -56,8 +60,79 @@ def completed(place: int, row: int, number: int, w: World) -> bool:
             number,
             w,
         ):
+            w.sets.given_up[number] = True
             return False
+    if all_ready:
+        _remember_cover(w.fragments.covers[row], ready[:n_ready], used)
     return True
+
+
+@kernel
+def covered(place: int, row: int, number: int, w: World) -> bool:
+    """Does a cover that is known (see `world.Fragments`) show that what `completed` asks is so?"""
+    for cover in w.fragments.covers[row]:
+        ready = cover[0] >= 0
+        for k in cover:
+            ready = ready and (k < 0 or _is_ready(place, row, number, k, w))
+        if ready:
+            return True
+    return False
+
+
+@kernel
+def surely_covered(
+    place: int,
+    number: int,
+    dfa: Dfa,
+    reading: Reading,
+    added: Added,
+    sets: Sets,
+    memo: Memo,
+    fragments: Fragments,
+) -> bool:
+    """The same by what is known already, without a search. (No is no answer.)"""
+    row, state = sets.row[number], memo.state[place]
+    if row == 0 or memo.added[place] != 0:
+        return False
+    for cover in fragments.covers[row]:
+        ready = cover[0] >= 0
+        for k in cover:
+            if k < 0 or not ready:
+                break
+            q, r = _read_fragment(state, row, k, dfa, reading.utf8, fragments)
+            ready = q != 0 and r < -1 and added.next[0, -2 - r] == 0
+            ready = ready and _known_free(q, -2 - r, number, reading, sets, memo)
+        if ready:
+            return True
+    return False
+
+
+@kernel
+def _known_free(
+    state: int, atom: int, number: int, reading: Reading, sets: Sets, memo: Memo
+) -> bool:
+    """Is it known of some member that after this character the text can end or a boundary come?"""
+    n, n_coarse = len(reading.ends), (len(reading.step_start) - 1) // (2 * len(reading.ends))
+    for m in range(sets.start[number], sets.start[number + 1]):
+        index = (sets.boundary[m] * n + sets.hypothesis[m]) * n_coarse + reading.coarse[atom]
+        for j in range(reading.step_start[index], reading.step_start[index + 1]):
+            if sets.may_bind[m] and memo.free[state, reading.step_to[j]] == ALIVE:
+                return True
+    return False
+
+
+@kernel
+def _remember_cover(covers: np.ndarray, ready: np.ndarray, used: np.ndarray) -> None:
+    """Put the fragments that were used, if they are few, before the covers of a row."""
+    if not 0 < used.sum() <= covers.shape[1]:
+        return
+    for at in range(len(covers) - 1, 0, -1):
+        covers[at] = covers[at - 1]
+    covers[0], n = -1, 0
+    for k in range(len(ready)):
+        if used[k]:
+            covers[0, n] = ready[k]
+            n += 1
 
 
 @kernel
@@ -107,19 +182,24 @@ def _ready_fragments(
     w: World,
     ready: np.ndarray,
 ) -> int:
-    """Fill `ready` with tokens that complete the character here, after which the text can end or a
-    boundary come; returns how many."""
+    """Fill `ready` with fragments that complete the character here, after which the text can end or
+    a boundary come; returns how many."""
     count = 0
     for k in range(len(w.fragments.ids)):
-        q, r = _read_fragment(w.memo.state[place], row, k, w)
-        if q == 0 or r >= -1:
-            continue
-        if _then_free(place, -2 - r, q, number, w.fragments.ids[k], w):
-            ready[count] = w.fragments.ids[k]
+        if _is_ready(place, row, number, k, w):
+            ready[count] = k
             count += 1
             if count == len(ready):
                 break
     return count
+
+
+@kernel
+def _is_ready(place: int, row: int, number: int, k: int, w: World) -> bool:
+    q, r = _read_fragment(w.memo.state[place], row, k, w.dfa, w.reading.utf8, w.fragments)
+    if q == 0 or r >= -1:
+        return False
+    return bool(_then_free(place, -2 - r, q, number, w.fragments.ids[k], w))
 
 
 @kernel
@@ -137,7 +217,7 @@ def _completes(place: int, row: int, last: int, number: int, w: World) -> bool:
             continue
         k = tried[depth]
         tried[depth] += 1
-        q, r = _read_fragment(states[depth], rows[depth], k, w)
+        q, r = _read_fragment(states[depth], rows[depth], k, w.dfa, w.reading.utf8, w.fragments)
         if q == 0 or r == -1:
             continue
         token = w.fragments.ids[k]
@@ -152,13 +232,15 @@ def _completes(place: int, row: int, last: int, number: int, w: World) -> bool:
 
 
 @kernel
-def _read_fragment(state: int, row: int, k: int, w: World) -> tuple[int, int]:
+def _read_fragment(
+    state: int, row: int, k: int, dfa: Dfa, utf8: np.ndarray, fragments: Fragments
+) -> tuple[int, int]:
     """(DFA state, UTF-8 entry) after fragment k; state 0 where it is not readable as a whole."""
-    for at in range(w.fragments.start[k], w.fragments.start[k + 1]):
+    for at in range(fragments.start[k], fragments.start[k + 1]):
         if row < 0 or state == 0:
             return 0, row
-        state = w.dfa.trans[state, w.dfa.byte_class[w.fragments.data[at]]]
-        row = w.reading.utf8[row, w.fragments.data[at]]
+        state = dfa.trans[state, dfa.byte_class[fragments.data[at]]]
+        row = utf8[row, fragments.data[at]]
     return state, row
 
 

@@ -67,7 +67,8 @@ class Added(NamedTuple):
 
 class Sets(NamedTuple):
     """start int32 [n_sets + 1] into the members; hypothesis, boundary int32; may_break, may_bind
-    bool: can there be, or not be, a boundary after this member; row int32 [n_sets]: UTF-8 row."""
+    bool: can there be, or not be, a boundary after this member; row int32 [n_sets]: UTF-8 row;
+    given_up bool [n_sets]: has the search of `kernels.split_characters` failed once?"""
 
     start: np.ndarray
     hypothesis: np.ndarray
@@ -75,18 +76,32 @@ class Sets(NamedTuple):
     may_break: np.ndarray
     may_bind: np.ndarray
     row: np.ndarray
+    given_up: np.ndarray
 
 
 class Fragments(NamedTuple):
     """Tokens around characters that are split between tokens. open_start int32 [rows + 1] and
     open_ids int32: by UTF-8 row, the tokens that can end there inside a character; start int32
-    [n + 1], data uint8, ids int32 [n]: tokens that are nothing but next bytes of a character."""
+    [n + 1], data uint8, ids int32 [n]: tokens that are nothing but next bytes of a character, the
+    fragments. covers int32 [rows, covers, most]: sets of fragments, filled up with -1, of which each
+    id that ends in the row may be followed by some; those that helped last come first."""
 
     open_start: np.ndarray
     open_ids: np.ndarray
     start: np.ndarray
     data: np.ndarray
     ids: np.ndarray
+    covers: np.ndarray
+
+
+class Witnesses(NamedTuple):
+    """Ids that show that others are not dead: after id t that led to set H, the id n may follow and
+    leads to set H'. What fell into a slot last is there. key int64 [slots]: t and H, see
+    `node_key`, -1 where there is none; id, after int32 [slots]: n and H'."""
+
+    key: np.ndarray
+    id: np.ndarray
+    after: np.ndarray
 
 
 class Memo(NamedTuple):
@@ -121,6 +136,7 @@ class World(NamedTuple):
     fragments: Fragments
     pairs: Pairs
     steady: Steady
+    witnesses: Witnesses
     watch: np.ndarray
 
 

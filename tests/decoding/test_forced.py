@@ -39,11 +39,12 @@ TEXT = '{"name_of_the_person": "joe","orderId":12}'
 
 
 def finite(data, method):
-    """A constraint over a random tokenizer and a finite regex."""
+    """A constraint over a random tokenizer and a finite regex. What `encode` makes of special tokens
+    is among the texts."""
     tokenizer = data.draw(st.one_of(bpe_tokenizers(max_merges=8), with_prefix()))
     regex = data.draw(finite_regexes(own_pieces(tokenizer)))
     try:
-        constraint = constrain(tokenizer, regex, method)
+        constraint = constrain(tokenizer, regex, method, added_tokens=True)
         constraint.matcher()
         return constraint
     except (BudgetExceededError, EmptyLanguageError):
