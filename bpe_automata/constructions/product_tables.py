@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bpe_automata.constructions.canonical import CanonicalAutomaton
+from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies, Regions
 from bpe_automata.constructions.prefixed import PrefixedDfa
 from bpe_automata.constructions.seen_text import SeenText, text_for
 from bpe_automata.constructions.set_arrays import SetArrays
 from bpe_automata.constructions.steady import steady_for
 from bpe_automata.constructions.token_actions import INSIDE
+from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.dead_sets import Tokens, dead_sets
 from bpe_automata.kernels.fan import MOST_KINDS, MOST_PLACES, Texts, fan, intern_places
 from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER, Towards
@@ -44,7 +46,7 @@ _SPARE_PLACES = 1024
 _STATES_A_PLACE = 64
 _SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 2048
-_COVERS = 4, 8  # of each UTF-8 row, and fragments in one of them
+_COVERS = 4, 8, 4  # of each UTF-8 row, ways in each of them, and fragments in a way
 _WITNESSES = 1 << 14
 
 
@@ -65,7 +67,7 @@ class ProductTables:
         # Deployed tokenizers have some hundreds of either.
         check_fits("kinds of tokens", kinds, MOST_KINDS, "more than this tokenizer may have")
         check_fits("pairs of states", dfa.n_states * texts, MOST_PLACES, _SMALLER)
-        self._text = text_for(canonical, dfa)
+        self._text, self._regions = text_for(canonical, dfa), Regions(dfa)
         derived, d = canonical.tokenizer.derived, canonical.derivation
         self._set_arrays = derived("set arrays", lambda _: SetArrays(canonical))
         self._world = World(
@@ -121,8 +123,21 @@ class ProductTables:
         deepest = canonical.trie.deepest if deepest is None else deepest
         free, bound = canonical.sets.rows(number)
         self._keep_up()
-        nodes = self._text.nodes
-        return self.ask(product_row, place, number, deepest, canonical.trie, nodes, free, bound)
+        nodes, collapsed = self._text.nodes, self._collapsed_at(int(self.memo.state[place]))
+        return self.ask(
+            product_row, place, number, deepest, canonical.trie, nodes, collapsed, free, bound
+        )
+
+    def _collapsed_at(self, state: int) -> Collapsed:
+        """The vocabulary as this DFA state tells its bytes apart, or nothing."""
+        classes = self._regions.classes(state)
+        if classes is None:
+            return NOTHING
+        vocabularies: CollapsedVocabularies = self.canonical.tokenizer.derived(
+            f"collapsed {self.text_seen}",
+            lambda _: CollapsedVocabularies(self.canonical.trie, self._text.nodes),
+        )
+        return vocabularies.of(classes)
 
     @locked
     def statuses(self, places: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -158,7 +173,7 @@ class ProductTables:
         """(found, dead) of `kernels.dead_sets`. places: int64."""
         canonical = self.canonical
         after, rows = canonical.geometry.after, canonical.sets.rows(number)
-        tokens = Tokens(canonical.trie, self._text.nodes, *rows, after)
+        tokens = Tokens(canonical.trie, self._text.nodes, NOTHING, *rows, after)
         self._keep_up()
         nearest = np.argsort(self._world.steady.distance[self.memo.state[places]])
         return self.ask(dead_sets, places[nearest], number, tokens)

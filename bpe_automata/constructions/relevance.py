@@ -100,7 +100,7 @@ class Relevance:
     def _dead_among(self, ids: np.ndarray, node: Node) -> np.ndarray | None:
         """Those of some ids that are dead at a node (packed, others may be there too), None if none
         is. A few of the others get a witness: the next state with such a node need not ask."""
-        place, number = node
+        number = node[1]
         if number == self._tables.steady:
             return self.dead(node)
         few = np.unique(ids[:_FEW])

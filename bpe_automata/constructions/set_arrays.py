@@ -9,22 +9,24 @@ from bpe_automata.constructions.whole_pieces import MUST_END
 from bpe_automata.kernels.world import Sets
 from bpe_automata.sharing import locked
 
+_SHOWN = 8, 2  # of each set: texts, and what is said of them
+
 
 class _Growing:
-    """A one-dimensional array that is written to, each place once, and grows. What was handed out
-    of it stays as it is."""
+    """An array that is written to, each place once, and grows. What was handed out of it stays as
+    it is."""
 
-    def __init__(self, dtype: type) -> None:
-        self._array: np.ndarray = np.zeros(256, dtype=dtype)
+    def __init__(self, dtype: type, shape: tuple[int, ...] = ()) -> None:
+        self._array: np.ndarray = np.zeros((256, *shape), dtype=dtype)
 
-    def filled(self, count: int, values: list[int]) -> np.ndarray:
+    def filled(self, count: int, values: list[int] | np.ndarray) -> np.ndarray:
         """The first `count` places, then `values`."""
         needed = count + len(values)
         if needed > len(self._array):
-            bigger = np.zeros(2 * needed, dtype=self._array.dtype)
+            bigger = np.zeros((2 * needed, *self._array.shape[1:]), dtype=self._array.dtype)
             bigger[:count] = self._array[:count]
             self._array = bigger
-        self._array[count:needed] = values
+        self._array[count:needed] = np.reshape(values, (-1, *self._array.shape[1:]))
         return self._array[:needed]
 
 
@@ -34,7 +36,10 @@ class SetArrays:
     def __init__(self, canonical: CanonicalAutomaton) -> None:
         self.lock = canonical.tokenizer.lock
         self._sets, self._whole = canonical.sets.sets, canonical.whole
-        self._columns = [_Growing(t) for t in (*[np.int32] * 3, bool, bool, np.int32, bool)]
+        text_ends = bool(canonical.pipeline.text.ends[0])
+        self._ends = lambda number: text_ends and canonical.sets.ends(number)
+        self._columns = [_Growing(t) for t in (*[np.int32] * 3, bool, bool, np.int32, bool, bool)]
+        self._columns.append(_Growing(np.int32, _SHOWN))
         nothing = [column.filled(0, []) for column in self._columns]
         self._arrays = Sets(self._columns[0].filled(0, [0]), *nothing[1:])
 
@@ -51,7 +56,7 @@ class SetArrays:
         fresh = self._sets[done:]
         members = [member for found in fresh for member in found.members]
         sizes = np.cumsum([len(found.members) for found in fresh], dtype=np.int64)
-        start, hypothesis, boundary, may_break, may_bind, row, given_up = self._columns
+        start, hypothesis, boundary, may_break, may_bind, row, ends, given_up, shown = self._columns
         self._arrays = Sets(
             start.filled(done + 1, (before + sizes).tolist()),
             hypothesis.filled(before, [h for h, _, _ in members]),
@@ -59,5 +64,7 @@ class SetArrays:
             may_break.filled(before, [self._whole.may_end(w) for _, _, w in members]),
             may_bind.filled(before, [w != MUST_END for _, _, w in members]),
             row.filled(done, [found.row for found in fresh]),
+            ends.filled(done, [self._ends(done + k) for k in range(len(fresh))]),
             given_up.filled(done, [False] * len(fresh)),
+            shown.filled(done, np.zeros((len(fresh), *_SHOWN), dtype=np.int32)),
         )

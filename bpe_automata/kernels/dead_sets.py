@@ -28,6 +28,7 @@ from bpe_automata.kernels.beside import (
     places_of,
 )
 from bpe_automata.kernels.bits import members
+from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.growing import grown_rows
 from bpe_automata.kernels.product_row import Nodes, product_row
 from bpe_automata.kernels.steady import Steady
@@ -54,11 +55,12 @@ _OFTEN = 16  # tokens between two looks at which side has fewer
 
 
 class Tokens(NamedTuple):
-    """Of the tokenizer and a hypothesis set: trie, nodes, free_after and bound_after as in
-    `product_row`; after: what may not follow an id."""
+    """Of the tokenizer and a hypothesis set: trie, nodes, collapsed (nothing), free_after and
+    bound_after as in `product_row`; after: what may not follow an id."""
 
     trie: Trie
     nodes: Nodes
+    collapsed: Collapsed
     free_after: np.ndarray
     bound_after: np.ndarray
     after: Half
@@ -176,6 +178,7 @@ def _ids_of(place: int, number: int, tokens: Tokens, w: World) -> tuple[np.ndarr
         tokens.trie.deepest,
         tokens.trie,
         tokens.nodes,
+        tokens.collapsed,
         tokens.free_after,
         tokens.bound_after,
         w,

@@ -12,7 +12,6 @@ from bpe_automata.kernels.split_characters import (
     completed,
     covered,
     surely_completed,
-    surely_covered,
 )
 from bpe_automata.kernels.steady import suspects_left
 from bpe_automata.kernels.text_search import reads
@@ -28,6 +27,7 @@ from bpe_automata.kernels.world import (
     known_status,
     remember_status,
     set_ends,
+    shown_alive,
     step_range,
 )
 
@@ -58,7 +58,7 @@ def node_status(place: int, number: int, w: World) -> int:
         status = ALIVE
     elif suspects > 0 or _leads_on(place, 0, number, 0, w):
         status = PARTLY
-    remember_status(place, number, status, w)
+    remember_status(place, number, status, w.memo, w.watch)
     return status
 
 
@@ -84,14 +84,6 @@ def _begins_alike(text: int, utf8: np.ndarray, step: np.ndarray, begins: np.ndar
 
 
 @kernel
-def is_surely_alive(place: int, number: int, w: World) -> bool:
-    """Inside a character: is a node known to be ALIVE, without a search? (No is no answer.)"""
-    if w.steady.apart:
-        return surely_completed(place, number, w.dfa, w.reading, w.added, w.sets, w.memo)
-    return surely_covered(place, number, w.dfa, w.reading, w.added, w.sets, w.memo, w.fragments)
-
-
-@kernel
 def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarray:
     """uint8: `node_status` of each of many nodes."""
     found = np.empty(len(places), np.uint8)
@@ -100,11 +92,17 @@ def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarr
             break
         # Most nodes of an automaton with strings are inside a character; to hand over all of `w`
         # would cost more than to look.
-        if is_surely_alive(places[k], numbers[k], w):
-            remember_status(places[k], numbers[k], ALIVE, w)
+        place, number = places[k], numbers[k]
+        alive = w.memo.added[place] == 0 and shown_alive(
+            w.memo.state[place], number, w.dfa, w.memo, w.sets
+        )
+        if not alive and w.steady.apart:
+            alive = surely_completed(place, number, w.dfa, w.reading, w.added, w.sets, w.memo)
+        if alive:
+            remember_status(place, number, ALIVE, w.memo, w.watch)
             found[k] = ALIVE
         else:
-            found[k] = node_status(places[k], numbers[k], w)
+            found[k] = node_status(place, number, w)
     return found
 
 
@@ -143,8 +141,13 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
                 rows, at = grown(rows, open_), grown(at, open_)
                 rows[open_], at[open_] = entry, after
                 open_ += 1
-            elif _character_leads_on(place, -2 - entry, after, number, boundary, w):
-                return True
+            else:
+                hypothesis = _character_leads_on(place, -2 - entry, after, number, boundary, w)
+                if hypothesis >= 0:
+                    if boundary == 1 and r == 0 and w.added.next[0, -2 - entry] == 0:
+                        w.sets.shown[number, 0, 0] = byte
+                        w.sets.shown[number, 0, 1] = (hypothesis + 1) << 2 | 1
+                    return True
     return False
 
 
@@ -164,11 +167,12 @@ def _some_may(number: int, boundary: int, w: World) -> bool:
 @kernel
 def _character_leads_on(
     place: int, atom: int, state: int, number: int, boundary: int, w: World
-) -> bool:
-    """Does this character, which leads the DFA to `state`, lead on from some member of the set?"""
+) -> int:
+    """A hypothesis with which this character, which leads the DFA to `state`, leads on from some
+    member of the set; -1 if there is none."""
     a = w.added.next[w.memo.added[place], atom]
     if a < 0:
-        return False
+        return -1
     for m in range(w.sets.start[number], w.sets.start[number + 1]):
         if (boundary == 1 and not w.sets.may_break[m]) or (
             boundary == 0 and not w.sets.may_bind[m]
@@ -179,8 +183,8 @@ def _character_leads_on(
         for j in range(low, high):
             p = intern_place(state, a, w)
             if reads(p, w.reading.step_to[j], w):
-                return True
-    return False
+                return w.reading.step_to[j]
+    return -1
 
 
 @kernel

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
+from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.growing import grown_rows
 from bpe_automata.kernels.hashing import look_up, slot_of
 from bpe_automata.kernels.node_status import node_status
@@ -17,7 +18,6 @@ from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import (
     ALIVE,
     DEAD,
-    PARTLY,
     UNKNOWN,
     Witnesses,
     World,
@@ -25,7 +25,9 @@ from bpe_automata.kernels.world import (
     intern_place,
     known_status,
     node_key,
+    remember_status,
     set_ends,
+    shown_alive,
 )
 
 _TO_BE_READ = -2  # the token's text must be read to know the state after it
@@ -48,6 +50,7 @@ def product_row(
     deepest: int,
     trie: Trie,
     nodes: Nodes,
+    collapsed: Collapsed,
     free_after: np.ndarray,
     bound_after: np.ndarray,
     w: World,
@@ -55,6 +58,7 @@ def product_row(
     """The ids readable at a node, by whether there is a boundary at the joint before them; only
     those of at most `deepest` bytes, and added tokens only if it covers all of the trie.
 
+    collapsed: the trie for a region that the DFA state is in, see `kernels.collapsed`, or nothing.
     free_after, bound_after: int32 [n_classes], the set after a token of each class with and without
     a boundary at the joint (-1: none).
 
@@ -66,67 +70,90 @@ def product_row(
     # Only a first character that state a0 of the text automaton reads otherwise than state 0 does
     # makes a token lead elsewhere than from state 0.
     otherwise = w.added.next[a0] != w.added.next[0]
-    both, slow = _walk_row(
-        place, row0 == 0, deepest, trie, nodes, otherwise, free_after, bound_after, w
-    )
-    n_open = 0
-    for i in range(len(slow)):
+    both = np.zeros(2 * n_words, np.int32)
+    slow, n_slow, groups = np.empty((256, 5), np.int32), 0, np.empty((0, 5), np.int32)
+    after_sides, path = (free_after, bound_after), np.empty(trie.deepest + 1, np.int32)
+    path[0] = q0
+    if len(collapsed.label) > 0 and row0 == 0 and a0 == 0 and deepest == trie.deepest:
+        groups, slow, n_slow = _walk_collapsed(
+            path, otherwise, trie, nodes, collapsed, after_sides, both, slow, w
+        )
+    else:
+        slow, n_slow = _walk_row(
+            0, len(trie.label), path, a0 == 0, row0 == 0, otherwise, deepest, trie, nodes,
+            after_sides, both, slow, n_slow, w,
+        )  # fmt: skip
+    open_, n_open = np.empty((64, 4), np.int32), 0
+    for i in range(len(groups) + n_slow):
         if poll(w.watch):
             break
-        token, q, side, after, a = slow[i, 0], slow[i, 1], slow[i, 2], slow[i, 3], slow[i, 4]
-        if a == _TO_BE_READ:
-            data = trie.data[trie.start[token] : trie.start[token + 1]]
-            a = _after_text(a0, row0, data, w.reading.utf8, w.added.next)
+        if i < len(groups):
+            group, q, side, after, a = groups[i]
+            ids = collapsed.ids[collapsed.start[group] : collapsed.start[group + 1]]
+        else:
+            token, q, side, after, a = slow[i - len(groups)]
+            ids = trie.token[token : token + 1]
+            if a == _TO_BE_READ:
+                data = trie.data[trie.start[ids[0]] : trie.start[ids[0] + 1]]
+                a = _after_text(a0, row0, data, w.reading.utf8, w.added.next)
         if a < 0:
             continue
         # Looked up before it is asked for: a call hands over all of `w`.
         p = q if a == 0 else intern_place(q, a, w)
         status = known_status(p, after, w.memo)
-        if status == UNKNOWN:
+        if status == UNKNOWN and a == 0 and shown_alive(q, after, w.dfa, w.memo, w.sets):
+            status = ALIVE
+            remember_status(p, after, status, w.memo, w.watch)
+        elif status == UNKNOWN:
             status = node_status(p, after, w)
-        # Where many ids lead to a node that is only PARTLY open, nearly all of them are lively, and
-        # one pair shows it; the rest is left to `constructions.relevance`.
-        if status == ALIVE or (status == PARTLY and _is_surely_lively(token, p, after, trie, w)):
-            both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
-        elif status == PARTLY:
-            # The list is overwritten from its beginning with what stays open.
-            slow[n_open, 0], slow[n_open, 1], slow[n_open, 2] = token, p, after
-            slow[n_open, 3] = 1 - side
+        if status == DEAD:
+            continue
+        for token in ids:
+            # Where many ids lead to a node that is only PARTLY open, nearly all of them are lively,
+            # and one pair shows it; the rest is left to `constructions.relevance`.
+            if status == ALIVE or _is_surely_lively(token, p, after, trie, w):
+                both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
+                continue
+            if n_open == len(open_):
+                open_ = grown_rows(open_)
+            open_[n_open, 0], open_[n_open, 1], open_[n_open, 2] = token, p, after
+            open_[n_open, 3] = 1 - side
             n_open += 1
     if deepest == trie.deepest and set_ends(number, w):
         _read_added(q0, a0, both, w)
-    return both[:n_words].copy(), both[n_words:].copy(), slow[:n_open, :4].copy()
+    return both[:n_words].copy(), both[n_words:].copy(), open_[:n_open].copy()
 
 
 @kernel
 def _walk_row(
-    place: int,
+    node: int,
+    end: int,
+    path: np.ndarray,
+    clean: bool,
     at_character: bool,
+    otherwise: np.ndarray,
     deepest: int,
     trie: Trie,
     nodes: Nodes,
-    otherwise: np.ndarray,
-    free_after: np.ndarray,
-    bound_after: np.ndarray,
+    after_sides: tuple[np.ndarray, np.ndarray],
+    both: np.ndarray,
+    slow: np.ndarray,
+    n_slow: int,
     w: World,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The hot loop: one walk over the trie. What is known to be ALIVE is set at once, in the packed
-    ids (free ones, then bound ones); the rest is listed, as rows (id, DFA state, is it bound, set,
-    state of the text automaton or _TO_BE_READ). `at_character`: at a character's end.
+) -> tuple[np.ndarray, int]:
+    """The hot loop: one walk over a part of the trie, `path` being the DFA states above it. What is
+    known to be ALIVE is set at once in `both`, the packed ids (free ones, then bound ones); the
+    rest is appended to `slow`, as rows (node, DFA state, is it bound, set, state of the text
+    automaton or _TO_BE_READ). `clean`: the text automaton is in state 0 at the beginning;
+    `at_character`: that is at a character's end.
     """
     trans, byte_class, n_text_states = w.dfa.trans, w.dfa.byte_class, len(w.added.next)
     keys, values, known_nodes, known = w.memo.keys, w.memo.values, w.memo.nodes, w.memo.status
-    clean, n_words = w.memo.added[place] == 0, (len(trie.start) + 30) >> 5
-    both = np.zeros(2 * n_words, np.int32)
-    slow = np.empty((256, 5), np.int32)
-    n_slow = 0
+    n_words = (len(trie.start) + 30) >> 5
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
     kinds, texts, firsts = nodes.kind, nodes.text, nodes.first
-    path = np.empty(trie.deepest + 1, np.int32)
-    path[0] = w.memo.state[place]
-    node, n_nodes = 0, len(label)
-    while node < n_nodes:
-        depth = depths[node]
+    while node < end:
+        depth, here = depths[node], node
         q = trans[path[depth - 1], byte_class[label[node]]]
         if q == 0:
             node = skip[node]
@@ -144,7 +171,7 @@ def _walk_row(
         if a > 0:
             p = look_up(keys, values, np.int64(q) * n_text_states + a)
         for side in range(2):
-            after = bound_after[kind] if side == 1 else free_after[kind]
+            after = after_sides[side][kind]
             if after < 0:
                 continue
             status = UNKNOWN
@@ -155,10 +182,70 @@ def _walk_row(
             elif status != DEAD:
                 if n_slow == len(slow):
                     slow = grown_rows(slow)
-                slow[n_slow, 0], slow[n_slow, 1], slow[n_slow, 2] = token, q, side
+                slow[n_slow, 0], slow[n_slow, 1], slow[n_slow, 2] = here, q, side
                 slow[n_slow, 3], slow[n_slow, 4] = after, a
                 n_slow += 1
-    return both, slow[:n_slow]
+    return slow, n_slow
+
+
+@kernel
+def _walk_collapsed(
+    path: np.ndarray,
+    otherwise: np.ndarray,
+    trie: Trie,
+    nodes: Nodes,
+    collapsed: Collapsed,
+    after_sides: tuple[np.ndarray, np.ndarray],
+    both: np.ndarray,
+    slow: np.ndarray,
+    w: World,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """The same over the collapsed trie, from state 0 of the text automaton at a character's end:
+    (rows as in `slow`, of groups; `slow` and how many there are, from leaving bytes on)."""
+    trans, byte_class, n_text_states = w.dfa.trans, w.dfa.byte_class, len(w.added.next)
+    keys, values, known_nodes, known = w.memo.keys, w.memo.values, w.memo.nodes, w.memo.status
+    n_words, n_slow = (len(trie.start) + 30) >> 5, 0
+    groups, n_groups = np.empty((256, 5), np.int32), 0
+    node = 0
+    while node < len(collapsed.label):
+        depth = collapsed.depth[node]
+        q = path[0] if depth == 0 else trans[path[depth - 1], byte_class[collapsed.label[node]]]
+        if q == 0:
+            node = collapsed.skip[node]
+            continue
+        path[depth] = q
+        for g in range(collapsed.groups[node], collapsed.groups[node + 1]):
+            kind, a = collapsed.kind[g], collapsed.text[g]
+            if a < 0:
+                continue
+            p = q
+            if a > 0:
+                p = look_up(keys, values, np.int64(q) * n_text_states + a)
+            for side in range(2):
+                after = after_sides[side][kind]
+                if after < 0:
+                    continue
+                status = UNKNOWN
+                if p >= 0:
+                    status = known[slot_of(known_nodes, node_key(p, after))]
+                if status == ALIVE:
+                    for i in range(collapsed.start[g], collapsed.start[g + 1]):
+                        token = collapsed.ids[i]
+                        both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
+                elif status != DEAD:
+                    if n_groups == len(groups):
+                        groups = grown_rows(groups)
+                    groups[n_groups, 0], groups[n_groups, 1], groups[n_groups, 2] = g, q, side
+                    groups[n_groups, 3], groups[n_groups, 4] = after, a
+                    n_groups += 1
+        for i in range(collapsed.leaving[node], collapsed.leaving[node + 1]):
+            below = collapsed.node[i]
+            slow, n_slow = _walk_row(
+                below, trie.skip[below], path, True, True, otherwise, trie.deepest, trie, nodes,
+                after_sides, both, slow, n_slow, w,
+            )  # fmt: skip
+        node += 1
+    return groups[:n_groups], slow, n_slow
 
 
 @kernel

@@ -16,6 +16,7 @@ from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import (
     ALIVE,
     DEAD,
+    MOST_SHOWN,
     UNKNOWN,
     Added,
     Dfa,
@@ -28,7 +29,6 @@ from bpe_automata.kernels.world import (
     step_range,
 )
 
-_READY = 16  # ways to complete a character that are tried first
 _STEPS = 1000  # tries after which the question is left open
 
 
@@ -41,29 +41,26 @@ def completed(place: int, row: int, number: int, w: World) -> bool:
         return True
     if w.sets.given_up[number]:
         return False
-    ready, used = np.empty(_READY, np.int32), np.zeros(_READY, np.bool_)
-    n_ready, all_ready = _ready_fragments(place, row, number, w, ready), True
+    covers = w.fragments.covers[row]
+    ways, n = np.full((2 * covers.shape[1], covers.shape[2]), -1, np.int32), 0
     for i in range(w.fragments.open_start[row], w.fragments.open_start[row + 1]):
         if poll(w.watch):
             return False
-        last = w.fragments.open_ids[i]
-        followed = False
-        for k in range(n_ready):
-            if not breaks(last, w.fragments.ids[ready[k]], w.pairs):
-                followed = used[k] = True
+        last, followed = w.fragments.open_ids[i], False
+        for k in range(n):
+            if not breaks(last, w.fragments.ids[ways[k, 0]], w.pairs):
+                followed = True
                 break
-        all_ready &= followed
-        if not followed and not _completes(
-            place,
-            row,
-            last,
-            number,
-            w,
-        ):
-            w.sets.given_up[number] = True
-            return False
-    if all_ready:
-        _remember_cover(w.fragments.covers[row], ready[:n_ready], used)
+        if not followed:
+            if n == len(ways) or not _completes(place, row, last, number, ways[n], w):
+                w.sets.given_up[number] = True
+                return False
+            n += 1
+    if 0 < n <= covers.shape[1]:
+        for at in range(len(covers) - 1, 0, -1):
+            covers[at] = covers[at - 1]
+        covers[0] = ways[: covers.shape[1]]
+        covered(place, row, number, w)
     return True
 
 
@@ -71,68 +68,67 @@ def completed(place: int, row: int, number: int, w: World) -> bool:
 def covered(place: int, row: int, number: int, w: World) -> bool:
     """Does a cover that is known (see `world.Fragments`) show that what `completed` asks is so?"""
     for cover in w.fragments.covers[row]:
-        ready = cover[0] >= 0
-        for k in cover:
-            ready = ready and (k < 0 or _is_ready(place, row, number, k, w))
+        ready = cover[0, 0] >= 0
+        for way in cover:
+            if way[0] < 0 or not ready:
+                break
+            q, r, token = _read_way(w.memo.state[place], row, way, w.dfa, w.reading, w.fragments)
+            ready = q != 0 and r < -1 and _then_free(place, -2 - r, q, number, token, w)
         if ready:
+            if w.memo.added[place] == 0:
+                _show(place, row, number, cover, w)
             return True
     return False
 
 
 @kernel
-def surely_covered(
-    place: int,
-    number: int,
-    dfa: Dfa,
-    reading: Reading,
-    added: Added,
-    sets: Sets,
-    memo: Memo,
-    fragments: Fragments,
-) -> bool:
-    """The same by what is known already, without a search. (No is no answer.)"""
-    row, state = sets.row[number], memo.state[place]
-    if row == 0 or memo.added[place] != 0:
-        return False
-    for cover in fragments.covers[row]:
-        ready = cover[0] >= 0
-        for k in cover:
-            if k < 0 or not ready:
-                break
-            q, r = _read_fragment(state, row, k, dfa, reading.utf8, fragments)
-            ready = q != 0 and r < -1 and added.next[0, -2 - r] == 0
-            ready = ready and _known_free(q, -2 - r, number, reading, sets, memo)
-        if ready:
-            return True
-    return False
+def _show(place: int, row: int, number: int, cover: np.ndarray, w: World) -> None:
+    """Write down the texts of a cover for the hypothesis set: see `world.Sets`."""
+    shown = np.zeros_like(w.sets.shown[number])
+    for i in range(len(shown)):
+        if cover[i, 0] < 0:
+            break
+        q, r, _ = _read_way(w.memo.state[place], row, cover[i], w.dfa, w.reading, w.fragments)
+        packed, n_bytes = np.int64(0), 0
+        for k in cover[i]:
+            for at in range(w.fragments.start[max(k, 0)], w.fragments.start[k + 1]):
+                packed |= np.int64(w.fragments.data[at]) << (8 * n_bytes)
+                n_bytes += 1
+        hypothesis = _known_free(q, -2 - r, number, w.reading, w.sets, w.memo)
+        if hypothesis < 0 or n_bytes > MOST_SHOWN or w.added.next[0, -2 - r] != 0:
+            return
+        shown[i, 0], shown[i, 1] = packed, (hypothesis + 1) << 2 | n_bytes
+    w.sets.shown[number] = shown
+
+
+@kernel
+def _read_way(
+    state: int, row: int, way: np.ndarray, dfa: Dfa, reading: Reading, fragments: Fragments
+) -> tuple[int, int, int]:
+    """(DFA state, UTF-8 entry, last id) after fragments that follow one another."""
+    token = -1
+    for k in way:
+        if k < 0 or row < 0 or state == 0:
+            break
+        state, row = _read_fragment(state, row, k, dfa, reading.utf8, fragments)
+        token = fragments.ids[k]
+    return state, row, token
 
 
 @kernel
 def _known_free(
     state: int, atom: int, number: int, reading: Reading, sets: Sets, memo: Memo
-) -> bool:
-    """Is it known of some member that after this character the text can end or a boundary come?"""
+) -> int:
+    """After this character: a hypothesis, from some member, with which the text is known to end or
+    go on with a boundary; -1 if there is none."""
     n, n_coarse = len(reading.ends), (len(reading.step_start) - 1) // (2 * len(reading.ends))
     for m in range(sets.start[number], sets.start[number + 1]):
         index = (sets.boundary[m] * n + sets.hypothesis[m]) * n_coarse + reading.coarse[atom]
         for j in range(reading.step_start[index], reading.step_start[index + 1]):
-            if sets.may_bind[m] and memo.free[state, reading.step_to[j]] == ALIVE:
-                return True
-    return False
-
-
-@kernel
-def _remember_cover(covers: np.ndarray, ready: np.ndarray, used: np.ndarray) -> None:
-    """Put the fragments that were used, if they are few, before the covers of a row."""
-    if not 0 < used.sum() <= covers.shape[1]:
-        return
-    for at in range(len(covers) - 1, 0, -1):
-        covers[at] = covers[at - 1]
-    covers[0], n = -1, 0
-    for k in range(len(ready)):
-        if used[k]:
-            covers[0, n] = ready[k]
-            n += 1
+            after = reading.step_to[j]
+            if sets.may_bind[m] and memo.free[state, after] == ALIVE:
+                return after
+    return -1
 
 
 @kernel
@@ -175,39 +171,11 @@ def _binds(number: int, w: World) -> bool:
 
 
 @kernel
-def _ready_fragments(
-    place: int,
-    row: int,
-    number: int,
-    w: World,
-    ready: np.ndarray,
-) -> int:
-    """Fill `ready` with fragments that complete the character here, after which the text can end or
-    a boundary come; returns how many."""
-    count = 0
-    for k in range(len(w.fragments.ids)):
-        if _is_ready(place, row, number, k, w):
-            ready[count] = k
-            count += 1
-            if count == len(ready):
-                break
-    return count
-
-
-@kernel
-def _is_ready(place: int, row: int, number: int, k: int, w: World) -> bool:
-    q, r = _read_fragment(w.memo.state[place], row, k, w.dfa, w.reading.utf8, w.fragments)
-    if q == 0 or r >= -1:
-        return False
-    return bool(_then_free(place, -2 - r, q, number, w.fragments.ids[k], w))
-
-
-@kernel
-def _completes(place: int, row: int, last: int, number: int, w: World) -> bool:
-    """The same for one id `last`. A depth-first search over at most three more tokens (a loop, as
-    recursive kernels cannot be kept on disk)."""
-    states, rows, lasts = np.empty(4, np.int32), np.empty(4, np.int32), np.empty(4, np.int32)
-    tried = np.zeros(4, np.int32)
+def _completes(place: int, row: int, last: int, number: int, way: np.ndarray, w: World) -> bool:
+    """The same for one id `last`: fill `way` with the fragments, -1 behind them. A depth-first
+    search over as many as there is room for (a loop: recursive kernels cannot be kept on disk)."""
+    states, rows, lasts = np.empty_like(way), np.empty_like(way), np.empty_like(way)
+    tried = np.zeros_like(way)
     states[0], rows[0], lasts[0] = w.memo.state[place], row, last
     depth, steps = 0, 0
     while depth >= 0 and steps < _STEPS:
@@ -223,10 +191,12 @@ def _completes(place: int, row: int, last: int, number: int, w: World) -> bool:
         token = w.fragments.ids[k]
         if breaks(lasts[depth], token, w.pairs):
             continue
-        if r >= 0 and depth < 3:
+        if r >= 0 and depth + 1 < len(way):
             depth += 1
             states[depth], rows[depth], lasts[depth], tried[depth] = q, r, token, 0
         elif r < -1 and _then_free(place, -2 - r, q, number, token, w):
+            way[:] = -1
+            way[: depth + 1] = tried[: depth + 1] - 1
             return True
     return False
 

@@ -55,13 +55,13 @@ def build_nodes(
     return (
         label[:count].copy(),
         depth[:count].copy(),
-        _skips(depth[:count]),
+        skips(depth[:count]),
         token_at[:count].copy(),
     )
 
 
 @kernel
-def _skips(depth: np.ndarray) -> np.ndarray:
+def skips(depth: np.ndarray) -> np.ndarray:
     """For each node the next one that is not deeper."""
     skip = np.empty(len(depth), np.int32)
     open_nodes = np.empty(len(depth) + 1, np.int32)

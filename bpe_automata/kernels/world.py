@@ -25,6 +25,7 @@ from bpe_automata.kernels.watch import stopped
 UNKNOWN, ALIVE, DEAD, PARTLY = 0, 1, 2, 3
 _SET_BITS = 24
 MOST_SETS = 1 << _SET_BITS
+MOST_SHOWN = 3  # bytes: what is left of a character after its first
 
 
 class Dfa(NamedTuple):
@@ -68,7 +69,11 @@ class Added(NamedTuple):
 class Sets(NamedTuple):
     """start int32 [n_sets + 1] into the members; hypothesis, boundary int32; may_break, may_bind
     bool: can there be, or not be, a boundary after this member; row int32 [n_sets]: UTF-8 row;
-    given_up bool [n_sets]: has the search of `kernels.split_characters` failed once?"""
+    ends bool [n_sets]: can a text end, in state 0 of the text automaton;
+    given_up bool [n_sets]: has the search of `kernels.split_characters` failed once?
+    shown int32 [n_sets, ways, 2]: texts that show that a node is ALIVE, see `shown_alive`: up to
+    MOST_SHOWN bytes, the first one lowest; one more than the hypothesis after them, times 4, plus
+    how many bytes; 0 behind the last text."""
 
     start: np.ndarray
     hypothesis: np.ndarray
@@ -76,15 +81,18 @@ class Sets(NamedTuple):
     may_break: np.ndarray
     may_bind: np.ndarray
     row: np.ndarray
+    ends: np.ndarray
     given_up: np.ndarray
+    shown: np.ndarray
 
 
 class Fragments(NamedTuple):
     """Tokens around characters that are split between tokens. open_start int32 [rows + 1] and
     open_ids int32: by UTF-8 row, the tokens that can end there inside a character; start int32
     [n + 1], data uint8, ids int32 [n]: tokens that are nothing but next bytes of a character, the
-    fragments. covers int32 [rows, covers, most]: sets of fragments, filled up with -1, of which each
-    id that ends in the row may be followed by some; those that helped last come first."""
+    fragments. covers int32 [rows, covers, ways, 4]: a way is up to four fragments that may follow
+    one another, and of the ways of a cover each id that ends in the row may be followed by some;
+    filled up with -1, the cover that was found last comes first."""
 
     open_start: np.ndarray
     open_ids: np.ndarray
@@ -174,10 +182,34 @@ def known_status(place: int, number: int, memo: Memo) -> int:
 
 
 @kernel
-def remember_status(place: int, number: int, status: int, w: World) -> None:
+def shown_alive(state: int, number: int, dfa: Dfa, memo: Memo, sets: Sets) -> bool:
+    """Do known texts of a hypothesis set show that its node at a DFA state, in state 0 of the text
+    automaton, is ALIVE? (No is no answer.)
+
+    At a character's end one text is enough: the empty one, or a character before which a boundary
+    can come, and after which acceptance is within reach. Inside a character all must complete it,
+    and then the text can end or a boundary come: whatever the last id was, one of them is spelled
+    by ids that may follow it."""
+    if dfa.accepting[state] and sets.ends[number]:
+        return True
+    then = memo.text if sets.row[number] == 0 else memo.free
+    for i in range(sets.shown.shape[1]):
+        code = sets.shown[number, i, 1]
+        if code == 0:
+            return i > 0
+        q, packed = state, sets.shown[number, i, 0]
+        for _ in range(code & 3):
+            q = dfa.trans[q, dfa.byte_class[packed & 0xFF]]
+            packed >>= 8
+        if then[q, (code >> 2) - 1] != ALIVE:
+            return False
+    return True
+
+
+@kernel
+def remember_status(place: int, number: int, status: int, memo: Memo, watch: np.ndarray) -> None:
     """As long as there is room, and nothing was stopped: what is not remembered is found again."""
-    memo = w.memo
-    if 2 * memo.n_nodes[0] >= len(memo.nodes) or stopped(w.watch):
+    if 2 * memo.n_nodes[0] >= len(memo.nodes) or stopped(watch):
         return
     key = node_key(place, number)
     slot = slot_of(memo.nodes, key)

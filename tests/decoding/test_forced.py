@@ -39,8 +39,8 @@ TEXT = '{"name_of_the_person": "joe","orderId":12}'
 
 
 def finite(data, method):
-    """A constraint over a random tokenizer and a finite regex. What `encode` makes of special tokens
-    is among the texts."""
+    """A constraint over a random tokenizer and a finite regex; special tokens are read in texts, as
+    `encode` reads them."""
     tokenizer = data.draw(st.one_of(bpe_tokenizers(max_merges=8), with_prefix()))
     regex = data.draw(finite_regexes(own_pieces(tokenizer)))
     try:

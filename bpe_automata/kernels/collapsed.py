@@ -1,0 +1,234 @@
+"""The vocabulary with the bytes that a wide state does not tell apart made one.
+
+In a string, a line or a counted repeat hundreds of bytes do the same. The region of a DFA state are
+the states that it reaches by wide steps: many bytes with one target, or bytes of a character beyond
+ASCII. Bytes that all states of the region treat alike are one class; a byte that leaves the region
+somewhere stays what it is. Of the trie the nodes that are one word of classes become one node, with
+the ids there in groups that lead alike. A byte that leaves ends the collapsed part: from there on
+the trie itself is walked.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.growing import grown
+from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
+from bpe_automata.kernels.trie import Trie, skips
+from bpe_automata.kernels.watch import poll
+
+UNREAD, LEAVES = -1, -2
+_WIDE = 16  # bytes with one target
+
+
+class Collapsed(NamedTuple):
+    """Nodes in depth-first order, the root (depth 0) first: label uint8, one byte of the class;
+    depth, skip int32 as in `Trie`; groups int32 [nodes + 1] into kind, text int32 [groups], see
+    `product_row.Nodes`; start int32 [groups + 1] into ids int32; leaving int32 [nodes + 1] into
+    node int32, nodes of the trie that a leaving byte ends at."""
+
+    label: np.ndarray
+    depth: np.ndarray
+    skip: np.ndarray
+    groups: np.ndarray
+    kind: np.ndarray
+    text: np.ndarray
+    start: np.ndarray
+    ids: np.ndarray
+    leaving: np.ndarray
+    node: np.ndarray
+
+
+@kernel
+def partition(
+    state: int, trans: np.ndarray, byte_class: np.ndarray, watch: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(int16 [256], the class of each byte, by its first byte; UNREAD where no state of the region
+    reads it, LEAVES where it leaves the region; int32, the states of the region)."""
+    region, inside = _region(state, trans, byte_class, watch)
+    n = trans.shape[1]
+    classes, read, leaves = np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    slots, numbers = np.full(16, EMPTY, np.int64), np.zeros(16, np.int64)
+    for s in region:
+        if poll(watch):
+            break
+        # Classes of classes: bytes stay together if they were and have one target.
+        count = 0
+        for c in range(n):
+            after = trans[s, c]
+            read[c] |= after != 0
+            leaves[c] |= after != 0 and not inside[after]
+            key = classes[c] << 32 | after
+            at = slot_of(slots, key)
+            if slots[at] != key:
+                if 2 * count >= len(slots) - 2:
+                    slots, numbers = with_room(slots, numbers, 2 * count + 2)
+                    at = slot_of(slots, key)
+                slots[at], numbers[at] = key, count
+                count += 1
+            classes[c] = numbers[at]
+        slots[:] = EMPTY
+    found, first = np.empty(256, np.int16), np.full(n, -1, np.int16)
+    for byte in range(256):
+        c = byte_class[byte]
+        if not read[c] or leaves[c]:
+            found[byte] = LEAVES if read[c] else UNREAD
+            continue
+        if first[classes[c]] < 0:
+            first[classes[c]] = byte
+        found[byte] = first[classes[c]]
+    return found, region
+
+
+@kernel
+def _region(
+    state: int, trans: np.ndarray, byte_class: np.ndarray, watch: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(int32, the states that are reached by wide steps; bool [n_states], is it one of them?)"""
+    size = np.zeros(trans.shape[1], np.int64)
+    for byte in range(256):
+        size[byte_class[byte]] += 1 if byte < 0x80 else _WIDE
+    inside, bytes_to = np.zeros(len(trans), np.bool_), np.zeros(len(trans), np.int64)
+    found, count = np.empty(64, np.int32), 1
+    found[0], inside[state] = state, True
+    at = 0
+    while at < count and not poll(watch):
+        q = found[at]
+        at += 1
+        for c in range(len(size)):
+            bytes_to[trans[q, c]] += size[c]
+        for c in range(len(size)):
+            after = trans[q, c]
+            if bytes_to[after] >= _WIDE and after != 0 and not inside[after]:
+                found = grown(found, count)
+                found[count], inside[after] = after, True
+                count += 1
+            bytes_to[after] = 0
+    return found[:count].copy(), inside
+
+
+@kernel
+def collapse(
+    classes: np.ndarray, pair: np.ndarray, kinds: np.ndarray, texts: np.ndarray, trie: Trie
+) -> Collapsed:
+    """classes: int16 [256], of `partition`. pair: int32, for each node of the trie which pair
+    (kinds, texts: int32) of class and text is that of its token, -1 for none."""
+    n = len(trie.label)
+    at, first, next_, label = _words(classes, trie)
+    order, place = _depth_first(first, next_)
+    depth, labels = np.zeros(len(order), np.int32), np.empty(len(order), np.uint8)
+    tokens, leaving = np.empty(n, np.int32), np.empty(n, np.int32)
+    n_tokens, n_leaving = 0, 0
+    for node in range(n):
+        if at[node] >= 0:
+            depth[place[at[node]]] = trie.depth[node]
+            if pair[node] >= 0:
+                tokens[n_tokens] = node
+                n_tokens += 1
+        elif at[node] <= LEAVES:
+            leaving[n_leaving] = node
+            n_leaving += 1
+    for i in range(len(order)):
+        labels[i] = label[order[i]]
+    tokens, leaving = tokens[:n_tokens], leaving[:n_leaving]
+    tokens = tokens[_sorted(pair[tokens], len(kinds))]
+    tokens = tokens[_sorted(place[at[tokens]], len(order))]
+    leaving = leaving[_sorted(place[LEAVES - at[leaving]], len(order))]
+    groups, start = np.zeros(len(order) + 1, np.int32), np.empty(n_tokens + 1, np.int32)
+    kind, text, n_groups = np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), 0
+    for i in range(n_tokens):
+        node = tokens[i]
+        if i == 0 or at[tokens[i - 1]] != at[node] or pair[tokens[i - 1]] != pair[node]:
+            kind[n_groups], text[n_groups] = kinds[pair[node]], texts[pair[node]]
+            start[n_groups] = i
+            n_groups += 1
+            groups[place[at[node]] + 1] += 1
+    start[n_groups] = n_tokens
+    ends = np.zeros(len(order) + 1, np.int32)
+    for node in leaving:
+        ends[place[LEAVES - at[node]] + 1] += 1
+    return Collapsed(
+        labels,
+        depth,
+        skips(depth),
+        np.cumsum(groups).astype(np.int32),
+        kind[:n_groups].copy(),
+        text[:n_groups].copy(),
+        start[: n_groups + 1].copy(),
+        trie.token[tokens],
+        np.cumsum(ends).astype(np.int32),
+        leaving.copy(),
+    )
+
+
+@kernel
+def _words(
+    classes: np.ndarray, trie: Trie
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(int32 by node of the trie: its collapsed node, as first met; LEAVES - (that of its parent)
+    if its byte leaves; UNREAD if nothing reads it, or it is beneath one that leaves; first child,
+    next sibling and label of the collapsed nodes). The root is 0."""
+    at = np.full(len(trie.label), UNREAD, np.int32)
+    first, next_ = np.full(1024, -1, np.int32), np.full(1024, -1, np.int32)
+    label, count = np.zeros(1024, np.uint8), 1
+    slots, numbers = np.full(2048, EMPTY, np.int64), np.zeros(2048, np.int32)
+    path, node = np.zeros(trie.deepest + 1, np.int32), 0
+    while node < len(at):
+        depth, c = trie.depth[node], classes[trie.label[node]]
+        above = path[depth - 1]
+        if c < 0:
+            if c == LEAVES:
+                at[node] = LEAVES - above
+            node = trie.skip[node]
+            continue
+        key = np.int64(above) << 8 | c
+        slot = slot_of(slots, key)
+        if slots[slot] != key:
+            if 2 * count >= len(slots) - 2:
+                slots, numbers = with_room(slots, numbers, 2 * count + 2)
+                slot = slot_of(slots, key)
+            if count == len(label):
+                first, next_ = grown(first, count), grown(next_, count)
+                label = grown(label, count)
+            slots[slot], numbers[slot] = key, count
+            label[count], first[count], next_[count] = c, -1, first[above]
+            first[above] = count
+            count += 1
+        at[node] = path[depth] = numbers[slot]
+        node += 1
+    return at, first[:count].copy(), next_[:count].copy(), label[:count].copy()
+
+
+@kernel
+def _depth_first(first: np.ndarray, next_: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(int32, the nodes in depth-first order; int32, the place of each)."""
+    order, place = np.empty(len(first), np.int32), np.empty(len(first), np.int32)
+    stack, open_, count = np.zeros(len(first) + 1, np.int32), 1, 0
+    while open_ > 0:
+        open_ -= 1
+        node = stack[open_]
+        order[count], place[node] = node, count
+        count += 1
+        child = first[node]
+        while child >= 0:
+            stack[open_] = child
+            open_ += 1
+            child = next_[child]
+    return order, place
+
+
+@kernel
+def _sorted(keys: np.ndarray, n: int) -> np.ndarray:
+    """int64: a stable order of keys below n, by counting."""
+    begin = np.zeros(n + 1, np.int64)
+    for key in keys:
+        begin[key + 1] += 1
+    begin = np.cumsum(begin)
+    order = np.empty(len(keys), np.int64)
+    for i in range(len(keys)):
+        order[begin[keys[i]]] = i
+        begin[keys[i]] += 1
+    return order
