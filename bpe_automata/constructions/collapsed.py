@@ -6,36 +6,33 @@ with a region that has these classes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.kernels.collapsed import Collapsed, collapse, partition
+from bpe_automata.kernels.collapsed import Collapsed, collapse, n_readable, partition
 from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
 
 _MOST = 64  # of a tokenizer; one of 128,000 ids takes some 0.8 MB
+_WALKS = 2  # over all of the trie, that a collapsed one is worth
 _WIDE = 16  # bytes that a state must read: else a walk over the trie is short
 _UNKNOWN, _NARROW = -1, -2
-NOTHING = Collapsed(
-    np.empty(0, dtype=np.uint8),
-    *np.empty((2, 0), dtype=np.int32),
-    np.zeros(1, dtype=np.int32),
-    *np.empty((2, 0), dtype=np.int32),
-    np.zeros(1, dtype=np.int32),
-    np.empty(0, dtype=np.int32),
-    np.zeros(1, dtype=np.int32),
-    np.empty(0, dtype=np.int32),
-)
+_NONE, _START = np.empty(0, dtype=np.int32), np.zeros(1, dtype=np.int32)
+_LABELS = np.empty(0, dtype=np.uint8)
+NOTHING = Collapsed(_LABELS, _NONE, _NONE, _START, _NONE, _NONE, _START, _NONE, _START, _NONE)
 
 
 class CollapsedVocabularies:
-    """Those of one tokenizer, by the classes of bytes; under its lock. The first row is got by a
-    walk over the trie, as most are asked for only once; those used longest ago are forgotten."""
+    """Those of one tokenizer, by the classes of bytes; under its lock. To make one costs as much as
+    some walks over all of the trie, so the first rows are got by walks, until they have cost as
+    much. Those used longest ago are forgotten."""
 
     def __init__(self, trie: Trie, nodes: Nodes) -> None:
         self._trie = trie
-        self._found: dict[bytes, Collapsed | None] = {}
+        self._found: dict[bytes, Collapsed | int] = {}  # int: rows until it pays
         some = nodes.kind > 0
         both = nodes.kind[some].astype(np.int64) << 32 | (nodes.text[some] + 1)
         pairs, number = np.unique(both, return_inverse=True)
@@ -45,32 +42,38 @@ class CollapsedVocabularies:
         self._texts = (pairs & 0xFFFFFFFF).astype(np.int32) - 1
 
     def of(self, classes: np.ndarray) -> Collapsed:
-        """classes: int16 [256]."""
+        """classes: int16 [256]. NOTHING as long as it does not pay."""
         key = classes.tobytes()
-        asked = key in self._found
         found = self._found.pop(key, None)
-        if asked and found is None:
+        if found is None:
+            readable = max(1, n_readable(classes, self._trie))
+            found = _WALKS * len(self._trie.label) // readable
+        elif found == 0:
             found = collapse(classes, self._pair, self._kinds, self._texts, self._trie)
+        elif isinstance(found, int):
+            found -= 1
         self._found[key] = found
         while len(self._found) > _MOST:
             del self._found[next(iter(self._found))]
-        return NOTHING if found is None else found
+        return NOTHING if isinstance(found, int) else found
 
 
 class Regions:
-    """The classes of bytes at the wide states of one DFA, found where they are asked for."""
+    """The collapsed vocabularies at the wide states of one DFA, found where they are asked for.
 
-    def __init__(self, dfa: ByteDFA) -> None:
-        self._dfa = dfa
+    vocabularies: the tokenizer's, made when they are first needed; under its lock."""
+
+    def __init__(self, dfa: ByteDFA, vocabularies: Callable[[], CollapsedVocabularies]) -> None:
+        self._dfa, self._vocabularies = dfa, vocabularies
         self._of_state = np.full(dfa.n_states, _UNKNOWN, dtype=np.int32)
         self._classes: list[np.ndarray] = []
 
-    def classes(self, state: int) -> np.ndarray | None:
-        """int16 [256], see `kernels.collapsed.partition`; None where the state is not wide."""
+    def at(self, state: int) -> Collapsed:
+        """The vocabulary as a DFA state tells its bytes apart, or NOTHING."""
         found = int(self._of_state[state])
         if found == _UNKNOWN:
             found = self._find(state)
-        return None if found == _NARROW else self._classes[found]
+        return NOTHING if found == _NARROW else self._vocabularies().of(self._classes[found])
 
     def _find(self, state: int) -> int:
         dfa = self._dfa
@@ -78,7 +81,7 @@ class Regions:
             self._of_state[state] = _NARROW
             return _NARROW
         classes, region = watched(partition, state, dfa.trans, dfa.byte_class)
-        new = region[self._of_state[region] == _UNKNOWN]
         self._classes.append(classes)
-        self._of_state[new] = len(self._classes) - 1
+        # What a state reaches, all that it reaches is a part of: the same classes will do there.
+        self._of_state[region[self._of_state[region] == _UNKNOWN]] = len(self._classes) - 1
         return len(self._classes) - 1

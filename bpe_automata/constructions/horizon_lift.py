@@ -23,7 +23,7 @@ from bpe_automata.kernels.fewest_tokens import (
     settle,
 )
 from bpe_automata.kernels.token_walks import Spelled
-from bpe_automata.kernels.trie import Trie, lift_row
+from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import locked
 from bpe_automata.tokenizer import Tokenizer
@@ -113,7 +113,7 @@ class LiftHorizon(Horizon[int]):
             open_ = open_after(trans, byte_class, state, k - 1, self._spelled, self._towards)
             self._settle(open_, k - 1)
             near = self._towards.upper < k
-            bits = lift_row(lift.trie, trans, byte_class, near, state)
+            bits = lift.row(state, near)
             set_bits(bits, lift.added[near[lift.after_added(state, lift.added)]])
         lift.mark_ends(state, bits)
         return bits

@@ -26,6 +26,7 @@ from bpe_automata.tokenizer.pipeline import Pipeline
 NONE = -1
 BEGINNING = 0
 _FEW = 200
+_LONGEST = 4  # bytes of a character
 Member = tuple[int, int, int]
 _INTRICATE = "more than are told apart: the tokenizer's pretokenizer is too intricate"
 
@@ -62,10 +63,14 @@ class HypothesisSets:
         self._stacked = _Stacked(pipeline, actions)
         self._own = np.array([c.own for c in actions.classes], dtype=np.int32)
         self._begun = whole.after_each(OFF, self._own, True)
+        self._completed = _completed(pipeline)
         self.number(0, [(0, 0, OFF)])
 
     def number(self, row: int, members: list[Member]) -> int:
-        """The number of a set, NONE if it is empty. Raises BudgetExceededError over MOST_SETS."""
+        """The number of a set, NONE if it is empty. Members that no character from its UTF-8 row
+        can follow are left out. Raises BudgetExceededError over MOST_SETS."""
+        if row != 0:
+            members = [(h, b, w) for h, b, w in members if self._completed[row, b, h]]
         if not members:
             return NONE
         found = HypothesisSet(row, tuple(sorted(set(members))))
@@ -215,6 +220,20 @@ class HypothesisSets:
                 return DEAD
             row = int(utf8[row, byte])
         return row
+
+
+def _completed(pipeline: Pipeline) -> np.ndarray:
+    """bool [rows, 2, n]: can a character that is read as far as a UTF-8 row follow a hypothesis,
+    with or without a boundary before it?"""
+    utf8, follows = pipeline.alphabet.utf8, pipeline.boundaries.follow.any(axis=3)
+    atoms = np.zeros((len(utf8), follows.shape[2]), dtype=bool)
+    for row, entries in enumerate(utf8):
+        atoms[row, pipeline.coarse[-2 - entries[entries < DEAD]]] = True
+    for _ in range(_LONGEST):
+        for row, entries in enumerate(utf8):
+            atoms[row] |= atoms[entries[entries > 0]].any(axis=0)
+    found: np.ndarray = np.einsum("rk,bhk->rbh", atoms.astype(int), follows.astype(int)) > 0
+    return found
 
 
 class _Stacked:

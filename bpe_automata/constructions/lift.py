@@ -15,6 +15,7 @@ import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget, spent
+from bpe_automata.constructions.collapsed import CollapsedVocabularies, Regions
 from bpe_automata.constructions.horizon_lift import LiftHorizon
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.prefixed import prefixed
@@ -22,8 +23,10 @@ from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import clear_bits, has, set_bits
 from bpe_automata.kernels.distance import distances
+from bpe_automata.kernels.lift_row import lift_row
+from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.token_walks import Spelled, settle_alive, states_after
-from bpe_automata.kernels.trie import Trie, lift_row, walk
+from bpe_automata.kernels.trie import Trie, walk
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import Immutable, cached
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
@@ -56,6 +59,7 @@ class Lift(Immutable):
         read = (self.trie.token >= 0) & ~np.isin(self.trie.token, self._banned)
         self.kinds = read.astype(np.int32)
         self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
+        self._regions = Regions(self.dfa, lambda: tokenizer.derived("lift collapsed", _collapsed))
         self.alive = self._alive_states()
         if not self.alive[self.prefixed.before]:
             raise EmptyLanguageError("no token sequence spells a text that matches the constraint")
@@ -99,12 +103,18 @@ class Lift(Immutable):
     def mask(self, state: int) -> np.ndarray:
         bits = self._masks.get(state)
         if bits is None:
-            bits = lift_row(self.trie, self.dfa.trans, self.dfa.byte_class, self.alive, state)
+            bits = self.row(state, self.alive)
             set_bits(bits, self.added[self.alive[self.after_added(state, self.added)]])
             self.mark_ends(state, bits)
             bits.flags.writeable = False
             self._masks.put(state, bits)
         return bits
+
+    def row(self, state: int, alive: np.ndarray) -> np.ndarray:
+        """Packed: the ordinary ids that lead from a state to one of `alive` (bool [n_states])."""
+        with self.tokenizer.lock:
+            collapsed = self._regions.at(state)
+        return lift_row(self.trie, collapsed, self.dfa.trans, self.dfa.byte_class, alive, state)
 
     def mark_ends(self, state: int, bits: np.ndarray) -> None:
         """Admit end-of-sequence where the state accepts, and nowhere else."""
@@ -161,6 +171,13 @@ def _ordinary_trie(tokenizer: Tokenizer) -> Trie:
     added = {token.id for token in tokenizer.description.added}
     ids = (i for i in range(tokenizer.n_ids) if i not in added)
     return vocabulary_trie(tokenizer.spellings, ids)
+
+
+def _collapsed(tokenizer: Tokenizer) -> CollapsedVocabularies:
+    """Of the same trie: all ids at a node lead alike."""
+    trie = tokenizer.derived("lift trie", _ordinary_trie)
+    nothing = np.zeros_like(trie.token)
+    return CollapsedVocabularies(trie, Nodes((trie.token >= 0).astype(np.int32), nothing, nothing))
 
 
 def _tokens_of_one_byte(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,6 @@ from bpe_automata.constructions.seen_text import SeenText, text_for
 from bpe_automata.constructions.set_arrays import SetArrays
 from bpe_automata.constructions.steady import steady_for
 from bpe_automata.constructions.token_actions import INSIDE
-from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.dead_sets import Tokens, dead_sets
 from bpe_automata.kernels.fan import MOST_KINDS, MOST_PLACES, Texts, fan, intern_places
 from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER, Towards
@@ -67,7 +66,7 @@ class ProductTables:
         # Deployed tokenizers have some hundreds of either.
         check_fits("kinds of tokens", kinds, MOST_KINDS, "more than this tokenizer may have")
         check_fits("pairs of states", dfa.n_states * texts, MOST_PLACES, _SMALLER)
-        self._text, self._regions = text_for(canonical, dfa), Regions(dfa)
+        self._text, self._regions = text_for(canonical, dfa), Regions(dfa, self._vocabularies)
         derived, d = canonical.tokenizer.derived, canonical.derivation
         self._set_arrays = derived("set arrays", lambda _: SetArrays(canonical))
         self._world = World(
@@ -123,21 +122,17 @@ class ProductTables:
         deepest = canonical.trie.deepest if deepest is None else deepest
         free, bound = canonical.sets.rows(number)
         self._keep_up()
-        nodes, collapsed = self._text.nodes, self._collapsed_at(int(self.memo.state[place]))
+        nodes, collapsed = self._text.nodes, self._regions.at(int(self.memo.state[place]))
         return self.ask(
             product_row, place, number, deepest, canonical.trie, nodes, collapsed, free, bound
         )
 
-    def _collapsed_at(self, state: int) -> Collapsed:
-        """The vocabulary as this DFA state tells its bytes apart, or nothing."""
-        classes = self._regions.classes(state)
-        if classes is None:
-            return NOTHING
-        vocabularies: CollapsedVocabularies = self.canonical.tokenizer.derived(
+    def _vocabularies(self) -> CollapsedVocabularies:
+        found: CollapsedVocabularies = self.canonical.tokenizer.derived(
             f"collapsed {self.text_seen}",
             lambda _: CollapsedVocabularies(self.canonical.trie, self._text.nodes),
         )
-        return vocabularies.of(classes)
+        return found
 
     @locked
     def statuses(self, places: np.ndarray, numbers: np.ndarray) -> np.ndarray:

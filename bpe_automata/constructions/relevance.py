@@ -23,6 +23,7 @@ import numpy as np
 
 from bpe_automata.budget import check
 from bpe_automata.constructions.geometry import Geometry
+from bpe_automata.constructions.hypothesis_sets import NONE
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.kernels.beside import unpacked
@@ -121,7 +122,8 @@ class Relevance:
         """Look for an id that may follow each of a few, and leads to an ALIVE node. Returns (int64,
         those without one; those that may follow some of them and lead to a PARTLY node)."""
         _, bound, open_ = self._tables.row(*node)
-        canonical, partly = self._tables.canonical, np.zeros_like(bound)
+        canonical, partly, number = self._tables.canonical, np.zeros_like(bound), node[1]
+        after = canonical.sets.rows(number)[1][canonical.actions.of_token]
         set_bits(partly, open_[:, 0].astype(np.int64))
         unknown, followers = [], np.zeros_like(bound)
         for token in ids.tolist():
@@ -130,13 +132,20 @@ class Relevance:
             self._geometry.clear_followers(token, maybe)
             if alive.any():
                 follower = int(members(alive)[0])
-                kind = canonical.actions.of_token[follower]
-                after = int(canonical.sets.rows(node[1])[1][kind])
-                self._tables.remember_witness(token, node[1], follower, after)
+                self._tables.remember_witness(token, number, follower, int(after[follower]))
             else:
                 unknown.append(token)
                 followers |= maybe
+                if not maybe.any() and not self._any_follower(token, after >= 0):
+                    self._tables.remember_witness(token, number, NONE, NONE)
         return np.array(unknown, dtype=np.int64), members(followers)
+
+    def _any_follower(self, token: int, some: np.ndarray) -> bool:
+        """May any of some ids (bool [n_ids]) follow one?"""
+        followers = np.zeros(self._geometry.n_words, dtype=np.int32)
+        set_bits(followers, np.flatnonzero(some))
+        self._geometry.clear_followers(token, followers)
+        return bool(followers.any())
 
     @locked
     def dead(self, node: Node) -> np.ndarray | None:

@@ -36,8 +36,7 @@ class SetArrays:
     def __init__(self, canonical: CanonicalAutomaton) -> None:
         self.lock = canonical.tokenizer.lock
         self._sets, self._whole = canonical.sets.sets, canonical.whole
-        text_ends = bool(canonical.pipeline.text.ends[0])
-        self._ends = lambda number: text_ends and canonical.sets.ends(number)
+        self._ends, self._text_ends = canonical.sets.ends, bool(canonical.pipeline.text.ends[0])
         self._columns = [_Growing(t) for t in (*[np.int32] * 3, bool, bool, np.int32, bool, bool)]
         self._columns.append(_Growing(np.int32, _SHOWN))
         nothing = [column.filled(0, []) for column in self._columns]
@@ -64,7 +63,9 @@ class SetArrays:
             may_break.filled(before, [self._whole.may_end(w) for _, _, w in members]),
             may_bind.filled(before, [w != MUST_END for _, _, w in members]),
             row.filled(done, [found.row for found in fresh]),
-            ends.filled(done, [self._ends(done + k) for k in range(len(fresh))]),
+            ends.filled(
+                done, [self._text_ends and self._ends(done + k) for k in range(len(fresh))]
+            ),
             given_up.filled(done, [False] * len(fresh)),
             shown.filled(done, np.zeros((len(fresh), *_SHOWN), dtype=np.int32)),
         )

@@ -111,6 +111,17 @@ def _region(
 
 
 @kernel
+def n_readable(classes: np.ndarray, trie: Trie) -> int:
+    """How many nodes of the trie there are above bytes that nothing reads, or that leave."""
+    node, count = 0, 0
+    while node < len(trie.label):
+        read = classes[trie.label[node]] >= 0
+        count += read
+        node = node + 1 if read else trie.skip[node]
+    return count
+
+
+@kernel
 def collapse(
     classes: np.ndarray, pair: np.ndarray, kinds: np.ndarray, texts: np.ndarray, trie: Trie
 ) -> Collapsed:

@@ -27,7 +27,7 @@ from bpe_automata.kernels.world import (
     known_status,
     remember_status,
     set_ends,
-    shown_alive,
+    shown_status,
     step_range,
 )
 
@@ -93,14 +93,18 @@ def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarr
         # Most nodes of an automaton with strings are inside a character; to hand over all of `w`
         # would cost more than to look.
         place, number = places[k], numbers[k]
-        alive = w.memo.added[place] == 0 and shown_alive(
-            w.memo.state[place], number, w.dfa, w.memo, w.sets
-        )
-        if not alive and w.steady.apart:
-            alive = surely_completed(place, number, w.dfa, w.reading, w.added, w.sets, w.memo)
-        if alive:
-            remember_status(place, number, ALIVE, w.memo, w.watch)
-            found[k] = ALIVE
+        status = UNKNOWN
+        if w.memo.added[place] == 0:
+            status = shown_status(w.memo.state[place], number, w.dfa, w.memo, w.sets)
+        if (
+            status == UNKNOWN
+            and w.steady.apart
+            and surely_completed(place, number, w.dfa, w.reading, w.added, w.sets, w.memo)
+        ):
+            status = ALIVE
+        if status != UNKNOWN:
+            remember_status(place, number, status, w.memo, w.watch)
+            found[k] = status
         else:
             found[k] = node_status(place, number, w)
     return found
@@ -115,11 +119,14 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
     if boundary >= 0 and not _some_may(number, boundary, w):
         return False
     rows, at = np.empty(64, np.int32), np.empty(64, np.int32)
-    rows[0], at[0] = row, w.memo.state[place]
+    read = np.empty(
+        64, np.int64
+    )  # the bytes read so far, as in `world.Sets`, times 4, plus how many
+    rows[0], at[0], read[0] = row, w.memo.state[place], 0
     seen, n_seen, open_ = np.full(table_size(32), EMPTY, np.int64), 0, 1
     while open_ > 0 and not poll(w.watch):
         open_ -= 1
-        r, q = rows[open_], at[open_]
+        r, q, before = rows[open_], at[open_], read[open_]
         last_entry, last_after = 0, 0
         for byte in range(256):
             after = w.dfa.trans[q, w.dfa.byte_class[byte]]
@@ -137,17 +144,22 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
                     slot = slot_of(seen, key)
                 seen[slot] = key
                 n_seen += 1
+            n_bytes = (before & 3) + 1
+            text = (before >> 2 | np.int64(byte) << (8 * (n_bytes - 1))) << 2 | n_bytes
             if entry > 0:
-                rows, at = grown(rows, open_), grown(at, open_)
-                rows[open_], at[open_] = entry, after
+                rows, at, read = grown(rows, open_), grown(at, open_), grown(read, open_)
+                rows[open_], at[open_], read[open_] = entry, after, text
                 open_ += 1
-            else:
-                hypothesis = _character_leads_on(place, -2 - entry, after, number, boundary, w)
-                if hypothesis >= 0:
-                    if boundary == 1 and r == 0 and w.added.next[0, -2 - entry] == 0:
-                        w.sets.shown[number, 0, 0] = byte
-                        w.sets.shown[number, 0, 1] = (hypothesis + 1) << 2 | 1
-                    return True
+                continue
+            hypothesis = _character_leads_on(place, -2 - entry, after, number, boundary, w)
+            if hypothesis < 0:
+                continue
+            if w.added.next[0, -2 - entry] == 0 and (
+                (boundary < 0 and w.sets.given_up[number]) or (boundary == 1 and n_bytes == 1)
+            ):
+                w.sets.shown[number, 0, 0] = text >> 2
+                w.sets.shown[number, 0, 1] = (hypothesis + 1) << 2 | n_bytes
+            return True
     return False
 
 

@@ -27,7 +27,7 @@ from bpe_automata.kernels.world import (
     node_key,
     remember_status,
     set_ends,
-    shown_alive,
+    shown_status,
 )
 
 _TO_BE_READ = -2  # the token's text must be read to know the state after it
@@ -101,18 +101,20 @@ def product_row(
         # Looked up before it is asked for: a call hands over all of `w`.
         p = q if a == 0 else intern_place(q, a, w)
         status = known_status(p, after, w.memo)
-        if status == UNKNOWN and a == 0 and shown_alive(q, after, w.dfa, w.memo, w.sets):
-            status = ALIVE
+        if status == UNKNOWN and a == 0:
+            status = shown_status(q, after, w.dfa, w.memo, w.sets)
             remember_status(p, after, status, w.memo, w.watch)
-        elif status == UNKNOWN:
+        if status == UNKNOWN:
             status = node_status(p, after, w)
         if status == DEAD:
             continue
         for token in ids:
             # Where many ids lead to a node that is only PARTLY open, nearly all of them are lively,
             # and one pair shows it; the rest is left to `constructions.relevance`.
-            if status == ALIVE or _is_surely_lively(token, p, after, trie, w):
+            lively = ALIVE if status == ALIVE else _known_lively(token, p, after, trie, w)
+            if lively == ALIVE:
                 both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
+            if lively != UNKNOWN:
                 continue
             if n_open == len(open_):
                 open_ = grown_rows(open_)
@@ -249,22 +251,25 @@ def _walk_collapsed(
 
 
 @kernel
-def _is_surely_lively(token: int, place: int, number: int, trie: Trie, w: World) -> bool:
-    """Is it known without a search that the id is not dead at a node?"""
+def _known_lively(token: int, place: int, number: int, trie: Trie, w: World) -> int:
+    """What is known without a search of an id that leads to a node: ALIVE, it is not dead there;
+    DEAD, it is; UNKNOWN."""
     state, a = w.memo.state[place], w.memo.added[place]
     if number == w.steady.number and a == 0:
-        return surely_lively(token, state, w.steady, w.pairs)
+        return ALIVE if surely_lively(token, state, w.steady, w.pairs) else UNKNOWN
     key = node_key(token, number)
     at = witness_slot(key, w.witnesses)
     if w.witnesses.key[at] != key:
-        return False
+        return UNKNOWN
     n, after = w.witnesses.id[at], w.witnesses.after[at]
+    if n < 0:
+        return DEAD
     data = trie.data[trie.start[n] : trie.start[n + 1]]
     q = walk(w.dfa.trans, w.dfa.byte_class, state, data)
     a = _after_text(a, w.sets.row[number], data, w.reading.utf8, w.added.next)
-    if q == 0 or a < 0:
-        return False
-    return node_status(intern_place(q, a, w), after, w) == ALIVE
+    if q == 0 or a < 0 or node_status(intern_place(q, a, w), after, w) != ALIVE:
+        return UNKNOWN
+    return ALIVE
 
 
 @kernel

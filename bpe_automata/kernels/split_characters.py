@@ -53,7 +53,9 @@ def completed(place: int, row: int, number: int, w: World) -> bool:
                 break
         if not followed:
             if n == len(ways) or not _completes(place, row, last, number, ways[n], w):
-                w.sets.given_up[number] = True
+                if not stopped(w.watch):
+                    w.sets.given_up[number] = True
+                    w.sets.shown[number] = 0
                 return False
             n += 1
     if 0 < n <= covers.shape[1]:
@@ -75,7 +77,7 @@ def covered(place: int, row: int, number: int, w: World) -> bool:
             q, r, token = _read_way(w.memo.state[place], row, way, w.dfa, w.reading, w.fragments)
             ready = q != 0 and r < -1 and _then_free(place, -2 - r, q, number, token, w)
         if ready:
-            if w.memo.added[place] == 0:
+            if w.memo.added[place] == 0 and not w.sets.given_up[number]:
                 _show(place, row, number, cover, w)
             return True
     return False

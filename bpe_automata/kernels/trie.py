@@ -85,30 +85,3 @@ def walk(trans: np.ndarray, byte_class: np.ndarray, state: int, data: np.ndarray
         if state == 0:
             return 0
     return state
-
-
-@kernel
-def lift_row(
-    trie: Trie, trans: np.ndarray, byte_class: np.ndarray, alive: np.ndarray, state: int
-) -> np.ndarray:
-    """Packed int32 ids of the trie's tokens that lead from `state` to an alive state.
-
-    alive: bool [n_states]; the dead state 0 is not alive.
-    """
-    n_ids = len(trie.start) - 1
-    bits = np.zeros((n_ids + 31) >> 5, np.int32)
-    states = np.empty(trie.deepest + 1, np.int32)
-    states[0] = state
-    node, n_nodes = 0, len(trie.label)
-    while node < n_nodes:
-        depth = trie.depth[node]
-        after = trans[states[depth - 1], byte_class[trie.label[node]]]
-        if after == 0:
-            node = trie.skip[node]
-            continue
-        states[depth] = after
-        token = trie.token[node]
-        if token >= 0 and alive[after]:
-            bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
-        node += 1
-    return bits

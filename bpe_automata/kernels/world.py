@@ -71,7 +71,7 @@ class Sets(NamedTuple):
     bool: can there be, or not be, a boundary after this member; row int32 [n_sets]: UTF-8 row;
     ends bool [n_sets]: can a text end, in state 0 of the text automaton;
     given_up bool [n_sets]: has the search of `kernels.split_characters` failed once?
-    shown int32 [n_sets, ways, 2]: texts that show that a node is ALIVE, see `shown_alive`: up to
+    shown int32 [n_sets, ways, 2]: texts that show the status of a node, see `shown_status`: up to
     MOST_SHOWN bytes, the first one lowest; one more than the hypothesis after them, times 4, plus
     how many bytes; 0 behind the last text."""
 
@@ -105,7 +105,8 @@ class Fragments(NamedTuple):
 class Witnesses(NamedTuple):
     """Ids that show that others are not dead: after id t that led to set H, the id n may follow and
     leads to set H'. What fell into a slot last is there. key int64 [slots]: t and H, see
-    `node_key`, -1 where there is none; id, after int32 [slots]: n and H'."""
+    `node_key`, -1 where there is none; id, after int32 [slots]: n, -1 where no id of the tokenizer
+    may follow, and H'."""
 
     key: np.ndarray
     id: np.ndarray
@@ -182,28 +183,31 @@ def known_status(place: int, number: int, memo: Memo) -> int:
 
 
 @kernel
-def shown_alive(state: int, number: int, dfa: Dfa, memo: Memo, sets: Sets) -> bool:
-    """Do known texts of a hypothesis set show that its node at a DFA state, in state 0 of the text
-    automaton, is ALIVE? (No is no answer.)
+def shown_status(state: int, number: int, dfa: Dfa, memo: Memo, sets: Sets) -> int:
+    """What known texts of a hypothesis set show of its node at a DFA state, in state 0 of the text
+    automaton: ALIVE, PARTLY (where it was given up to look for more), UNKNOWN.
 
     At a character's end one text is enough: the empty one, or a character before which a boundary
     can come, and after which acceptance is within reach. Inside a character all must complete it,
     and then the text can end or a boundary come: whatever the last id was, one of them is spelled
-    by ids that may follow it."""
+    by ids that may follow it. One that completes it, and leads to acceptance, shows PARTLY."""
     if dfa.accepting[state] and sets.ends[number]:
-        return True
-    then = memo.text if sets.row[number] == 0 else memo.free
+        return ALIVE
+    given_up = sets.given_up[number]
+    then = memo.text if sets.row[number] == 0 or given_up else memo.free
+    found = UNKNOWN
     for i in range(sets.shown.shape[1]):
         code = sets.shown[number, i, 1]
         if code == 0:
-            return i > 0
+            break
         q, packed = state, sets.shown[number, i, 0]
         for _ in range(code & 3):
             q = dfa.trans[q, dfa.byte_class[packed & 0xFF]]
             packed >>= 8
         if then[q, (code >> 2) - 1] != ALIVE:
-            return False
-    return True
+            return UNKNOWN
+        found = PARTLY if given_up else ALIVE
+    return found
 
 
 @kernel

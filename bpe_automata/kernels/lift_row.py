@@ -1,0 +1,75 @@
+"""The row of a DFA state in the lift: the ids whose bytes lead to one of some states."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.collapsed import Collapsed
+from bpe_automata.kernels.trie import Trie
+
+
+@kernel
+def lift_row(
+    trie: Trie,
+    collapsed: Collapsed,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    alive: np.ndarray,
+    state: int,
+) -> np.ndarray:
+    """Packed int32 ids of the trie's tokens that lead from `state` to an alive state.
+
+    collapsed: the trie for a region that the state is in, see `kernels.collapsed`, or nothing.
+    alive: bool [n_states]; the dead state 0 is not alive.
+    """
+    n_ids = len(trie.start) - 1
+    bits = np.zeros((n_ids + 31) >> 5, np.int32)
+    path = np.empty(trie.deepest + 1, np.int32)
+    path[0] = state
+    if len(collapsed.label) == 0:
+        _walk(0, len(trie.label), path, trie, trans, byte_class, alive, bits)
+    node = 0
+    while node < len(collapsed.label):
+        depth, q = collapsed.depth[node], state
+        if depth > 0:
+            q = trans[path[depth - 1], byte_class[collapsed.label[node]]]
+        if q == 0:
+            node = collapsed.skip[node]
+            continue
+        path[depth] = q
+        first, last = collapsed.groups[node], collapsed.groups[node + 1]
+        if alive[q]:
+            for i in range(collapsed.start[first], collapsed.start[last]):
+                token = collapsed.ids[i]
+                bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
+        for i in range(collapsed.leaving[node], collapsed.leaving[node + 1]):
+            below = collapsed.node[i]
+            _walk(below, trie.skip[below], path, trie, trans, byte_class, alive, bits)
+        node += 1
+    return bits
+
+
+@kernel
+def _walk(
+    node: int,
+    end: int,
+    path: np.ndarray,
+    trie: Trie,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    alive: np.ndarray,
+    bits: np.ndarray,
+) -> None:
+    """Set the ids of a part of the trie, `path` being the states above it."""
+    while node < end:
+        depth = trie.depth[node]
+        after = trans[path[depth - 1], byte_class[trie.label[node]]]
+        if after == 0:
+            node = trie.skip[node]
+            continue
+        path[depth] = after
+        token = trie.token[node]
+        if token >= 0 and alive[after]:
+            bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
+        node += 1

@@ -1,0 +1,248 @@
+"""Rows by the collapsed vocabulary are those of a walk over the trie, a collapsed vocabulary is
+what its definition says, and what is kept to show that ids are not dead shows it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from budget import examples
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+from bpe_automata import compile_regex
+from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored
+from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies
+from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
+from bpe_automata.constructions.whole_pieces import MUST_END
+from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
+from bpe_automata.kernels.collapsed import LEAVES, UNREAD, collapse, n_readable, partition
+from bpe_automata.kernels.watch import watched
+from bpe_automata.testing import bpe_tokenizers, byte_dfas, cyclic_regexes
+from bpe_automata.testing.texts import own_pieces
+
+WIDE = (r".{0,40}", r'([^"\\]|\\["\\n]){0,20}', "[a-zé ]{3,30}\n?", r"(\w+[^\w]?)+", "[^a]*a[^b]*b")
+
+
+@contextmanager
+def collapsed_at_once():
+    """From the first row on, however few bytes a state reads."""
+
+    def of(self, classes):
+        return collapse(classes, self._pair, self._kinds, self._texts, self._trie)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(collapsed, "_WIDE", 1)
+        patch.setattr(CollapsedVocabularies, "of", of)
+        yield
+
+
+def languages(tokenizer):
+    regexes = st.one_of(cyclic_regexes(own_pieces(tokenizer)), st.sampled_from(WIDE))
+    return st.one_of(regexes.map(compile_regex), byte_dfas())
+
+
+@examples(40)
+@given(st.data())
+def test_rows_are_those_of_the_plain_walk(data):
+    tokenizer = data.draw(bpe_tokenizers())
+    dfa = data.draw(languages(tokenizer))
+    engine, plain = (CartesianMerge(tokenizer, dfa) for _ in range(2))
+    plain.tables._regions.at = lambda state: NOTHING
+    with collapsed_at_once():
+        try:
+            states = explored(engine, engine.initial(), 3000).states
+        except (BudgetExceededError, EmptyLanguageError):
+            assume(False)
+        memo, n = engine.tables.memo, 0
+        for state in states:
+            q, text, number = int(memo.state[state.place]), int(memo.added[state.place]), state[1]
+            here = engine.rows.row(state.place, number)
+            there = plain.rows.row(plain.tables.place(q, text), number)
+            assert (here.free == there.free).all()
+            assert (here.bound == there.bound).all()
+            n += len(engine.tables._regions.at(q).label) > 0
+    event(f"collapsed: {n > 0}")
+
+
+@examples(40)
+@given(st.data())
+def test_rows_of_the_lift_are_those_of_the_plain_walk(data):
+    tokenizer = data.draw(bpe_tokenizers())
+    dfa = data.draw(languages(tokenizer))
+    try:
+        lift, plain = (Lift(tokenizer, dfa) for _ in range(2))
+    except EmptyLanguageError:
+        assume(False)
+    plain._regions.at = lambda state: NOTHING
+    with collapsed_at_once():
+        for state in range(1, lift.dfa.n_states):
+            assert (lift.mask(state) == plain.mask(state)).all()
+
+
+# ---------------------------------------------------------------- by the definitions
+
+
+WORDS = st.lists(st.binary(min_size=1, max_size=4), min_size=1, max_size=12, unique=True)
+
+
+@examples(60)
+@given(WORDS, st.data())
+def test_a_collapsed_vocabulary_has_all_ids_where_their_words_end(words, data):
+    """At any classes of bytes: each id is at the word of classes that it is, or beneath the first
+    byte that leaves, and nowhere if it has a byte that nothing reads before that."""
+    used = sorted({byte for word in words for byte in word})
+    classes = np.full(256, UNREAD, dtype=np.int16)
+    choice = st.sampled_from([UNREAD, LEAVES, *used])
+    for byte in used:
+        classes[byte] = data.draw(choice)
+    for byte in used:  # a class is named by one of its bytes
+        if classes[byte] >= 0:
+            classes[classes[byte]] = classes[byte]
+    classes = np.array([classes[c] if c >= 0 and classes[c] >= 0 else c for c in classes], np.int16)
+    trie = vocabulary_trie(words, range(len(words)))
+    kinds = np.array([1, 1, 2], dtype=np.int32)
+    texts = np.array([0, 3, -1], dtype=np.int32)
+    pair = np.where(trie.token >= 0, trie.token % 3, -1).astype(np.int32)
+    v = collapse(classes, pair, kinds, texts, trie)
+
+    found, path = {}, {}
+    for node in range(len(v.label)):
+        depth = int(v.depth[node])
+        path[depth] = (*path[depth - 1], int(v.label[node])) if depth else ()
+        for g in range(v.groups[node], v.groups[node + 1]):
+            for token in v.ids[v.start[g] : v.start[g + 1]].tolist():
+                assert (v.kind[g], v.text[g]) == (kinds[token % 3], texts[token % 3])
+                found[token] = path[depth]
+        for below in v.node[v.leaving[node] : v.leaving[node + 1]].tolist():
+            for token in trie.token[below : trie.skip[below]].tolist():
+                if token >= 0:
+                    found[token] = (*path[depth], LEAVES)
+    expected = {}
+    for token, word in enumerate(words):
+        read = [int(classes[byte]) for byte in word]
+        if LEAVES in read:
+            read = read[: read.index(LEAVES) + 1]
+        if UNREAD not in read:
+            expected[token] = tuple(read)
+    assert found == expected
+    assert n_readable(classes, trie) >= len({w for w in expected.values() if LEAVES not in w})
+
+
+@examples(60)
+@given(st.sampled_from(WIDE), st.data())
+def test_bytes_of_a_class_do_the_same_in_all_of_the_region(regex, data):
+    dfa = compile_regex(regex)
+    state = data.draw(st.integers(1, dfa.n_states - 1))
+    classes, region = watched(partition, state, dfa.trans, dfa.byte_class)
+    inside, step = {*region.tolist()}, dfa.trans[:, dfa.byte_class]
+    assert state in inside
+    for byte in range(256):
+        targets = {int(step[q, byte]) for q in inside} - {0}
+        if classes[byte] == UNREAD:
+            assert not targets
+        elif classes[byte] == LEAVES:
+            assert targets - inside
+        else:
+            assert targets <= inside
+            assert (step[region, byte] == step[region, classes[byte]]).all()
+    for q in inside:
+        reached, count = np.unique(step[q], return_counts=True)
+        wide = {int(t) for t, n in zip(reached, count, strict=True) if n >= 16 and t > 0}
+        assert wide | {*step[q, 0x80:].tolist()} - {0} <= inside
+
+
+# ---------------------------------------------------------------- what shows that ids are not dead
+
+
+@examples(40)
+@given(st.data())
+def test_witnesses_may_follow_and_lead_where_they_say(data):
+    tokenizer = data.draw(bpe_tokenizers())
+    regex = data.draw(st.one_of(cyclic_regexes(own_pieces(tokenizer)), st.sampled_from(WIDE)))
+    engine = CartesianMerge(tokenizer, compile_regex(regex))
+    try:
+        explored(engine, engine.initial(), 3000)
+    except (BudgetExceededError, EmptyLanguageError):
+        assume(False)
+    canonical, tables = engine.canonical, engine.tables
+    kinds, witnesses = canonical.actions.of_token, tables._world.witnesses
+    for at in np.flatnonzero(witnesses.key >= 0).tolist():
+        token, number = divmod(int(witnesses.key[at]), 1 << 24)
+        after = canonical.sets.rows(number)[1]
+        if witnesses.id[at] >= 0:
+            assert canonical.allowed(token, int(witnesses.id[at]))
+            assert after[kinds[witnesses.id[at]]] == witnesses.after[at]
+        else:
+            ids = np.flatnonzero(canonical.derivation.reachable & (after[kinds] >= 0)).tolist()
+            assert not any(canonical.allowed(token, i) for i in ids)
+    event(f"witnesses: {(witnesses.key >= 0).any()}")
+
+
+@examples(40)
+@given(st.data())
+def test_covers_hold_for_every_id_that_ends_in_a_row(data):
+    tokenizer = data.draw(bpe_tokenizers())
+    engine = CartesianMerge(tokenizer, compile_regex(data.draw(st.sampled_from(WIDE))))
+    try:
+        explored(engine, engine.initial(), 3000)
+    except (BudgetExceededError, EmptyLanguageError):
+        assume(False)
+    f, allowed, n = engine.tables._world.fragments, engine.canonical.allowed, 0
+    for row in range(len(f.covers)):
+        for cover in f.covers[row]:
+            ways = [[int(f.ids[k]) for k in way if k >= 0] for way in cover if way[0] >= 0]
+            for last in f.open_ids[f.open_start[row] : f.open_start[row + 1]].tolist():
+                some = [all(map(allowed, (last, *way[:-1]), way)) for way in ways]
+                assert not ways or any(some)
+            n += bool(ways)
+    event(f"covers: {n > 0}")
+
+
+@examples(40)
+@given(st.data())
+def test_shown_texts_follow_a_member_of_their_set(data):
+    """Before a character at a character's end there is a boundary; inside one there are as many
+    texts as ways in a cover, if not only that something leads on is shown."""
+    tokenizer = data.draw(bpe_tokenizers())
+    engine = CartesianMerge(tokenizer, compile_regex(data.draw(st.sampled_from(WIDE))))
+    try:
+        explored(engine, engine.initial(), 3000)
+    except (BudgetExceededError, EmptyLanguageError):
+        assume(False)
+    sets, world = engine.canonical.sets, engine.tables._world
+    shown, given_up, fragments = world.sets.shown, world.sets.given_up, world.fragments
+    for number, found in enumerate(sets.sets[: len(shown)]):
+        texts = []
+        for packed, code in shown[number].tolist():
+            if code:
+                text = packed.to_bytes(4, "little")[: code & 3]
+                row = sets._read(found.row, text)
+                assert follows(sets, found, row, (code >> 2) - 1), (found, text)
+                texts.append(text)
+        if texts and found.row and not given_up[number]:
+            assert sorted(texts) in [
+                spelled(fragments, cover) for cover in fragments.covers[found.row]
+            ]
+    event(f"shown: {shown.any()}")
+
+
+def follows(sets, found, entry, hypothesis):
+    """Does a complete character lead from some member to a hypothesis?"""
+    pipeline, whole = sets.pipeline, sets.whole
+    assert entry < -1
+    atom = pipeline.coarse[-2 - entry]
+    for h, b, w in found.members:
+        boundary = 1 if found.row == 0 else b
+        goes_on = w != MUST_END if found.row else whole.may_end(w)
+        if goes_on and pipeline.boundaries.follow[boundary, h, atom, hypothesis]:
+            return True
+    return False
+
+
+def spelled(fragments, cover):
+    """The texts of a cover, sorted."""
+    ways = [[k for k in way.tolist() if k >= 0] for way in cover if way[0] >= 0]
+    data, start = fragments.data.tobytes(), fragments.start
+    return sorted(b"".join(data[start[k] : start[k + 1]] for k in way) for way in ways)
