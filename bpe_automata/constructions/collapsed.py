@@ -11,8 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.kernels.collapsed import Collapsed, collapse, n_readable, partition
-from bpe_automata.kernels.product_row import Nodes
+from bpe_automata.kernels.product_row import Nodes, full_row
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
 
@@ -33,6 +34,9 @@ class CollapsedVocabularies:
     def __init__(self, trie: Trie, nodes: Nodes) -> None:
         self._trie = trie
         self._found: dict[bytes, Collapsed | int] = {}  # int: rows until it pays
+        self._full: BoundedMemo[tuple[int, int], tuple[np.ndarray, np.ndarray]] = BoundedMemo(
+            len(trie.start) // 4
+        )
         some = nodes.kind > 0
         both = nodes.kind[some].astype(np.int64) << 32 | (nodes.text[some] + 1)
         pairs, number = np.unique(both, return_inverse=True)
@@ -56,6 +60,18 @@ class CollapsedVocabularies:
         while len(self._found) > _MOST:
             del self._found[next(iter(self._found))]
         return NOTHING if isinstance(found, int) else found
+
+    def full_row(
+        self, collapsed: Collapsed, number: int, free: np.ndarray, bound: np.ndarray
+    ) -> np.ndarray:
+        """`kernels.product_row.full_row` for a hypothesis set and what is after it."""
+        key = id(collapsed.ids), number
+        found = self._full.get(key)
+        if found is None or found[0] is not collapsed.ids:
+            row = full_row(collapsed, free, bound, len(self._trie.start) - 1)
+            found = collapsed.ids, row
+            self._full.put(key, found)
+        return found[1]
 
 
 class Regions:

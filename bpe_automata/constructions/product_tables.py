@@ -123,8 +123,11 @@ class ProductTables:
         free, bound = canonical.sets.rows(number)
         self._keep_up()
         nodes, collapsed = self._text.nodes, self._regions.at(int(self.memo.state[place]))
+        full = collapsed.ids
+        if collapsed is not NOTHING:
+            full = self._vocabularies().full_row(collapsed, number, free, bound)
         return self.ask(
-            product_row, place, number, deepest, canonical.trie, nodes, collapsed, free, bound
+            product_row, place, number, deepest, canonical.trie, nodes, collapsed, full, free, bound
         )
 
     def _vocabularies(self) -> CollapsedVocabularies:

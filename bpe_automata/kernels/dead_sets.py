@@ -179,6 +179,7 @@ def _ids_of(place: int, number: int, tokens: Tokens, w: World) -> tuple[np.ndarr
         tokens.trie,
         tokens.nodes,
         tokens.collapsed,
+        tokens.collapsed.ids,
         tokens.free_after,
         tokens.bound_after,
         w,

@@ -51,6 +51,7 @@ def product_row(
     trie: Trie,
     nodes: Nodes,
     collapsed: Collapsed,
+    full: np.ndarray,
     free_after: np.ndarray,
     bound_after: np.ndarray,
     w: World,
@@ -58,7 +59,8 @@ def product_row(
     """The ids readable at a node, by whether there is a boundary at the joint before them; only
     those of at most `deepest` bytes, and added tokens only if it covers all of the trie.
 
-    collapsed: the trie for a region that the DFA state is in, see `kernels.collapsed`, or nothing.
+    collapsed: the trie for a region that the DFA state is in, see `kernels.collapsed`, or nothing;
+    full: its `full_row`.
     free_after, bound_after: int32 [n_classes], the set after a token of each class with and without
     a boundary at the joint (-1: none).
 
@@ -70,15 +72,16 @@ def product_row(
     # Only a first character that state a0 of the text automaton reads otherwise than state 0 does
     # makes a token lead elsewhere than from state 0.
     otherwise = w.added.next[a0] != w.added.next[0]
-    both = np.zeros(2 * n_words, np.int32)
     slow, n_slow, groups = np.empty((256, 5), np.int32), 0, np.empty((0, 5), np.int32)
     after_sides, path = (free_after, bound_after), np.empty(trie.deepest + 1, np.int32)
     path[0] = q0
     if len(collapsed.label) > 0 and row0 == 0 and a0 == 0 and deepest == trie.deepest:
+        both = full.copy()
         groups, slow, n_slow = _walk_collapsed(
             path, otherwise, trie, nodes, collapsed, after_sides, both, slow, w
         )
     else:
+        both = np.zeros(2 * n_words, np.int32)
         slow, n_slow = _walk_row(
             0, len(trie.label), path, a0 == 0, row0 == 0, otherwise, deepest, trie, nodes,
             after_sides, both, slow, n_slow, w,
@@ -191,6 +194,36 @@ def _walk_row(
 
 
 @kernel
+def full_row(
+    collapsed: Collapsed, free_after: np.ndarray, bound_after: np.ndarray, n_ids: int
+) -> np.ndarray:
+    """Packed int32, the free ids and then the bound ones: those of a row if the DFA reads all of
+    the collapsed trie, and all nodes are ALIVE. Ids behind a leaving byte are not among them."""
+    n_words = (n_ids + 31) >> 5
+    both = np.zeros(2 * n_words, np.int32)
+    for g in range(len(collapsed.kind)):
+        for side in range(2):
+            after = (bound_after if side == 1 else free_after)[collapsed.kind[g]]
+            if collapsed.text[g] >= 0 and after >= 0:
+                _set_group(both[side * n_words :], collapsed, g)
+    return both
+
+
+@kernel
+def _set_group(bits: np.ndarray, collapsed: Collapsed, group: int) -> None:
+    for i in range(collapsed.start[group], collapsed.start[group + 1]):
+        token = collapsed.ids[i]
+        bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
+
+
+@kernel
+def _clear_groups(bits: np.ndarray, collapsed: Collapsed, first: int, last: int) -> None:
+    for i in range(collapsed.start[first], collapsed.start[last]):
+        token = collapsed.ids[i]
+        bits[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
+
+
+@kernel
 def _walk_collapsed(
     path: np.ndarray,
     otherwise: np.ndarray,
@@ -203,26 +236,33 @@ def _walk_collapsed(
     w: World,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """The same over the collapsed trie, from state 0 of the text automaton at a character's end:
-    (rows as in `slow`, of groups; `slow` and how many there are, from leaving bytes on)."""
+    what is not known to be ALIVE is taken out of `both`, the full row. Returns (rows as in `slow`,
+    of groups; `slow` and how many there are, from leaving bytes on)."""
     trans, byte_class, n_text_states = w.dfa.trans, w.dfa.byte_class, len(w.added.next)
     keys, values, known_nodes, known = w.memo.keys, w.memo.values, w.memo.nodes, w.memo.status
     n_words, n_slow = (len(trie.start) + 30) >> 5, 0
     groups, n_groups = np.empty((256, 5), np.int32), 0
+    # By kind: the state where all was ALIVE last, which is most often the next one too.
+    alive_at = np.full(len(after_sides[0]), -1, np.int32)
     node = 0
     while node < len(collapsed.label):
         depth = collapsed.depth[node]
         q = path[0] if depth == 0 else trans[path[depth - 1], byte_class[collapsed.label[node]]]
         if q == 0:
+            first, last = collapsed.groups[node], collapsed.groups[collapsed.skip[node]]
+            for side in range(2):
+                _clear_groups(both[side * n_words :], collapsed, first, last)
             node = collapsed.skip[node]
             continue
         path[depth] = q
         for g in range(collapsed.groups[node], collapsed.groups[node + 1]):
             kind, a = collapsed.kind[g], collapsed.text[g]
-            if a < 0:
+            if a < 0 or (a == 0 and alive_at[kind] == q):
                 continue
             p = q
             if a > 0:
                 p = look_up(keys, values, np.int64(q) * n_text_states + a)
+            alive = True
             for side in range(2):
                 after = after_sides[side][kind]
                 if after < 0:
@@ -230,16 +270,22 @@ def _walk_collapsed(
                 status = UNKNOWN
                 if p >= 0:
                     status = known[slot_of(known_nodes, node_key(p, after))]
+                if status == UNKNOWN and a == 0:
+                    status = shown_status(q, after, w.dfa, w.memo, w.sets)
+                    if status != UNKNOWN:
+                        remember_status(q, after, status, w.memo, w.watch)
                 if status == ALIVE:
-                    for i in range(collapsed.start[g], collapsed.start[g + 1]):
-                        token = collapsed.ids[i]
-                        both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
-                elif status != DEAD:
+                    continue
+                alive = False
+                _clear_groups(both[side * n_words :], collapsed, g, g + 1)
+                if status != DEAD:
                     if n_groups == len(groups):
                         groups = grown_rows(groups)
                     groups[n_groups, 0], groups[n_groups, 1], groups[n_groups, 2] = g, q, side
                     groups[n_groups, 3], groups[n_groups, 4] = after, a
                     n_groups += 1
+            if alive and a == 0:
+                alive_at[kind] = q
         for i in range(collapsed.leaving[node], collapsed.leaving[node + 1]):
             below = collapsed.node[i]
             slow, n_slow = _walk_row(

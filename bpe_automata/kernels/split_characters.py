@@ -242,15 +242,22 @@ def _is_free(place: int, hypothesis: int, w: World) -> bool:
     if w.memo.free[place, hypothesis] == UNKNOWN:
         q, a = w.memo.state[place], w.memo.added[place]
         free = w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[hypothesis]
-        atoms, states = ascii_steps(q, w)
-        for i in range(len(atoms)):
-            a2 = w.added.next[a, atoms[i]]
-            low, high = step_range(1, hypothesis, atoms[i], w)
-            for j in range(low, high):
-                if a2 >= 0 and not free:
-                    p = intern_place(states[i], a2, w)
-                    free = reads(p, w.reading.step_to[j], w)
+        if not free:
+            free = _begins_piece(q, a, hypothesis, w)
         if not free and stopped(w.watch):
             return False
         w.memo.free[place, hypothesis] = ALIVE if free else DEAD
     return w.memo.free[place, hypothesis] == ALIVE
+
+
+@kernel
+def _begins_piece(q: int, a: int, hypothesis: int, w: World) -> bool:
+    """Can an ASCII character begin a new piece here and lead on?"""
+    atoms, states = ascii_steps(q, w)
+    for i in range(len(atoms)):
+        a2 = w.added.next[a, atoms[i]]
+        low, high = step_range(1, hypothesis, atoms[i], w)
+        for j in range(low, high):
+            if a2 >= 0 and reads(intern_place(states[i], a2, w), w.reading.step_to[j], w):
+                return True
+    return False
