@@ -59,6 +59,7 @@ class HypothesisSets:
         self._rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._after: dict[tuple[int, int], tuple[int, int]] = {}
         self._ends: dict[int, bool] = {}
+        self._entries: dict[int, dict[int, int]] = {}  # by UTF-8 row
         self._unions: dict[tuple[int, int], int] = {}
         self._stacked = _Stacked(pipeline, actions)
         self._own = np.array([c.own for c in actions.classes], dtype=np.int32)
@@ -131,10 +132,11 @@ class HypothesisSets:
             if (number, c) not in known:
                 if found.row == 0:
                     known[number, c] = self._one(by_whole, 1, c), self._one(by_whole, 0, c)
-                elif self.actions.classes[c].lead:
-                    known[number, c] = NONE, self._continued(found, self.actions.classes[c])
                 else:
-                    known[number, c] = NONE, NONE
+                    entry, then = self._continuing(found.row).get(c), NONE
+                    if entry is not None:
+                        then = self._continued(found, entry, self.actions.classes[c])
+                    known[number, c] = NONE, then
         both = np.array([known[number, c] for c in classes.tolist()], dtype=np.int32)
         return both[:, 0], both[:, 1]
 
@@ -185,41 +187,47 @@ class HypothesisSets:
         """Inside a character: only its continuation can follow, and there is no boundary."""
         n = len(self.actions.classes)
         free, bound = np.full(n, NONE, dtype=np.int32), np.full(n, NONE, dtype=np.int32)
-        for c, token_class in enumerate(self.actions.classes):
-            if token_class.lead:
-                bound[c] = self._continued(found, token_class)
+        alike: dict[tuple[int, int, int, int], int] = {}
+        for c, entry in self._continuing(found.row).items():
+            kind = self.actions.classes[c]
+            key = entry, kind.element, kind.tail, kind.own
+            if key not in alike:
+                alike[key] = self._continued(found, entry, kind)
+            bound[c] = alike[key]
         return free, bound
 
-    def _continued(self, found: HypothesisSet, token_class: TokenClass) -> int:
-        row = self._read(found.row, token_class.lead)
-        if row == DEAD:
-            return NONE
-        own = token_class.own
-        moved = [(h, b, self.whole.after(w, own, False)) for h, b, w in found.members]
+    def _continuing(self, row: int) -> dict[int, int]:
+        """For each class whose leading fragment can be read from a UTF-8 row what is there then: a
+        row, or -1 - the coarse atom that is complete."""
+        known = self._entries.get(row)
+        if known is None:
+            utf8, known = self.pipeline.alphabet.utf8, {}
+            for c, kind in enumerate(self.actions.classes):
+                entry = row if kind.lead else DEAD
+                for byte in kind.lead:
+                    entry = int(utf8[entry, byte]) if entry >= 0 else DEAD
+                if entry >= 0:
+                    known[c] = entry
+                elif entry != DEAD:
+                    known[c] = -1 - int(self.pipeline.coarse[-2 - entry])
+            self._entries[row] = known
+        return known
+
+    def _continued(self, found: HypothesisSet, entry: int, kind: TokenClass) -> int:
+        """The set after a token of a class that leads to such an entry."""
+        moved = [(h, b, self.whole.after(w, kind.own, False)) for h, b, w in found.members]
         kept = [(h, b, w) for h, b, w in moved if w is not None]
-        relation = self.actions.relations[token_class.element]
-        identity = bool(
-            relation.shape[0] == relation.shape[1] and relation.trace() == len(relation)
-        )
-        if row >= 0:  # the character goes on, so the token must be nothing but its fragment
-            return self.number(row, kept) if identity and token_class.tail == 0 else NONE
-        atom = self.pipeline.coarse[-2 - row]
+        relation = self.actions.relations[kind.element]
+        if entry >= 0:  # the character goes on, so the token must be nothing but its fragment
+            same = relation.shape[0] == relation.shape[1] and relation.trace() == len(relation)
+            return self.number(entry, kept) if same and kind.tail == 0 else NONE
         follow = self.pipeline.boundaries.follow
         members = [
             (int(h2), 0, w)
             for h, b, w in kept
-            for h2 in np.flatnonzero(relation[follow[b, h, atom]].any(axis=0))
+            for h2 in np.flatnonzero(relation[follow[b, h, -1 - entry]].any(axis=0))
         ]
-        return self.number(token_class.tail, members)
-
-    def _read(self, row: int, data: bytes) -> int:
-        """The UTF-8 entry after the bytes; DEAD also if a character ends before their end."""
-        utf8 = self.pipeline.alphabet.utf8
-        for byte in data:
-            if row < 0:
-                return DEAD
-            row = int(utf8[row, byte])
-        return row
+        return self.number(kind.tail, members)
 
 
 def _completed(pipeline: Pipeline) -> np.ndarray:
