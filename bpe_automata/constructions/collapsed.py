@@ -17,7 +17,7 @@ from bpe_automata.kernels.product_row import Nodes, full_row
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
 
-_MOST = 64  # of a tokenizer; one of 128,000 ids takes some 0.8 MB
+_MOST = 32  # of a tokenizer; one of 128,000 ids takes some 0.8 MB
 _WALKS = 2  # over all of the trie, that a collapsed one is worth
 _WIDE = 16  # bytes that a state must read: else a walk over the trie is short
 _UNKNOWN, _NARROW = -1, -2
@@ -33,7 +33,8 @@ class CollapsedVocabularies:
 
     def __init__(self, trie: Trie, nodes: Nodes) -> None:
         self._trie = trie
-        self._found: dict[bytes, Collapsed | int] = {}  # int: rows until it pays
+        self._found: dict[bytes, Collapsed] = {}
+        self._left: dict[bytes, int] = {}  # rows until it pays
         self._full: BoundedMemo[tuple[int, int], tuple[np.ndarray, np.ndarray]] = BoundedMemo(
             len(trie.start) // 4
         )
@@ -50,16 +51,19 @@ class CollapsedVocabularies:
         key = classes.tobytes()
         found = self._found.pop(key, None)
         if found is None:
-            readable = max(1, n_readable(classes, self._trie))
-            found = _WALKS * len(self._trie.label) // readable
-        elif found == 0:
+            left = self._left.get(key)
+            if left is None:
+                readable = max(1, n_readable(classes, self._trie))
+                left = _WALKS * len(self._trie.label) // readable
+            if left > 0:
+                self._left[key] = left - 1
+                return NOTHING
             found = collapse(classes, self._pair, self._kinds, self._texts, self._trie)
-        elif isinstance(found, int):
-            found -= 1
-        self._found[key] = found
-        while len(self._found) > _MOST:
+            self._left.pop(key, None)
+        self._found[key] = found  # last, as the one used last
+        if len(self._found) > _MOST:
             del self._found[next(iter(self._found))]
-        return NOTHING if isinstance(found, int) else found
+        return found
 
     def full_row(
         self, collapsed: Collapsed, number: int, free: np.ndarray, bound: np.ndarray
