@@ -16,10 +16,12 @@ from bpe_automata.kernels.collapsed import Collapsed, collapse, n_readable, part
 from bpe_automata.kernels.product_row import Nodes, full_row
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
+from bpe_automata.sharing import Lock, locked
 
-_MOST = 32  # of a tokenizer; one of 128,000 ids takes some 0.8 MB
+_MOST = 32  # one of 128,000 ids takes some 0.8 MB
+_MOST_ASKED = 4096
 _WALKS = 2  # over all of the trie, that a collapsed one is worth
-_WIDE = 16  # bytes that a state must read: else a walk over the trie is short
+_LEAST = 16  # bytes that a state must read: else a walk over the trie is short
 _UNKNOWN, _NARROW = -1, -2
 _NONE, _START = np.empty(0, dtype=np.int32), np.zeros(1, dtype=np.int32)
 _LABELS = np.empty(0, dtype=np.uint8)
@@ -36,7 +38,7 @@ class CollapsedVocabularies:
         self._found: dict[bytes, Collapsed] = {}
         self._left: dict[bytes, int] = {}  # rows until it pays
         self._full: BoundedMemo[tuple[int, int], tuple[np.ndarray, np.ndarray]] = BoundedMemo(
-            len(trie.start) // 4
+            len(trie.start)  # four rows, so that no more than a quarter of the usual is kept
         )
         some = nodes.kind > 0
         both = nodes.kind[some].astype(np.int64) << 32 | (nodes.text[some] + 1)
@@ -58,8 +60,11 @@ class CollapsedVocabularies:
             if left > 0:
                 self._left[key] = left - 1
                 return NOTHING
-            found = collapse(classes, self._pair, self._kinds, self._texts, self._trie)
+            tables = self._pair, self._kinds, self._texts, self._trie
+            found = watched(collapse, classes, *tables)
             self._left.pop(key, None)
+            if len(self._left) > _MOST_ASKED:
+                self._left.clear()
         self._found[key] = found  # last, as the one used last
         if len(self._found) > _MOST:
             del self._found[next(iter(self._found))]
@@ -81,13 +86,16 @@ class CollapsedVocabularies:
 class Regions:
     """The collapsed vocabularies at the wide states of one DFA, found where they are asked for.
 
-    vocabularies: the tokenizer's, made when they are first needed; under its lock."""
+    lock: the tokenizer's; vocabularies: made when they are first needed."""
 
-    def __init__(self, dfa: ByteDFA, vocabularies: Callable[[], CollapsedVocabularies]) -> None:
-        self._dfa, self._vocabularies = dfa, vocabularies
+    def __init__(
+        self, dfa: ByteDFA, lock: Lock, vocabularies: Callable[[], CollapsedVocabularies]
+    ) -> None:
+        self._dfa, self.lock, self._vocabularies = dfa, lock, vocabularies
         self._of_state = np.full(dfa.n_states, _UNKNOWN, dtype=np.int32)
         self._classes: list[np.ndarray] = []
 
+    @locked
     def at(self, state: int) -> Collapsed:
         """The vocabulary as a DFA state tells its bytes apart, or NOTHING."""
         found = int(self._of_state[state])
@@ -97,11 +105,11 @@ class Regions:
 
     def _find(self, state: int) -> int:
         dfa = self._dfa
-        if np.count_nonzero(dfa.trans[state, dfa.byte_class]) < _WIDE:
+        if np.count_nonzero(dfa.trans[state, dfa.byte_class]) < _LEAST:
             self._of_state[state] = _NARROW
             return _NARROW
         classes, region = watched(partition, state, dfa.trans, dfa.byte_class)
         self._classes.append(classes)
-        # What a state reaches, all that it reaches is a part of: the same classes will do there.
+        # The region of each of these states is a part of this one, so the same classes hold there.
         self._of_state[region[self._of_state[region] == _UNKNOWN]] = len(self._classes) - 1
         return len(self._classes) - 1

@@ -59,7 +59,9 @@ class Lift(Immutable):
         read = (self.trie.token >= 0) & ~np.isin(self.trie.token, self._banned)
         self.kinds = read.astype(np.int32)
         self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
-        self._regions = Regions(self.dfa, lambda: tokenizer.derived("lift collapsed", _collapsed))
+        self._regions = Regions(
+            self.dfa, tokenizer.lock, lambda: tokenizer.derived("lift collapsed", _collapsed)
+        )
         self.alive = self._alive_states()
         if not self.alive[self.prefixed.before]:
             raise EmptyLanguageError("no token sequence spells a text that matches the constraint")
@@ -112,8 +114,7 @@ class Lift(Immutable):
 
     def row(self, state: int, alive: np.ndarray) -> np.ndarray:
         """Packed: the ordinary ids that lead from a state to one of `alive` (bool [n_states])."""
-        with self.tokenizer.lock:
-            collapsed = self._regions.at(state)
+        collapsed = self._regions.at(state)
         return lift_row(self.trie, collapsed, self.dfa.trans, self.dfa.byte_class, alive, state)
 
     def mark_ends(self, state: int, bits: np.ndarray) -> None:

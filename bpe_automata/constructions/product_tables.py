@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bpe_automata.constructions.canonical import CanonicalAutomaton
-from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies, Regions
+from bpe_automata.constructions.collapsed import NOTHING, Regions
 from bpe_automata.constructions.prefixed import PrefixedDfa
 from bpe_automata.constructions.seen_text import SeenText, text_for
 from bpe_automata.constructions.set_arrays import SetArrays
@@ -66,7 +66,8 @@ class ProductTables:
         # Deployed tokenizers have some hundreds of either.
         check_fits("kinds of tokens", kinds, MOST_KINDS, "more than this tokenizer may have")
         check_fits("pairs of states", dfa.n_states * texts, MOST_PLACES, _SMALLER)
-        self._text, self._regions = text_for(canonical, dfa), Regions(dfa, self._vocabularies)
+        self._text = text = text_for(canonical, dfa)
+        self._regions = Regions(dfa, self.lock, lambda: text.vocabularies)
         derived, d = canonical.tokenizer.derived, canonical.derivation
         self._set_arrays = derived("set arrays", lambda _: SetArrays(canonical))
         self._world = World(
@@ -122,20 +123,16 @@ class ProductTables:
         deepest = canonical.trie.deepest if deepest is None else deepest
         free, bound = canonical.sets.rows(number)
         self._keep_up()
-        nodes, collapsed = self._text.nodes, self._regions.at(int(self.memo.state[place]))
+        trie, nodes, collapsed = canonical.trie, self._text.nodes, NOTHING
+        inside = canonical.sets.sets[number].row != 0 or self.memo.added[place] != 0
+        if deepest == trie.deepest and not inside:
+            collapsed = self._regions.at(int(self.memo.state[place]))
         full = collapsed.ids
         if collapsed is not NOTHING:
-            full = self._vocabularies().full_row(collapsed, number, free, bound)
+            full = self._text.vocabularies.full_row(collapsed, number, free, bound)
         return self.ask(
-            product_row, place, number, deepest, canonical.trie, nodes, collapsed, full, free, bound
+            product_row, place, number, deepest, trie, nodes, collapsed, full, free, bound
         )
-
-    def _vocabularies(self) -> CollapsedVocabularies:
-        found: CollapsedVocabularies = self.canonical.tokenizer.derived(
-            f"collapsed {self.text_seen}",
-            lambda _: CollapsedVocabularies(self.canonical.trie, self._text.nodes),
-        )
-        return found
 
     @locked
     def statuses(self, places: np.ndarray, numbers: np.ndarray) -> np.ndarray:

@@ -119,8 +119,9 @@ class Relevance:
         return dead
 
     def _witness(self, ids: np.ndarray, node: Node) -> tuple[np.ndarray, np.ndarray]:
-        """Look for an id that may follow each of a few, and leads to an ALIVE node. Returns (int64,
-        those without one; those that may follow some of them and lead to a PARTLY node)."""
+        """Look for an id that may follow each of a few, and that leads to acceptance for sure.
+        Returns (int64, those without one; int64, those that may follow some of them, and lead to a
+        PARTLY node)."""
         _, bound, open_ = self._tables.row(*node)
         canonical, partly, number = self._tables.canonical, np.zeros_like(bound), node[1]
         after = canonical.sets.rows(number)[1][canonical.actions.of_token]

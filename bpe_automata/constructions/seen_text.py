@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -16,9 +17,11 @@ import numpy as np
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import check_bytes
 from bpe_automata.constructions.canonical import CanonicalAutomaton
+from bpe_automata.constructions.collapsed import CollapsedVocabularies
 from bpe_automata.kernels.minimise import blocks
 from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.spelling import wide_atoms
+from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
 from bpe_automata.tokenizer.text_automaton import TextAutomaton
 
@@ -26,13 +29,19 @@ from bpe_automata.tokenizer.text_automaton import TextAutomaton
 @dataclass(frozen=True)
 class SeenText:
     """same: int32 [n_states], the least state that acts alike; next, after: the tables of the text
-    automaton over those; nodes: of the trie, over those; digest: of `same`."""
+    automaton over those; trie, and its nodes over those; digest: of `same`."""
 
     same: np.ndarray
     next: np.ndarray
     after: np.ndarray
+    trie: Trie
     nodes: Nodes
     digest: str
+
+    @cached_property
+    def vocabularies(self) -> CollapsedVocabularies:
+        """Under the tokenizer's lock."""
+        return CollapsedVocabularies(self.trie, self.nodes)
 
 
 def text_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> SeenText:
@@ -62,9 +71,10 @@ def _over(canonical: CanonicalAutomaton, same: np.ndarray) -> SeenText:
     same = same.astype(np.int32)
     digest = hashlib.sha256(same.tobytes()).hexdigest()
     if (same == np.arange(len(same))).all():
-        return SeenText(same, text.next, text.after, nodes, digest)
+        return SeenText(same, text.next, text.after, canonical.trie, nodes, digest)
     nodes = nodes._replace(text=_mapped(same, nodes.text))
-    return SeenText(same, _mapped(same, text.next), _mapped(same, text.after), nodes, digest)
+    tables = _mapped(same, text.next), _mapped(same, text.after)
+    return SeenText(same, *tables, canonical.trie, nodes, digest)
 
 
 def _same(text: TextAutomaton, atoms: np.ndarray) -> np.ndarray:

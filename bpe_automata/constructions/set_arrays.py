@@ -9,12 +9,12 @@ from bpe_automata.constructions.whole_pieces import MUST_END
 from bpe_automata.kernels.world import Sets
 from bpe_automata.sharing import locked
 
-_SHOWN = 8, 2  # of each set: texts, and what is said of them
+_SHOWN = 8, 3  # of each set: texts, and what is said of them
 
 
 class _Growing:
-    """An array that is written to, each place once, and grows. What was handed out of it stays as
-    it is."""
+    """An array that grows. What was handed out of it keeps its length; kernels write into some,
+    and what they wrote is in the grown one too."""
 
     def __init__(self, dtype: type, shape: tuple[int, ...] = ()) -> None:
         self._array: np.ndarray = np.zeros((256, *shape), dtype=dtype)
@@ -56,6 +56,8 @@ class SetArrays:
         members = [member for found in fresh for member in found.members]
         sizes = np.cumsum([len(found.members) for found in fresh], dtype=np.int64)
         start, hypothesis, boundary, may_break, may_bind, row, ends, given_up, shown = self._columns
+        # Before `given_up`: an interrupt in between forgets texts, not what they stand for.
+        texts = shown.filled(done, np.zeros((len(fresh), *_SHOWN), dtype=np.int32))
         self._arrays = Sets(
             start.filled(done + 1, (before + sizes).tolist()),
             hypothesis.filled(before, [h for h, _, _ in members]),
@@ -66,6 +68,6 @@ class SetArrays:
             ends.filled(
                 done, [self._text_ends and self._ends(done + k) for k in range(len(fresh))]
             ),
-            given_up.filled(done, [False] * len(fresh)),
-            shown.filled(done, np.zeros((len(fresh), *_SHOWN), dtype=np.int32)),
+            given_up=given_up.filled(done, [False] * len(fresh)),
+            shown=texts,
         )

@@ -123,12 +123,17 @@ def n_readable(classes: np.ndarray, trie: Trie) -> int:
 
 @kernel
 def collapse(
-    classes: np.ndarray, pair: np.ndarray, kinds: np.ndarray, texts: np.ndarray, trie: Trie
+    classes: np.ndarray,
+    pair: np.ndarray,
+    kinds: np.ndarray,
+    texts: np.ndarray,
+    trie: Trie,
+    watch: np.ndarray,
 ) -> Collapsed:
     """classes: int16 [256], of `partition`. pair: int32, for each node of the trie which pair
     (kinds, texts: int32) of class and text is that of its token, -1 for none."""
     n = len(trie.label)
-    at, first, next_, label = _words(classes, trie)
+    at, first, next_, label = _words(classes, trie, watch)
     order, place = _depth_first(first, next_)
     depth, labels = np.zeros(len(order), np.int32), np.empty(len(order), np.uint8)
     tokens, leaving = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -177,7 +182,7 @@ def collapse(
 
 @kernel
 def _words(
-    classes: np.ndarray, trie: Trie
+    classes: np.ndarray, trie: Trie, watch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(int32 by node of the trie: its collapsed node, as first met; LEAVES - (that of its parent)
     if its byte leaves; UNREAD if nothing reads it, or it is beneath one that leaves; first child,
@@ -187,7 +192,7 @@ def _words(
     label, count = np.zeros(1024, np.uint8), 1
     slots, numbers = np.full(2048, EMPTY, np.int64), np.zeros(2048, np.int32)
     path, node = np.zeros(trie.deepest + 1, np.int32), 0
-    while node < len(at):
+    while node < len(at) and not poll(watch):
         depth, c = trie.depth[node], classes[trie.label[node]]
         above = path[depth - 1]
         if c < 0:

@@ -95,7 +95,7 @@ def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarr
         place, number = places[k], numbers[k]
         status = UNKNOWN
         if w.memo.added[place] == 0:
-            status = shown_status(w.memo.state[place], number, w.dfa, w.memo, w.sets)
+            status = shown_status(w.memo.state[place], number, w.dfa, w.added.next, w.memo, w.sets)
         if (
             status == UNKNOWN
             and w.steady.apart
@@ -159,6 +159,7 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
             ):
                 w.sets.shown[number, 0, 0] = text >> 2
                 w.sets.shown[number, 0, 1] = (hypothesis + 1) << 2 | n_bytes
+                w.sets.shown[number, 0, 2] = -2 - entry
             return True
     return False
 

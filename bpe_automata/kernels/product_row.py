@@ -94,8 +94,8 @@ def product_row(
             group, q, side, after, a = groups[i]
             ids = collapsed.ids[collapsed.start[group] : collapsed.start[group + 1]]
         else:
-            token, q, side, after, a = slow[i - len(groups)]
-            ids = trie.token[token : token + 1]
+            node, q, side, after, a = slow[i - len(groups)]
+            ids = trie.token[node : node + 1]
             if a == _TO_BE_READ:
                 data = trie.data[trie.start[ids[0]] : trie.start[ids[0] + 1]]
                 a = _after_text(a0, row0, data, w.reading.utf8, w.added.next)
@@ -105,8 +105,9 @@ def product_row(
         p = q if a == 0 else intern_place(q, a, w)
         status = known_status(p, after, w.memo)
         if status == UNKNOWN and a == 0:
-            status = shown_status(q, after, w.dfa, w.memo, w.sets)
-            remember_status(p, after, status, w.memo, w.watch)
+            status = shown_status(q, after, w.dfa, w.added.next, w.memo, w.sets)
+            if status != UNKNOWN:
+                remember_status(p, after, status, w.memo, w.watch)
         if status == UNKNOWN:
             status = node_status(p, after, w)
         if status == DEAD:
@@ -271,7 +272,7 @@ def _walk_collapsed(
                 if p >= 0:
                     status = known[slot_of(known_nodes, node_key(p, after))]
                 if status == UNKNOWN and a == 0:
-                    status = shown_status(q, after, w.dfa, w.memo, w.sets)
+                    status = shown_status(q, after, w.dfa, w.added.next, w.memo, w.sets)
                     if status != UNKNOWN:
                         remember_status(q, after, status, w.memo, w.watch)
                 if status == ALIVE:

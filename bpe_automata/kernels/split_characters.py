@@ -100,6 +100,7 @@ def _show(place: int, row: int, number: int, cover: np.ndarray, w: World) -> Non
         if hypothesis < 0 or n_bytes > MOST_SHOWN or w.added.next[0, -2 - r] != 0:
             return
         shown[i, 0], shown[i, 1] = packed, (hypothesis + 1) << 2 | n_bytes
+        shown[i, 2] = -2 - r
     w.sets.shown[number] = shown
 
 

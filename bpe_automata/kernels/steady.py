@@ -59,7 +59,7 @@ def suspects_left(
 ) -> int:
     """Do the texts from `state` leave ids under suspicion to be dead there? 0: none, more: some,
     NONE: no text was found, which says nothing. begins: bool [256], the first bytes of texts that
-    are looked at. If they are all, `remember` fills in `leading`."""
+    are looked at. remember: fill in `leading`; then `begins` must hold all bytes."""
     left, last, n_leading = NONE, NONE, 0
     suspects = all_places(len(p.before.order))
     forbidden = np.empty_like(suspects)

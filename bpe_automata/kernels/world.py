@@ -71,9 +71,9 @@ class Sets(NamedTuple):
     bool: can there be, or not be, a boundary after this member; row int32 [n_sets]: UTF-8 row;
     ends bool [n_sets]: can a text end, in state 0 of the text automaton;
     given_up bool [n_sets]: has the search of `kernels.split_characters` failed once?
-    shown int32 [n_sets, ways, 2]: texts that show the status of a node, see `shown_status`: up to
+    shown int32 [n_sets, ways, 3]: texts that show the status of a node, see `shown_status`: up to
     MOST_SHOWN bytes, the first one lowest; one more than the hypothesis after them, times 4, plus
-    how many bytes; 0 behind the last text."""
+    how many bytes, 0 behind the last text; the atom that they complete."""
 
     start: np.ndarray
     hypothesis: np.ndarray
@@ -183,14 +183,19 @@ def known_status(place: int, number: int, memo: Memo) -> int:
 
 
 @kernel
-def shown_status(state: int, number: int, dfa: Dfa, memo: Memo, sets: Sets) -> int:
+def shown_status(
+    state: int, number: int, dfa: Dfa, text_next: np.ndarray, memo: Memo, sets: Sets
+) -> int:
     """What known texts of a hypothesis set show of its node at a DFA state, in state 0 of the text
     automaton: ALIVE, PARTLY (where it was given up to look for more), UNKNOWN.
 
     At a character's end one text is enough: the empty one, or a character before which a boundary
     can come, and after which acceptance is within reach. Inside a character all must complete it,
     and then the text can end or a boundary come: whatever the last id was, one of them is spelled
-    by ids that may follow it. One that completes it, and leads to acceptance, shows PARTLY."""
+    by ids that may follow it. One that completes it, and leads to acceptance, shows PARTLY.
+
+    The texts are those of the tokenizer; that they leave the text automaton (text_next: its table)
+    in state 0 depends on the DFA, which may not see all of it (`constructions.seen_text`)."""
     if dfa.accepting[state] and sets.ends[number]:
         return ALIVE
     given_up = sets.given_up[number]
@@ -200,6 +205,8 @@ def shown_status(state: int, number: int, dfa: Dfa, memo: Memo, sets: Sets) -> i
         code = sets.shown[number, i, 1]
         if code == 0:
             break
+        if text_next[0, sets.shown[number, i, 2]] != 0:
+            return UNKNOWN
         q, packed = state, sets.shown[number, i, 0]
         for _ in range(code & 3):
             q = dfa.trans[q, dfa.byte_class[packed & 0xFF]]

@@ -3,6 +3,7 @@ what its definition says, and what is kept to show that ids are not dead shows i
 
 from __future__ import annotations
 
+import weakref
 from contextlib import contextmanager
 
 import numpy as np
@@ -11,7 +12,7 @@ from budget import examples
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from bpe_automata import compile_regex
+from bpe_automata import compile_regex, constrain
 from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored
 from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
@@ -19,7 +20,13 @@ from bpe_automata.constructions.whole_pieces import MUST_END
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.collapsed import LEAVES, UNREAD, collapse, n_readable, partition
 from bpe_automata.kernels.watch import watched
-from bpe_automata.testing import bpe_tokenizers, byte_dfas, cyclic_regexes
+from bpe_automata.testing import (
+    bpe_tokenizers,
+    byte_dfas,
+    cyclic_regexes,
+    small_tokenizer,
+    split,
+)
 from bpe_automata.testing.texts import own_pieces
 
 WIDE = (r".{0,40}", r'([^"\\]|\\["\\n]){0,20}', "[a-zé ]{3,30}\n?", r"(\w+[^\w]?)+", "[^a]*a[^b]*b")
@@ -30,10 +37,10 @@ def collapsed_at_once():
     """From the first row on, however few bytes a state reads."""
 
     def of(self, classes):
-        return collapse(classes, self._pair, self._kinds, self._texts, self._trie)
+        return watched(collapse, classes, self._pair, self._kinds, self._texts, self._trie)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(collapsed, "_WIDE", 1)
+        patch.setattr(collapsed, "_LEAST", 1)
         patch.setattr(CollapsedVocabularies, "of", of)
         yield
 
@@ -105,7 +112,7 @@ def test_a_collapsed_vocabulary_has_all_ids_where_their_words_end(words, data):
     kinds = np.array([1, 1, 2], dtype=np.int32)
     texts = np.array([0, 3, -1], dtype=np.int32)
     pair = np.where(trie.token >= 0, trie.token % 3, -1).astype(np.int32)
-    v = collapse(classes, pair, kinds, texts, trie)
+    v = watched(collapse, classes, pair, kinds, texts, trie)
 
     found, path = {}, {}
     for node in range(len(v.label)):
@@ -215,12 +222,13 @@ def test_shown_texts_follow_a_member_of_their_set(data):
     shown, given_up, fragments = world.sets.shown, world.sets.given_up, world.fragments
     for number, found in enumerate(sets.sets[: len(shown)]):
         texts = []
-        for packed, code in shown[number].tolist():
+        for packed, code, atom in shown[number].tolist():
             if code:
                 text = packed.to_bytes(4, "little")[: code & 3]
                 entry = found.row
                 for byte in text:
                     entry = int(sets.pipeline.alphabet.utf8[entry, byte])
+                assert entry == -2 - atom
                 assert follows(sets, found, entry, (code >> 2) - 1), (found, text)
                 texts.append(text)
         if texts and found.row and not given_up[number]:
@@ -248,3 +256,33 @@ def spelled(fragments, cover):
     ways = [[k for k in way.tolist() if k >= 0] for way in cover if way[0] >= 0]
     data, start = fragments.data.tobytes(), fragments.start
     return sorted(b"".join(data[start[k] : start[k + 1]] for k in way) for way in ways)
+
+
+def test_what_one_constraint_shows_holds_for_others_that_see_more_of_the_text():
+    """A regex without combining marks does not see that NFC forbids `q` before one that it would be
+    made one with; one with marks does. Both write down texts for the same hypothesis sets."""
+    vocabulary = ["-", "2", "a", "q", "x", "\u0300", "à"]
+
+    def made():
+        step = split({"Regex": "[0-9]"})
+        return small_tokenizer(vocabulary, (), step, normalizer={"type": "NFC"})
+
+    def ids(tokenizer, regex):
+        return constrain(tokenizer, regex).matcher().allowed_ids().tolist()
+
+    shared, regex = made(), "(-q|2a)\u0300"
+    matcher = constrain(shared, "2ax?").matcher()
+    for token in (1, 2):
+        assert token in matcher.allowed_ids()
+        matcher.advance(token)
+    assert ids(shared, regex) == ids(made(), regex) == [0]
+
+
+def test_collapsed_vocabularies_go_with_the_texts_that_they_are_for():
+    """With a normalizer there is one for each set of characters that regexes can read."""
+    tokenizer = small_tokenizer(["a", "b", "\u0300", "à"], (), normalizer={"type": "NFC"})
+    engine = CartesianMerge(tokenizer, compile_regex("[ab]*\u0300?b"))
+    engine.mask(engine.initial())
+    text = weakref.ref(engine.tables._text)
+    del engine
+    assert text() is None
