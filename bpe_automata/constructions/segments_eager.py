@@ -48,6 +48,7 @@ def assembled(
     pieces: list[tuple[Piece, list[int]]] = []
     left = max_edges
     for here in starts.items:  # grows while we go
+        check()  # pieces that are known are not written, but there may be many
         piece, exits = maker.piece(here)
         left -= len(piece.symbols)
         if left < 0:

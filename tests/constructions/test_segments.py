@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shared_segments import NAMES, PLAIN, PLAIN_JSON, SMALL_JSON, engines, named
 
 from bpe_automata import constrain
-from bpe_automata.constructions import SegmentCache, explore, explored
+from bpe_automata.constructions import SegmentCache, explore, explored, segments_eager
 from bpe_automata.constructions.every_node import every_node
 from bpe_automata.constructions.segments_eager import assembled
 from bpe_automata.constructions.segments_nodes import prepared
@@ -150,6 +150,21 @@ def test_put_together_is_built_whole(name):
     assert other.automaton().equivalent(again) is None
     with pytest.raises(BudgetExceededError):
         assembled(shared, shared.initial(), 20)
+
+
+def test_pieces_that_are_known_are_put_together_within_the_budget(monkeypatch):
+    """Nothing is written the second time, and the clock is looked at all the same."""
+    tokenizer, cache = named("smollm2"), SegmentCache()
+    _, shared = engines(tokenizer, SMALL_JSON, cache)
+    assembled(shared, shared.initial())
+    looks, pieces = [], []
+    piece = segments_eager._Maker.piece
+    monkeypatch.setattr(segments_eager, "check", lambda: looks.append(1))
+    monkeypatch.setattr(
+        segments_eager._Maker, "piece", lambda self, at: pieces.append(at) or piece(self, at)
+    )
+    assembled(shared, shared.initial())
+    assert len(looks) >= len(pieces) > 3
 
 
 @pytest.mark.parametrize("name", NAMES[:2])
