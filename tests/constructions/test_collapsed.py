@@ -45,9 +45,23 @@ def collapsed_at_once():
         yield
 
 
+def regexes(tokenizer):
+    return st.one_of(cyclic_regexes(own_pieces(tokenizer)), st.sampled_from(WIDE))
+
+
 def languages(tokenizer):
-    regexes = st.one_of(cyclic_regexes(own_pieces(tokenizer)), st.sampled_from(WIDE))
-    return st.one_of(regexes.map(compile_regex), byte_dfas())
+    return st.one_of(regexes(tokenizer).map(compile_regex), byte_dfas())
+
+
+def met(data, some):
+    """An engine whose states have all been met, of a random tokenizer and one of `some` regexes."""
+    tokenizer = data.draw(bpe_tokenizers())
+    engine = CartesianMerge(tokenizer, compile_regex(data.draw(some(tokenizer))))
+    try:
+        explored(engine, engine.initial(), 3000)
+    except (BudgetExceededError, EmptyLanguageError):
+        assume(False)
+    return engine
 
 
 @examples(40)
@@ -166,13 +180,7 @@ def test_bytes_of_a_class_do_the_same_in_all_of_the_region(regex, data):
 @examples(40)
 @given(st.data())
 def test_witnesses_may_follow_and_lead_where_they_say(data):
-    tokenizer = data.draw(bpe_tokenizers())
-    regex = data.draw(st.one_of(cyclic_regexes(own_pieces(tokenizer)), st.sampled_from(WIDE)))
-    engine = CartesianMerge(tokenizer, compile_regex(regex))
-    try:
-        explored(engine, engine.initial(), 3000)
-    except (BudgetExceededError, EmptyLanguageError):
-        assume(False)
+    engine = met(data, regexes)
     canonical, tables = engine.canonical, engine.tables
     kinds, witnesses = canonical.actions.of_token, tables._world.witnesses
     for at in np.flatnonzero(witnesses.key >= 0).tolist():
@@ -190,12 +198,7 @@ def test_witnesses_may_follow_and_lead_where_they_say(data):
 @examples(40)
 @given(st.data())
 def test_covers_hold_for_every_id_that_ends_in_a_row(data):
-    tokenizer = data.draw(bpe_tokenizers())
-    engine = CartesianMerge(tokenizer, compile_regex(data.draw(st.sampled_from(WIDE))))
-    try:
-        explored(engine, engine.initial(), 3000)
-    except (BudgetExceededError, EmptyLanguageError):
-        assume(False)
+    engine = met(data, lambda tokenizer: st.sampled_from(WIDE))
     f, allowed, n = engine.tables._world.fragments, engine.canonical.allowed, 0
     for row in range(len(f.covers)):
         for cover in f.covers[row]:
@@ -212,12 +215,7 @@ def test_covers_hold_for_every_id_that_ends_in_a_row(data):
 def test_shown_texts_follow_a_member_of_their_set(data):
     """Before a character at a character's end there is a boundary; inside one there are as many
     texts as ways in a cover, if not only that something leads on is shown."""
-    tokenizer = data.draw(bpe_tokenizers())
-    engine = CartesianMerge(tokenizer, compile_regex(data.draw(st.sampled_from(WIDE))))
-    try:
-        explored(engine, engine.initial(), 3000)
-    except (BudgetExceededError, EmptyLanguageError):
-        assume(False)
+    engine = met(data, lambda tokenizer: st.sampled_from(WIDE))
     sets, world = engine.canonical.sets, engine.tables._world
     shown, given_up, fragments = world.sets.shown, world.sets.given_up, world.fragments
     for number, found in enumerate(sets.sets[: len(shown)]):
