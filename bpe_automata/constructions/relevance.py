@@ -99,8 +99,9 @@ class Relevance:
         return found
 
     def _dead_among(self, ids: np.ndarray, node: Node) -> np.ndarray | None:
-        """Those of some ids that are dead at a node (packed, others may be there too), None if none
-        is. A few of the others get a witness: the next state with such a node need not ask."""
+        """Which of `ids`, all of which lead to `node`, are dead there: packed, and other ids may be
+        among them; None if none is. For a few of the others an id that may follow is remembered, so
+        that other nodes of the same hypothesis set are settled without this."""
         number = node[1]
         if number == self._tables.steady:
             return self.dead(node)
@@ -108,20 +109,23 @@ class Relevance:
         inside = self._tables.canonical.sets.sets[number].row != 0
         if not inside or len(few) < len(ids):
             dead = self.dead(node)
-            self._witness(_lively(few, dead), node)
+            self._find_witnesses(_lively(few, dead), node)
             return dead
-        # Inside a character few ids can follow, and all are looked at.
-        unknown, followers = self._witness(few, node)
-        if len(unknown) and len(followers):
+        # Inside a character few ids can follow: where none of them is left undecided, those without
+        # a sure follower are dead, and `dead` is not needed.
+        unknown, followers = self._find_witnesses(few, node)
+        if not len(unknown):
+            return None
+        if len(followers):
             return self.dead(node)
         dead = np.zeros(self._geometry.n_words, dtype=np.int32)
         set_bits(dead, unknown)
         return dead
 
-    def _witness(self, ids: np.ndarray, node: Node) -> tuple[np.ndarray, np.ndarray]:
-        """Look for an id that may follow each of a few, and that leads to acceptance for sure.
-        Returns (int64, those without one; int64, those that may follow some of them, and lead to a
-        PARTLY node)."""
+    def _find_witnesses(self, ids: np.ndarray, node: Node) -> tuple[np.ndarray, np.ndarray]:
+        """For each of a few ids, find and remember one that may follow it and surely leads on.
+        Returns (int64, those for which there is none; int64, the undecided ids that may follow any
+        of those)."""
         _, bound, open_ = self._tables.row(*node)
         canonical, partly, number = self._tables.canonical, np.zeros_like(bound), node[1]
         after = canonical.sets.rows(number)[1][canonical.actions.of_token]

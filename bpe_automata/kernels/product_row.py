@@ -64,8 +64,9 @@ def product_row(
     free_after, bound_after: int32 [n_classes], the set after a token of each class with and without
     a boundary at the joint (-1: none).
 
-    Returns (free, bound, open): packed int32 ids that lead to an ALIVE node, and rows
-    (id, place, set, is it free) of int32 for those that lead to a PARTLY node.
+    Returns (free, bound, open): packed int32 ids that are known to lead on, as their node is ALIVE
+    or a known id may follow them there (added tokens are free ones); and rows (id, place, set, is
+    it free) of int32 for those at a PARTLY node of which it is not known yet.
     """
     q0, a0, row0 = w.memo.state[place], w.memo.added[place], w.sets.row[number]
     n_words = (len(trie.start) + 30) >> 5
@@ -299,8 +300,8 @@ def _walk_collapsed(
 
 @kernel
 def _known_lively(token: int, place: int, number: int, trie: Trie, w: World) -> int:
-    """What is known without a search of an id that leads to a node: ALIVE, it is not dead there;
-    DEAD, it is; UNKNOWN."""
+    """What one remembered follower shows of an id at a node: ALIVE, it is not dead there; DEAD, no
+    id may follow it at all; UNKNOWN."""
     state, a = w.memo.state[place], w.memo.added[place]
     if number == w.steady.number and a == 0:
         return ALIVE if surely_lively(token, state, w.steady, w.pairs) else UNKNOWN
