@@ -7,7 +7,8 @@ Values here are immutable to their users, and find out what they are asked for t
     fork       waits until no thread is in the middle of that, so a child has whole tables
     Immutable  a copy is the object itself; what travels to other processes is what it was made of
 
-Locks are taken in one order: that of a tokenizer, then those of the parts that it uses (sets of
+Locks are taken in one order: that of a constraint's tables, so that the kernels of one run beside
+those of another; that of their tokenizer; then those of the parts that both use (sets of
 hypotheses, segments). What is known already is read without a lock.
 """
 

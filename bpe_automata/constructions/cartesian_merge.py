@@ -118,7 +118,7 @@ class CartesianMerge(Immutable):
         """How many ids it takes to acceptance, lazily."""
         lift = Lift(*self._given[:4])
         reader = ProductReader(self, self._tables, self._relevance, lift.horizon)
-        return GraphHorizon(reader, self.tokenizer.lock, self.budget)
+        return GraphHorizon(reader, self._tables.lock, self.budget)
 
     @spent
     def initial(self, prefix: Sequence[int] = ()) -> ProductState:

@@ -25,7 +25,7 @@ from bpe_automata.kernels.fewest_tokens import (
 from bpe_automata.kernels.token_walks import Spelled
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
-from bpe_automata.sharing import locked
+from bpe_automata.sharing import Lock, locked
 from bpe_automata.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class LiftHorizon(Horizon[int]):
     """A state is the byte DFA's. What has been found out of it is kept, 16 bytes a state."""
 
     def __init__(self, lift: Lift) -> None:
-        self.lock, self.budget, self._lift = lift.tokenizer.lock, lift.budget, lift
+        self.lock, self.budget, self._lift = Lock(), lift.budget, lift
         added = lift.added, lift.prefixed.added_from, lift.prefixed.after_added
         self._spelled = Spelled(lift.trie, lift.kinds, *added)
         self._towards = _towards(lift, self._spelled)

@@ -11,7 +11,13 @@ from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.collapsed import NOTHING, Regions
 from bpe_automata.constructions.prefixed import PrefixedDfa
 from bpe_automata.constructions.seen_text import SeenText, text_for
-from bpe_automata.constructions.set_arrays import SetArrays
+from bpe_automata.constructions.set_arrays import (
+    Columns,
+    Proofs,
+    Proven,
+    SetArrays,
+    with_room_for,
+)
 from bpe_automata.constructions.steady import steady_for
 from bpe_automata.constructions.token_actions import INSIDE
 from bpe_automata.kernels.dead_sets import Tokens, dead_sets
@@ -31,13 +37,13 @@ from bpe_automata.kernels.world import (
     Fragments,
     Memo,
     Reading,
-    Witnesses,
+    Sets,
     World,
     intern_place,
     node_key,
 )
 from bpe_automata.limits import NUMBERS, check_fits
-from bpe_automata.sharing import locked
+from bpe_automata.sharing import Lock, locked
 
 T = TypeVar("T")
 
@@ -45,45 +51,48 @@ _SPARE_PLACES = 1024
 _STATES_A_PLACE = 64
 _SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 2048
-_COVERS = 4, 8, 4  # of each UTF-8 row, ways in each of them, and fragments in a way
-_WITNESSES = 1 << 14
 
 
 class ProductTables:
     """Kernel arguments for one DFA over one canonical automaton.
 
     `memo` grows by doubling when a kernel finds it full. Kernels that write into it run one at a
-    time; a place, once it has a number, is what it is in every later `memo`, so it is read freely.
+    time, under a lock of these tables alone: those of other products run beside them. A place, once
+    it has a number, is what it is in every later `memo`, so it is read freely.
     """
 
     def __init__(
         self, canonical: CanonicalAutomaton, prefixed: PrefixedDfa, banned: set[int]
     ) -> None:
         """banned: ids of added tokens that may not be read as text. Raises BudgetExceededError."""
-        self.canonical, self.lock = canonical, canonical.tokenizer.lock
+        self.canonical, self.lock = canonical, Lock()
         dfa = prefixed.dfa
         kinds, texts = len(canonical.actions.classes), len(canonical.pipeline.text.next)
         # Deployed tokenizers have some hundreds of either.
         check_fits("kinds of tokens", kinds, MOST_KINDS, "more than this tokenizer may have")
         check_fits("pairs of states", dfa.n_states * texts, MOST_PLACES, _SMALLER)
         self._text = text = text_for(canonical, dfa)
-        self._regions = Regions(dfa, self.lock, lambda: text.vocabularies)
+        self._regions = Regions(dfa, canonical.tokenizer.lock, lambda: text.vocabularies)
         derived, d = canonical.tokenizer.derived, canonical.derivation
         self._set_arrays = derived("set arrays", lambda _: SetArrays(canonical))
+        n_rows = len(canonical.pipeline.alphabet.utf8)
+        self._proven = derived("proven", lambda _: Proven(n_rows))
+        self._columns, self._proofs = self._set_arrays.current(), self._proven.taken()
+        fragments = derived("fragments", lambda _: _fragments(canonical))
         self._world = World(
             dfa=Dfa(
                 dfa.trans, dfa.byte_class, dfa.accepting, prefixed.added_from, prefixed.after_added
             ),
             reading=derived("reading", lambda _: _reading(canonical)),
             added=_added(canonical, self._text, banned),
-            sets=self._set_arrays.current(),
+            sets=Sets(*self._columns, *self._proofs[:2]),
             memo=_memo(
                 dfa.n_states,
                 canonical.pipeline.boundaries.n,
                 max(_SPARE_PLACES, dfa.n_states // _STATES_A_PLACE),
                 _ROOM,
             ),
-            fragments=derived("fragments", lambda _: _fragments(canonical)),
+            fragments=fragments._replace(covers=self._proofs.covers),
             pairs=Pairs(
                 d.left,
                 d.right,
@@ -93,9 +102,10 @@ class ProductTables:
                 canonical.geometry.before,
             ),
             steady=steady_for(canonical, dfa),
-            witnesses=derived("witnesses", lambda _: _witnesses()),
+            witnesses=self._proofs.witnesses,
             watch=armed(),
         )
+        self._proven.give_back(self._proofs)
 
     @property
     def memo(self) -> Memo:
@@ -122,7 +132,6 @@ class ProductTables:
         canonical = self.canonical
         deepest = canonical.trie.deepest if deepest is None else deepest
         free, bound = canonical.sets.rows(number)
-        self._keep_up()
         trie, nodes, collapsed = canonical.trie, self._text.nodes, NOTHING
         inside = canonical.sets.sets[number].row != 0 or self.memo.added[place] != 0
         if deepest == trie.deepest and not inside:
@@ -137,7 +146,6 @@ class ProductTables:
     @locked
     def statuses(self, places: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """uint8: the status of each node, see `kernels.world`. places, numbers: int64."""
-        self._keep_up()
         while 2 * (int(self.memo.n_nodes[0]) + len(places)) >= len(self.memo.nodes):
             self._grow_nodes()  # else the kernel could not remember what it finds
         return self.ask(node_statuses, places, numbers)
@@ -146,11 +154,13 @@ class ProductTables:
     def remember_witness(self, token: int, number: int, follower: int, after: int) -> None:
         """That `token`, where it leads to a set, may be followed by an id that leads to set
         `after`: see `kernels.world.Witnesses`."""
-        key, witnesses = int(node_key(token, number)), self._world.witnesses
+        key, proofs = int(node_key(token, number)), self._proven.taken()
+        witnesses = proofs.witnesses
         at = witness_slot(key, witnesses)
-        witnesses.key[at] = EMPTY  # as long as it is half written, for whoever is interrupted here
+        witnesses.key[at] = EMPTY  # else an interrupt could leave it half written
         witnesses.id[at], witnesses.after[at] = follower, after
         witnesses.key[at] = key
+        self._proven.give_back(proofs)
 
     @property
     def steady(self) -> int:
@@ -169,7 +179,6 @@ class ProductTables:
         canonical = self.canonical
         after, rows = canonical.geometry.after, canonical.sets.rows(number)
         tokens = Tokens(canonical.trie, self._text.nodes, NOTHING, *rows, after)
-        self._keep_up()
         nearest = np.argsort(self._world.steady.distance[self.memo.state[places]])
         return self.ask(dead_sets, places[nearest], number, tokens)
 
@@ -216,26 +225,40 @@ class ProductTables:
         dfa = self._world.dfa
         return int(np.count_nonzero(dfa.trans[self.memo.state[place], dfa.byte_class]))
 
-    def _keep_up(self) -> None:
-        """Hand the sets that were interned since to the kernels."""
-        sets = self._set_arrays.current()
-        if sets is not self._world.sets:
-            self._world = self._world._replace(sets=sets)
-
     @locked
     def ask(self, kernel: Callable[..., T], *arguments: Any) -> T:
         """What a kernel answers that takes the `World` last; asked again where the memo had no
         room for its places. Raises BudgetExceededError."""
-        while True:
-            watch = armed()
-            if watch is not self._world.watch:
-                self._world = self._world._replace(watch=watch)
-            answer = called(watch, kernel, *arguments, self._world)
-            if 2 * int(self.memo.n_nodes[0]) >= len(self.memo.nodes):
-                self._grow_nodes()
-            if int(self.memo.n_places[0]) <= len(self.memo.state):
-                return answer
-            self._grow_places()
+        proofs = self._proven.taken()
+        try:
+            # Only now, so that it has all sets that the proofs speak of.
+            columns = self._set_arrays.current()
+            proofs = with_room_for(proofs, len(columns.row))
+            while True:
+                watch = self._armed(columns, proofs)
+                answer = called(watch, kernel, *arguments, self._world)
+                if 2 * int(self.memo.n_nodes[0]) >= len(self.memo.nodes):
+                    self._grow_nodes()
+                if int(self.memo.n_places[0]) <= len(self.memo.state):
+                    return answer
+                self._grow_places()
+        finally:
+            self._proven.give_back(proofs)
+
+    def _armed(self, columns: Columns, proofs: Proofs) -> np.ndarray:
+        """Hand all that may have changed to the kernels; returns the watch."""
+        watch, world = armed(), self._world
+        if columns is not self._columns or proofs is not self._proofs:
+            self._world = world._replace(
+                sets=Sets(*columns, proofs.given_up, proofs.shown),
+                fragments=world.fragments._replace(covers=proofs.covers),
+                witnesses=proofs.witnesses,
+                watch=watch,
+            )
+            self._columns, self._proofs = columns, proofs
+        elif watch is not world.watch:
+            self._world = world._replace(watch=watch)
+        return watch
 
     def _grow_nodes(self) -> None:
         old = self.memo
@@ -304,11 +327,6 @@ def _reading(canonical: CanonicalAutomaton) -> Reading:
     )
 
 
-def _witnesses() -> Witnesses:
-    id_, after = np.zeros((2, _WITNESSES), dtype=np.int32)
-    return Witnesses(np.full(_WITNESSES, EMPTY, dtype=np.int64), id_, after)
-
-
 def _fragments(canonical: CanonicalAutomaton) -> Fragments:
     actions, trie = canonical.actions, canonical.trie
     classes = actions.classes
@@ -328,7 +346,7 @@ def _fragments(canonical: CanonicalAutomaton) -> Fragments:
         start=np.cumsum([0, *map(len, spelled)]).astype(np.int32),
         data=np.concatenate([*spelled, np.empty(0, dtype=np.uint8)]),
         ids=usable,
-        covers=np.full((len(start) - 1, *_COVERS), -1, dtype=np.int32),
+        covers=np.empty((0, 0, 0, 0), dtype=np.int32),  # see `set_arrays.Proofs`
     )
 
 

@@ -1,33 +1,48 @@
-"""The interned hypothesis sets as arrays for the kernels, extended as sets are added."""
+"""The interned hypothesis sets as arrays for the kernels, extended as sets are added, and what has
+been proved about them."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.whole_pieces import MUST_END
-from bpe_automata.kernels.world import Sets
+from bpe_automata.kernels.hashing import EMPTY
+from bpe_automata.kernels.world import Witnesses
 from bpe_automata.sharing import locked
 
 _SHOWN = 8, 3  # of each set: texts, and what is said of them
+_COVERS = 4, 8, 4  # of each UTF-8 row, ways in each of them, and fragments in a way
+_WITNESSES = 1 << 14
 
 
 class _Growing:
-    """An array that grows. What was handed out of it keeps its length; kernels write into some,
-    and what they wrote is in the grown one too."""
+    """An array that grows. What was handed out of it keeps its length."""
 
-    def __init__(self, dtype: type, shape: tuple[int, ...] = ()) -> None:
-        self._array: np.ndarray = np.zeros((256, *shape), dtype=dtype)
+    def __init__(self, dtype: type) -> None:
+        self._array: np.ndarray = np.zeros(256, dtype=dtype)
 
-    def filled(self, count: int, values: list[int] | np.ndarray) -> np.ndarray:
+    def filled(self, count: int, values: list[int]) -> np.ndarray:
         """The first `count` places, then `values`."""
         needed = count + len(values)
         if needed > len(self._array):
-            bigger = np.zeros((2 * needed, *self._array.shape[1:]), dtype=self._array.dtype)
-            bigger[:count] = self._array[:count]
-            self._array = bigger
-        self._array[count:needed] = np.reshape(values, (-1, *self._array.shape[1:]))
+            self._array = _resized(self._array[:count], 2 * needed)
+        self._array[count:needed] = values
         return self._array[:needed]
+
+
+class Columns(NamedTuple):
+    """Those of `kernels.world.Sets` that never change."""
+
+    start: np.ndarray
+    hypothesis: np.ndarray
+    boundary: np.ndarray
+    may_break: np.ndarray
+    may_bind: np.ndarray
+    row: np.ndarray
+    ends: np.ndarray
 
 
 class SetArrays:
@@ -37,12 +52,11 @@ class SetArrays:
         self.lock = canonical.tokenizer.lock
         self._sets, self._whole = canonical.sets.sets, canonical.whole
         self._ends, self._text_ends = canonical.sets.ends, bool(canonical.pipeline.text.ends[0])
-        self._columns = [_Growing(t) for t in (*[np.int32] * 3, bool, bool, np.int32, bool, bool)]
-        self._columns.append(_Growing(np.int32, _SHOWN))
+        self._columns = [_Growing(t) for t in (*[np.int32] * 3, bool, bool, np.int32, bool)]
         nothing = [column.filled(0, []) for column in self._columns]
-        self._arrays = Sets(self._columns[0].filled(0, [0]), *nothing[1:])
+        self._arrays = Columns(self._columns[0].filled(0, [0]), *nothing[1:])
 
-    def current(self) -> Sets:
+    def current(self) -> Columns:
         """The arrays of all sets interned so far."""
         if len(self._arrays.row) < len(self._sets):
             self._extend()
@@ -55,10 +69,8 @@ class SetArrays:
         fresh = self._sets[done:]
         members = [member for found in fresh for member in found.members]
         sizes = np.cumsum([len(found.members) for found in fresh], dtype=np.int64)
-        start, hypothesis, boundary, may_break, may_bind, row, ends, given_up, shown = self._columns
-        # Before `given_up`: an interrupt in between forgets texts, not what they stand for.
-        texts = shown.filled(done, np.zeros((len(fresh), *_SHOWN), dtype=np.int32))
-        self._arrays = Sets(
+        start, hypothesis, boundary, may_break, may_bind, row, ends = self._columns
+        self._arrays = Columns(
             start.filled(done + 1, (before + sizes).tolist()),
             hypothesis.filled(before, [h for h, _, _ in members]),
             boundary.filled(before, [b for _, b, _ in members]),
@@ -68,6 +80,61 @@ class SetArrays:
             ends.filled(
                 done, [self._text_ends and self._ends(done + k) for k in range(len(fresh))]
             ),
-            given_up=given_up.filled(done, [False] * len(fresh)),
-            shown=texts,
         )
+
+
+class Proofs(NamedTuple):
+    """What was proved of a tokenizer by the products that met it first, for those that come after:
+    see `kernels.world`, `Sets` (given_up, shown), `Fragments` (covers) and `Witnesses`."""
+
+    given_up: np.ndarray
+    shown: np.ndarray
+    covers: np.ndarray
+    witnesses: Witnesses
+
+
+class Proven:
+    """The proofs of one tokenizer. Kernels read and write them in one call, so each call has a copy
+    to itself: one after another, the same; at the same time, each its own, which knows what was
+    found in the calls that had it."""
+
+    def __init__(self, n_rows: int) -> None:
+        """n_rows: of UTF-8, see `tokenizer.alphabet`."""
+        self._n_rows = n_rows
+        self._idle: list[Proofs] = []
+
+    def taken(self) -> Proofs:
+        """A copy, to be given back. (One that is not, is forgotten with all that it knows.)"""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return _nothing_proved(self._n_rows)
+
+    def give_back(self, proofs: Proofs) -> None:
+        """The one that was used last is the next that is taken."""
+        self._idle.append(proofs)
+
+
+def _nothing_proved(n_rows: int) -> Proofs:
+    id_, after = np.zeros((2, _WITNESSES), dtype=np.int32)
+    return Proofs(
+        given_up=np.zeros(256, dtype=bool),
+        shown=np.zeros((256, *_SHOWN), dtype=np.int32),
+        covers=np.full((n_rows, *_COVERS), -1, dtype=np.int32),
+        witnesses=Witnesses(np.full(_WITNESSES, EMPTY, dtype=np.int64), id_, after),
+    )
+
+
+def with_room_for(proofs: Proofs, n_sets: int) -> Proofs:
+    """The same, of so many sets at least."""
+    if n_sets <= len(proofs.given_up):
+        return proofs
+    given_up, shown = (_resized(array, 2 * n_sets) for array in proofs[:2])
+    return proofs._replace(given_up=given_up, shown=shown)
+
+
+def _resized(array: np.ndarray, size: int) -> np.ndarray:
+    """A larger one that begins with it, and ends in zeros."""
+    bigger = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    bigger[: len(array)] = array
+    return bigger

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from bpe_automata import compile_regex, constrain
 from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored
 from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies
+from bpe_automata.constructions.set_arrays import Proven, with_room_for
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.constructions.whole_pieces import MUST_END
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
+from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.collapsed import LEAVES, UNREAD, collapse, n_readable, partition
 from bpe_automata.kernels.watch import watched
 from bpe_automata.testing import (
@@ -234,6 +236,47 @@ def test_shown_texts_follow_a_member_of_their_set(data):
                 spelled(fragments, cover) for cover in fragments.covers[found.row]
             ]
     event(f"shown: {shown.any()}")
+
+
+@examples(40)
+@given(st.data())
+def test_masks_do_not_depend_on_what_other_calls_have_proved(data):
+    """At times a call finds all copies taken, as beside other threads, and begins with nothing."""
+    tokenizer = data.draw(bpe_tokenizers())
+    dfa, coin = compile_regex(data.draw(regexes(tokenizer))), data.draw(st.randoms())
+    engine, beside = (CartesianMerge(tokenizer, dfa) for _ in range(2))
+    proven, taken = beside.tables._proven, []
+    assert proven is engine.tables._proven
+    try:
+        pairs = [(engine.initial(), beside.initial())]
+    except EmptyLanguageError:
+        assume(False)
+    seen = {pairs[0][0]}
+    for here, there in pairs:  # grows while we go
+        taken += [proven.taken() for _ in range(coin.randrange(3))]
+        while taken and coin.random() < 0.5:
+            proven.give_back(taken.pop(coin.randrange(len(taken))))
+        assert (beside.mask(there) == engine.mask(here)).all()
+        for token in members(engine.mask(here))[:50].tolist():
+            after = engine.step(here, token)
+            if after not in seen and len(seen) < 100:
+                seen.add(after)
+                pairs.append((after, beside.step(there, token)))
+    event(f"copies: {len(proven._idle) + len(taken)}")
+
+
+def test_a_call_takes_the_proofs_that_were_given_back_last():
+    proven = Proven(n_rows=3)
+    one, other = proven.taken(), proven.taken()
+    assert not np.shares_memory(one.shown, other.shown)
+    one.shown[3], one.given_up[3] = 7, True
+    larger = with_room_for(one, 10_000)
+    assert len(larger.shown) >= 10_000 <= len(larger.given_up)
+    assert (larger.shown[3] == 7).all()
+    assert larger.given_up.sum() == 1
+    proven.give_back(other)
+    proven.give_back(larger)
+    assert proven.taken() is larger
 
 
 def follows(sets, found, entry, hypothesis):

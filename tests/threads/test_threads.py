@@ -20,6 +20,7 @@ from jobs import JOBS, SCHEMA, SENTENCE, WORDS, Language, Shared, Trace, traced
 
 from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget, spending
 from bpe_automata.schemas import compile_json_schema
 
 N_THREADS = 8
@@ -111,3 +112,29 @@ def test_threads_on_a_deployed_tokenizer(
     want = alone(fresh(), SENTENCE, schema)
     for trial in range(LONG // 10 if pytestconfig.getoption("--long") else 1):
         compare(fresh(), SENTENCE, schema, want, trial)
+
+
+def test_constraints_of_one_tokenizer_do_not_wait_for_one_another(schema: ByteDFA) -> None:
+    """One is in the middle of a long call, as far as the others can see."""
+    tokenizer = Tokenizer.from_json(trained()[0])
+    shared = Shared(tokenizer, WORDS, schema)
+    held = shared.constraint("canonical").engine.tables.lock  # type: ignore[attr-defined]
+    begun, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with held:
+            begun.set()
+            over.wait(SLOWEST)
+
+    holder = threading.Thread(target=hold, daemon=True)
+    holder.start()
+    assert begun.wait(SLOWEST)
+    others = ("own", "lift", "finite", "shared schema", "segments", "schema", "served")
+    seen = {}
+    try:
+        with spending(Budget(max_seconds=SLOWEST / 4)):  # the most that one waits for a lock
+            seen = {name: traced(JOBS[name], shared) for name in others}
+    finally:
+        over.set()
+        holder.join(SLOWEST)
+    assert seen == {name: traced(JOBS[name], shared) for name in others}
