@@ -196,16 +196,11 @@ def with_room(find: Callable[[], T]) -> T:
         return find()
     found: list[T] = []
     errors: list[BaseException] = []
-    around, left = _local.thread.current(), seconds_left()
-    spent_there = [0]
+    within, spent_there = handed_on(), [0]
 
     def run() -> None:
-        within = spending(None)
-        if around is not None:
-            within = spending(Budget(max_seconds=left))
-            within.seconds, within.max_bytes = around.seconds, around.max_bytes
         try:
-            with within:
+            with within():
                 found.append(find())
         except BaseException as error:  # goes on in the caller's thread
             errors.append(error)
@@ -218,6 +213,21 @@ def with_room(find: Callable[[], T]) -> T:
     if errors:
         raise errors[0]
     return found[0]
+
+
+def handed_on() -> Callable[[], spending]:
+    """What is left to the thread, for another that works for it: `with within():` there, where
+    `within = handed_on()` here. Each of them may spend as much."""
+    around, left = _local.thread.current(), seconds_left()
+
+    def within() -> spending:
+        if around is None:
+            return spending(None)
+        there = spending(Budget(max_seconds=left))
+        there.seconds, there.max_bytes = around.seconds, around.max_bytes
+        return there
+
+    return within
 
 
 def _is_shallow() -> bool:

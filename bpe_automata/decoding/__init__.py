@@ -1,6 +1,7 @@
 """Floor 3: constraints and the matcher that follows them; `verify` holds them against `encode`,
 `explain` says why ids are not canonical."""
 
+from bpe_automata.decoding.batches import batch_masks
 from bpe_automata.decoding.chop import chop
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.decoding.drafts import accept, checked_draft, draft_masks
@@ -27,6 +28,7 @@ __all__ = [
     "TokenTable",
     "Verification",
     "accept",
+    "batch_masks",
     "checked_draft",
     "chop",
     "constrain",

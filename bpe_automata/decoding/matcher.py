@@ -55,7 +55,13 @@ class Matcher:
     @property
     def is_finished(self) -> bool:
         """Was end-of-sequence read, or is nothing left to read?"""
-        return self._finished or not self._engine.mask(self._state).any()
+        return self._finished or not np.count_nonzero(self._engine.mask(self._state))
+
+    def asked(self) -> tuple[Engine[Any], Any] | np.ndarray:
+        """What `batches` needs for the mask, int32 words: the engine and its state, or no id."""
+        if self._finished:
+            return np.zeros((self._engine.n_ids + 31) // 32, dtype=np.int32)
+        return self._engine, self._state
 
     def mask(self, out: np.ndarray | None = None, row: int = 0) -> np.ndarray:
         """Which ids are allowed next; none once end-of-sequence was read.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bpe_automata.decoding.batches import Asked
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.drafts import common_length
 from bpe_automata.errors import DecodingError, TokenNotAllowedError, TokenOutOfRangeError
@@ -34,14 +35,21 @@ class Follower:
         self.refused: DecodingError | None = None
 
     def mask(self, ids: Sequence[int]) -> np.ndarray:
-        """int32 [words]: what may follow the generated `ids`. After an end of sequence, or after an
-        id that was not allowed, only end-of-sequence ids: a row of -inf would make softmax NaN."""
+        """int32 [words], new: what may follow the generated `ids`. After an end of sequence, or
+        after an id that was not allowed, only end-of-sequence ids: a row of -inf would make softmax
+        NaN."""
+        asked = self.asked(ids)
+        found = asked if isinstance(asked, np.ndarray) else asked[0].mask(asked[1])
+        return self.row(found).copy()
+
+    def asked(self, ids: Sequence[int]) -> Asked:
+        """For a batch: what `found_masks` makes a mask of, and `row` then a row."""
         self._go_to(list(ids))
-        if self.refused or self._matcher.is_finished:
-            return self._ended_row
-        bits = np.empty((1, len(self._ended_row)), dtype=np.int32)
-        self._matcher.mask(bits)
-        return bits[0]
+        return self._ended_row if self.refused else self._matcher.asked()
+
+    def row(self, found: np.ndarray) -> np.ndarray:
+        """The row for such a mask."""
+        return found if np.count_nonzero(found) else self._ended_row
 
     def _go_to(self, ids: list[int]) -> None:
         """The matcher reads `ids` up to an end of sequence, or to what it refuses."""

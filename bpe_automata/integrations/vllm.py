@@ -29,6 +29,7 @@ from bpe_automata.integrations.vllm_requests import (
     constraints_of,
     is_constrained,
     mask_rows,
+    masks_of,
     validate,
 )
 
@@ -79,8 +80,8 @@ class ConstraintLogitsProcessor(_host.LogitsProcessor):  # type: ignore[misc]
     def apply(self, logits: Any) -> Any:
         """logits: [batch, V], masked in place and returned."""
         if self._rows:
-            masks = [row.mask(ids) for row, ids in self._rows.values()]
-            mask_rows(logits, masks, self._rows)
+            asked = [(row, row.asked(ids)) for row, ids in self._rows.values()]
+            mask_rows(logits, masks_of(asked), self._rows)
         return logits
 
 
@@ -115,7 +116,7 @@ class PerRequestLogitsProcessor(_host.AdapterLogitsProcessor):  # type: ignore[m
             if not begun:
                 row.begin(prompt_ids)
                 begun = True
-            mask_rows(logits[None], [row.mask(ids)], [0])
+            mask_rows(logits[None], masks_of([(row, row.asked(ids))]), [0])
             return logits
 
         def alone(ids: Sequence[int], logits: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata.decoding.batches import Asked, Found, found_masks
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import ArgumentError, BpeAutomataError, TokenizerError
 from bpe_automata.integrations.bitmask import apply_bitmask
@@ -94,24 +95,37 @@ class RequestRow:
         except BpeAutomataError as error:
             self._log(error)
 
-    def mask(self, ids: Sequence[int], committed: bool = True) -> np.ndarray:
-        """int32 [words]: what may follow the generated `ids`. committed: False for drafts, which
+    def asked(self, ids: Sequence[int], committed: bool = True) -> Asked:
+        """For `masks_of`: what may follow the generated `ids`. committed: False for drafts, which
         may hold what is not allowed: then no matter what follows, the draft is not taken."""
         if self._follower is None:
             return self._ended_row
         try:
-            found = self._follower.mask(ids)
+            asked = self._follower.asked(ids)
         except BpeAutomataError as error:  # a budget that a mask went over, say
             self._log(error)
             return self._ended_row
         if self._follower.refused and committed:
             self._log(self._follower.refused)
-        return found
+        return asked
+
+    def row(self, found: Found) -> np.ndarray:
+        """int32 [words]: what was found."""
+        if isinstance(found, BpeAutomataError):
+            self._log(found)
+            return self._ended_row
+        return found if self._follower is None else self._follower.row(found)
 
     def _log(self, error: BpeAutomataError) -> None:
         if not self._logged:
             logger.error("%s: %s; from here the request may only end", KEY, error)
             self._logged = True
+
+
+def masks_of(asked: Sequence[tuple[RequestRow, Asked]]) -> list[np.ndarray]:
+    """int32 [words] each: the masks of a batch, in one call."""
+    found = found_masks([one for _, one in asked])
+    return [row.row(mask) for (row, _), mask in zip(asked, found, strict=True)]
 
 
 def mask_rows(logits: Any, masks: Sequence[np.ndarray], rows: Iterable[int]) -> None:

@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from bpe_automata.decoding.batches import Asked
 from bpe_automata.integrations.optional import require
 from bpe_automata.integrations.vllm_requests import (
     INSTALL,
@@ -26,6 +25,7 @@ from bpe_automata.integrations.vllm_requests import (
     constraints_of,
     is_constrained,
     mask_rows,
+    masks_of,
     validate,
 )
 
@@ -62,15 +62,15 @@ class ConstraintLogitsProcessor(_host.LogitsProcessor):  # type: ignore[misc]
             return logits
         totals = self._states.total_len.gpu.cpu().tolist()
         of_slot = _rows_of_slots(ctx)
-        masks: list[np.ndarray] = []
+        asked: list[tuple[RequestRow, Asked]] = []
         rows: list[int] = []
         for number in present:
             slot, found = self._slots[number], of_slot.get(number, [])
             slot.read(self._states, number, totals[number])
-            masks += slot.masks([(at, token) for _, at, token in found])
+            asked += slot.asked([(at, token) for _, at, token in found])
             rows += [row for row, _, _ in found]
         if rows:
-            mask_rows(logits, masks, rows)
+            mask_rows(logits, masks_of(asked), rows)
         return logits
 
 
@@ -94,14 +94,14 @@ class _Slot:
         if total > known:
             self._ids += table[slot, known:total].tolist()
 
-    def masks(self, inputs: Sequence[tuple[int, int]]) -> list[np.ndarray]:
-        """The mask after each of the rows (position, id at that position), in order."""
+    def asked(self, inputs: Sequence[tuple[int, int]]) -> list[tuple[RequestRow, Asked]]:
+        """For the mask after each of the rows (position, id at that position), in order."""
         committed = self._prompt_length + len(self._ids)
         drafts = [token for at, token in sorted(inputs) if at >= committed]
         found = []
         for at, _ in inputs:
             ids = (self._ids + drafts)[: max(0, at + 1 - self._prompt_length)]
-            found.append(self._row.mask(ids, at < committed))
+            found.append((self._row, self._row.asked(ids, at < committed)))
         return found
 
 

@@ -19,10 +19,12 @@ from bpe_automata.banning.spellings import Spellings
 from bpe_automata.constructions import SegmentCache, canonical_automaton
 from bpe_automata.constructions.listed import Listed
 from bpe_automata.constructions.segments_nodes import prepared
+from bpe_automata.decoding import batch_masks
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.integrations.requests import Constraints, Options
+from bpe_automata.kernels.bits import members
 from bpe_automata.schemas import compile_json_schema
 from bpe_automata.token_automata import TokenAutomaton
 
@@ -254,12 +256,27 @@ def removed(shared: Shared) -> Trace:
     return [str(found), shared.tokenizer.added_ids, hash(shared.tokenizer.spellings)]
 
 
+def batch(shared: Shared) -> Trace:
+    """Masks of all constraints in one call, some steps on."""
+    constraints = [found for found in shared.constraints.values() if isinstance(found, Constraint)]
+    rng, found = random.Random(8), list[object]()
+    matchers = [found.matcher() for found in constraints]
+    for _ in range(LONGEST):
+        masks = batch_masks(matchers, threads=3)
+        found.append([hash(mask.tobytes()) for mask in masks])
+        for matcher, mask in zip(matchers, masks, strict=True):
+            if len(ids := members(mask)):
+                matcher.advance(int(ids[rng.randrange(len(ids))]))
+    return found
+
+
 JOBS: dict[str, Callable[[Shared], Trace]] = {
     "canonical": _walk("canonical"),
     "lift": _walk("lift"),
     "finite": _walk("finite"),
     "shared schema": _walk("schema"),
     "own": own,
+    "batch": batch,
     "after a prompt": after_prompt,
     "within": within,
     "nearest": nearest,

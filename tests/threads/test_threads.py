@@ -21,6 +21,7 @@ from jobs import JOBS, SCHEMA, SENTENCE, WORDS, Language, Shared, Trace, traced
 from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget, spending
+from bpe_automata.decoding import batches
 from bpe_automata.schemas import compile_json_schema
 
 N_THREADS = 8
@@ -30,8 +31,10 @@ SLOWEST = 120  # seconds a thread may take: longer is a deadlock
 
 
 @pytest.fixture
-def often() -> Iterator[None]:
-    """Threads take turns every microsecond."""
+def often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Threads take turns every microsecond, and batches are shared among more of them at once."""
+    monkeypatch.setattr(batches, "_SOON", -1.0)
+    monkeypatch.setattr(batches, "_LOOK", 0.0)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

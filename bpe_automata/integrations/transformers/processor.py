@@ -85,11 +85,11 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         self._asked = True
         completions, each = self._rows.completions(input_ids)
         check_shape(scores, len(completions), self.n_ids)
-        states = [self._rows.state(row // each, ids) for row, ids in enumerate(completions)]
-        masks = np.stack([self._rows.mask(row // each, state) for row, state in enumerate(states)])
+        places = self._rows.places(completions, each)
+        masks = self._rows.masks(places)
         allowed = unpacked(torch.from_numpy(masks).to(scores.device), scores.shape[1])
         masked = scores.masked_fill(~allowed, -torch.inf)
-        spared = [each > 1 or state is ENDED for state in states]
+        spared = [each > 1 or state is ENDED for _, state in places]
         check_masked(masked, torch.tensor(spared, device=masked.device))
         return masked
 
@@ -97,10 +97,8 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         """int64[rows]: the one id that each row of `input_ids` allows next; -1 if not one."""
         self._asked = True
         completions, each = self._rows.completions(input_ids)
-        found = np.empty(len(completions), dtype=np.int64)
-        for row, ids in enumerate(completions):
-            found[row] = only(self._rows.mask(row // each, self._rows.state(row // each, ids)))
-        return found
+        places = self._rows.places(completions, each)
+        return np.array([only(mask) for mask in self._rows.masks(places)], dtype=np.int64)
 
     def result(
         self, tokenizer: Tokenizer, row: int, ids: Sequence[int], prompt: Sequence[int] = ()

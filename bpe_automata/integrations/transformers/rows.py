@@ -11,6 +11,7 @@ import torch
 
 from bpe_automata.arguments import short
 from bpe_automata.constructions.engine import Engine
+from bpe_automata.decoding.batches import found_masks, written
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import (
     ArgumentError,
@@ -105,6 +106,16 @@ class Rows:
         if key not in self._memo:
             self._memo[key] = self._found(prompt, ids)
         return self._memo[key]
+
+    def places(self, completions: np.ndarray, each: int) -> list[tuple[int, State]]:
+        """(prompt, state) of each row."""
+        return [(k // each, self.state(k // each, ids)) for k, ids in enumerate(completions)]
+
+    def masks(self, places: Sequence[tuple[int, State]]) -> np.ndarray:
+        """int32[rows, words]: `mask` of each, in one call. Errors say the row."""
+        ended, engines = self.ended_masks, self.engines
+        asked = [ended[k] if at is ENDED else (engines[k], at) for k, at in places]
+        return written(found_masks(asked))
 
     def mask(self, prompt: int, state: State) -> np.ndarray:
         """int32[words], packed; in a row that has ended, the end-of-sequence ids and padding."""

@@ -1,0 +1,298 @@
+"""Masks of a batch are those of its matchers, one by one, whichever threads make them.
+
+batch_masks(matchers)[k]  =  matchers[k].mask()
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+from budget import examples
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from bpe_automata import Matcher, TokenAutomaton, Tokenizer, constrain
+from bpe_automata.budget import Budget, check, spending
+from bpe_automata.decoding import batch_masks, batches, matcher_of
+from bpe_automata.errors import ArgumentError, BudgetExceededError, BufferShapeError
+from bpe_automata.testing import byte_spelling, small_tokenizer
+
+LONGEST = 60  # seconds that threads wait for one another: longer is a failure
+REGEXES = (r"(ab|ba){0,3}", r"[a-c]{2,5}", r"(abc|c)+", r"é?a*")
+
+
+@cache
+def tokenizer(more: int) -> Tokenizer:
+    """With `more` ids that no text needs."""
+    vocabulary = ["a", "b", "c", "ab", "abc", *byte_spelling("é".encode())]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
+    added = ["<end>", *(f"<{k}>" for k in range(more))]
+    merges = [("a", "b"), ("ab", "c")]
+    return small_tokenizer(vocabulary, merges, {**byte_level, "trim_offsets": True}, added)
+
+
+@cache
+def languages():
+    found = [
+        matcher_of(TokenAutomaton.from_transitions([(0, 1, 1), (1, 70, 0)], 0, [0]), [2], 80).copy
+    ]
+    for more in (0, 40):
+        for regex in REGEXES:
+            for method in ("canonical", "lift"):
+                end = tokenizer(more).n_ids - 1
+                made = constrain(tokenizer(more), regex, method=method, eos_ids=[end])
+                found += [made.matcher, made.within(6).matcher]
+    return found
+
+
+@st.composite
+def moved(draw):
+    """A matcher somewhere, perhaps at its end."""
+    matcher, rng = draw(st.sampled_from(languages()))(), draw(st.randoms())
+    for _ in range(draw(st.integers(0, 6))):
+        ids = matcher.allowed_ids().tolist()
+        if not ids:
+            break
+        matcher.advance(rng.choice(ids))
+    return matcher
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads share the work from the first mask on."""
+    monkeypatch.setattr(batches, "_SOON", -1.0)
+    monkeypatch.setattr(batches, "_LOOK", 0.0)
+
+
+def unpacked(bits: np.ndarray) -> np.ndarray:
+    return np.unpackbits(bits.view(np.uint8), bitorder="little").view(bool)
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("threads", [None, 1, 2, 9])
+def test_masks_are_those_of_the_matchers(threads: int | None) -> None:
+    @examples(40)
+    @given(st.lists(moved(), max_size=12), st.integers(0, 3), st.integers(0, 2), st.data())
+    def law(matchers: list[Matcher], spare: int, wider: int, data: st.DataObject) -> None:
+        states = [(m.ids, m.is_accepting) for m in matchers]
+        words = max(((m._engine.n_ids + 31) // 32 for m in matchers), default=1) + wider
+        out = np.full((len(matchers) + spare, words), 12345, dtype=np.int32)
+        rows = data.draw(st.permutations(range(len(out))))[: len(matchers)]
+        assert batch_masks(matchers, out, rows, threads=threads) is out
+        for row, matcher in zip(rows, matchers, strict=True):
+            want = matcher.mask(np.zeros((1, words), dtype=np.int32))[0]
+            assert np.array_equal(out[row], want)
+        for row in set(range(len(out))) - {*rows}:
+            assert (out[row] == 12345).all()
+        assert [(m.ids, m.is_accepting) for m in matchers] == states
+        event(f"some at their end: {any(not m.allowed_ids().size for m in matchers)}")
+
+    law()
+
+
+def test_a_new_array_has_a_row_for_each_and_the_widest_words() -> None:
+    matchers = [make() for make in languages()]
+    found = batch_masks(matchers)
+    assert found.shape == (len(matchers), 3)
+    assert found.dtype == np.int32
+    for bits, matcher in zip(found, matchers, strict=True):
+        assert np.flatnonzero(unpacked(bits)).tolist() == matcher.allowed_ids().tolist()
+    assert batch_masks([]).shape == (0, 0)
+    two = batch_masks(matchers[:2], rows=np.array([2, 0]))
+    assert np.array_equal(two[[2, 0]], found[:2])
+    assert not two[1].any()
+
+
+# ---------------------------------------------------------------- threads
+
+
+class ByHand:
+    """One state, of which `mask` is what a test says."""
+
+    n_ids, eos_ids = 5, ()
+
+    def __init__(self, mask: Callable[[], None]) -> None:
+        self._mask = mask
+
+    def initial(self, prefix: Sequence[int] = ()) -> int:
+        return 0
+
+    def mask(self, state: int) -> np.ndarray:
+        self._mask()
+        return np.array([6], dtype=np.int32)
+
+
+def by_hand(*masks: Callable[[], None]) -> list[Matcher]:
+    return [Matcher(ByHand(mask)) for mask in masks]
+
+
+@pytest.mark.usefixtures("shared")
+def test_constraints_are_asked_at_the_same_time() -> None:
+    """Each waits for the other one."""
+    met = threading.Barrier(2)
+    found = batch_masks(by_hand(*2 * [lambda: met.wait(LONGEST)]), threads=2)
+    assert found.tolist() == [[6], [6]]
+
+
+@pytest.mark.usefixtures("shared")
+def test_one_constraint_is_asked_by_one_thread() -> None:
+    threads: list[list[int]] = [[] for _ in range(4)]
+    asked = [lambda k=k: threads[k].append(threading.get_ident()) for k in range(4)]
+    each = by_hand(*asked)
+    batch_masks([matcher for _ in range(5) for matcher in each], threads=4)
+    assert [len(seen) for seen in threads] == [5] * 4
+    assert [len({*seen}) for seen in threads] == [1] * 4
+
+
+def test_what_is_soon_found_is_found_by_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "_SOON", float(LONGEST))
+    threads: list[int] = []
+    batch_masks(by_hand(*8 * [lambda: threads.append(threading.get_ident())]))
+    assert threads == [threading.get_ident()] * 8
+
+
+def test_one_thread_is_the_caller(shared: None) -> None:
+    threads: list[int] = []
+    batch_masks(by_hand(*8 * [lambda: threads.append(threading.get_ident())]), threads=1)
+    assert threads == [threading.get_ident()] * 8
+
+
+# ---------------------------------------------------------------- errors
+
+
+def too_much() -> None:
+    raise BudgetExceededError("seconds", 3, "ask for less")
+
+
+@pytest.mark.parametrize("soon", [-1.0, float(LONGEST)])
+def test_an_error_says_its_row_and_nothing_is_written(
+    soon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "_SOON", soon)
+    bad = True
+    matchers = by_hand(*3 * [lambda: None], lambda: too_much() if bad else None, lambda: None)
+    out = np.full((9, 1), 7, dtype=np.int32)
+    with pytest.raises(BudgetExceededError, match=r"^row 5: budget of 3 seconds .* less$") as error:
+        batch_masks(matchers, out, rows=[0, 1, 2, 5, 6])
+    assert (error.value.resource, error.value.limit) == ("seconds", 3)
+    assert (out == 7).all()
+    bad = False
+    assert batch_masks(matchers, out, rows=[0, 1, 2, 5, 6])[:, 0].tolist() == [
+        *[6] * 3,
+        7,
+        7,
+        6,
+        6,
+        7,
+        7,
+    ]
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
+def test_an_interrupt_leaves_all_usable(kind: type[BaseException]) -> None:
+    """It comes while another thread is at work, which goes on."""
+    begun, over = threading.Event(), threading.Event()
+    here = threading.get_ident()
+
+    def interrupted() -> None:
+        if threading.get_ident() != here:
+            begun.set()
+            assert over.wait(LONGEST)
+        elif not over.is_set():
+            assert begun.wait(LONGEST)
+            raise kind
+
+    matchers, out = by_hand(*4 * [interrupted]), np.zeros((4, 1), dtype=np.int32)
+    with pytest.raises(kind):
+        batch_masks(matchers, out, threads=2)
+    over.set()
+    assert not out.any()
+    assert batch_masks(matchers, threads=2).tolist() == [[6]] * 4
+
+
+@pytest.mark.usefixtures("shared")
+def test_what_another_thread_raises_is_raised_here() -> None:
+    here, met = threading.get_ident(), threading.Barrier(2)
+
+    def broken() -> None:
+        met.wait(LONGEST)
+        if threading.get_ident() != here:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        batch_masks(by_hand(broken, broken), threads=2)
+
+
+def endless() -> None:
+    while True:
+        check()
+
+
+@pytest.mark.parametrize("soon", [-1.0, float(LONGEST)])
+def test_the_budget_is_that_of_the_call(soon: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in the threads that share the work, and where it is that of a call around it."""
+    monkeypatch.setattr(batches, "_SOON", soon)
+    for threads in (1, 2):
+        with pytest.raises(BudgetExceededError, match=r"^row 0: budget of 0\.05 seconds"):
+            batch_masks(by_hand(*4 * [endless]), threads=threads, budget=Budget(max_seconds=0.05))
+    with spending(Budget(max_seconds=0.05)), pytest.raises(BudgetExceededError, match=r"0\.05"):
+        batch_masks(by_hand(*4 * [endless]), threads=2)
+
+
+@pytest.mark.parametrize(
+    ("out", "rows", "options", "kind", "said"),
+    [
+        (np.zeros((2, 1), dtype=np.int64), None, {}, BufferShapeError, "int32"),
+        (np.zeros(2, dtype=np.int32), None, {}, BufferShapeError, "int32"),
+        ([[0]], None, {}, BufferShapeError, "int32"),
+        (np.zeros((1, 1), dtype=np.int32), None, {}, BufferShapeError, "rows 0 to 1"),
+        (np.zeros((2, 0), dtype=np.int32), None, {}, BufferShapeError, "1 words"),
+        (np.zeros((2, 1), dtype=np.int32), [0, -1], {}, BufferShapeError, "rows -1 to 0"),
+        (np.broadcast_to(np.int32(0), (2, 1)), None, {}, BufferShapeError, "written"),
+        (None, [-2, -1], {}, BufferShapeError, "rows -2 to -1"),
+        (None, [0], {}, ArgumentError, "one integer for each of 2"),
+        (None, [0.0, 1.0], {}, ArgumentError, "one integer for each of 2"),
+        (None, None, {"threads": 0}, ArgumentError, "threads"),
+        (None, None, {"budget": 3}, ArgumentError, "Budget"),
+    ],
+)
+def test_arguments_are_refused_before_anything_is_written(out, rows, options, kind, said) -> None:
+    matchers = by_hand(*2 * [lambda: None])
+    with pytest.raises(kind, match=said):
+        batch_masks(matchers, out, rows, **options)
+    assert out is None or not np.any(out)
+
+
+def test_what_is_no_matcher_is_named() -> None:
+    good = languages()[0]()
+    with pytest.raises(ArgumentError, match="matcher 1 is 'x'"):
+        batch_masks([good, "x"])
+    with pytest.raises(ArgumentError, match="constraint"):
+        batch_masks([constrain(tokenizer(0), "a")])
+
+
+def test_a_random_order_of_calls_from_many_threads(shared: None) -> None:
+    """Batches of one pool, at the same time."""
+    makes, want = languages(), batch_masks([make() for make in languages()], threads=1)
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(5):
+            order = rng.sample(range(len(makes)), len(makes))
+            found = batch_masks([makes[k]() for k in order], threads=1 + rng.randrange(4))
+            wrong.extend(k for k in range(len(order)) if (found[k] != want[order[k]]).any())
+
+    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONGEST)
+        assert not thread.is_alive()
+    assert not wrong
