@@ -23,12 +23,14 @@ CALLS = "DEMO_CALLS"
 
 @dataclass(frozen=True)
 class Config(config.Config):
-    """n: how many; fails: those that cannot be; fatal: those whose process dies; pause: seconds
-    that each takes; data, names: what a real one would read."""
+    """n: how many; fails: those that cannot be; fatal: those whose process dies; once: those whose
+    process dies the first time (calls must be counted); pause: seconds that each takes; data,
+    names: what a real one would read."""
 
     n: int = option(4, "how many")
     fails: tuple[int, ...] = ()
     fatal: tuple[int, ...] = ()
+    once: tuple[int, ...] = ()
     mood: Literal["plain", "grand"] = "plain"
     share: float = 0.5
     loud: bool = False
@@ -40,6 +42,11 @@ class Config(config.Config):
 SMOKE = Config(n=1)
 
 
+def calls() -> list[str]:
+    """The squares that were begun so far."""
+    return Path(os.environ[CALLS]).read_text().split()
+
+
 def square(k: int, made: Config) -> dict[str, int]:
     """One row."""
     if CALLS in os.environ:
@@ -48,7 +55,7 @@ def square(k: int, made: Config) -> dict[str, int]:
     time.sleep(made.pause)
     if k in made.fails:
         raise ArgumentError(f"{k} has no square today")
-    if k in made.fatal:
+    if k in made.fatal or (k in made.once and calls().count(str(k)) == 1):
         time.sleep(0.2)
         os.kill(os.getpid(), signal.SIGKILL)
     return {"square": k * k}
