@@ -45,13 +45,24 @@ def less_strings(
             here, at = to, at + 1
         if at == ptr[i + 1]:
             final[here] = False
+    kept = np.ones(used, np.bool_)
     for state in range(used - 1, n, -1):
         if poll(watch):
             break
         if not final[state] and not table[state].any():
+            kept[state] = False
             for c in range(k):
                 if table[parent[state], c] == state:
                     table[parent[state], c] = 0
     if not final[n] and not table[n].any():
         return table[:1], final[:1], 0
+    number = np.cumsum(kept) - 1
+    for state in range(n, used):
+        if poll(watch):
+            break
+        if kept[state]:
+            final[number[state]] = final[state]
+            for c in range(k):
+                table[number[state], c] = number[table[state, c]]
+    used = number[-1] + 1
     return table[:used], final[:used], n

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from budget import examples
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bpe_automata.automata import Budget, ByteDFA, compile_regex, from_strings
@@ -139,6 +139,7 @@ def reads(joins, ends, word: bytes) -> bool:
 
 @examples(60)
 @given(byte_dfas(), st.lists(st.sampled_from(WORDS), max_size=6))
+@example(compile_regex("cb*a"), [b"cba"])  # nothing is left after cba
 def test_less_strings_is_a_difference(dfa, words):
     dfa = union(dfa, dfa)
     found = less_strings(dfa, words)
