@@ -23,10 +23,11 @@ MORE_PEERS ?= lm-format-enforcer==0.11.3 genlm-control==0.4.1 genlm-backend==0.3
 	genlm-grammar==0.2.0 genlm-bytes==0.2.0 arsenal frozendict scipy pandas graphviz json-stream \
 	json-stream-rs-tokenizer
 
-# Processes that share the tests. Files stay together, for what their tests have in common; a
-# process that dies ends it all, where xdist might wait for ever.
+# Processes that share the tests. Files stay together, for what their tests have in common, and in
+# the order of tests/conftest.py (xdist's own leaves files of one long test for the end); a process
+# that dies ends it all, where xdist might wait for ever.
 JOBS ?= 2
-TOGETHER := -n $(JOBS) --dist loadfile --max-worker-restart 0
+TOGETHER := -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -55,6 +56,9 @@ peers: $(STAMP)
 # Every table and figure. A run that was interrupted goes on.
 paper: gemma peers
 	@$(BIN)/python -m experiments all
+
+# Tests start some hundred processes, each of which would compile all that it imports.
+test test-long: export PYTHONDONTWRITEBYTECODE =
 
 test: $(STAMP)
 	@$(BIN)/ruff check --quiet .

@@ -11,6 +11,16 @@ import pytest
 
 MOST_MEMORY = 12 << 30  # bytes of address space for one process
 
+LONGEST = (
+    *("tables/test_smoke.py", "notebooks/test_notebooks.py", "tables/test_ray.py"),
+    *("laws/test_direct_merge.py", "laws/test_trained_tokenizers.py", "threads/test_threads.py"),
+    *("support/test_support.py", "test_limits.py", "decoding/test_closing.py"),
+    *("test_budgets.py", "constructions/test_stored.py", "schemas/test_schema_input.py"),
+    *("laws/test_marked_text.py", "constructions/test_collapsed.py", "cli/test_cli.py"),
+)
+"""Files that take longest, in seconds. They come first: of processes that share the tests none is
+left with one of them when the others are done."""
+
 hypothesis.settings.register_profile("default", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("long", deadline=None, print_blob=True, max_examples=2000)
 
@@ -36,6 +46,8 @@ def limit_memory() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    first = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: first.get(item.path, len(first)))
     if config.getoption("--long"):
         return
     for item in items:

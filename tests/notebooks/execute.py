@@ -12,12 +12,15 @@ import os
 import sys
 from pathlib import Path
 
-import nbformat
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.utils.capture import CapturedIO, capture_output
-from nbformat import NotebookNode
-from nbformat.v4 import new_output
-from traitlets.config import Config
+# nbformat checks notebooks with jsonschema, which would compile 38 grammars of addresses for it.
+sys.modules["rfc3987_syntax"] = None
+
+import nbformat  # noqa: E402
+from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
+from IPython.utils.capture import CapturedIO, capture_output  # noqa: E402
+from nbformat import NotebookNode  # noqa: E402
+from nbformat.v4 import new_output  # noqa: E402
+from traitlets.config import Config  # noqa: E402
 
 
 class Shell(InteractiveShell):

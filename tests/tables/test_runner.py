@@ -162,21 +162,19 @@ def test_a_model_in_this_folder_counts_as_files(tmp_path, monkeypatch):
     assert list(inputs(replace(Config(), names=("model", "other")))) == ["names 0 model"]
 
 
-def test_a_process_that_dies_takes_its_own_cell_only(calls):
-    config = Config(n=6, fatal=(2,))
-    rows = {row["key"]: row for row in processes(cells(config), 2)}
-    assert sorted(rows) == list("012345")
-    assert "process died" in rows["2"][FAILURE]
-    assert [rows[k]["square"] for k in "01345"] == [0, 1, 9, 16, 25]
-    assert calls().count("2") <= ATTEMPTS + 1
-
-
-def test_after_a_death_the_others_share_processes_again(monkeypatch):
-    """Only those that may have been begun are measured one at a time."""
+def test_a_process_that_dies_takes_its_own_cell_only(calls, monkeypatch):
+    """Only those that may have been begun are measured one at a time; the others share processes
+    again."""
     pools, real = [], executors.pool_of
     monkeypatch.setattr(executors, "pool_of", lambda jobs: pools.append(jobs) or real(jobs))
-    rows = list(processes(cells(Config(n=8, fatal=(0,), pause=0.3)), 2))
-    assert sorted(row["key"] for row in rows) == sorted(map(str, range(8)))
+    made = cells(Config(n=10, fatal=(2,), pause=0.3))
+    rows = {row["key"]: row for row in processes(made, 2)}
+    assert sorted(rows) == list("0123456789")
+    assert "process died" in rows.pop("2")[FAILURE]
+    assert {key: row["square"] for key, row in rows.items()} == {
+        str(k): k * k for k in range(10) if k != 2
+    }
+    assert calls().count("2") <= ATTEMPTS + 1
     assert pools.count(2) == 2
     assert pools.count(1) < 4 + ATTEMPTS
 
