@@ -28,13 +28,13 @@ from experiments.article.mistral import mistral, mistral_table
 from experiments.run.cells import FAILURE, Row
 from experiments.run.json_lines import lines_of
 from experiments.run.optional import require
-from experiments.serving.speed_masks import walk
 from experiments.shared.engines import INSTALL, OutlinesCore, PeerError, refusals
 from experiments.shared.timing import timed
+from experiments.shared.walks import walk
 
 SCHEMAS = Path(__file__).with_name("schemas.jsonl")
 """Functions with their parameters' schemas, one JSON object a line, written for this project."""
-WALKS = 3
+WALKS, STEPS = 3, 60
 
 
 def regexes_of_schemas(path: Path = SCHEMAS) -> list[tuple[str, str]]:
@@ -106,7 +106,7 @@ def costs_of(name: str, regex: str, engines: Engines, seed: int) -> Row:
     if outlines := engines.outlines:
         try:
             with refusals():
-                row["outlines_core"], _ = timed(lambda: outlines.compile(regex))
+                row["outlines_core"], _ = timed(lambda: outlines.prepare(regex))
         except PeerError as error:
             row["failures"]["outlines_core"] = str(error)
     return row
@@ -139,7 +139,7 @@ def canonical(tokenizer: Tokenizer, regex: str, rng: random.Random) -> Row:
     spent, timing = timed(lambda: first_mask(tokenizer, regex))
     drawing = constrain(tokenizer, regex, eos_ids=tokenizer.eos_ids, added_tokens=False)
     masks = []
-    for ids in [walk(drawing, rng) for _ in range(WALKS)]:
+    for ids, _ in [walk(drawing, rng, STEPS) for _ in range(WALKS)]:
         state = timing.engine.initial()
         for token in ids:
             state = timing.engine.step(state, token)

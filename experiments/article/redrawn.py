@@ -30,7 +30,7 @@ from experiments.run.cells import Cell, Row
 from experiments.run.config import option
 from experiments.run.measuring import Run
 from experiments.run.report import Report
-from experiments.shared.engines import peer_versions
+from experiments.shared.more_engines import versions
 
 VERSION = 2
 PAGES: dict[str, Callable[[], Page]] = {
@@ -66,7 +66,7 @@ def measure(run: Run[Config]) -> None:
     seed = run.config.seed
     chosen = some(named, run.config.n, seed)
     mistral()  # that it is not installed is one error, not one for each row
-    run.note(tokenizer=MISTRAL, peers=peer_versions())
+    run.note(tokenizer=MISTRAL, peers=versions(["outlines_core"]))
     run.cells([Cell(name, page_row, (name,)) for name in pages], alone=True, what="figures")
     cells = [
         Cell(f"regex {place}: {name}", measured, (name, regex, seed))

@@ -13,6 +13,7 @@ _MODULES = {
     "speedup": "serving.speedup",
     "banned": "serving.banned",
     "throughput": "serving.throughput",
+    "masks": "serving.masks",
     "speed": "serving.speed",
     "peers": "serving.peers",
     "schemas": "schemas.comparison",

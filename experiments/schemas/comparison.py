@@ -22,7 +22,7 @@ from experiments.run.config import option
 from experiments.run.measuring import Run, progress
 from experiments.schemas import comparison_readme, comparison_report
 from experiments.schemas.comparison_units import Comparison
-from experiments.schemas.engines import ENGINES, JUDGE, EngineName, Whitespace, version
+from experiments.schemas.engines import ENGINES, JUDGE, EngineName, version
 from experiments.schemas.inputs import (
     SCHEMAS,
     SMOKE_SCHEMAS,
@@ -31,6 +31,7 @@ from experiments.schemas.inputs import (
     schema_cases,
     shuffled,
 )
+from experiments.shared.engines import Whitespace
 from experiments.shared.watched import Limits
 
 VERSION = 1

@@ -65,7 +65,6 @@ class OursCompiled:
 
     def __init__(self, engine: OursEngine, source: Row, dfa: ByteDFA) -> None:
         self._engine, self._source, self.dfa = engine, source, dfa
-        self.size = {"states": dfa.n_states, "classes": dfa.n_classes}
         self._made: Constraint | None = None
 
     def session(self) -> Matcher:
@@ -124,7 +123,6 @@ class Verdicts:
 
     def __init__(self, validator: Any) -> None:
         self._validator = validator
-        self.size: Row = {}
 
     def verdict(self, text: str) -> bool:
         """Is the instance valid? Raises what jsonschema raises, of a $ref that leads nowhere."""

@@ -84,7 +84,7 @@ class Worker:
         except PeerError as error:
             self._compiled = None
             return self._refused(error) | {"compile": time.perf_counter() - started}
-        return {"status": "compiled", "compile": seconds, "first": first, **self._compiled.size}
+        return {"status": "compiled", "compile": seconds, "first": first}
 
     def _refused(self, error: PeerError) -> Row:
         """Whatever else this package raises is a fault of it; of a peer it is a refusal."""

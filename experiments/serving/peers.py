@@ -17,16 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bpe_automata import Tokenizer
-from bpe_automata.errors import ArgumentError
 from experiments.run import config
 from experiments.run.cells import FAILURE, Row
 from experiments.run.config import option
 from experiments.run.measuring import Run, progress
 from experiments.serving.peers_cases import CASES
-from experiments.serving.peers_child import OURS, PEERS
 from experiments.serving.peers_exams import exam
 from experiments.serving.peers_process import Process
 from experiments.serving.peers_report import readme, render
+from experiments.shared.more_engines import OURS, PEERS, check_known, missing, versions
 from experiments.shared.watched import Limits
 
 __all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
@@ -57,27 +56,21 @@ SMOKE = Config(
 
 def inputs(chosen: Config) -> Row:
     """The versions of the peers: rows of another version are not gone on with."""
-    return {"versions": versions(chosen)}
-
-
-def versions(chosen: Config) -> dict[str, str]:
-    """Of the peers that are installed."""
-    found = {name: PEERS[name].version() for name in chosen.engines if name in PEERS}
-    return {name: version for name, version in found.items() if version}
+    return {"versions": versions(chosen.engines)}
 
 
 def measure(run: Run[Config]) -> None:
     """One row for each engine, tokenizer and constraint, and one for how each engine came up."""
-    _check(run.config)
-    run.note(peers=versions(run.config))
+    check_known("engines", run.config.engines, [*OURS, *PEERS])
+    check_known("constraints", run.config.constraints, CASES)
+    run.note(peers=versions(run.config.engines))
     todo = set(run.expect(_keys(run.config)))
     with tempfile.TemporaryDirectory() as folder, progress() as bar:
         exams = Exams(run.config, Path(folder))
         task = bar.add_task("", total=len(run.config.engines) * len(run.config.tokenizers))
         for name in run.config.engines:
-            if _is_missing(name):
+            if why := missing(name):
                 if name in todo:
-                    why = f"not installed: {PEERS[name].install}"
                     run.add(name, {"engine": name, FAILURE: why})
                 bar.advance(task, len(run.config.tokenizers))
                 continue
@@ -87,27 +80,16 @@ def measure(run: Run[Config]) -> None:
                 bar.advance(task)
 
 
-def _is_missing(name: str) -> bool:
-    return name in PEERS and PEERS[name].version() is None
-
-
 def _keys(given: Config) -> list[str]:
     """Of all rows that there may be: one for an engine that is not installed."""
     keys = []
     for name in given.engines:
-        if _is_missing(name):
+        if missing(name):
             keys.append(name)
             continue
         for head in (f"{name} {source}" for source in given.tokenizers):
             keys += [head, *(f"{head} {constraint}" for constraint in given.constraints)]
     return keys
-
-
-def _check(given: Config) -> None:
-    for name, known in (("engines", {**OURS, **PEERS}), ("constraints", CASES)):
-        unknown = [value for value in getattr(given, name) if value not in known]
-        if unknown:
-            raise ArgumentError(f"--{name} {unknown[0]!r} is none of {', '.join(known)}")
 
 
 def _pair(run: Run[Config], name: str, source: str, exams: Exams, todo: set[str]) -> None:

@@ -10,10 +10,9 @@ import json
 import pickle
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numba.core.event import install_recorder
@@ -24,43 +23,11 @@ from bpe_automata.kernels.bits import packed
 from experiments.run.cells import FAILURE, Row
 from experiments.serving.peers_exams import Exam
 from experiments.serving.peers_questions import Answers
-from experiments.shared.engines import (
-    GLRMask,
-    LLGuidance,
-    Ours,
-    OutlinesCore,
-    Peer,
-    PeerError,
-    Reusable,
-    Session,
-    ordinary,
-    refusals,
-)
+from experiments.shared.engines import PeerError, Session, ordinary, refusals
 from experiments.shared.memory import forget_peak, give_back, resident
-from experiments.shared.more_engines import KBNF, Explicit, GenLM, LMFormatEnforcer, XGrammar
+from experiments.shared.more_engines import engine_of
 
 WARMING, WARM_TEXT = r"[a-f]{2}, (one|two)", "ab, one"
-MAX_EDGES = 2_000_000
-
-OURS: dict[str, Callable[[Tokenizer], Reusable]] = {
-    "canonical": lambda tokenizer: Ours(tokenizer, "canonical", tokenizer.eos_ids),
-    "explicit": lambda tokenizer: Explicit(tokenizer, tokenizer.eos_ids, MAX_EDGES),
-    "lift": lambda tokenizer: Ours(tokenizer, "lift", tokenizer.eos_ids),
-}
-PEERS: dict[str, type[Peer]] = {
-    peer.name: peer
-    for peer in (OutlinesCore, LLGuidance, XGrammar, GLRMask, LMFormatEnforcer, KBNF, GenLM)
-}
-
-
-def engine_of(name: str, tokenizer: Tokenizer) -> Reusable:
-    """Raises PeerError, and BpeAutomataError for a tokenizer that is not modelled."""
-    if name in OURS:
-        return OURS[name](tokenizer)
-    peer: Any = PEERS[name]
-    with refusals():
-        made: Reusable = peer(tokenizer, tokenizer.eos_ids)
-    return made
 
 
 class Worker:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.run.cells import FAILURE, Row
@@ -12,8 +12,14 @@ from experiments.shared.watched import Limits, LostError, WatchedProcess
 class Process:
     """A context; see `WatchedProcess`. The next question after it was lost starts it anew."""
 
-    def __init__(self, module: str, arguments: Sequence[str], limits: Limits) -> None:
-        self._process = WatchedProcess(module, arguments, limits)
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        limits: Limits,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._process = WatchedProcess(module, arguments, limits, environment)
         self._first: Row = {}
 
     def start(self) -> Row:

@@ -12,7 +12,7 @@ import numpy as np
 from bpe_automata.kernels.bits import has
 from experiments.run.cells import Row
 from experiments.serving.peers_exams import Exam
-from experiments.shared.engines import Begin, PeerError, Reusable, Session, refusals
+from experiments.shared.engines import Begin, Engine, PeerError, Session, refusals
 from experiments.shared.timing import timed
 
 SHARES = {"compile": 0.3, "cold": 0.5, "warm": 0.6, "outside": 0.7, "offers": 0.85, "places": 1.0}
@@ -25,7 +25,7 @@ class Answers:
 
     def __init__(
         self,
-        engine: Reusable,
+        engine: Engine,
         exam: Exam,
         ordinary: np.ndarray,
         eos_ids: tuple[int, ...],

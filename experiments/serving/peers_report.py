@@ -8,9 +8,9 @@ from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report, without_paths
 from experiments.run.tables import Table
 from experiments.run.wrapped import wrapped
-from experiments.serving.peers_child import OURS
 from experiments.serving.peers_figure import figures, medians_over
 from experiments.serving.peers_numbers import EXACT, LISTED, Asked, all_asked, exact, tokenizers
+from experiments.shared.more_engines import OURS
 from experiments.shared.timing import median, quantile
 
 TITLE = "Engines beside each other: what masks cost, and which ids they admit"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from bpe_automata import Tokenizer
 from bpe_automata.cli import common
 from experiments.shared import models
@@ -22,14 +20,6 @@ class Inputs:
     json: Path
     gguf: Path | None
     eos_ids: tuple[int, ...]
-
-    def ordinary(self) -> np.ndarray:
-        """Packed int32 [ceil(V / 32)]: the ids that are no added tokens. Those are text to our
-        engines but not to others, and end of sequence is not in all masks."""
-        ids = np.arange(-(-self.tokenizer.n_ids // 32) * 32)
-        added = [token.id for token in self.tokenizer.description.added]
-        wanted = (ids < self.tokenizer.n_ids) & ~np.isin(ids, [*added, *self.eos_ids])
-        return np.packbits(wanted, bitorder="little").view(np.int32)
 
 
 def load_tokenizer(model: str) -> Tokenizer:

@@ -1,30 +1,71 @@
-"""The speed rows as tables."""
+"""The rows of the speed experiment as tables, the goals among them, and what the README says."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from experiments.run.cells import Row
+from experiments.run.cells import FAILURE, Row
+from experiments.run.report import Report
 from experiments.run.tables import Table
-from experiments.serving.speed_goals import (
-    along_walks,
-    goals,
-    of_kind,
-    pooled,
-    ratio,
-    ratios,
-    to_first_mask,
-)
-from experiments.shared.timing import median, quantile
-
-ENGINES = ("canonical", "lift", "outlines_core", "llguidance", "glrmask")
-INEXACT = "lift, outlines_core, llguidance, glrmask admit other tokenizations than the own one"
+from experiments.shared.timing import median
 
 
-def tables(rows: Sequence[Row], manifest: Row) -> list[Table]:
-    """All that have rows, and the goals."""
-    found = [once(rows), to_mask(rows, manifest), masks(rows), peer_masks(rows)]
-    return [*(table for table in found if table.rows), summary(rows, manifest)]
+@dataclass(frozen=True)
+class Goal:
+    """name; value, limit: in `unit`. value nan: not measured."""
+
+    name: str
+    value: float
+    limit: float
+    unit: str
+
+    @property
+    def met(self) -> bool | None:
+        """None: not measured."""
+        return None if self.value != self.value else self.value <= self.limit
+
+    def described(self) -> list[str]:
+        """Name, what is asked, what was measured, whether it is met."""
+        value = "not measured" if self.met is None else f"{self.value:.3g} {self.unit}"
+        verdict = {True: "yes", False: "NO", None: "-"}[self.met]
+        return [self.name, f"<= {self.limit:g} {self.unit}", value, verdict]
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """A goal that is missed is said, and not wrong: that depends on the machine."""
+    done = [row for row in rows if not row.get(FAILURE)]
+    tables = [table for table in (once(done),) if table.rows]
+    title = f"Speed: {manifest.get('model', 'no tokenizer')}"
+    return Report(title, [*tables, summary(done, manifest)], facts=facts(done))
+
+
+def of_kind(rows: Sequence[Row], kind: str) -> list[Row]:
+    """The rows of a kind, in order."""
+    return [row for row in rows if row["kind"] == kind]
+
+
+def goals(rows: Sequence[Row]) -> list[Goal]:
+    """All of them."""
+    build = [median(row["whole"]) for row in of_kind(rows, "build")]
+    peak = [row["peak"] for row in of_kind(rows, "memory") if row["peak"] is not None]
+    wall = [median(row["wall"]) for row in of_kind(rows, "start")]
+    return [
+        Goal("canonical automaton, median", median(build), 0.15, "s"),
+        Goal("peak resident memory without torch", median(peak), 300, "MB"),
+        Goal("second start of a process, to its first mask, median", median(wall), 1, "s"),
+    ]
+
+
+def summary(rows: Sequence[Row], manifest: Row) -> Table:
+    """Each goal, what was measured, and whether it is met."""
+    load = manifest["load_average"][0]
+    note = (
+        f"{manifest['cores']} cores, load average {load:.1f} to begin with: on a busy machine "
+        "times are longer"
+    )
+    lines = [goal.described() for goal in goals(rows)]
+    return Table("Goals", ["goal", "asked", "measured", "met"], lines, [note])
 
 
 def once(rows: Sequence[Row]) -> Table:
@@ -68,133 +109,6 @@ def _mb(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.0f} MB"
 
 
-def to_mask(rows: Sequence[Row], manifest: Row) -> Table:
-    """One line per regex: every engine's time to its first mask."""
-    lines = []
-    for row in of_kind(rows, "regex"):
-        times = [_cell(row, engine) for engine in ENGINES]
-        parts = [row["name"], str(row["dfa_states"]), seconds(median(row["regex_seconds"]))]
-        lines.append([*parts, *times, _ratio(ratio(row)), _ratio(ratio(row, "lift"))])
-    columns = ["regex", "DFA\nstates", "DFA\nalone", *ENGINES]
-    columns += ["outlines /\ncanonical", "outlines /\nlift"]
-    notes = [
-        "medians; outlines_core: its index alone; all others: to the first mask, in a buffer",
-        f"{INEXACT}; glrmask's masks hold no end of sequence",
-        *_ratio_notes(rows),
-        *_disagreements(rows),
-        *(f"{name}: {why}" for name, why in manifest.get("missing_peers", {}).items()),
-        *_failures(rows),
-    ]
-    return Table("From a regex to its first mask", columns, lines, notes)
-
-
-def _cell(row: Row, engine: str) -> str:
-    result = row["engines"].get(engine)
-    if result is None:
-        return "-"
-    return "refused" if result["failure"] else seconds(to_first_mask(row, engine))
-
-
-def _ratio(value: float) -> str:
-    return "-" if value != value else f"{value:.1f}"
-
-
-def _ratio_notes(rows: Sequence[Row]) -> list[str]:
-    found = ratios(rows)
-    if not found:
-        return ["outlines_core was not measured"]
-    below = [f"{name} ({value:.1f})" for name, value in found.items() if value < 10]
-    return [
-        f"times faster than outlines_core.Index: median {median(list(found.values())):.1f}, "
-        f"least {min(found.values()):.1f}; below 10: {', '.join(below) or 'none'}"
-    ]
-
-
-def _disagreements(rows: Sequence[Row]) -> list[str]:
-    """Inexact engines mostly agree on the ordinary ids of the first mask; where not, it is said."""
-    notes = []
-    for row in of_kind(rows, "regex"):
-        ids = {e: row["engines"][e]["ids"] for e in ENGINES[1:] if e in row["engines"]}
-        known = {engine: n for engine, n in ids.items() if n is not None}
-        if known and max(known.values()) - min(known.values()) > 0:
-            shown = ", ".join(f"{engine} {n}" for engine, n in known.items())
-            notes.append(f"ordinary ids in the first mask of {row['name']!r} differ: {shown}")
-    return notes
-
-
-def _failures(rows: Sequence[Row]) -> list[str]:
-    found = [
-        (r["name"], e, v["failure"])
-        for r in of_kind(rows, "regex")
-        for e, v in r["engines"].items()
-    ]
-    found += [
-        (r["name"], e, v["failure"]) for r in of_kind(rows, "masks") for e, v in r["peers"].items()
-    ]
-    return [f"{engine} on {name!r}: {why}" for name, engine, why in found if why]
-
-
-def masks(rows: Sequence[Row]) -> Table:
-    """One line per regex: masks at new and at known states, and steps."""
-    lines = [
-        _mask_line(row["name"], [row[key] for key in _MASK_KEYS]) for row in of_kind(rows, "masks")
-    ]
-    if lines:
-        lines.append(_mask_line("all", [pooled(rows, key) for key in _MASK_KEYS]))
-    columns = ["regex", "new\nstates", "new:\nmedian", "new:\n90%", "new:\nmax"]
-    columns += ["known:\nengine", "known:\nMatcher", "advance"]
-    notes = [
-        "new: the first time that a constraint is in a state, into a packed int32 buffer",
-        "known: again, median; engine.mask alone, and Matcher.mask into a packed int32 buffer",
-        "along random ids, each allowed one alike likely",
-        "states that differ in their last id alone share a row, so the median over new states is "
-        "mostly that of shared rows; see 90% and max for rows made anew",
-    ]
-    return Table("Our masks (canonical)", columns, lines, notes)
-
-
-_MASK_KEYS = ("first", "known_engine", "known_matcher", "advance")
-
-
-def _mask_line(name: str, raw: Sequence[Sequence[float]]) -> list[str]:
-    new, engine, matcher, advance = raw
-    figures = (median(new), quantile(new, 0.9), max(new, default=float("nan")))
-    others = (median(engine), median(matcher), median(advance))
-    return [name, str(len(new)), *map(seconds, (*figures, *others))]
-
-
-def peer_masks(rows: Sequence[Row]) -> Table:
-    """All regexes: masks as they come along the same ids, ours and others'."""
-    lines = [
-        [
-            name,
-            str(len(raw)),
-            seconds(median(raw)),
-            *(seconds(quantile(raw, q)) for q in (0.9, 0.99, 1.0)),
-        ]
-        for name, raw in along_walks(rows).items()
-        if raw
-    ]
-    notes = [
-        "each engine starts afresh with each regex; ours mixes new and known states here",
-        "llguidance, glrmask: inexact, other masks; outlines_core makes all masks with its index",
-    ]
-    columns = ["engine", "masks", "median", "90%", "99%", "max"]
-    return Table("Masks along the same ids", columns, lines, notes)
-
-
-def summary(rows: Sequence[Row], manifest: Row) -> Table:
-    """Each goal, what was measured, and whether it is met."""
-    lines = [goal.described() for goal in goals(rows)]
-    load, peers = manifest["load_average"][0], manifest.get("peers", {})
-    notes = [
-        f"{manifest['cores']} cores, load average {load:.1f} to begin with: on a busy machine "
-        "times are longer, and ratios of short ones vary from run to run",
-        ", ".join(f"{name} {number}" for name, number in peers.items()),
-    ]
-    return Table("Goals", ["goal", "asked", "measured", "met"], lines, [*filter(None, notes)])
-
-
 def seconds(value: float) -> str:
     """With a unit that suits: "1.23 ms"; "-" for nan."""
     if value != value:
@@ -203,3 +117,32 @@ def seconds(value: float) -> str:
         if value * factor >= 1:
             return f"{value * factor:.3g} {unit}"
     return f"{value * 1e6:.2f} µs"
+
+
+def facts(rows: Sequence[Row]) -> Row:
+    """goals: as `Goal.described`; start: median seconds by part; kernels: seconds to compile them
+    all. Without what was not measured."""
+    starts = [row["parts"] for row in of_kind(rows, "start")]
+    return {
+        "goals": [goal.described() for goal in goals(rows)],
+        "start": {name: median(raw) for parts in starts for name, raw in parts.items()},
+        "kernels": next((row["compile"] for row in of_kind(rows, "kernels")), None),
+    }
+
+
+def readme(facts: Row) -> str:
+    """The goals, and where time goes."""
+    table = [["goal", "asked", "measured", "met"], [":--", "--:", "--:", "--:"], *facts["goals"]]
+    lines = [f"| {' | '.join(_bold(cell) for cell in row)} |" for row in table]
+    sentences = []
+    if facts["start"]:
+        parts = ", ".join(f"{name} {value:.2g} s" for name, value in facts["start"].items())
+        sentences.append(f"Of the second start: {parts}.")
+    if facts["kernels"]:
+        taken = f"{facts['kernels']:.0f} s"
+        sentences.append(f"Compiling all kernels takes {taken}, once, at installation.")
+    return "\n".join(lines) + "\n\n" + " ".join(sentences)
+
+
+def _bold(cell: str) -> str:
+    return "**no**" if cell == "NO" else cell

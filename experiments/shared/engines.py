@@ -1,4 +1,4 @@
-"""Engines that turn a regex into masks, ours and others', behind one small interface.
+"""Engines that turn a regex or a JSON Schema into masks, ours and others', behind one interface.
 
 The others are optional (`pip install 'bpe-automata[peers]'`) and inexact: like our
 lift they admit tokenizations that the tokenizer itself would not produce. (llguidance not all of
@@ -8,21 +8,30 @@ them: where only one text can follow it chooses the ids, before it knows what co
 from __future__ import annotations
 
 import importlib
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import metadata
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from bpe_automata import Constraint, Matcher, Tokenizer, constrain
+from bpe_automata import ByteDFA, Constraint, Tokenizer, constrain
+from bpe_automata.decoding import batch_masks
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import TokenizerError
+from bpe_automata.schemas import compile_json_schema
 
 INSTALL = "pip install 'bpe-automata[peers]'"
 Begin = Callable[[], "Session"]
 """Begins a sequence under what was compiled."""
+Fill = Callable[[], object]
+"""Writes one mask, or those of a batch."""
+Whitespace = Literal["compact", "spaced", "flexible"]
+SEPARATORS = {"compact": (",", ":"), "spaced": (", ", ": "), "flexible": (",", ":")}
+"""Of items and of names; "flexible" texts have other white space besides."""
 
 
 class PeerError(Exception):
@@ -40,19 +49,24 @@ class Session(Protocol):
 
 
 class Engine(Protocol):
-    """`name`; `compile` makes a session from a regex, with nothing kept from an earlier one."""
-
-    name: str
-
-    def compile(self, regex: str) -> Session:
-        """Raises PeerError."""
-
-
-class Reusable(Engine, Protocol):
-    """An engine whose compiled regexes serve several sessions."""
+    """What is compiled serves several sessions; nothing is kept from one to the next."""
 
     def prepare(self, regex: str) -> Begin:
-        """Compile, with nothing kept from an earlier regex. Raises PeerError."""
+        """Compile a regex. Raises PeerError."""
+
+    def prepare_schema(self, schema: str, whitespace: Whitespace) -> Begin:
+        """The same of the text of a JSON Schema."""
+
+    def batch(self, sessions: Sequence[Any], out: np.ndarray) -> Fill:
+        """What writes their masks into the rows of `out`, packed int32 [len(sessions), words], all
+        cores at once where the engine can."""
+
+
+def filling(session: Session, out: np.ndarray) -> Fill:
+    """What writes the mask of a session into `out`: the engine's own call, with what a server does
+    once for a buffer done beforehand."""
+    own: Callable[[np.ndarray], Fill] | None = getattr(session, "filling", None)
+    return own(out) if own else partial(session.mask, out)
 
 
 class Ours:
@@ -62,14 +76,18 @@ class Ours:
         self.name: str = method
         self._tokenizer, self._method, self._eos_ids = tokenizer, method, eos_ids
 
-    def compile(self, regex: str) -> Matcher:
-        return self._constrain(regex).matcher()
-
     def prepare(self, regex: str) -> Begin:
         return self._constrain(regex).matcher
 
-    def _constrain(self, regex: str) -> Constraint:
-        return constrain(self._tokenizer, regex, self._method, eos_ids=self._eos_ids)
+    def prepare_schema(self, schema: str, whitespace: Whitespace) -> Begin:
+        with refusals():
+            return self._constrain(compile_json_schema(schema, whitespace=whitespace)).matcher
+
+    def batch(self, sessions: Sequence[Any], out: np.ndarray) -> Fill:
+        return partial(batch_masks, sessions, out)
+
+    def _constrain(self, language: str | ByteDFA) -> Constraint:
+        return constrain(self._tokenizer, language, self._method, eos_ids=self._eos_ids)
 
 
 class Peer(ABC):
@@ -80,11 +98,21 @@ class Peer(ABC):
 
     @abstractmethod
     def prepare(self, regex: str) -> Begin:
-        """See `Reusable`."""
-
-    def compile(self, regex: str) -> Session:
         """See `Engine`."""
-        return self.prepare(regex)()
+
+    def prepare_schema(self, schema: str, whitespace: Whitespace) -> Begin:
+        """See `Engine`."""
+        raise PeerError("it is asked for no schemas here")
+
+    def batch(self, sessions: Sequence[Any], out: np.ndarray) -> Fill:
+        """See `Engine`. One after the other: not all have a call for batches."""
+        fills = [filling(session, out[k : k + 1]) for k, session in enumerate(sessions)]
+
+        def fill() -> None:
+            for one in fills:
+                one()
+
+        return fill
 
     @classmethod
     def version(cls) -> str | None:
@@ -115,7 +143,14 @@ class OutlinesCore(Peer):
     def prepare(self, regex: str) -> Begin:
         with refusals():
             index = self._module.Index(regex, self._vocabulary)
-        return lambda: OutlinesSession(self._module.Guide, index)
+        return lambda: _OutlinesSession(self._module.Guide, index)
+
+    def prepare_schema(self, schema: str, whitespace: Whitespace) -> Begin:
+        # It has no style with spaces after separators only; its default allows one anywhere.
+        pattern = "" if whitespace == "compact" else None
+        with refusals():
+            regex = self._module.json_schema.build_regex_from_schema(schema, pattern)
+        return self.prepare(regex)
 
 
 def outlines_vocabulary(module: Any, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> Any:
@@ -126,7 +161,7 @@ def outlines_vocabulary(module: Any, tokenizer: Tokenizer, eos_ids: tuple[int, .
     return module.Vocabulary(one_eos(eos_ids), ids_of)
 
 
-class OutlinesSession:
+class _OutlinesSession:
     """A guide of outlines-core through an index."""
 
     def __init__(self, guide_of: Callable[[Any], Any], index: Any) -> None:
@@ -139,44 +174,64 @@ class OutlinesSession:
             self._made = self._guide_of(self._index)
         return self._made
 
+    def filling(self, out: np.ndarray) -> Fill:
+        return partial(self._guide.write_mask_into, out.ctypes.data, out.size, out.itemsize)
+
     def mask(self, out: np.ndarray) -> None:
         with refusals():
-            self._guide.write_mask_into(out.ctypes.data, out.size, out.itemsize)
+            self.filling(out)()
 
     def advance(self, token: int) -> None:
-        with refusals():
+        try:  # quicker than `refusals`, for it is timed
             self._guide.advance(token, False)
+        except Exception as error:
+            raise PeerError(_first_line(str(error))) from error
 
 
 class LLGuidance(Peer):
-    """llguidance: derivatives of regexes, masks by a walk of the vocabulary's trie."""
+    """llguidance: derivatives of regexes, grammars of schemas, masks by a walk of the vocabulary's
+    trie."""
 
     name = "llguidance"
 
     def __init__(self, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
-        module, end = self.module(), one_eos(eos_ids)
-        self._matcher_of = module.LLMatcher
+        self._llguidance = module = self.module()
+        ends = [one_eos(eos_ids), *eos_ids[1:]]
         try:
-            self._tokenizer = module.LLTokenizer(tokenizer.to_json(), eos_token=end)
+            self._tokenizer = module.LLTokenizer(tokenizer.to_json(), eos_token=ends)
         except TokenizerError:  # there is no tokenizer.json that is equal
-            plain = module.TokenizerWrapper(PlainTokenizer(tokenizer, end))
-            self._tokenizer = module.LLTokenizer(plain, eos_token=end)
-
-    def compile(self, regex: str) -> Session:
-        return LLSession(self._compiled(regex))
+            plain = module.TokenizerWrapper(_PlainTokenizer(tokenizer, ends[0]))
+            self._tokenizer = module.LLTokenizer(plain, eos_token=ends)
+        self._for_schemas = self._tokenizer.with_slices(module.LLTokenizer.json_slices())
+        self._executor: Any = None
 
     def prepare(self, regex: str) -> Begin:
-        matcher = self._compiled(regex)
-        LLSession(matcher)  # says what is wrong with the regex, if anything is
-        return lambda: LLSession(matcher.deep_copy())
-
-    def _compiled(self, regex: str) -> Any:
         with refusals():
-            grammar = self._matcher_of.grammar_from_regex(regex)
-            return self._matcher_of(self._tokenizer, grammar, log_level=0)
+            grammar = self._llguidance.LLMatcher.grammar_from_regex(regex)
+            return self._beginning(self._tokenizer, grammar)
+
+    def prepare_schema(self, schema: str, whitespace: Whitespace) -> Begin:
+        item, name = SEPARATORS[whitespace]
+        style = {"whitespace_flexible": whitespace == "flexible", "item_separator": item}
+        style["key_separator"] = name
+        with refusals():
+            of_schema = self._llguidance.LLMatcher.grammar_from_json_schema
+            return self._beginning(self._for_schemas, of_schema(schema, overrides=style))
+
+    def batch(self, sessions: Sequence[Any], out: np.ndarray) -> Fill:
+        if self._executor is None:
+            self._executor = self._llguidance.LLExecutor(os.cpu_count())
+        numbered = [(session.matcher, k) for k, session in enumerate(sessions)]
+        place = (out.ctypes.data, out.shape[1] * out.itemsize, len(out))
+        return partial(self._executor.unsafe_compute_mask_ptr, numbered, *place)
+
+    def _beginning(self, tokenizer: Any, grammar: str) -> Begin:
+        matcher = self._llguidance.LLMatcher(tokenizer, grammar, log_level=0)
+        _LLSession(matcher)  # says what is wrong with the grammar, if anything is
+        return lambda: _LLSession(matcher.deep_copy())
 
 
-class PlainTokenizer:
+class _PlainTokenizer:
     """A tokenizer as llguidance takes any: its bytes by id, and what encodes."""
 
     bos_token_id = None
@@ -192,25 +247,32 @@ class PlainTokenizer:
         return self._encode(text)
 
 
-class LLSession:
+class _LLSession:
     """A matcher of llguidance: it raises nothing, but goes into a state of error. Raises PeerError
     for one that is in it."""
 
     def __init__(self, matcher: Any) -> None:
-        self._matcher = matcher
+        self.matcher = matcher
         self._check()
 
+    def filling(self, out: np.ndarray) -> Fill:
+        return partial(self.matcher.unsafe_compute_mask_ptr, out.ctypes.data, out.nbytes)
+
     def mask(self, out: np.ndarray) -> None:
-        self._matcher.unsafe_compute_mask_ptr(out.ctypes.data, out.nbytes)
+        self.filling(out)()
         self._check()
 
     def advance(self, token: int) -> None:
-        self._matcher.consume_token(token)
-        self._check()
+        if not self.matcher.consume_token(token):
+            self._check()
+
+    def again(self) -> None:
+        """From the beginning. Its copies do not know what it has learned since."""
+        self.matcher.reset()
 
     def _check(self) -> None:
-        if self._matcher.is_error():
-            raise PeerError(_first_line(self._matcher.get_error()))
+        if self.matcher.is_error():
+            raise PeerError(_first_line(self.matcher.get_error()))
 
 
 class GLRMask(Peer):
@@ -224,14 +286,25 @@ class GLRMask(Peer):
 
     def prepare(self, regex: str) -> Begin:
         terminal = regex.replace("/", "\\/")
+        return self._compiled(lambda: self._grammar.from_lark(f"start: /{terminal}/"))
+
+    def prepare_schema(self, schema: str, whitespace: Whitespace) -> Begin:
+        if whitespace != "spaced":
+            raise PeerError("its texts of schemas have a space after each separator, and no other")
+        return self._compiled(lambda: self._grammar.from_json_schema(schema))
+
+    def _compiled(self, grammar: Callable[[], Any]) -> Begin:
         with refusals():
-            compiled = self._grammar.from_lark(f"start: /{terminal}/").compile(self._vocab)
+            compiled = grammar().compile(self._vocab)
         return lambda: _GLRSession(compiled)
 
 
 class _GLRSession:
     def __init__(self, constraint: Any) -> None:
         self._state = constraint.start()
+
+    def filling(self, out: np.ndarray) -> Fill:
+        return partial(self._state.fill_mask, out[0])
 
     def mask(self, out: np.ndarray) -> None:
         self._state.fill_mask(out[0])
@@ -242,30 +315,6 @@ class _GLRSession:
 
     def may_end(self) -> bool:
         return bool(self._state.is_accepting())
-
-
-PEERS: tuple[Any, ...] = (OutlinesCore, LLGuidance, GLRMask)
-
-
-def open_peers(
-    tokenizer: Tokenizer, eos_ids: tuple[int, ...]
-) -> tuple[list[Engine], dict[str, str]]:
-    """(the engines that can be used, why the others cannot by name)."""
-    opened: list[Engine] = []
-    missing: dict[str, str] = {}
-    for peer in PEERS:
-        try:
-            with refusals():
-                opened.append(peer(tokenizer, eos_ids))
-        except PeerError as error:
-            missing[peer.name] = str(error)
-    return opened, missing
-
-
-def peer_versions() -> dict[str, str]:
-    """The version of each peer that is installed."""
-    versions = {peer.name: peer.version() for peer in PEERS}
-    return {name: version for name, version in versions.items() if version}
 
 
 @contextmanager

@@ -30,17 +30,6 @@ def repeated(call: Callable[[], object], n: int) -> list[float]:
     return seconds
 
 
-def batched(call: Callable[[], object], n: int) -> float:
-    """Wall seconds of one call as short as the clock's own: the mean of `n` calls in a row, of the
-    quietest of three such rows (on a busy machine others lose the core)."""
-
-    def row() -> None:
-        for _ in range(n):
-            call()
-
-    return min(repeated(row, 3)) / n
-
-
 def median(seconds: Sequence[float]) -> float:
     """The median; nan of nothing."""
     return statistics.median(seconds) if seconds else float("nan")

@@ -20,11 +20,11 @@ from experiments.run.measuring import Run, Settings
 from experiments.serving import peers
 from experiments.serving.peers import Config
 from experiments.serving.peers_cases import CASES
-from experiments.serving.peers_child import OURS, PEERS, engine_of
 from experiments.serving.peers_exams import exam, spelled
 from experiments.serving.peers_process import Process
 from experiments.serving.peers_questions import Answers
 from experiments.shared.engines import PeerError, ordinary
+from experiments.shared.more_engines import OURS, PEERS, engine_of
 from experiments.shared.watched import Limits
 
 SMALL = [name for name, case in CASES.items() if case.is_small]

@@ -114,8 +114,6 @@ def test_the_judge_follows_the_draft_and_the_formats():
 class Runaway:
     """Stands for a peer: does what the schema says."""
 
-    size: dict[str, object] = {}  # noqa: RUF012
-
     def __init__(self) -> None:
         self.tokenizer = TABLE
 
