@@ -165,7 +165,7 @@ def test_kernels_that_poll_are_called_through_watched():
     while grown := {n for (_, n), names in calls.items() if names & polling} - polling:
         polling |= grown
     public = {name for name in polling if not name.startswith("_")} - {"poll"}
-    assert {"determinize", "minimise", "product_row", "dead_sets", "narrow"} <= public
+    assert {"determinize", "minimise", "product_row", "settle", "narrow"} <= public
     for path in sorted(package.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if path.parent.name == "kernels" or "bpe_automata.kernels" not in text:

@@ -55,7 +55,7 @@ def settle(engine: CartesianMerge, nodes: Iterable[Where]) -> int:
     states, texts, numbers = np.fromiter(chain.from_iterable(nodes), np.int64).reshape(-1, 3).T
     places = tables.places(states, texts)
     partly = np.flatnonzero(tables.statuses(places, numbers.copy()) == PARTLY)
-    relevance.settle(places[partly[numbers[partly] == tables.steady]])
+    relevance.settle(places[partly], numbers[partly])
     found = zip(places[partly].tolist(), numbers[partly].tolist(), strict=True)
     return sum(map(relevance.any_dead, found))
 

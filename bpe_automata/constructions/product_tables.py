@@ -7,8 +7,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.collapsed import NOTHING, Regions
+from bpe_automata.constructions.hypothesis_sets import NONE
 from bpe_automata.constructions.prefixed import PrefixedDfa
 from bpe_automata.constructions.seen_text import SeenText, text_for
 from bpe_automata.constructions.set_arrays import (
@@ -20,18 +22,22 @@ from bpe_automata.constructions.set_arrays import (
 )
 from bpe_automata.constructions.steady import steady_for
 from bpe_automata.constructions.token_actions import INSIDE
-from bpe_automata.kernels.dead_sets import Tokens, dead_sets
+from bpe_automata.kernels.beside import Beside, places_of
+from bpe_automata.kernels.dead_sets import AGAIN, DONE, settle
 from bpe_automata.kernels.fan import MOST_KINDS, MOST_PLACES, Texts, fan, intern_places
 from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER, Towards
 from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
+from bpe_automata.kernels.node_ids import Tokens, add_witnessed
 from bpe_automata.kernels.node_status import node_statuses
-from bpe_automata.kernels.product_row import product_row, witness_slot
+from bpe_automata.kernels.product_row import product_row
+from bpe_automata.kernels.settled import Dead, Settled, add_settled, unsettled
 from bpe_automata.kernels.suspects import Pairs
 from bpe_automata.kernels.token_walks import states_after
 from bpe_automata.kernels.watch import armed, called, watched
 from bpe_automata.kernels.world import (
     ALIVE,
+    SET_BITS,
     Added,
     Dfa,
     Fragments,
@@ -40,7 +46,6 @@ from bpe_automata.kernels.world import (
     Sets,
     World,
     intern_place,
-    node_key,
 )
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import Lock, locked
@@ -51,6 +56,7 @@ _SPARE_PLACES = 1024
 _STATES_A_PLACE = 64
 _SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 2048
+_ROOM_OF_SETS = 8
 
 
 class ProductTables:
@@ -106,6 +112,9 @@ class ProductTables:
             watch=armed(),
         )
         self._proven.give_back(self._proofs)
+        self.beside = derived("beside", lambda _: _beside(canonical))
+        self.settled = _settled(len(self.beside.before.order))
+        self._nothing = np.full(kinds, NONE, dtype=np.int32)
 
     @property
     def memo(self) -> Memo:
@@ -150,18 +159,6 @@ class ProductTables:
             self._grow_nodes()  # else the kernel could not remember what it finds
         return self.ask(node_statuses, places, numbers)
 
-    @locked
-    def remember_witness(self, token: int, number: int, follower: int, after: int) -> None:
-        """That `token`, where it leads to a set, may be followed by an id that leads to set
-        `after`: see `kernels.world.Witnesses`."""
-        key, proofs = int(node_key(token, number)), self._proven.taken()
-        witnesses = proofs.witnesses
-        at = witness_slot(key, witnesses)
-        witnesses.key[at] = EMPTY  # else an interrupt could leave it half written
-        witnesses.id[at], witnesses.after[at] = follower, after
-        witnesses.key[at] = key
-        self._proven.give_back(proofs)
-
     @property
     def steady(self) -> int:
         """The number of the set that reading leaves as it is, -1 if there is none."""
@@ -174,13 +171,39 @@ class ProductTables:
         return found
 
     @locked
-    def dead_sets(self, places: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """(found, dead) of `kernels.dead_sets`. places: int64."""
-        canonical = self.canonical
-        after, rows = canonical.geometry.after, canonical.sets.rows(number)
-        tokens = Tokens(canonical.trie, self._text.nodes, NOTHING, *rows, after)
-        nearest = np.argsort(self._world.steady.distance[self.memo.state[places]])
-        return self.ask(dead_sets, places[nearest], number, tokens)
+    def add_lively(self, open_: np.ndarray, free: np.ndarray, bound: np.ndarray) -> None:
+        """Set in packed rows the ids of open ones (see `kernels.product_row`) that are not dead
+        where they lead."""
+        open_ = open_[np.lexsort((open_[:, 1], open_[:, 2]))]
+        for number in np.unique(open_[:, 2]).tolist():
+            self._set_arrays.know(number)
+        tokens = self._tokens()
+        undecided = self.ask(add_witnessed, open_, free, bound, tokens, self.beside)
+        open_ = open_[undecided]
+        if len(open_):
+            self.settle(unsettled(open_, self.settled))
+            add_settled(open_, free, bound, self.settled, self.beside.left_at)
+
+    @locked
+    def settle(self, nodes: np.ndarray) -> None:
+        """Find what is dead at nodes (int64, `kernels.world.node_key`): `settled` says it then."""
+        if not len(nodes):
+            return
+        nearest = np.argsort(self._world.steady.distance[self.memo.state[nodes >> SET_BITS]])
+        nodes, wanted = nodes[nearest], AGAIN
+        while wanted != DONE:
+            check()
+            if wanted != AGAIN:
+                self._set_arrays.know(wanted)
+            tokens = self._tokens()
+            # Interrupted while the kernel adds to it, all of it is forgotten.
+            known, self.settled = self.settled, _settled(len(self.beside.before.order))
+            self.settled, wanted = self.ask(settle, nodes, known, tokens, self.beside)
+
+    def _tokens(self) -> Tokens:
+        known, classes = self._set_arrays.known_rows(), self.canonical.actions.of_token
+        trie, nodes = self.canonical.trie, self._text.nodes
+        return Tokens(trie, nodes, NOTHING, self._nothing, *known, classes)
 
     def fan(
         self, place: int, row: int, near: Towards = ANYWHERE, left: int = NEVER
@@ -325,6 +348,26 @@ def _reading(canonical: CanonicalAutomaton) -> Reading:
         step_start=np.append(0, np.cumsum(steps)).astype(np.int32),
         step_to=np.nonzero(rows)[1].astype(np.int32),
     )
+
+
+def _beside(canonical: CanonicalAutomaton) -> Beside:
+    before, after = canonical.geometry.before, canonical.geometry.after
+    birth = canonical.derivation.birth
+    places = places_of(before.order, len(birth)), places_of(after.order, len(birth))
+    return Beside(before, after, birth, *places)
+
+
+def _settled(n_ids: int) -> Settled:
+    """Nothing yet, of a tokenizer with so many ids that BPE makes."""
+    room, words = table_size(_ROOM_OF_SETS), (n_ids + 63) >> 6
+    dead = Dead(
+        np.empty((_ROOM_OF_SETS, words), dtype=np.int64),
+        np.full(room, EMPTY, dtype=np.int64),
+        np.zeros(room, dtype=np.int32),
+        np.zeros(1, dtype=np.int64),
+    )
+    slots, values = np.full(room, EMPTY, dtype=np.int64), np.zeros(room, dtype=np.int32)
+    return Settled(slots, values, np.zeros(1, dtype=np.int64), dead)
 
 
 def _fragments(canonical: CanonicalAutomaton) -> Fragments:

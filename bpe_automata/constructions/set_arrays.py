@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.constructions.canonical import CanonicalAutomaton
+from bpe_automata.constructions.hypothesis_sets import NONE
 from bpe_automata.constructions.whole_pieces import MUST_END
 from bpe_automata.kernels.hashing import EMPTY
 from bpe_automata.kernels.world import Witnesses
@@ -21,10 +22,10 @@ _WITNESSES = 1 << 14
 class _Growing:
     """An array that grows. What was handed out of it keeps its length."""
 
-    def __init__(self, dtype: type) -> None:
-        self._array: np.ndarray = np.zeros(256, dtype=dtype)
+    def __init__(self, dtype: type, shape: tuple[int, ...] = ()) -> None:
+        self._array: np.ndarray = np.zeros((256, *shape), dtype=dtype)
 
-    def filled(self, count: int, values: list[int]) -> np.ndarray:
+    def filled(self, count: int, values: list[int] | np.ndarray) -> np.ndarray:
         """The first `count` places, then `values`."""
         needed = count + len(values)
         if needed > len(self._array):
@@ -52,6 +53,9 @@ class SetArrays:
         self.lock = canonical.tokenizer.lock
         self._sets, self._whole = canonical.sets.sets, canonical.whole
         self._ends, self._text_ends = canonical.sets.ends, bool(canonical.pipeline.text.ends[0])
+        self._rows, n_classes = canonical.sets.rows, len(canonical.actions.classes)
+        self._bound = _Growing(np.int32, (n_classes,))
+        self._known = np.empty(0, dtype=np.int32), self._bound.filled(0, np.empty((0, n_classes)))
         self._columns = [_Growing(t) for t in (*[np.int32] * 3, bool, bool, np.int32, bool)]
         nothing = [column.filled(0, []) for column in self._columns]
         self._arrays = Columns(self._columns[0].filled(0, [0]), *nothing[1:])
@@ -61,6 +65,25 @@ class SetArrays:
         if len(self._arrays.row) < len(self._sets):
             self._extend()
         return self._arrays
+
+    def know(self, number: int) -> None:
+        """Find where token classes lead from a set without a boundary: `known_rows` has it then."""
+        self._know(number, self._rows(number)[1])
+
+    @locked
+    def _know(self, number: int, bound: np.ndarray) -> None:
+        row_of, rows = self._known
+        if len(row_of) <= number or row_of[number] == NONE:
+            # A copy: whoever has the old one has no such row either.
+            longer = np.full(len(self._sets), NONE, dtype=np.int32)
+            longer[: len(row_of)], longer[number] = row_of, len(rows)
+            self._known = longer, self._bound.filled(len(rows), bound[None])
+
+    def known_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """(int32 [n_sets] into the rows, NONE where it is not known; int32 [rows, n_classes])."""
+        row_of, rows = self._known
+        missing = len(self._sets) - len(row_of)
+        return np.append(row_of, np.full(missing, NONE, dtype=np.int32)), rows
 
     @locked
     def _extend(self) -> None:

@@ -7,11 +7,28 @@ ranges and words, where sets by id are filled bit by bit.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.geometry import FOREVER
 from bpe_automata.kernels.suspects import Half
+from bpe_automata.kernels.watch import poll
+
+_OFTEN = 16  # tokens between two looks at which side has fewer
+
+
+class Beside(NamedTuple):
+    """What may not come before and after an id, as in `kernels.beside`, and how to find it. birth
+    int32 [n_ids]; left_at, right_at int32 [n_ids]: the place of an id as the one that comes before,
+    or after. Suspects are sets of the former."""
+
+    before: Half
+    after: Half
+    birth: np.ndarray
+    left_at: np.ndarray
+    right_at: np.ndarray
 
 
 @kernel
@@ -124,3 +141,73 @@ def unpacked(places: np.ndarray, order: np.ndarray, n_ids: int) -> np.ndarray:
             word = (word >> 1) & 0x7FFFFFFFFFFFFFFF
             place += 1
     return bits
+
+
+@kernel
+def take_out_leading(tokens: np.ndarray, suspects: np.ndarray, beside: Beside) -> None:
+    """`take_out` by the few ids (int32, -1: none) that are known to lead on from a steady node."""
+    forbidden = np.empty(len(suspects), np.int64)
+    for token in tokens:
+        if token >= 0:
+            forbid(token, beside.birth, 1, beside.before, forbidden)
+            keep(suspects, forbidden)
+
+
+@kernel
+def take_out(tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray) -> None:
+    """Take out of the suspects every id that some of `tokens` (int64) may follow."""
+    forbidden, count = np.empty(len(suspects), np.int64), 0
+    for i in range(len(tokens)):
+        if poll(watch):
+            return
+        if i % _OFTEN == 0:
+            count = how_many(suspects)
+        if count <= len(tokens) - i:
+            _take_out_singly(tokens[i:].copy(), suspects, beside, watch)
+            return
+        forbid(tokens[i], beside.birth, 1, beside.before, forbidden)
+        keep(suspects, forbidden)
+
+
+@kernel
+def _take_out_singly(
+    tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray
+) -> None:
+    """The same where there are fewer suspects than tokens."""
+    order = beside.after.order
+    forbidden = np.empty((len(order) + 63) >> 6, np.int64)
+    followers = np.zeros_like(forbidden)
+    for token in tokens:
+        at = beside.right_at[token]
+        followers[at >> 6] |= np.int64(1) << (at & 63)
+    for suspect in listed(suspects):
+        if poll(watch):
+            return
+        forbid(beside.before.order[suspect], beside.birth, 0, beside.after, forbidden)
+        if exceeds(followers, forbidden):
+            suspects[suspect >> 6] &= ~(np.int64(1) << (suspect & 63))
+
+
+@kernel
+def which_follow(
+    tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray
+) -> np.ndarray:
+    """bool: which of `tokens` (int64) may follow some suspect?"""
+    found = np.zeros(len(tokens), np.bool_)
+    if how_many(suspects) > len(tokens):
+        forbidden = np.empty(len(suspects), np.int64)
+        for i in range(len(tokens)):
+            if poll(watch):
+                break
+            forbid(tokens[i], beside.birth, 1, beside.before, forbidden)
+            found[i] = exceeds(suspects, forbidden)
+        return found
+    forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
+    for suspect in listed(suspects):
+        if poll(watch):
+            break
+        forbid(beside.before.order[suspect], beside.birth, 0, beside.after, forbidden)
+        for i in range(len(tokens)):
+            at = beside.right_at[tokens[i]]
+            found[i] |= (forbidden[at >> 6] >> (at & 63)) & 1 == 0
+    return found

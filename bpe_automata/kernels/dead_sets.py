@@ -1,4 +1,4 @@
-"""The dead sets of many nodes of one hypothesis set in one call: see `constructions.relevance`.
+"""The dead sets of nodes: see `constructions.relevance`.
 
     dead(node) = { r : every id that leads on from the node is forbidden after r }
 
@@ -6,9 +6,10 @@ A depth-first search over the nodes that ids lead to. The suspects of a node, id
 there, are narrowed down by what costs least: a few ids that are known to lead on, then those that
 lead to ALIVE nodes, then those that lead to nodes that are settled. An id that leads to another
 node can matter only if it may follow a suspect that is left, and then that node is settled first.
+Where much can follow, tokens of a few bytes are tried before all others.
 
-Nodes that this cannot settle, those that need one on a cycle or one of another set, are left to
-`constructions.relevance`.
+Where a node needs one that is on its way, both are on a cycle. Then all nodes that they need are
+settled together: every suspect is dead, until ids that lead on show otherwise (the least fixpoint).
 """
 
 from __future__ import annotations
@@ -19,316 +20,262 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.beside import (
+    Beside,
     all_places,
     exceeds,
     forbid,
     how_many,
     keep,
-    listed,
-    places_of,
+    take_out,
+    take_out_leading,
+    which_follow,
 )
-from bpe_automata.kernels.bits import members
-from bpe_automata.kernels.collapsed import Collapsed
-from bpe_automata.kernels.growing import grown_rows
-from bpe_automata.kernels.product_row import Nodes, product_row
-from bpe_automata.kernels.steady import Steady
-from bpe_automata.kernels.suspects import Half
-from bpe_automata.kernels.trie import Trie
-from bpe_automata.kernels.watch import poll
-from bpe_automata.kernels.world import (
-    ALIVE,
-    PARTLY,
-    UNKNOWN,
-    Dfa,
-    Memo,
-    World,
-    known_status,
+from bpe_automata.kernels.growing import grown, grown_rows
+from bpe_automata.kernels.node_ids import SHALLOW, Tokens, is_void, leading_ids
+from bpe_automata.kernels.settled import (
+    NOTHING,
+    UNDER_WAY,
+    UNSETTLED,
+    Dead,
+    Met,
+    Settled,
+    lacks,
+    meet,
+    no_nodes,
+    nodes_with_room,
+    stored,
+    with_all,
 )
+from bpe_automata.kernels.watch import poll, stopped
+from bpe_automata.kernels.world import World, key_number, key_place
 
-NOTHING, UNSETTLED = -1, -2
-_UNDER_WAY, _LEFT = -3, -4
-_NONE = -1  # no place
-_PLACE, _BEGIN, _NEXT, _END = 0, 1, 2, 3  # of a frame: its open ids in the pool
+_ON_CYCLE = -4
+DONE, AGAIN = -1, -2
+_NONE = -1  # no node
+_FRAMES, _SETS, _POOL = 0, 1, 2  # of a stack: how many there are
+_NODE, _BEGIN, _NEXT, _END = 0, 1, 2, 3  # of a frame: its open ids in the pool
 _FEWER = 4  # of a frame: are there fewer suspects than when its open ids were listed?
-_FEW = 64  # ids of a node that are looked at without more ado
-_OFTEN = 16  # tokens between two looks at which side has fewer
+_COMPLETE = 5  # of a frame: are these all of its ids?
+_SAVED = 6  # of a frame: were its suspects put aside? If not, they are all ids.
 
 
-class Tokens(NamedTuple):
-    """Of the tokenizer and a hypothesis set: trie, nodes, collapsed (nothing), free_after and
-    bound_after as in `product_row`; after: what may not follow an id."""
+class _Stack(NamedTuple):
+    """The nodes under way. frames int64 [room, 7]: see the constants; saved int64 [room, words]:
+    suspects of those that wait; pool int64 [room, 2]: ids that may take out more, and the node that
+    each leads to; n int64 [3]: how many of each."""
 
-    trie: Trie
-    nodes: Nodes
-    collapsed: Collapsed
-    free_after: np.ndarray
-    bound_after: np.ndarray
-    after: Half
-
-
-class Beside(NamedTuple):
-    """What may not come before and after an id, as in `kernels.beside`, and how to find it. birth
-    int32 [n_ids]; left_at, right_at int32 [n_ids]: the place of an id as the one that comes before,
-    or after. Suspects are sets of the former."""
-
-    before: Half
-    after: Half
-    birth: np.ndarray
-    left_at: np.ndarray
-    right_at: np.ndarray
+    frames: np.ndarray
+    saved: np.ndarray
+    pool: np.ndarray
+    n: np.ndarray
 
 
 @kernel
-def dead_sets(
-    places: np.ndarray, number: int, tokens: Tokens, w: World
-) -> tuple[np.ndarray, np.ndarray]:
-    """Settle the nodes (place, number) for each of `places` (int64), and those that they need; best
-    with those nearest to acceptance first.
+def settle(
+    nodes: np.ndarray, known: Settled, tokens: Tokens, beside: Beside, w: World
+) -> tuple[Settled, int]:
+    """Settle nodes (int64, `world.node_key`), and those that they need; best with those nearest to
+    acceptance first.
 
-    Returns (found int32 by place: NOTHING where no id is dead, UNSETTLED where it is not known, or
-    else a row of, dead int64 [rows, words]: sets of `kernels.beside` in `w.pairs.before.order`).
-    Each place has one frame in all, and each turn begins or ends one, or passes an open id of it.
+    Returns (what is settled now; DONE, or AGAIN where the memo had no room to remember more, or the
+    number of a hypothesis set whose row must be known first); `known` itself is worth nothing then.
+    Each node has one frame in all, and each turn begins or ends one, passes an open id of it, or
+    turns to all ids of it.
     """
-    found = np.full(len(w.memo.state), UNSETTLED, np.int32)
-    before, birth, after = w.pairs.before, w.pairs.birth, tokens.after
-    left_at, right_at = places_of(before.order, len(birth)), places_of(after.order, len(birth))
-    beside = Beside(before, after, birth, left_at, right_at)
-    everything = all_places(len(before.order))
-    frames, suspects = np.empty((32, 5), np.int64), np.empty((32, len(everything)), np.int64)
-    dead, n_dead = np.empty_like(suspects), 0
-    pool = np.empty((64, 2), np.int64)
-    for place in places:
-        needed, n_frames, n_pool = place if found[place] == UNSETTLED else _NONE, 0, 0
-        while (needed != _NONE or n_frames > 0) and not poll(w.watch):
+    met, dead, everything = no_nodes(), known.dead, all_places(len(beside.before.order))
+    left, stack, wanted = everything.copy(), _empty_stack(len(everything)), DONE
+    for key in nodes:
+        met = nodes_with_room(met, 1)
+        needed = meet(key, met, known)
+        if met.found[needed] != UNSETTLED:
+            continue
+        while (needed != _NONE or stack.n[_FRAMES] > 0) and not is_void(w):
             if needed != _NONE:
-                if n_frames == len(frames):
-                    frames, suspects = grown_rows(frames), grown_rows(suspects)
-                frame, left = frames[n_frames], suspects[n_frames]
-                frame[_PLACE], frame[_BEGIN], frame[_NEXT] = needed, n_pool, n_pool
-                frame[_FEWER] = 0
-                found[needed], left[:] = _UNDER_WAY, everything
-                if number == w.steady.number and w.memo.added[needed] == 0:
-                    _take_out_leading(w.steady.leading[w.memo.state[needed]], left, beside)
-                rows = _begun(needed, number, found, dead, left, beside, tokens, w)
-                while n_pool + len(rows) > len(pool):
-                    pool = grown_rows(pool)
-                pool[n_pool : n_pool + len(rows)] = rows
-                n_pool += len(rows)
-                frame[_END] = n_pool
-                n_frames += 1
-            frame, left = frames[n_frames - 1], suspects[n_frames - 1]
-            verdict, needed = _advanced(frame, found, dead, left, pool, beside, w.watch)
+                wanted = _hindrance(met.key[needed], tokens, w)
+                if wanted != DONE:
+                    break
+                stack, met.found[needed] = _pushed(needed, left, everything, stack), UNDER_WAY
+                met, stack = _listed(SHALLOW, stack, met, known, dead, left, tokens, beside, w)
+            frame = stack.frames[stack.n[_FRAMES] - 1]
+            node = frame[_NODE]
+            verdict, needed = _advanced(frame, met.found, dead, left, stack.pool, beside, w.watch)
             if needed != _NONE:
                 continue
-            n_frames, n_pool = n_frames - 1, frame[_BEGIN]
-            found[frame[_PLACE]] = verdict
-            if verdict == UNSETTLED:
-                if n_dead == len(dead):
-                    dead = grown_rows(dead)
-                dead[n_dead], found[frame[_PLACE]] = left, n_dead
-                n_dead += 1
-    for at in range(len(found)):
-        found[at] = max(found[at], UNSETTLED)
-    return found, dead[:n_dead]
+            if verdict != NOTHING and not frame[_COMPLETE]:
+                deepest = tokens.trie.deepest
+                met, stack = _listed(deepest, stack, met, known, dead, left, tokens, beside, w)
+                continue
+            if verdict == NOTHING:
+                met.found[node] = NOTHING
+            elif verdict == UNSETTLED:
+                dead, met.found[node] = stored(left, dead)
+            else:
+                met, dead, wanted = _settle_together(node, met, known, dead, tokens, beside, w)
+                if wanted != DONE:
+                    break
+            _pop(stack, met.found, left, everything)
+        if wanted != DONE or is_void(w):
+            break
+    if is_void(w):
+        return known, DONE
+    return with_all(known, met, dead), wanted
+
+
+# ---------------------------------------------------------------- what is known
+
+
+@kernel
+def _hindrance(key: int, tokens: Tokens, w: World) -> int:
+    """Why a node cannot be opened now, as `settle` says it."""
+    if 2 * w.memo.n_nodes[0] >= len(w.memo.nodes):
+        return AGAIN
+    number = key_number(key)
+    return number if tokens.row_of[number] < 0 else DONE
+
+
+# ---------------------------------------------------------------- the nodes under way
+
+
+@kernel
+def _empty_stack(words: int) -> _Stack:
+    frames, saved = np.empty((32, _SAVED + 1), np.int64), np.empty((8, words), np.int64)
+    return _Stack(frames, saved, np.empty((64, 2), np.int64), np.zeros(3, np.int64))
+
+
+@kernel
+def _pushed(node: int, left: np.ndarray, everything: np.ndarray, stack: _Stack) -> _Stack:
+    """With a frame for a node, of which all ids are suspects; those of the one above are saved."""
+    frames, saved, pool, n = stack
+    if n[_FRAMES] > 0:
+        frames[n[_FRAMES] - 1, _SAVED] = exceeds(everything, left)
+        if frames[n[_FRAMES] - 1, _SAVED]:
+            if n[_SETS] == len(saved):
+                saved = grown_rows(saved)
+            saved[n[_SETS]] = left
+            n[_SETS] += 1
+    if n[_FRAMES] == len(frames):
+        frames = grown_rows(frames)
+    left[:] = everything
+    frames[n[_FRAMES], _NODE], frames[n[_FRAMES], _BEGIN] = node, n[_POOL]
+    n[_FRAMES] += 1
+    return _Stack(frames, saved, pool, n)
+
+
+@kernel
+def _pop(stack: _Stack, found: np.ndarray, left: np.ndarray, everything: np.ndarray) -> None:
+    """Without its last frame, and those above that were settled as part of a cycle; `left` are the
+    suspects of the one that is last then."""
+    frames, saved, _, n = stack
+    n[_FRAMES] -= 1
+    n[_POOL] = frames[n[_FRAMES], _BEGIN]
+    while n[_FRAMES] > 0 and found[frames[n[_FRAMES] - 1, _NODE]] != UNDER_WAY:
+        n[_FRAMES] -= 1
+        n[_SETS] -= frames[n[_FRAMES], _SAVED]
+        n[_POOL] = frames[n[_FRAMES], _BEGIN]
+    left[:] = everything
+    if n[_FRAMES] > 0 and frames[n[_FRAMES] - 1, _SAVED]:
+        n[_SETS] -= 1
+        left[:] = saved[n[_SETS]]
+
+
+@kernel
+def _listed(
+    deepest: int,
+    stack: _Stack,
+    met: Met,
+    known: Settled,
+    dead: Dead,
+    left: np.ndarray,
+    tokens: Tokens,
+    beside: Beside,
+    w: World,
+) -> tuple[Met, _Stack]:
+    """With the open ids of the last frame's node in the pool; what surely leads on is taken out of
+    its suspects."""
+    frame, n = stack.frames[stack.n[_FRAMES] - 1], stack.n
+    key = met.key[frame[_NODE]]
+    complete, ids, rows = leading_ids(key, deepest, tokens, w)
+    met = nodes_with_room(met, len(rows))
+    open_ = _begun(key, ids, rows, met, known, dead, left, beside, w)
+    pool = _appended(stack.pool, frame[_BEGIN], open_)
+    n[_POOL] = frame[_BEGIN] + len(open_)
+    frame[_NEXT], frame[_END], frame[_FEWER] = frame[_BEGIN], n[_POOL], 0
+    frame[_COMPLETE] = complete
+    return met, _Stack(stack.frames, stack.saved, pool, n)
+
+
+@kernel
+def _appended(pool: np.ndarray, n: int, rows: np.ndarray) -> np.ndarray:
+    """The pool with rows after its first n, and room."""
+    while n + len(rows) > len(pool):
+        pool = grown_rows(pool)
+    pool[n : n + len(rows)] = rows
+    return pool
+
+
+# ---------------------------------------------------------------- suspects
 
 
 @kernel
 def _begun(
-    place: int,
-    number: int,
-    found: np.ndarray,
-    dead: np.ndarray,
+    key: int,
+    ids: np.ndarray,
+    rows: np.ndarray,
+    met: Met,
+    known: Settled,
+    dead: Dead,
     suspects: np.ndarray,
     beside: Beside,
-    tokens: Tokens,
     w: World,
 ) -> np.ndarray:
-    """Take out of the suspects what all that is known to lead on leaves. Returns int64 [n, 2], what
-    may take out more: (id, place), _NONE for one of another set."""
-    ids, rows = _ids_of(place, number, tokens, w)
-    _take_out(ids, suspects, beside, w.watch)
+    """Take out of the suspects what all that is known to lead on from a node leaves. ids, rows: of
+    `leading_ids`. Returns int64 [n, 2], what may take out more: (id, node)."""
+    number, state = key_number(key), w.memo.state[key_place(key)]
+    if number == w.steady.number and w.memo.added[key_place(key)] == 0:
+        take_out_leading(w.steady.leading[state], suspects, beside)
+    take_out(ids, suspects, beside, w.watch)
     lively, n_lively = np.empty(len(rows), np.int64), 0
     others, n_others = np.empty((len(rows), 2), np.int64), 0
     for i in range(len(rows)):
-        token, target = rows[i, 0], rows[i, 1]
-        if _is_lively(token, target, found, dead, beside):
+        token, target = rows[i, 0], meet(rows[i, 1], met, known)
+        if lacks(token, met.found[target], dead, beside.left_at):
             lively[n_lively] = token
             n_lively += 1
-        elif target == _NONE or found[target] <= UNSETTLED:
+        elif met.found[target] <= UNSETTLED:
             others[n_others, 0], others[n_others, 1] = token, target
             n_others += 1
-    _take_out(lively[:n_lively], suspects, beside, w.watch)
+    take_out(lively[:n_lively], suspects, beside, w.watch)
     others = others[:n_others]
-    return others[_which_follow(others[:, 0].copy(), suspects, beside, w.watch)]
+    return others[which_follow(others[:, 0].copy(), suspects, beside, w.watch)]
 
 
-@kernel
-def _ids_of(place: int, number: int, tokens: Tokens, w: World) -> tuple[np.ndarray, np.ndarray]:
-    """(int64, the ids that lead on for sure; int64 [n, 2], those of which it is not known and the
-    place that each leads to, _NONE with one of another set)."""
-    if number == w.steady.number and w.memo.added[place] == 0:
-        known, sure, rows = _steady_ids(
-            w.memo.state[place], number, tokens.trie, tokens.nodes.kind, w.dfa, w.memo, w.steady
-        )
-        if known:
-            return sure, rows
-    _, bound, open_ = product_row(
-        place,
-        number,
-        tokens.trie.deepest,
-        tokens.trie,
-        tokens.nodes,
-        tokens.collapsed,
-        tokens.collapsed.ids,
-        tokens.free_after,
-        tokens.bound_after,
-        w,
-    )
-    rows = np.empty((len(open_), 2), np.int64)
-    for i in range(len(open_)):
-        rows[i, 0] = open_[i, 0]
-        rows[i, 1] = open_[i, 1] if open_[i, 2] == number else _NONE
-    return members(bound), rows
-
-
-@kernel
-def _steady_ids(
-    state: int, number: int, trie: Trie, kinds: np.ndarray, dfa: Dfa, memo: Memo, steady: Steady
-) -> tuple[bool, np.ndarray, np.ndarray]:
-    """The same for a DFA state where all ids keep the set, and are few: (is that so, ...)."""
-    trans, byte_class, label, depths = dfa.trans, dfa.byte_class, trie.label, trie.depth
-    sure, rows = np.empty(_FEW, np.int64), np.empty((_FEW, 2), np.int64)
-    path, n_sure, n_rows = np.empty(trie.deepest + 1, np.int32), 0, 0
-    path[0], node = state, 0
-    while node < len(label):
-        depth = depths[node]
-        after = trans[path[depth - 1], byte_class[label[node]]]
-        if after == 0:
-            node = trie.skip[node]
-            continue
-        path[depth], kind, token = after, kinds[node], steady.token[node]
-        node += 1
-        if kind == 0:
-            continue
-        status = known_status(after, number, memo)
-        if token < 0 or status == UNKNOWN or max(n_sure, n_rows) == _FEW:
-            return False, sure[:0], rows[:0]
-        if status == ALIVE:
-            sure[n_sure] = token
-            n_sure += 1
-        elif status == PARTLY:
-            rows[n_rows, 0], rows[n_rows, 1] = token, after
-            n_rows += 1
-    return True, sure[:n_sure], rows[:n_rows]
-
-
-@kernel
-def _take_out_leading(tokens: np.ndarray, suspects: np.ndarray, beside: Beside) -> None:
-    """`_take_out` by the few ids (int32, -1: none) that are known to lead on from a steady node."""
-    forbidden = np.empty(len(suspects), np.int64)
-    for token in tokens:
-        if token >= 0:
-            forbid(token, beside.birth, 1, beside.before, forbidden)
-            keep(suspects, forbidden)
-
-
-@kernel
-def _take_out(tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray) -> None:
-    """Take out of the suspects every id that some of `tokens` (int64) may follow."""
-    forbidden, count = np.empty(len(suspects), np.int64), 0
-    for i in range(len(tokens)):
-        if poll(watch):
-            return
-        if i % _OFTEN == 0:
-            count = how_many(suspects)
-        if count <= len(tokens) - i:
-            _take_out_singly(tokens[i:].copy(), suspects, beside, watch)
-            return
-        forbid(tokens[i], beside.birth, 1, beside.before, forbidden)
-        keep(suspects, forbidden)
-
-
-@kernel
-def _take_out_singly(
-    tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray
-) -> None:
-    """The same where there are fewer suspects than tokens."""
-    order = beside.after.order
-    forbidden = np.empty((len(order) + 63) >> 6, np.int64)
-    followers = np.zeros_like(forbidden)
-    for token in tokens:
-        at = beside.right_at[token]
-        followers[at >> 6] |= np.int64(1) << (at & 63)
-    for suspect in listed(suspects):
-        if poll(watch):
-            return
-        forbid(beside.before.order[suspect], beside.birth, 0, beside.after, forbidden)
-        if exceeds(followers, forbidden):
-            suspects[suspect >> 6] &= ~(np.int64(1) << (suspect & 63))
-
-
-@kernel
-def _which_follow(
-    tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray
-) -> np.ndarray:
-    """bool: which of `tokens` (int64) may follow some suspect?"""
-    found = np.zeros(len(tokens), np.bool_)
-    if how_many(suspects) > len(tokens):
-        forbidden = np.empty(len(suspects), np.int64)
-        for i in range(len(tokens)):
-            if poll(watch):
-                break
-            forbid(tokens[i], beside.birth, 1, beside.before, forbidden)
-            found[i] = exceeds(suspects, forbidden)
-        return found
-    forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
-    for suspect in listed(suspects):
-        if poll(watch):
-            break
-        forbid(beside.before.order[suspect], beside.birth, 0, beside.after, forbidden)
-        for i in range(len(tokens)):
-            at = beside.right_at[tokens[i]]
-            found[i] |= (forbidden[at >> 6] >> (at & 63)) & 1 == 0
-    return found
-
-
-@kernel
-def _is_lively(
-    token: int, target: int, found: np.ndarray, dead: np.ndarray, beside: Beside
-) -> bool:
-    """Is it known that the id leads on to acceptance at a place?"""
-    if target == _NONE or found[target] <= UNSETTLED:
-        return False
-    row, at = found[target], beside.left_at[token]
-    return row == NOTHING or not (dead[row, at >> 6] >> (at & 63)) & 1
+# ---------------------------------------------------------------- one step, and cycles
 
 
 @kernel
 def _advanced(
     frame: np.ndarray,
     found: np.ndarray,
-    dead: np.ndarray,
+    dead: Dead,
     suspects: np.ndarray,
     pool: np.ndarray,
     beside: Beside,
     watch: np.ndarray,
 ) -> tuple[int, int]:
-    """(verdict, the place that must be settled before, or _NONE).
-
-    Verdicts: NOTHING is dead; UNSETTLED: the suspects are the dead set, new; _UNDER_WAY: not known
-    before that place is; _LEFT: this search cannot tell."""
+    """(verdict, the node that must be settled before, or _NONE). Verdicts: NOTHING is dead;
+    UNSETTLED: the suspects are; _ON_CYCLE: an id that matters leads to a node on its way."""
     forbidden, birth, before = np.empty(len(suspects), np.int64), beside.birth, beside.before
     if not keep(suspects, suspects):
         return NOTHING, _NONE
     while frame[_NEXT] < frame[_END] and not poll(watch):
         token, target = pool[frame[_NEXT], 0], pool[frame[_NEXT], 1]
-        unknown = target != _NONE and found[target] == UNSETTLED
+        unknown = found[target] == UNSETTLED
         if unknown and not frame[_FEWER]:
-            return _UNDER_WAY, target
-        if unknown or _is_lively(token, target, found, dead, beside):
+            return UNSETTLED, target
+        if unknown or lacks(token, found[target], dead, beside.left_at):
             forbid(token, birth, 1, before, forbidden)
             if unknown and exceeds(suspects, forbidden):
-                return _UNDER_WAY, target
+                return UNSETTLED, target
             if not unknown and not keep(suspects, forbidden):
                 return NOTHING, _NONE
             frame[_FEWER] = 1
@@ -337,8 +284,66 @@ def _advanced(
         if poll(watch):
             break
         token, target = pool[i, 0], pool[i, 1]
-        if target == _NONE or found[target] <= UNSETTLED:
+        if found[target] == UNDER_WAY:
             forbid(token, birth, 1, before, forbidden)
             if exceeds(suspects, forbidden):
-                return _LEFT, _NONE
+                return _ON_CYCLE, _NONE
     return UNSETTLED, _NONE
+
+
+@kernel
+def _settle_together(
+    first: int, met: Met, known: Settled, dead: Dead, tokens: Tokens, beside: Beside, w: World
+) -> tuple[Met, Dead, int]:
+    """The least fixpoint over a node and all unsettled ones that it needs: see the module's
+    docstring. The third: as in `settle`; if it is not DONE, none of them is settled.
+
+    Each turn of the outer loop opens a node; each of the last but one takes an open id away."""
+    everything = all_places(len(beside.before.order))
+    region, at = np.empty(64, np.int64), np.full(len(met.key), _NONE, np.int32)
+    suspects = np.empty((64, len(everything)), np.int64)
+    pool, begin, end = np.empty((64, 2), np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
+    region[0], at[first], count, n, n_pool = first, 0, 1, 0, 0
+    while n < count:
+        wanted = _hindrance(met.key[region[n]], tokens, w)
+        if wanted != DONE or is_void(w):
+            return met, dead, wanted
+        _, ids, rows = leading_ids(met.key[region[n]], tokens.trie.deepest, tokens, w)
+        met = nodes_with_room(met, len(rows))
+        while len(met.key) > len(at):
+            at = grown(at, len(at))
+            at[len(at) >> 1 :] = _NONE
+        suspects[n] = everything
+        needs = _begun(met.key[region[n]], ids, rows, met, known, dead, suspects[n], beside, w)
+        pool, begin[n], end[n] = _appended(pool, n_pool, needs), n_pool, n_pool + len(needs)
+        n_pool = end[n]
+        n += 1
+        for target in needs[:, 1]:
+            if at[target] != _NONE:
+                continue
+            if count == len(region):
+                region, suspects = grown(region, count), grown_rows(suspects)
+                begin, end = grown(begin, count), grown(end, count)
+            at[target], region[count] = count, target
+            count += 1
+    changed, forbidden = True, np.empty_like(everything)
+    while changed:
+        changed = False
+        for i in range(count):
+            k = begin[i]
+            while k < end[i] and not poll(w.watch):
+                token, target = pool[k]
+                place = beside.left_at[token]
+                if (suspects[at[target], place >> 6] >> (place & 63)) & 1:
+                    k += 1
+                    continue
+                forbid(token, beside.birth, 1, beside.before, forbidden)
+                keep(suspects[i], forbidden)
+                end[i] -= 1
+                pool[k] = pool[end[i]]
+                changed = True
+    if not stopped(w.watch):
+        for i in range(count):
+            dead, row = stored(suspects[i], dead)
+            met.found[region[i]] = row if how_many(suspects[i]) > 0 else NOTHING
+    return met, dead, DONE

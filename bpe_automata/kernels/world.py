@@ -23,8 +23,8 @@ from bpe_automata.kernels.trie import walk
 from bpe_automata.kernels.watch import stopped
 
 UNKNOWN, ALIVE, DEAD, PARTLY = 0, 1, 2, 3
-_SET_BITS = 24
-MOST_SETS = 1 << _SET_BITS
+SET_BITS = 24
+MOST_SETS = 1 << SET_BITS
 MOST_SHOWN = 3  # bytes: what is left of a character after its first
 
 
@@ -173,7 +173,17 @@ def intern_place(state: int, added: int, w: World) -> int:
 @kernel
 def node_key(place: int, number: int) -> int:
     """Of a place and one of MOST_SETS hypothesis sets."""
-    return (place << _SET_BITS) | number
+    return (place << SET_BITS) | number
+
+
+@kernel
+def key_place(key: int) -> int:
+    return key >> SET_BITS
+
+
+@kernel
+def key_number(key: int) -> int:
+    return key & (MOST_SETS - 1)
 
 
 @kernel

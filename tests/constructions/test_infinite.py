@@ -15,7 +15,6 @@ from paths import is_canonical, shortest_paths
 
 from bpe_automata import compile_regex, constrain
 from bpe_automata.automata import from_strings
-from bpe_automata.constructions.relevance import Relevance
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, merge_tables, small_tokenizer
 from bpe_automata.testing.texts import own_pieces
@@ -67,41 +66,23 @@ def test_without_a_pretokenizer_every_joint_can_break(data):
         return
 
 
-def settled_together(monkeypatch):
-    """Nodes that a cycle needed, in a list that grows; none is left to the kernel, which can tell
-    without the cycle in most cases."""
-    settled = []
-    together = Relevance._settle_together
-    monkeypatch.setattr(
-        Relevance, "_settle_together", lambda self, n: settled.append(n) or together(self, n)
-    )
-    monkeypatch.setattr(Relevance, "settle", lambda self, places: None)
-    return settled
-
-
-@pytest.mark.parametrize("by_cycle", [False, True])
-def test_relevance_on_a_cycle_is_a_least_fixpoint(monkeypatch, by_cycle):
+def test_relevance_on_a_cycle_is_a_least_fixpoint():
     """a...ac is aa,...,aa,c or aa,...,aa,ac; so no a can ever be read alone, though each a leads to
     where an a can be read."""
-    settled = settled_together(monkeypatch) if by_cycle else []
     tokenizer = small_tokenizer(["a", "c", "aa", "ac"], [("a", "a"), ("a", "c")])
     matcher = constrain(tokenizer, "a*c").matcher()
     assert matcher.allowed_ids().tolist() == [1, 2, 3]
     matcher.advance(2)
     assert matcher.allowed_ids().tolist() == [1, 2, 3]
-    assert bool(settled) == by_cycle
 
 
-@pytest.mark.parametrize("by_cycle", [False, True])
-def test_cycles_through_several_states(monkeypatch, by_cycle):
+def test_cycles_through_several_states():
     """All tables of three merges over two symbols, on regexes with nested loops."""
-    settled = settled_together(monkeypatch) if by_cycle else []
     pairs = list(itertools.product("ab", repeat=2))
     for merges in itertools.permutations(pairs, 3):
         tokenizer = small_tokenizer(["a", "b", *map("".join, merges)], merges)
         for regex in ("(aab*)*b", "(ab|ba*)*a", "a(ba)*b(aa)*"):
             assert check(tokenizer, regex, 8)
-    assert bool(settled) == by_cycle
 
 
 @pytest.mark.parametrize("name", VARIED)

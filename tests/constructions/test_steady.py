@@ -140,7 +140,7 @@ def test_few_nodes_of_an_object_need_a_search(mistral):
     nodes = every_node(engine, engine.initial())
     fresh = CartesianMerge(mistral, compile_regex(OBJECT))
     assert 0 < settle(fresh, nodes) < 40 < 400 < len(nodes)
-    assert len(fresh._relevance._dead) + len(fresh._relevance._sets) < 60
+    assert int(fresh.tables.settled.n[0]) < 60
 
 
 def test_a_character_in_byte_tokens_is_completed_at_once(mistral):

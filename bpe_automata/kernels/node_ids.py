@@ -1,0 +1,205 @@
+"""The ids that lead on from a node where no boundary can come, for `kernels.dead_sets`; and one
+among them that may follow an id, its witness."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.beside import Beside, forbid
+from bpe_automata.kernels.bits import members
+from bpe_automata.kernels.collapsed import Collapsed
+from bpe_automata.kernels.hashing import EMPTY
+from bpe_automata.kernels.node_status import node_status
+from bpe_automata.kernels.product_row import Nodes, product_row, witness_slot
+from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.watch import poll, stopped
+from bpe_automata.kernels.world import (
+    ALIVE,
+    PARTLY,
+    UNKNOWN,
+    World,
+    intern_place,
+    key_number,
+    key_place,
+    known_status,
+    node_key,
+)
+
+SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
+_FEW = 64  # ids of a node that are looked at without more ado
+_MUCH = 8  # bytes that a state reads
+
+
+class Tokens(NamedTuple):
+    """Of the tokenizer: trie, nodes, collapsed (nothing) as in `product_row`; nothing: int32
+    [n_classes], the `free_after` of a node where no boundary can come; row_of int32 [n_sets] into
+    bound_after int32 [rows, n_classes]: the rows of hypothesis sets, -1 where it is not known.
+    class_of: int32 [n_ids], the class of each id."""
+
+    trie: Trie
+    nodes: Nodes
+    collapsed: Collapsed
+    nothing: np.ndarray
+    row_of: np.ndarray
+    bound_after: np.ndarray
+    class_of: np.ndarray
+
+
+@kernel
+def leading_ids(
+    key: int, deepest: int, tokens: Tokens, w: World
+) -> tuple[bool, np.ndarray, np.ndarray]:
+    """(are these all, int64, the ids that lead on for sure; int64 [n, 2], those of which it is not
+    known and the node that each leads to). Where much can be read only those of at most `deepest`
+    bytes; the hypothesis set's row must be known."""
+    place, number = key_place(key), key_number(key)
+    bound_after = tokens.bound_after[tokens.row_of[number]]
+    if w.memo.added[place] == 0 and w.sets.row[number] == 0:
+        few, ids, rows = _few_ids(w.memo.state[place], bound_after, tokens, w)
+        if few:
+            return True, ids, rows
+    if deepest < tokens.trie.deepest and not _reads_much(w.memo.state[place], w):
+        deepest = tokens.trie.deepest
+    _, bound, open_ = product_row(
+        place,
+        number,
+        deepest,
+        tokens.trie,
+        tokens.nodes,
+        tokens.collapsed,
+        tokens.collapsed.ids,
+        tokens.nothing,
+        bound_after,
+        w,
+    )
+    rows = np.empty((len(open_), 2), np.int64)
+    for i in range(len(open_)):
+        rows[i, 0], rows[i, 1] = open_[i, 0], node_key(open_[i, 1], open_[i, 2])
+    return deepest == tokens.trie.deepest, members(bound), rows
+
+
+@kernel
+def _few_ids(
+    state: int, bound_after: np.ndarray, tokens: Tokens, w: World
+) -> tuple[bool, np.ndarray, np.ndarray]:
+    """The same at a character's end in state 0 of the text automaton, if no more than a few ids can
+    be read (is that so, ...)."""
+    trans, byte_class, trie = w.dfa.trans, w.dfa.byte_class, tokens.trie
+    label, depths, kinds, texts = trie.label, trie.depth, tokens.nodes.kind, tokens.nodes.text
+    sure, rows = np.empty(_FEW, np.int64), np.empty((_FEW, 2), np.int64)
+    path, n_sure, n_rows = np.empty(trie.deepest + 1, np.int32), 0, 0
+    path[0], node = state, 0
+    while node < len(label):
+        depth = depths[node]
+        q = trans[path[depth - 1], byte_class[label[node]]]
+        if q == 0:
+            node = trie.skip[node]
+            continue
+        path[depth], here = q, node
+        node += 1
+        after, a = bound_after[kinds[here]], texts[here]
+        if kinds[here] == 0 or after < 0 or a < 0:
+            continue
+        if max(n_sure, n_rows) == _FEW:
+            return False, sure[:0], rows[:0]
+        place = intern_place(q, a, w) if a > 0 else q
+        status = known_status(place, after, w.memo)
+        if status == UNKNOWN:
+            status = node_status(place, after, w)
+        if status == ALIVE:
+            sure[n_sure] = trie.token[here]
+            n_sure += 1
+        elif status == PARTLY:
+            rows[n_rows, 0], rows[n_rows, 1] = trie.token[here], node_key(place, after)
+            n_rows += 1
+    return True, sure[:n_sure], rows[:n_rows]
+
+
+@kernel
+def _reads_much(state: int, w: World) -> bool:
+    count = 0
+    for byte in range(256):
+        count += w.dfa.trans[state, w.dfa.byte_class[byte]] != 0
+    return count >= _MUCH
+
+
+@kernel
+def add_witnessed(
+    rows: np.ndarray,
+    free: np.ndarray,
+    bound: np.ndarray,
+    tokens: Tokens,
+    beside: Beside,
+    w: World,
+) -> np.ndarray:
+    """One id that may follow, and surely leads on, is all that it takes: for each open row (those
+    that lead to one node side by side) look for one among short ids, remember it as a witness, and
+    set the row's id. bool: which rows are undecided."""
+    undecided = np.ones(len(rows), np.bool_)
+    forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
+    complete, ids, maybe, last = False, np.empty(0, np.int64), np.empty((0, 2), np.int64), -1
+    for i in range(len(rows)):
+        token, bits, number = rows[i, 0], bound, rows[i, 2]
+        key = node_key(rows[i, 1], number)
+        if key != last:
+            deepest = SHALLOW if w.sets.row[number] == 0 else tokens.trie.deepest
+            complete, ids, maybe = leading_ids(key, deepest, tokens, w)
+            last = key
+        if is_void(w):
+            break
+        forbid(token, beside.birth, 0, beside.after, forbidden)
+        follower = _first_beside(ids, forbidden, beside.right_at)
+        if follower >= 0:
+            if rows[i, 3]:
+                bits = free
+            bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
+        elif not complete or _first_beside(maybe[:, 0], forbidden, beside.right_at) >= 0:
+            continue
+        undecided[i] = False
+        after = tokens.bound_after[tokens.row_of[number]]
+        if follower >= 0:
+            _remember_witness(token, number, follower, after[tokens.class_of[follower]], w)
+        elif not _any_follows(after, tokens.class_of, forbidden, beside.right_at):
+            _remember_witness(token, number, -1, -1, w)
+    return undecided
+
+
+@kernel
+def _first_beside(ids: np.ndarray, forbidden: np.ndarray, right_at: np.ndarray) -> int:
+    """The first of some ids that may follow, -1 if there is none."""
+    for token in ids:
+        at = right_at[token]
+        if not (forbidden[at >> 6] >> (at & 63)) & 1:
+            return token
+    return -1
+
+
+@kernel
+def _any_follows(
+    after: np.ndarray, class_of: np.ndarray, forbidden: np.ndarray, right_at: np.ndarray
+) -> bool:
+    """May some id follow, of those with a set after them?"""
+    for token in range(len(class_of)):
+        at = right_at[token]
+        if after[class_of[token]] >= 0 and at >= 0 and not (forbidden[at >> 6] >> (at & 63)) & 1:
+            return True
+    return False
+
+
+@kernel
+def _remember_witness(token: int, number: int, follower: int, after: int, w: World) -> None:
+    """See `world.Witnesses`."""
+    key = node_key(token, number)
+    at = witness_slot(key, w.witnesses)
+    w.witnesses.key[at] = EMPTY
+    w.witnesses.id[at], w.witnesses.after[at] = follower, after
+    w.witnesses.key[at] = key
+
+
+@kernel
+def is_void(w: World) -> bool:
+    """Was the search stopped, or was there no room for a place? Then what was found is nothing."""
+    return poll(w.watch) or stopped(w.watch) or w.memo.n_places[0] > len(w.memo.state)
