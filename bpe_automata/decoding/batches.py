@@ -1,8 +1,9 @@
 """Masks of a batch in one call.
 
-What is known is looked up in turn. Once that has taken longer than looking up takes, some of it is
-not known; then a few threads share what is left, while kernels run without the interpreter's lock.
-Masks of one constraint are made by one thread at a time, so matchers of it stay together.
+What is known is looked up in turn. Once a mask has taken so long that kernels must have been at
+work, a few threads share what is left: kernels run without the interpreter's lock. For shorter ones
+threads would cost more than they gain. Masks of one constraint are made by one thread at a time, so
+matchers of it stay together.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Asked: TypeAlias = tuple[Engine[Any], Hashable] | np.ndarray
 """An engine and a state of it, or a packed mask, int32 [words], where nothing is to be found."""
 Found: TypeAlias = np.ndarray | BpeAutomataError
 
-_SOON, _LOOK = 1e-4, 1e-6  # seconds; the second is more than it takes to look up one mask
+_LONG = 8e-5  # seconds
 _MOST_THREADS = 8
 
 
@@ -65,12 +66,14 @@ def found_masks(asked: Sequence[Asked], threads: int | None = None) -> list[Foun
     """The packed mask of each, or the error that it ends with. threads: see `batch_masks`."""
     most = _n_threads() if threads is None else at_least(1, threads, "threads")
     found: list[Any] = [None] * len(asked)
-    soon = time.perf_counter() + _SOON + _LOOK * len(asked)
+    begun = time.perf_counter()
     for k in range(len(asked)):
-        if time.perf_counter() > soon and most > 1:
-            _share(range(k, len(asked)), asked, found, most)
-            break
         found[k] = _found(asked[k])
+        done = time.perf_counter()
+        if done - begun > _LONG and most > 1:
+            _share(range(k + 1, len(asked)), asked, found, most)
+            break
+        begun = done
     return found
 
 
