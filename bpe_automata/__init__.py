@@ -10,12 +10,17 @@ The floors, from the bottom: `errors`, `kernels` and `viz`; `automata`, `token_a
 `tokenizer`; `constructions`, `decoding`, `integrations`; each imports only from those below it.
 """
 
-from bpe_automata.automata.compile import Budget, compile_regex
-from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.decoding import Constraint, Matcher, constrain, explain, heal, verify
-from bpe_automata.errors import BpeAutomataError
-from bpe_automata.token_automata import TokenAutomaton
-from bpe_automata.tokenizer import Tokenizer
+from typing import TYPE_CHECKING
+
+from bpe_automata.lazy import on_demand
+
+if TYPE_CHECKING:
+    from bpe_automata.automata.compile import Budget, compile_regex
+    from bpe_automata.automata.dfa import ByteDFA
+    from bpe_automata.decoding import Constraint, Matcher, constrain, explain, heal, verify
+    from bpe_automata.errors import BpeAutomataError
+    from bpe_automata.token_automata import TokenAutomaton
+    from bpe_automata.tokenizer import Tokenizer
 
 __all__ = [
     "BpeAutomataError",
@@ -31,3 +36,15 @@ __all__ = [
     "heal",
     "verify",
 ]
+
+_HOMES = {
+    "automata.compile": "Budget compile_regex",
+    "automata.dfa": "ByteDFA",
+    "decoding": "Constraint Matcher constrain explain heal verify",
+    "errors": "BpeAutomataError",
+    "token_automata": "TokenAutomaton",
+    "tokenizer": "Tokenizer",
+}
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = on_demand(__name__, _HOMES)

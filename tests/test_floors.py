@@ -14,6 +14,7 @@ FLOORS = {
     "budget": -2,
     "sharing": -1,
     "storage": 0,
+    "lazy": -4,
     "arguments": 0,
     "kernels": 0,
     "viz": 0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import pickle
 import pkgutil
 import subprocess
 import sys
@@ -123,6 +124,73 @@ def test_indices_are_checked_where_that_is_asked_for(tmp_path):
     assert run(63, "1").returncode == 0
 
 
+GROWN = """
+import sys
+import numpy as np
+from bpe_automata.kernels.freshness import compiled
+from bpe_automata.kernels.hashing import EMPTY, with_room
+slots, values = with_room(np.full(16, EMPTY), np.zeros(16, np.int64), 100)
+print(len(slots), (slots == EMPTY).all(), compiled(), "numba.typed.typeddict" in sys.modules)
+"""
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory):
+    """Runs a kernel that calls a large one, in a process of its own: what it returns is right, how
+    many kernels were compiled, whether numba was made ready to compile."""
+    folder = tmp_path_factory.mktemp("compiled")
+
+    def run():
+        command, given = [sys.executable, "-c", GROWN], {**os.environ, "NUMBA_CACHE_DIR": folder}
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=900, env=given, check=True
+        )
+        size, empty, n_compiled, ready = done.stdout.split()
+        assert (int(size), empty) == (256, "True")
+        return int(n_compiled), ready == "True"
+
+    n_compiled, _ = run()
+    assert n_compiled >= 2
+    return run, folder
+
+
+def test_what_is_compiled_is_loaded_without_what_compiling_needs(grown):
+    run, _ = grown
+    assert run() == (0, False)
+
+
+def test_large_kernels_are_kept_once_and_found_by_those_that_call_them(grown):
+    _, folder = grown
+    (caller,) = folder.rglob("hashing.with_room-*.nbc")
+    (callee,) = folder.rglob("hashing.keys_with_room-*.nbc")
+    kept = [pickle.loads(pickle.loads(path.read_bytes())[1]) for path in (caller, callee)]
+    (_, _, needed, code, *_), (symbol, digest, _, own_code, *_) = kept
+    assert [(each.symbol, each.digest, each.file) for each in needed] == [
+        (symbol, digest, callee.name)
+    ]
+    assert len(code) < len(own_code) + 8000  # numba's own way would have it in both
+
+
+@pytest.mark.parametrize("name", ["with_room", "keys_with_room"])
+@pytest.mark.parametrize("change", ["flipped", "cut", "gone", "of another kind"])
+def test_kernels_whose_files_are_damaged_are_compiled_again(grown, name, change):
+    run, folder = grown
+    (path,) = folder.rglob(f"hashing.{name}-*.nbc")
+    data = path.read_bytes()
+    middle = len(data) // 2
+    flipped = data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]
+    other = pickle.dumps((("a", "object", b""), None))
+    if change == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(
+            {"flipped": flipped, "cut": data[:middle], "of another kind": other}[change]
+        )
+    n_compiled, _ = run()
+    assert n_compiled >= 1
+    assert run() == (0, False)
+
+
 def test_that_kernels_are_compiled_is_told_once(caplog):
     """By a logger, which can be silenced; not where they are loaded from the disk."""
     with event.install_listener("numba:compile", freshness._Compiling()) as listener:
@@ -193,10 +261,9 @@ from numba.core.caching import CacheImpl
 CacheImpl._locator_classes = []
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
-    import bpe_automata
     from bpe_automata.kernels.bits import members
-import numpy as np
-print(members(np.array([5], dtype=np.int32)).tolist())
+    import numpy as np
+    print(members(np.array([5], dtype=np.int32)).tolist())
 print([w.category.__name__ for w in seen], "NUMBA_CACHE_DIR" in str(seen[0].message))
 """
 

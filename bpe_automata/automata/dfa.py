@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +17,9 @@ from bpe_automata.errors import BpeAutomataError, BudgetExceededError, EmptyLang
 from bpe_automata.kernels.distance import NEVER, distances
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import Immutable, cached
-from bpe_automata.viz import Picture
+
+if TYPE_CHECKING:
+    from bpe_automata.viz import Picture
 
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
 _SMALLER = "too large a table: use smaller repeat counts, or split the language"

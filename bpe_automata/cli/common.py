@@ -13,7 +13,7 @@ from typing import Any
 from bpe_automata.budget import Budget
 from bpe_automata.errors import MissingDependencyError, MissingFileError
 from bpe_automata.tokenizer import Tokenizer
-from bpe_automata.tokenizer.sources import names, read_encoding_named
+from bpe_automata.tokenizer.sources import at_named_encoding, names
 
 Commands = Any  # what argparse's add_subparsers returns has no public name
 
@@ -90,8 +90,8 @@ def load_tokenizer(source: str) -> Tokenizer:
     path = Path(source).expanduser()
     if path.exists() or path.suffix in (".json", ".gguf") or not is_hub_name(source):
         return Tokenizer.load(path)
-    if "/" not in source and (encoding := read_encoding_named(source)):
-        return Tokenizer(encoding)
+    if "/" not in source and at_named_encoding(source):
+        return Tokenizer.load(source)
     return Tokenizer.load(from_hub("AutoTokenizer", source))
 
 

@@ -21,7 +21,7 @@ from bpe_automata.cli.common import (
 )
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.decoding.constraint import Method, constrain
-from bpe_automata.decoding.verify import Verification, verify
+from bpe_automata.decoding.verification import Verification, verify
 
 
 def register(commands: Commands) -> None:

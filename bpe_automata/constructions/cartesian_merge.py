@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,16 +30,11 @@ from bpe_automata.constructions.canonical import (
     CanonicalState,
     canonical_automaton,
 )
-from bpe_automata.constructions.horizon import GraphHorizon
-from bpe_automata.constructions.horizon_product import ProductReader
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
-from bpe_automata.constructions.lift import Lift
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.relevance import Relevance
-from bpe_automata.constructions.segments_cache import SegmentCache
-from bpe_automata.constructions.segments_rows import SharedRows
 from bpe_automata.constructions.successors import Successors
 from bpe_automata.errors import (
     EmptyLanguageError,
@@ -51,6 +46,10 @@ from bpe_automata.kernels.bits import contained, has, set_bits
 from bpe_automata.kernels.trie import walk
 from bpe_automata.sharing import Immutable, cached
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
+
+if TYPE_CHECKING:
+    from bpe_automata.constructions.horizon import GraphHorizon
+    from bpe_automata.constructions.segments_cache import SegmentCache
 
 
 class ProductState(NamedTuple):
@@ -87,11 +86,12 @@ class CartesianMerge(Immutable):
         unread = tokenizer.added_ids - tokenizer.added_as_text(added_tokens)
         banned = {*eos_ids, *unread}
         self._tables = ProductTables(self.canonical, self.prefixed, banned)
-        self._relevance = (
-            Relevance(self._tables, self.canonical.geometry)
-            if segments is None
-            else SharedRows(self._tables, self.prefixed.added_from, segments, _context(banned))
-        )
+        self._relevance = Relevance(self._tables, self.canonical.geometry)
+        if segments is not None:
+            from bpe_automata.constructions.segments_rows import SharedRows
+
+            added_from = self.prefixed.added_from
+            self._relevance = SharedRows(self._tables, added_from, segments, _context(banned))
         self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
         self._successors = Successors(self._tables, self._relevance, self.prefixed).of_node
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
@@ -116,6 +116,10 @@ class CartesianMerge(Immutable):
     @cached
     def horizon(self) -> GraphHorizon[ProductState]:
         """How many ids it takes to acceptance, lazily."""
+        from bpe_automata.constructions.horizon import GraphHorizon
+        from bpe_automata.constructions.horizon_product import ProductReader
+        from bpe_automata.constructions.lift import Lift
+
         lift = Lift(*self._given[:4])
         reader = ProductReader(self, self._tables, self._relevance, lift.horizon)
         return GraphHorizon(reader, self._tables.lock, self.budget)

@@ -11,7 +11,6 @@ pickled: the types come from the annotations, not from the file.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import is_dataclass
@@ -28,14 +27,12 @@ from bpe_automata.storage import (
     store_arrays,
 )
 from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer.kept import FEWEST_IDS, digest_of_sources
 
 T = TypeVar("T")
 
 ALGORITHM = 1
 """To be raised when the same tokenizer gets other arrays than before."""
-
-FEWEST_IDS = 4096
-"""Smaller tokenizers are built as fast as they are loaded."""
 
 _FOLDER = "automaton"
 _MADE_BY = ("kernels", "tokenizer", "constructions")
@@ -83,16 +80,10 @@ def cache_path(tokenizer: Tokenizer) -> Path:
     return arrays_path(_FOLDER, cache_key(tokenizer))
 
 
-@lru_cache(maxsize=1)
 def _stamp() -> str:
-    """Digest of the sources that make what is stored (of no bytes, where sources are not shipped:
-    then `ALGORITHM` alone must tell)."""
-    package = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for folder in _MADE_BY:
-        for file in sorted((package / folder).rglob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
+    """Digest of the sources that make what is stored (where sources are not shipped, `ALGORITHM`
+    alone must tell)."""
+    return " ".join(map(digest_of_sources, _MADE_BY))
 
 
 # ---------------------------------------------------------------- values as arrays

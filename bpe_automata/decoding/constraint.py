@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from bpe_automata.arguments import sequence_of_ids, short
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget, spending
-from bpe_automata.constructions import (
-    CartesianMerge,
-    Lift,
-    TextEngine,
-    canonical_automaton,
-    explore,
-)
-from bpe_automata.constructions.engine import travelling
-from bpe_automata.constructions.segments_cache import SegmentCache
-from bpe_automata.constructions.segments_eager import assembled
-from bpe_automata.constructions.within import TextWithin
+from bpe_automata.constructions.canonical import canonical_automaton
+from bpe_automata.constructions.engine import TextEngine, travelling
 from bpe_automata.decoding.matcher import Matcher
-from bpe_automata.decoding.removed import Removed, removed_by_normalizer
 from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,
@@ -30,12 +20,15 @@ from bpe_automata.errors import (
     UnsupportedFeatureError,
 )
 from bpe_automata.sharing import Immutable, cached
-from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
+
+if TYPE_CHECKING:
+    from bpe_automata.constructions.segments_cache import SegmentCache
+    from bpe_automata.decoding.removed import Removed
+    from bpe_automata.token_automata import TokenAutomaton
 
 Method = Literal["canonical", "lift"]
 _DEFAULT = Budget()
-_ENGINES: dict[str, Callable[..., TextEngine[Any]]] = {"canonical": CartesianMerge, "lift": Lift}
 
 
 @dataclass(frozen=True)
@@ -86,6 +79,8 @@ class Constraint(Immutable):
         method "lift". Raises BudgetExceededError where that could not be settled."""
         if self.method == "lift":
             return None
+        from bpe_automata.decoding.removed import removed_by_normalizer
+
         with spending(self.budget):
             return removed_by_normalizer(self.tokenizer, self.dfa)
 
@@ -105,6 +100,8 @@ class Constraint(Immutable):
         smaller one counts. Raises ArgumentError.
         """
         with spending(self.budget):
+            from bpe_automata.constructions.within import TextWithin
+
             return replace(self, engine=TextWithin(self.engine, max_tokens))
 
     def automaton(self, prefix: Sequence[int] = (), max_edges: int = 1_000_000) -> TokenAutomaton:
@@ -115,6 +112,10 @@ class Constraint(Immutable):
 
         Raises PromptError, and BudgetExceededError over `max_edges` transitions.
         """
+        from bpe_automata.constructions.cartesian_merge import CartesianMerge
+        from bpe_automata.constructions.explicit import explore
+        from bpe_automata.constructions.segments_eager import assembled
+
         with spending(self.budget):
             start = self.engine.initial(sequence_of_ids(prefix))
             if self.segments is not None and isinstance(self.engine, CartesianMerge):
@@ -157,7 +158,7 @@ def constrain(
         )
     if added_tokens not in ("plain", True, False):
         raise ArgumentError(f"added_tokens is {added_tokens!r}: give 'plain', True or False")
-    if method not in _ENGINES:
+    if method not in get_args(Method):
         raise ArgumentError(f"method {method!r} is neither 'canonical' nor 'lift'")
     if segments is not None and method != "canonical":
         raise ArgumentError(f"segments are of no use to method {method!r}: leave them out")
@@ -177,8 +178,18 @@ def constrain(
             raise EmptyLanguageError(f"no text matches {shown}")
         arguments = (tokenizer, dfa, eos, added_tokens)
         shared = {} if segments is None else {"segments": segments}
-        engine = _ENGINES[method](*arguments, **shared, budget=budget)
+        engine = _engine(method)(*arguments, **shared, budget=budget)
     return Constraint(tokenizer, dfa, method, engine, added_tokens, segments, budget)
+
+
+def _engine(method: Method) -> Callable[..., TextEngine[Any]]:
+    if method == "canonical":
+        from bpe_automata.constructions.cartesian_merge import CartesianMerge
+
+        return CartesianMerge
+    from bpe_automata.constructions.lift import Lift
+
+    return Lift
 
 
 def _ends(ids: Iterable[int], n_ids: int) -> tuple[int, ...]:
@@ -196,9 +207,11 @@ def rebuilt(constraint: Constraint, dfa: ByteDFA) -> Constraint:
     """The same constraint, its budget included, over another language. Raises what `constrain`
     raises, and UnsupportedFeatureError where it runs on an engine that `constrain` did not make
     (that of `reference.naive_constraint`): that one's masks need not be those of `method`."""
+    from bpe_automata.constructions.within import TextWithin
+
     engine = constraint.engine
     inner = engine.inner if isinstance(engine, TextWithin) else engine
-    if type(inner) is not _ENGINES[constraint.method]:
+    if type(inner) is not _engine(constraint.method):
         why = "only engines made by `constrain` can be made anew over another language"
         raise UnsupportedFeatureError(f"the engine {type(inner).__name__}", why)
     made = constrain(

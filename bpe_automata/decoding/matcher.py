@@ -11,9 +11,7 @@ from bpe_automata.arguments import integer, sequence_of_ids
 from bpe_automata.budget import spending
 from bpe_automata.constructions import Engine
 from bpe_automata.constructions.engine import travelling
-from bpe_automata.constructions.within import min_tokens
 from bpe_automata.decoding.buffers import write_mask
-from bpe_automata.decoding.forced import forced_bytes, forced_tokens
 from bpe_automata.errors import DecodingError, TokenNotAllowedError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import has, members
 
@@ -101,6 +99,8 @@ class Matcher:
     def min_tokens_to_accept(self) -> int:
         """Ids that it takes at least until the text is complete, end-of-sequence not counted; 0
         where it is complete, and once end-of-sequence was read."""
+        from bpe_automata.constructions.within import min_tokens
+
         with spending(getattr(self._engine, "budget", None)):
             return min_tokens(self._engine, self._state)
 
@@ -108,6 +108,8 @@ class Matcher:
         """The ids that come next whatever the model says, at most `limit`: as long as only one is
         possible and the text is not complete. The matcher stays where it is. Raises ArgumentError.
         """
+        from bpe_automata.decoding.forced import forced_tokens
+
         with spending(getattr(self._engine, "budget", None)):
             return forced_tokens(self._engine, self._state, limit).ids
 
@@ -116,6 +118,8 @@ class Matcher:
         complete. This is weaker than `forced_tokens`: it looks at the language alone, not at what
         may be tokenized so. Raises ArgumentError, and UnsupportedFeatureError where the automaton
         does not say what its ids spell."""
+        from bpe_automata.decoding.forced import forced_bytes
+
         return forced_bytes(self._engine, self._state, limit)
 
     def advance(self, token: int) -> None:

@@ -16,7 +16,7 @@ from numba import types
 from numba.core import serialize, sigutils
 
 from bpe_automata.budget import excuse, excused
-from bpe_automata.kernels.freshness import stamp
+from bpe_automata.kernels.linking import Compiler, Kept
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -39,13 +39,19 @@ def kernel(function: F) -> F:
         return function
     private = function.__name__.startswith("_")
     compiled: Any = numba.njit(
-        function, cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=private
+        function,
+        nogil=True,
+        no_cfunc_wrapper=True,
+        no_cpython_wrapper=private,
+        pipeline_class=Compiler,
     )
+    compiled._cache = Kept(function)
+    compiled._compilation_chain_init_hook = _nothing  # it looks for numba's plugins, for 30 ms
     compiled.compile = _at_no_cost(compiled.compile)
-    checked = " checked" if numba.config.BOUNDSCHECK else ""
-    source = stamp(function.__module__.rpartition(".")[2])
-    compiled._cache._cache_file._source_stamp = source + checked
     return cast(F, compiled)
+
+
+def _nothing() -> None: ...
 
 
 def _at_no_cost(compile_: Callable[[Any], object]) -> Callable[[Any], object]:

@@ -25,6 +25,7 @@ from numba.core import event
 from numba.core.caching import CacheImpl, _CacheLocator
 
 _PACKAGE = __name__.rpartition(".")[0]
+_HOW = ("__init__", "linking")  # how kernels are compiled
 _IMPORT = re.compile(rf"^from {re.escape(_PACKAGE)}\.(\w+) import", re.MULTILINE)
 _TOLD = (
     "compiling kernels, once on this machine: up to a minute now, a few in all as others are "
@@ -37,7 +38,7 @@ def stamp(module: str) -> str:
     """A digest of the sources of a module of kernels, of how kernels are compiled, and of all
     kernels that the module imports, be it through others."""
     source = (resources.files(_PACKAGE) / f"{module}.py").read_text(encoding="utf-8")
-    called = {"__init__", *_IMPORT.findall(source)} if module != "__init__" else set()
+    called = {*_HOW, *_IMPORT.findall(source)} if module not in _HOW else set()
     parts = [source, *(stamp(name) for name in sorted(called))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 

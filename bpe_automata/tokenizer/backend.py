@@ -3,7 +3,7 @@ of characters is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,11 +52,15 @@ class Backend(Protocol):
 class Source:
     """What a reader makes of a tokenizer file. `fingerprint`: sha256 (hex) of the tokenizer's own
     bytes and of everything else that its `encode` depends on; `json`: the content of an equal
-    `tokenizer.json`, where the source is one."""
+    `tokenizer.json`, where the source is one, or what reads it; `tried`: has it been held against
+    the library before? `extent`: how many bytes at the beginning of the file it is made of, None
+    for all."""
 
     description: Description
     backend: Backend
     name: str
     fingerprint: str
     eos_ids: tuple[int, ...] = ()
-    json: str | None = None
+    json: str | Callable[[], str] | None = None
+    tried: bool = False
+    extent: int | None = None

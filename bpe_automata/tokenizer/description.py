@@ -34,7 +34,8 @@ class Normalization:
     """One normalizer step. `kind`: "nfc", "nfd", "nfkc", "nfkd", "characters" (each character by
     itself), "strip" or "replace"; `apply`: the normalizer itself, of the library that runs it, and
     `library` its name and version; `left`, `right`: for "strip"; `pattern` ("regex" or "literal"
-    and its source) and `content`: for "replace"."""
+    and its source) and `content`: for "replace"; `name`: what the library calls it, for
+    "characters"."""
 
     kind: str
     apply: Callable[[str], str]
@@ -43,6 +44,7 @@ class Normalization:
     right: bool = False
     pattern: tuple[str, str] = ("", "")
     content: str = ""
+    name: str = ""
 
 
 class Prefix(Enum):

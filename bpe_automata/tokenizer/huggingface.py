@@ -28,6 +28,11 @@ class HuggingFace:
         except Exception as error:  # the binding raises a bare Exception
             raise BrokenTokenizerError(f"{name}: tokenizers cannot load it: {error}") from error
         self.engine = Oniguruma()
+        self._text = text
+
+    def made_from(self) -> tuple[dict[str, Any], bytes]:
+        """What `tokenizer.kept` keeps of it."""
+        return {}, self._text.encode()
 
     def encode(self, text: str) -> list[int]:
         encoding = _or_gives_up([text], lambda: self._tokenizer.encode(text, **_BARE))

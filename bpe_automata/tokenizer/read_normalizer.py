@@ -14,7 +14,7 @@ from tokenizers import Regex, normalizers
 
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.tokenizer.description import Normalization, Prefix
-from bpe_automata.tokenizer.unicode_forms import FORMS, TOKENIZERS, tokenizers_form
+from bpe_automata.tokenizer.unicode_forms import FORMS, TOKENIZERS, sibling, tokenizers_form
 
 Json = dict[str, Any]
 
@@ -123,7 +123,8 @@ def _step(part: Json) -> list[Normalization]:
 
 @cache
 def _by_character(kind: str) -> Normalization:
-    return Normalization("characters", getattr(normalizers, kind)().normalize_str, TOKENIZERS)
+    apply = getattr(normalizers, kind)().normalize_str
+    return Normalization("characters", apply, TOKENIZERS, name=kind)
 
 
 def _strip(left: bool, right: bool) -> list[Normalization]:
@@ -135,14 +136,27 @@ def _strip(left: bool, right: bool) -> list[Normalization]:
 def _replace(part: Json) -> list[Normalization]:
     kind, source = _pattern(part)
     content = _text(part, "content")
-    if kind == "literal" and source == content:
-        return []
+    return [] if kind == "literal" and source == content else [_replacing(kind, source, content)]
+
+
+def _replacing(kind: str, source: str, content: str) -> Normalization:
     try:
         made = normalizers.Replace(Regex(source) if kind == "regex" else source, content)
     except Exception as error:  # the binding raises a bare Exception
         raise BrokenTokenizerError(f"the regex engine rejects {source!r}: {error}") from error
     apply = made.normalize_str
-    return [Normalization("replace", apply, TOKENIZERS, pattern=(kind, source), content=content)]
+    return Normalization("replace", apply, TOKENIZERS, pattern=(kind, source), content=content)
+
+
+def made_again(step: Normalization) -> Normalization:
+    """The step with its `apply`, out of all else that it is."""
+    if step.kind in FORMS:
+        return sibling(step, step.kind)
+    if step.kind == "characters":
+        return _by_character(step.name)
+    if step.kind == "strip":
+        return _strip(step.left, step.right)[0]
+    return _replacing(*step.pattern, step.content)
 
 
 def _pattern(part: Json) -> tuple[str, str]:

@@ -5,30 +5,27 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from weakref import WeakValueDictionary
-
-import tokenizers
 
 from bpe_automata.arguments import integer, sequence_of_ids, short
 from bpe_automata.budget import READING, Budget, spending
 from bpe_automata.errors import ArgumentError, TokenizerError, TokenOutOfRangeError
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import Immutable, Lock, cached, locked
+from bpe_automata.tokenizer import kept
 from bpe_automata.tokenizer.backend import Backend, Source
 from bpe_automata.tokenizer.description import Description, Prefix
-from bpe_automata.tokenizer.read_json import read_json
-from bpe_automata.tokenizer.sources import (
-    is_encoding,
-    read_encoding,
-    read_encoding_named,
-    read_named,
-    read_path,
-)
-from bpe_automata.tokenizer.trial import try_decoding
+from bpe_automata.tokenizer.kept import Origin
+from bpe_automata.tokenizer.sources.detect import at_path
+from bpe_automata.tokenizer.sources.encodings import at_encoding, at_named_encoding, is_encoding
+from bpe_automata.tokenizer.sources.named import at_name
+from bpe_automata.tokenizer.sources.optional import fingerprint
 
 T = TypeVar("T")
 AddedTokens = Literal["plain"] | bool
@@ -55,7 +52,10 @@ class Tokenizer(Immutable):
         self._json = source.json
         self.lock = Lock()
         self._derived: dict[str, object] = {}
-        try_decoding(self)
+        if not source.tried:
+            from bpe_automata.tokenizer.trial import try_decoding
+
+            try_decoding(self)
 
     @classmethod
     def load(cls, source: object, *, budget: Budget = READING, **options: Any) -> Tokenizer:
@@ -68,8 +68,9 @@ class Tokenizer(Immutable):
         there is no such path. `options`: what a file does not hold; for tiktoken rank files
         `pattern` and `special_tokens`. budget: of reading it.
 
-        What was read is tried on some 300 texts (milliseconds): ids must spell what the library
-        decodes them to. That the automaton agrees with `encode` on them is tried when it is built.
+        What was read is tried on some 300 texts: ids must spell what the library decodes them to.
+        That the automaton agrees with `encode` on them is tried when it is built. What was read
+        and tried once is taken out of the disk cache, where its content is what it was then.
 
         Raises MissingFileError, MissingDependencyError, BrokenTokenizerError,
         UnsupportedTokenizerError, ImproperMergeTableError, TokenizerMismatchError,
@@ -82,32 +83,13 @@ class Tokenizer(Immutable):
     def _loaded(cls, source: object, options: dict[str, Any]) -> Tokenizer:
         if isinstance(source, Tokenizer):
             return source
-        if isinstance(source, str) and (named := read_named(source, **options)):
-            return cls(named)
-        is_new = isinstance(source, str) and not (options or Path(source).exists())
-        if is_new and (encoding := read_encoding_named(str(source))):
-            return cls(encoding)
-        if isinstance(source, str | Path):
-            return cls(read_path(Path(source), **options))
-        if options:
-            raise TokenizerError(
-                f"{type(source).__name__} holds all of a tokenizer, so {', '.join(options)} cannot "
-                "be given"
-            )
-        if is_encoding(source):
-            return cls(read_encoding(source))
-        backend = getattr(source, "backend_tokenizer", source)
-        if not isinstance(backend, tokenizers.Tokenizer):
-            raise TokenizerError(
-                f"cannot read a tokenizer from {type(source).__name__}: give a path, a "
-                "tokenizers.Tokenizer, a fast tokenizer of transformers or a tiktoken.Encoding"
-            )
-        if backend.encode_special_tokens:
-            raise TokenizerError("a tokenizer with encode_special_tokens=True is not modelled")
-        eos = getattr(source, "eos_token_id", None)
-        name = str(getattr(source, "name_or_path", "") or "tokenizer")
-        text = backend.to_str()
-        return cls(read_json(json.loads(text), () if eos is None else (eos,), name, text))
+        origin = _origin(source, options)
+        if known := kept.load(origin):
+            return cls(known)
+        read = origin.read()
+        tokenizer = cls(read)
+        kept.store(origin, read)
+        return tokenizer
 
     @classmethod
     def from_json(
@@ -115,6 +97,8 @@ class Tokenizer(Immutable):
     ) -> Tokenizer:
         """The tokenizer that `data`, the content of a `tokenizer.json`, describes. Raises
         BrokenTokenizerError, UnsupportedTokenizerError, TokenizerMismatchError."""
+        from bpe_automata.tokenizer.read_json import read_json
+
         return cls(read_json(data, tuple(eos_ids), name))
 
     @property
@@ -227,7 +211,7 @@ class Tokenizer(Immutable):
             raise TokenizerError(
                 f"{self.name} runs on {self.backend.name}, there is no tokenizer.json that is equal"
             )
-        return self._json
+        return self._json() if callable(self._json) else self._json
 
     def __reduce__(self) -> tuple[object, ...]:
         return _arrived, (self.fingerprint, self.name, self.eos_ids, self._parcel)
@@ -236,7 +220,7 @@ class Tokenizer(Immutable):
     def _parcel(self) -> bytes:
         """What it was made from, compressed: its `tokenizer.json`, or what its reader made of it.
         Raises TokenizerError for a backend that cannot be pickled."""
-        made_from = self._json or (self.description, self.backend)
+        made_from = self.to_json() if self._json else (self.description, self.backend)
         try:
             return zlib.compress(pickle.dumps(made_from, pickle.HIGHEST_PROTOCOL), 1)
         except (AttributeError, TypeError, ValueError, pickle.PicklingError) as error:
@@ -247,6 +231,44 @@ class Tokenizer(Immutable):
 
     def __repr__(self) -> str:
         return f"Tokenizer({self.name!r}, n_ids={self.n_ids})"
+
+
+def _origin(source: object, options: dict[str, Any]) -> Origin:
+    """What there is to be read. Raises TokenizerError for what is no source, and for options to
+    what takes none."""
+    if isinstance(source, str) and (named := at_name(source, **options)):
+        return named
+    is_new = isinstance(source, str) and not (options or Path(source).exists())
+    if is_new and (encoding := at_named_encoding(str(source))):
+        return encoding
+    if isinstance(source, str | Path):
+        return at_path(Path(source), **options)
+    if options:
+        raise TokenizerError(
+            f"{type(source).__name__} holds all of a tokenizer, so {', '.join(options)} cannot "
+            "be given"
+        )
+    if is_encoding(source):
+        return at_encoding(source)
+    backend = getattr(source, "backend_tokenizer", source)
+    package = sys.modules.get("tokenizers")  # who has one of its tokenizers has imported it
+    if package is None or not isinstance(backend, package.Tokenizer):
+        raise TokenizerError(
+            f"cannot read a tokenizer from {type(source).__name__}: give a path, a "
+            "tokenizers.Tokenizer, a fast tokenizer of transformers or a tiktoken.Encoding"
+        )
+    if backend.encode_special_tokens:
+        raise TokenizerError("a tokenizer with encode_special_tokens=True is not modelled")
+    eos = getattr(source, "eos_token_id", None)
+    name, text = str(getattr(source, "name_or_path", "") or "tokenizer"), backend.to_str()
+    read = partial(_read_text, text, () if eos is None else (eos,), name)
+    return Origin(fingerprint("tokenizers", text, repr(eos)), name, read, read)
+
+
+def _read_text(text: str, eos_ids: tuple[int, ...], name: str) -> Source:
+    from bpe_automata.tokenizer.read_json import read_json
+
+    return read_json(json.loads(text), eos_ids, name, text)
 
 
 _tokenizers: WeakValueDictionary[tuple[object, ...], Tokenizer] = WeakValueDictionary()
@@ -260,6 +282,8 @@ def _arrived(fingerprint: str, name: str, eos_ids: tuple[int, ...], parcel: byte
         return known
     made_from = pickle.loads(zlib.decompress(parcel))
     if isinstance(made_from, str):
+        from bpe_automata.tokenizer.read_json import read_json
+
         source = read_json(json.loads(made_from), eos_ids, name, made_from)
     else:
         description, backend = made_from

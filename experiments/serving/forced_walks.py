@@ -17,7 +17,7 @@ from bpe_automata import Tokenizer, constrain
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, Engine
 from bpe_automata.constructions.canonical import CanonicalState
-from bpe_automata.decoding.chop import chopped, encoded
+from bpe_automata.decoding.chopping import chopped, encoded
 from bpe_automata.decoding.forced import forced_tokens
 from bpe_automata.kernels.bits import has
 from experiments.run.cells import Row

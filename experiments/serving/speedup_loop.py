@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bpe_automata.constructions import TextEngine
-from bpe_automata.decoding.chop import chop
+from bpe_automata.decoding.chopping import chop
 from bpe_automata.decoding.forced import Forced, forced_tokens
 from bpe_automata.kernels.bits import only
 from bpe_automata.sampling.logits import Model, draw, log_probabilities

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata.constructions import TextEngine
-from bpe_automata.decoding.chop import chop
+from bpe_automata.decoding.chopping import chop
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.kernels.bits import clear_bits, has, packed

@@ -5,8 +5,8 @@
 - *outlines*: what the index of outlines-core holds (ordinary tokens alone, and not every text of
   every regex); absent where the package is not installed;
 - *chop*: the lift, but wherever the published heuristic turns forced text into ids, these are
-  appended instead of sampled (see `bpe_automata.decoding.chop`). An id that is appended is the only
-  way on, so it has probability 1 at its step.
+  appended instead of sampled (see `bpe_automata.decoding.chopping`). An id that is appended is the
+  only way on, so it has probability 1 at its step.
 
 Where an answer cannot follow the prompt canonically, the last ids of the prompt are given back
 first (`heal`), for all methods alike: then every answer begins with their text.
@@ -25,7 +25,7 @@ from bpe_automata import Tokenizer, constrain
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.constructions import TextEngine
-from bpe_automata.decoding.chop import chop
+from bpe_automata.decoding.chopping import chop
 from bpe_automata.decoding.constraint import Constraint, Method
 from bpe_automata.decoding.healing import Healing, heal
 from bpe_automata.kernels.bits import members

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prefixed_tokenizers import metaspace, with_prefix
 
 from bpe_automata import Tokenizer, compile_regex, constrain
-from bpe_automata.decoding.chop import chop, chopped, encoded, in_context, spans
+from bpe_automata.decoding.chopping import chop, chopped, encoded, in_context, spans
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bpe_automata import constrain
-from bpe_automata.decoding.chop import chop
+from bpe_automata.decoding.chopping import chop
 from bpe_automata.errors import ArgumentError, MissingFileError
 from bpe_automata.testing import small_tokenizer
 from experiments.run.config import changed

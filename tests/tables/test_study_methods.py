@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bpe_automata.decoding.chop import chop
+from bpe_automata.decoding.chopping import chop
 from experiments.study.study_methods import CHOP_TOKENS, OutlinesIndex, Poser
 from experiments.study.token_trie import unroll
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from bpe_automata.errors import (
     ONLY_BPE,
@@ -14,11 +18,11 @@ from bpe_automata.errors import (
     MissingFileError,
     TokenizerError,
 )
+from bpe_automata.storage import checked_load, store_arrays
 from bpe_automata.tokenizer.backend import Source
-from bpe_automata.tokenizer.sources.gguf_file import read_gguf
-from bpe_automata.tokenizer.sources.json_file import read_json_file
-from bpe_automata.tokenizer.sources.sentencepiece_model import read_sentencepiece
-from bpe_automata.tokenizer.sources.tiktoken_ranks import read_tiktoken
+from bpe_automata.tokenizer.kept import Origin
+from bpe_automata.tokenizer.sources.json_file import config_beside
+from bpe_automata.tokenizer.sources.optional import fingerprint
 
 _IN_FOLDERS = (
     "tokenizer.json",
@@ -33,6 +37,10 @@ _IN_FOLDERS = (
 _RANK_LINE = re.compile(rb"\s*[A-Za-z0-9+/]*={0,2}[ \t]+[0-9]+[ \t]*(\r?\n|$)")
 _RANK_OPTIONS = ("pattern", "special_tokens", "normalize", "eos")
 _GGUF_OPTIONS = ("pretokenizer",)
+
+_START = 4096  # bytes that tell what a file is
+_HEADER = 1 << 16  # bytes that tell GGUF files apart
+_EXTENTS = "extents"
 
 _PROTO_FIELDS = (b"\n", b"\x12", b"\x1a")
 """How a SentencePiece model can begin: the pieces, the trainer's or the normalizer's settings."""
@@ -53,6 +61,11 @@ def read_path(path: Path, name: str | None = None, **options: Any) -> Source:
 
     Raises MissingFileError, MissingDependencyError, BrokenTokenizerError,
     UnsupportedTokenizerError; TokenizerError for options that are missing or not wanted."""
+    return at_path(path, name, **options).read()
+
+
+def at_path(path: Path, name: str | None = None, **options: Any) -> Origin:
+    """What `read_path` reads, not read yet. Raises MissingFileError."""
     file = _inside(path) if path.is_dir() else path
     if not file.is_file():
         raise MissingFileError(
@@ -60,8 +73,48 @@ def read_path(path: Path, name: str | None = None, **options: Any) -> Source:
             f"{', '.join(_IN_FOLDERS)}, a name out of bpe_automata.tokenizer.sources.names(), or "
             "(with tiktoken installed) the name of an encoding of tiktoken or of its model"
         )
+    again = partial(read_path, file, name, **options)
+    with file.open("rb") as stream:
+        start = stream.read(_START)
+        kind = _kind(file, start, options)
+        content = b"" if kind == "gguf" else start + stream.read()
+    read = partial(_read, file, kind, content, name or str(file), options)
+    if kind == "gguf":
+        key_of = partial(_gguf_key_once_read, file, _identity(file), options)
+        return Origin(_gguf_key(file, options), name or str(file), read, again, key_of)
+    beside = config_beside(file)
+    config = beside.read_bytes() if kind == "json" and beside.is_file() else None
+    key = fingerprint(kind, content, _written(options), "" if config is None else b"+" + config)
+    return Origin(key, name or str(file), partial(read, config=config), again)
+
+
+def _read(
+    file: Path,
+    kind: str,
+    content: bytes,
+    name: str,
+    options: dict[str, Any],
+    config: bytes | None = None,
+) -> Source:
+    """`config`: of the file that may stand beside a `tokenizer.json`."""
     try:
-        return _read(file, name or str(file), options)
+        match kind:
+            case "ranks":
+                from bpe_automata.tokenizer.sources.tiktoken_ranks import read_tiktoken
+
+                return read_tiktoken(content, name, **_rank_options(file, options))
+            case "gguf":
+                from bpe_automata.tokenizer.sources.gguf_file import read_gguf
+
+                return read_gguf(file, name, **options)
+            case "json":
+                from bpe_automata.tokenizer.sources.json_file import read_json_file
+
+                return read_json_file(file, content, name, config)
+            case _:
+                from bpe_automata.tokenizer.sources.sentencepiece_model import read_sentencepiece
+
+                return read_sentencepiece(content, name)
     except BpeAutomataError:
         raise
     except _GARBLED as error:
@@ -70,27 +123,70 @@ def read_path(path: Path, name: str | None = None, **options: Any) -> Source:
         ) from error
 
 
-def _read(file: Path, name: str, options: dict[str, Any]) -> Source:
-    with file.open("rb") as stream:
-        start = stream.read(4096)
+def _kind(file: Path, start: bytes, options: dict[str, Any]) -> str:
+    """What the file is. Raises TokenizerError for options that its kind does not take."""
     if _RANK_LINE.match(start) and file.suffix != ".json":
-        return read_tiktoken(file.read_bytes(), name, **_rank_options(file, options))
+        return "ranks"
     is_gguf = start.startswith(b"GGUF") or file.suffix == ".gguf"
     if unknown := set(options).difference(_GGUF_OPTIONS if is_gguf else ()):
         raise TokenizerError(
             f"{file} is no tiktoken rank file, so it takes no options: {', '.join(sorted(unknown))}"
         )
     if is_gguf:
-        return read_gguf(file, name, **options)
+        return "gguf"
     if _is_json(start) or file.suffix == ".json":
-        return read_json_file(file, file.read_bytes(), name)
+        return "json"
     if start[:1] in _PROTO_FIELDS:
-        return read_sentencepiece(file.read_bytes(), name)
+        return "sentencepiece"
     raise BrokenTokenizerError(
         f"{file} is not a tokenizer of a kind that is read: not JSON, GGUF, a SentencePiece model "
         f"or tiktoken ranks; it begins with {start[:20]!r}. CLIP's and RWKV's vocabularies are "
         f"not read: {ONLY_BPE}"
     )
+
+
+def _written(options: dict[str, Any]) -> str:
+    items = sorted(options.items())
+    return repr([(k, dict(v) if isinstance(v, Mapping) else v) for k, v in items])
+
+
+# ---------------------------------------------------------------- the beginning of a GGUF file
+
+
+def _gguf_key(file: Path, options: dict[str, Any]) -> str | None:
+    """Digest of the metadata: tensors follow them, gigabytes. Where they end is known of files that
+    begin like one that was read; None for others."""
+    begun = fingerprint(_beginning(file, _HEADER))
+    known = checked_load(_EXTENTS, begun, "", lambda arrays: int(arrays["extent"][0]))
+    if known is None:
+        return None
+    return fingerprint("gguf", _beginning(file, known), _written(options))
+
+
+def _gguf_key_once_read(
+    file: Path, identity: object, options: dict[str, Any], source: Source
+) -> str | None:
+    begun, extent = fingerprint(_beginning(file, _HEADER)), source.extent
+    if extent is None:
+        return None
+    key = fingerprint("gguf", _beginning(file, extent), _written(options))
+    if _identity(file) != identity:  # replaced since it was read
+        return None
+    store_arrays(_EXTENTS, begun, "", {"extent": np.array([extent])})
+    return key
+
+
+def _identity(file: Path) -> object:
+    stat = file.stat()
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _beginning(file: Path, size: int) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(size)
+
+
+# ---------------------------------------------------------------- folders, options
 
 
 def _inside(folder: Path) -> Path:

@@ -28,6 +28,11 @@ def read_fields(path: Path) -> Fields:
     there, unless it is given a value for that case.
 
     Raises MissingDependencyError, BrokenTokenizerError."""
+    return read_metadata(path)[0]
+
+
+def read_metadata(path: Path) -> tuple[Fields, int]:
+    """The same, and how many bytes at the beginning of the file they take."""
     reader_class = _metadata_reader()
     try:
         reader = reader_class(path)
@@ -42,7 +47,7 @@ def read_fields(path: Path) -> Fields:
             raise BrokenTokenizerError(f"{path} has no field {name!r}")
         return absent
 
-    return field
+    return field, reader.extent
 
 
 @cache
@@ -51,7 +56,10 @@ def _metadata_reader() -> type:
     kinds, base = gguf.GGUFValueType, gguf.GGUFReader
 
     class MetadataReader(base):  # type: ignore[valid-type, misc]
-        """Reads no tensors, and arrays of one dimension quickly."""
+        """Reads no tensors, and arrays of one dimension quickly. extent: bytes that come before
+        what is said of the tensors."""
+
+        extent = 0
 
         @property
         def data(self) -> np.ndarray:
@@ -62,6 +70,7 @@ def _metadata_reader() -> type:
             self._plain = np.asarray(value)  # slicing a memmap itself is several times slower
 
         def _build_tensor_info(self, offs: int, count: int) -> tuple[int, list[Any]]:
+            self.extent = int(offs)
             return offs, []
 
         def _get_field_parts(self, orig_offs: int, raw_type: int) -> Any:

@@ -8,6 +8,7 @@ SentencePiece model. GGUF says less than either: the pretokenizer is one word
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.tokenizer.backend import Source
 from bpe_automata.tokenizer.read_json import read_json
-from bpe_automata.tokenizer.sources.gguf_fields import Fields, read_fields
+from bpe_automata.tokenizer.sources.gguf_fields import Fields, read_metadata
 from bpe_automata.tokenizer.sources.gguf_pretokenizers import BYTE_LEVEL, pretokenizer_of
 from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto, source_of
 from bpe_automata.tokenizer.sources.sentencepiece_pieces import SPACE, Kind
@@ -33,7 +34,11 @@ def read_gguf(path: Path, name: str | None = None, pretokenizer: str | None = No
 
     Raises MissingDependencyError without the packages that read it, BrokenTokenizerError for a file
     that is not GGUF or holds no tokenizer, UnsupportedTokenizerError for other kinds."""
-    fields = read_fields(path)
+    fields, extent = read_metadata(path)
+    return replace(_source(fields, path, name, pretokenizer), extent=extent)
+
+
+def _source(fields: Fields, path: Path, name: str | None, pretokenizer: str | None) -> Source:
     model = fields("tokenizer.ggml.model")
     if model == "gpt2":
         data = gpt2_json(fields, str(path), pretokenizer)

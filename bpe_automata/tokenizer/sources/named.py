@@ -13,8 +13,9 @@ from typing import Any
 
 from bpe_automata.errors import MissingDependencyError, MissingFileError, TokenizerError
 from bpe_automata.tokenizer.backend import Source
+from bpe_automata.tokenizer.kept import Origin
 from bpe_automata.tokenizer.sources import patterns, special_tokens
-from bpe_automata.tokenizer.sources.detect import read_path
+from bpe_automata.tokenizer.sources.detect import at_path
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,12 @@ def read_named(name: str, **options: Any) -> Source | None:
 
     Raises TokenizerError for options, which a name has already; MissingDependencyError with the
     command that brings the file, and what the readers raise."""
+    origin = at_name(name, **options)
+    return None if origin is None else origin.read()
+
+
+def at_name(name: str, **options: Any) -> Origin | None:
+    """What `read_named` reads, not read yet. Raises TokenizerError, MissingDependencyError."""
     entry = TABLE.get(name)
     if entry is None:
         return None
@@ -69,7 +76,7 @@ def read_named(name: str, **options: Any) -> Source | None:
     settings = dict(entry.options)
     if entry.special_tokens is not None:
         settings["special_tokens"] = entry.special_tokens()
-    return read_path(entry.find(), name=name, **settings)
+    return at_path(entry.find(), name=name, **settings)
 
 
 def names() -> tuple[str, ...]:

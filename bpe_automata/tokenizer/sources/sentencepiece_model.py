@@ -37,10 +37,15 @@ class SentencePiece:
         package = optional("sentencepiece", "sentencepiece", _PURPOSE)
         self.name = f"sentencepiece {package.__version__}"
         self.engine = NoClasses(self.name)
+        self._content = content
         try:
             self._processor = package.SentencePieceProcessor(model_proto=content)
         except (RuntimeError, OSError) as error:
             raise BrokenTokenizerError(f"{where}: sentencepiece cannot load it: {error}") from error
+
+    def made_from(self) -> tuple[dict[str, Any], bytes]:
+        """What `tokenizer.kept` keeps of it."""
+        return {}, self._content
 
     @property
     def eos_ids(self) -> tuple[int, ...]:

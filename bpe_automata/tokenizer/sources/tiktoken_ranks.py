@@ -6,9 +6,6 @@ tokens, splits what is between them by the pattern and drops what no match cover
 piece up first (`ignore_merges`), and otherwise merges the neighbours whose joined bytes have the
 least rank, leftmost first. Ranks are unique, so the table is all splits of each token in the order
 of their ranks (see `splits`).
-
-A `tiktoken.Encoding` holds all of it. tiktoken knows its own by names, and which models have which,
-but not their ranks: those it downloads.
 """
 
 from __future__ import annotations
@@ -16,7 +13,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import sys
 import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -28,8 +24,6 @@ import numpy as np
 from bpe_automata.budget import check
 from bpe_automata.errors import (
     BrokenTokenizerError,
-    MissingDependencyError,
-    MissingFileError,
     UnsupportedTokenizerError,
 )
 from bpe_automata.tokenizer.backend import CharacterEngine, Source
@@ -38,7 +32,6 @@ from bpe_automata.tokenizer.engines import FancyRegex
 from bpe_automata.tokenizer.sources.optional import fingerprint, optional
 from bpe_automata.tokenizer.sources.splits import all_splits, sort_by
 
-_END_OF_TEXT = "<|endoftext|>"
 _FORMS: tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...] = ("NFC", "NFD", "NFKC", "NFKD")
 
 _MOST_HOLES = 1 << 16  # ids without a token; deployed tables have some hundreds
@@ -63,6 +56,12 @@ class Tiktoken:
         self.name = f"tiktoken {package.__version__}"
         self.engine: CharacterEngine = FancyRegex()
         self._normalization, self._shift = normalization, shift
+        self._settings = {
+            "pattern": pattern,
+            "special_tokens": special_tokens,
+            "shift": shift,
+            "empty": ranks.get(b""),
+        }
         # What all special tokens begin with. tiktoken takes time for each special token at each
         # call, so text that cannot hold any is encoded without them.
         self._begin = _common_beginning(special_tokens) if special_tokens else None
@@ -77,6 +76,27 @@ class Tiktoken:
             raise UnsupportedTokenizerError(
                 "tiktoken pattern", pattern, f"tiktoken rejects it: {error}"
             ) from error
+
+    def made_from(self) -> tuple[dict[str, Any], bytes]:
+        """What `tokenizer.kept` keeps of it, beside its description."""
+        return self._settings, b""
+
+    @classmethod
+    def made_again(
+        cls,
+        described: Description,
+        pattern: str,
+        special_tokens: dict[str, int],
+        shift: int,
+        empty: int | None,
+    ) -> Tiktoken:
+        """Out of what `made_from` gave; `empty`: the rank of the token without bytes."""
+        tokens = enumerate(described.tokens)
+        ranks = {token: number - shift for number, token in tokens if token is not None}
+        if empty is not None:
+            ranks[b""] = empty
+        step = described.normalizers[0] if described.normalizers else None
+        return cls(ranks, pattern, special_tokens, step, shift)
 
     def encode(self, text: str) -> list[int]:
         if self._normalization is not None:
@@ -123,10 +143,10 @@ def read_tiktoken(
     Raises MissingDependencyError, BrokenTokenizerError, UnsupportedTokenizerError."""
     ranks = parse_ranks(content, where)
     steps = () if normalize is None else (unicode_form(normalize),)
-    return _source(ranks, content, where, pattern, special_tokens, steps, eos)
+    return source_of(ranks, content, where, pattern, special_tokens, steps, eos)
 
 
-def _source(
+def source_of(
     ranks: dict[bytes, int],
     content: bytes,
     where: str,
@@ -136,7 +156,8 @@ def _source(
     eos: tuple[str, ...],
     encoding: Any = None,
 ) -> Source:
-    """`content`: the lines of the rank file."""
+    """The tokenizer of checked ranks. `content`: the lines of the rank file. Raises as
+    `read_tiktoken` does."""
     check_special_tokens(special_tokens, ranks, where)
     if unknown := set(eos).difference(special_tokens):
         raise BrokenTokenizerError(f"{where}: eos {min(unknown)!r} is none of the special tokens")
@@ -151,56 +172,6 @@ def _source(
     key = fingerprint(backend.name, content, json.dumps([*facts, normalize]))
     ids = tuple(special_tokens[text] for text in eos)
     return Source(describe_ranks(ranks, pattern, added, steps), backend, where, key, ids)
-
-
-# ---------------------------------------------------------------- objects and names of tiktoken
-
-
-def is_encoding(source: object) -> bool:
-    """Is this a `tiktoken.Encoding`?"""
-    package = sys.modules.get("tiktoken")  # who has one has imported it
-    return package is not None and isinstance(source, package.Encoding)
-
-
-def read_encoding(encoding: Any) -> Source:
-    """The tokenizer that a `tiktoken.Encoding` is. Its `<|endoftext|>`, if it has one, ends a
-    sequence.
-
-    Raises BrokenTokenizerError, UnsupportedTokenizerError."""
-    ranks = checked_ranks(dict(encoding._mergeable_ranks), encoding.name)
-    lines = (base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks.items())
-    specials: dict[str, int] = encoding._special_tokens
-    eos = tuple(text for text in (_END_OF_TEXT,) if text in specials)
-    pattern, content = encoding._pat_str, b"".join(lines)
-    return _source(ranks, content, encoding.name, pattern, specials, (), eos, encoding)
-
-
-def read_encoding_named(name: str) -> Source | None:
-    """The tokenizer that `tiktoken.get_encoding` or `tiktoken.encoding_for_model` gives for a name;
-    None for a name that is neither, or without tiktoken.
-
-    Raises MissingFileError where its ranks are not at hand and cannot be downloaded."""
-    try:
-        package = optional("tiktoken", "tiktoken", "reading an encoding of tiktoken")
-    except MissingDependencyError:
-        return None
-    encoding = name
-    if name not in package.list_encoding_names():
-        try:
-            encoding = package.encoding_name_for_model(name)
-        except KeyError:
-            return None
-    try:
-        found = package.get_encoding(encoding)
-    except (OSError, ValueError) as error:  # what requests raises is an OSError
-        raise MissingFileError(
-            f"the ranks of {encoding} are not at hand, and tiktoken could not download them "
-            f"({type(error).__name__}: {error}). Where there is a network, "
-            f"tiktoken.get_encoding({encoding!r}) with TIKTOKEN_CACHE_DIR set to a folder writes "
-            "them there; set it to that folder here. Or give a rank file, with its pattern and "
-            "special_tokens"
-        ) from error
-    return read_encoding(found)
 
 
 def describe_ranks(

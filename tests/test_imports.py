@@ -1,0 +1,66 @@
+"""Who imports a name gets what it needs, and waits for no more."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bpe_automata
+
+PACKAGE = Path(bpe_automata.__file__).parent
+LAZY = sorted(
+    path.parent.relative_to(PACKAGE.parent).as_posix().replace("/", ".")
+    for path in PACKAGE.rglob("__init__.py")
+    if "on_demand" in path.read_text(encoding="utf-8")
+)
+
+
+def modules_after(script: str) -> set[str]:
+    """The modules that a process has imported after `script`."""
+    command = [sys.executable, "-c", f"{script}\nimport sys\nprint(*sys.modules)"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_names_on_demand_are_those_that_type_checkers_see(name):
+    package = importlib.import_module(name)
+    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
+    seen = {
+        alias.name: importlib.import_module(node.module)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and node.module not in ("__future__", "typing", "bpe_automata.lazy")
+        for alias in node.names
+    }
+    assert sorted(package.__all__) == sorted(seen)
+    assert set(seen) <= set(dir(package))
+    for known, home in seen.items():
+        assert getattr(package, known) is getattr(home, known)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = package.nothing
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_no_module_takes_the_place_of_a_name(name):
+    package = importlib.import_module(name)
+    inside = Path(package.__file__).parent.iterdir()
+    assert not {path.stem for path in inside} & set(package.__all__)
+
+
+def test_the_package_alone_brings_in_nothing():
+    found = modules_after("import bpe_automata")
+    own = {name for name in found if name.startswith("bpe_automata.")}
+    assert own == {"bpe_automata.lazy"}
+    assert not found & {"numpy", "numba", "tokenizers"}
+
+
+def test_a_constraint_brings_in_no_segments_horizons_or_pictures():
+    found = modules_after("from bpe_automata import Constraint, Tokenizer, constrain")
+    unwanted = ("constructions.segments", "constructions.horizon", "viz", "schemas", "token_autom")
+    assert not [n for n in found if n.startswith(tuple(f"bpe_automata.{u}" for u in unwanted))]
