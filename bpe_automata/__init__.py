@@ -6,6 +6,8 @@
     matcher = constrain(tokenizer, r"(true|false)").matcher()
     matcher.allowed_ids()
 
+Importing the package imports nothing else: each of its names brings what it needs.
+
 The floors, from the bottom: `errors`, `kernels` and `viz`; `automata`, `token_automata` and
 `tokenizer`; `constructions`, `decoding`, `integrations`; each imports only from those below it.
 """
