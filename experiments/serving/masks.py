@@ -45,10 +45,10 @@ class Config(config.Config):
     tokenizers: tuple[str, ...] = option(("smollm2", "llama-3", "llama-4"), "names or paths")
     constraints: tuple[str, ...] = option((), "names (see masks_cases); none: all of them")
     schemas: Path = option(SCHEMAS, "folder or file of JSON lines of schemas with instances")
-    n: int = option(150, "how many schemas, drawn by lot")
+    n: int = option(100, "how many schemas, drawn by lot")
     rounds: int = option(3, "how often each constraint is measured")
-    seconds: float = option(15.0, "an engine may take for an answer")
-    patience: float = option(30.0, "seconds after which an engine begins none, of either kind")
+    seconds: float = option(10.0, "an engine may take for an answer")
+    patience: float = option(20.0, "seconds after which an engine begins none, of either kind")
     mb: float = option(6000.0, "an engine may hold, 10^6 bytes")
 
 

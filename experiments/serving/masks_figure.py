@@ -8,7 +8,7 @@ from typing import Any
 from experiments.run.cells import Row
 from experiments.run.optional import require
 from experiments.run.report import Figure
-from experiments.serving.masks_numbers import Measured, firsts, pooled, shared
+from experiments.serving.masks_numbers import Measured, firsts, pooled, shared, shown_of
 from experiments.shared.timing import quantile
 
 STYLE: dict[str, tuple[str, str, float]] = {
@@ -59,26 +59,27 @@ def figures(groups: Mapping[str, Sequence[Measured]], manifest: Row) -> list[Fig
 
 
 def headline(groups: Mapping[str, Sequence[Measured]]) -> str:
-    """The message, with the numbers of the last tokenizer."""
-    tokenizer, measured = list(groups.items())[-1]
-    cold = {one.engine: pooled(one.constraints, "cold", None) for one in measured}
-    shown = [f"{name} {quantile(us, 0.99):,.0f} µs" for name, us in cold.items() if us]
-    return f"Masks at new places, {tokenizer}, 99 of 100 within: " + ", ".join(shown[:4])
+    """The message, with the numbers of one tokenizer."""
+    tokenizer = shown_of(groups)
+    cold = {one.engine: pooled(one.constraints, "cold", None) for one in groups[tokenizer]}
+    shown = [f"{quantile(us, 0.99):,.0f} µs {name}" for name, us in cold.items() if us]
+    told = f"Of 100 masks at new places of constraints ({tokenizer}), 99 take at most"
+    return f"{told}\n{', '.join(shown[:4])}"
 
 
 def _rows(groups: Mapping[str, Sequence[Measured]]) -> dict[str, Callable[[Measured], list[float]]]:
     """What each row of panels shows."""
     found: dict[str, Callable[[Measured], list[float]]] = {
-        "a cold mask of a constraint, µs": lambda one: pooled(one.constraints, "cold", None),
+        "a cold mask of a constraint": lambda one: pooled(one.constraints, "cold", None),
     }
     if any(one.schemas for measured in groups.values() for one in measured):
         only = {tokenizer: shared(measured) for tokenizer, measured in groups.items()}
-        found["a cold mask of a schema, µs"] = lambda one: pooled(
+        found["a cold mask of a schema"] = lambda one: pooled(
             one.schemas, "cold", only[one.tokenizer]
         )
-        found["from a schema to its first mask, ms"] = lambda one: [
-            us / 1e3 for us in firsts(one.schemas, only[one.tokenizer])
-        ]
+        found["from a schema to its first mask"] = lambda one: firsts(
+            one.schemas, only[one.tokenizer]
+        )
     return found
 
 
@@ -102,9 +103,17 @@ def _scale(line: Sequence[Any]) -> None:
         axes.minorticks_off()
         axes.set_xlim(min(low), max(high))
         axes.set_ylim(0.9, top)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        axes.xaxis.set_major_formatter(lambda us, _: _duration(us))
+        axes.tick_params(axis="x", labelsize=8)
         axes.grid(color="#eeeeee")
         axes.set_axisbelow(True)
+
+
+def _duration(us: float) -> str:
+    """Of a power of ten."""
+    names = ((1e5, 1e6, "s"), (1e2, 1e3, "ms"), (0.0, 1.0, "µs"))
+    factor, name = next((factor, name) for least, factor, name in names if us >= least)
+    return f"{us / factor:.10g} {name}"
 
 
 def _legend(line: Sequence[Any]) -> None:

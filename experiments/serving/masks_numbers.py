@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,8 @@ from experiments.shared.timing import quantile
 
 SHARES = (0.5, 0.9, 0.99, 1.0)
 KINDS = ("cold", "advance", "warm")
+SHOWN = "llama-3"
+"""The tokenizer whose numbers stand for all, where it was measured."""
 
 
 @dataclass(frozen=True)
@@ -147,3 +149,9 @@ def by_tokenizer(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
     for one in measured:
         found.setdefault(one.tokenizer, []).append(one)
     return found
+
+
+def shown_of(tokenizers: Iterable[str]) -> str:
+    """Of these, SHOWN or the first."""
+    names = list(tokenizers)
+    return SHOWN if SHOWN in names else names[0]

@@ -20,12 +20,11 @@ from experiments.serving.masks_numbers import (
     pooled,
     quantiles,
     shared,
+    shown_of,
 )
 from experiments.shared.more_engines import OURS
 from experiments.shared.timing import quantile
 
-README = "llama-3"
-"""The tokenizer that the README's table is of, where it was measured."""
 QUANTILES = "p50 / p90 / p99 / max"
 MEANINGS = (
     "canonical, lift: of this package; canonical alone admits nothing but the tokenizer's own ids",
@@ -255,7 +254,7 @@ def readme(facts: Row) -> str:
     every = facts["tokenizers"]
     if not every:
         return ""
-    tokenizer = README if README in every else next(iter(every))
+    tokenizer = shown_of(every)
     lines = every[tokenizer]
     columns = [
         "engine",

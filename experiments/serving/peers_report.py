@@ -76,23 +76,22 @@ def wrong(asked: Sequence[Asked]) -> list[str]:
 
 
 def readme(facts: Row) -> str:
-    """What the README says of it: the first tokenizer's lines."""
+    """What the README says of it: the first tokenizer's lines. What masks cost it says elsewhere,
+    of fewer engines."""
     if not facts["asked"]:
         return ""
-    tokenizer, n = facts["asked"][0]["tokenizer"], facts["asked"][0]["constraints"]
-    lines = ["| engine | to first mask, ms | mask at a new place, µs | own ids blocked | others |"]
-    lines.append("| :-- | --: | --: | --: | --: |")
+    tokenizer = facts["asked"][0]["tokenizer"]
+    lines = ["| engine | own ids blocked | others |", "| :-- | --: | --: |"]
     for found in facts["asked"]:
         if found["tokenizer"] == tokenizer:
-            times = (_number(found[name]) for name in ("to_first_mask_ms", "cold_us"))
             blocked = f"{found['blocked']} of {found['inside']}"
             admitted = f"{found['admitted']} of {found['offered']}"
-            lines.append(f"| {' | '.join((found['name'], *times, blocked, admitted))} |")
+            lines.append(f"| {found['name']} | {blocked} | {admitted} |")
     told = wrapped(
-        f"`python -m experiments peers`, tokenizer {tokenizer}: medians over the {n} constraints "
-        "that all engines answered; *own ids blocked*: texts of the language whose `encode` an "
-        "engine does not let through; *others*: sequences of ids that spell such a text and are "
-        "not its `encode`, of those offered, which it lets through."
+        f"`python -m experiments peers`, tokenizer {tokenizer} ([times](paper_figures/peers.md)): "
+        "*own ids blocked*: texts of the language whose `encode` an engine does not let through; "
+        "*others*: sequences of ids that spell such a text and are not its `encode`, of those "
+        "offered, which it lets through."
     )
     return "\n".join([told, "", *lines])
 
