@@ -27,7 +27,7 @@ from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_case
 from experiments.serving.masks_cases import CONSTRAINT, constraints
 from experiments.serving.masks_child import WHITESPACE
 from experiments.serving.masks_report import readme, render
-from experiments.serving.masks_turns import Task, Turns
+from experiments.serving.masks_turns import Task, Turns, known
 from experiments.serving.peers_exams import spelled
 from experiments.shared.more_engines import OURS, PEERS, check_known, missing, versions
 
@@ -81,9 +81,11 @@ def measure(run: Run[Config]) -> None:
         for source in chosen.tokenizers:
             tokenizer = Tokenizer.load(source)
             every = [*tasks(tokenizer, named), *tasks(tokenizer, schemas)]
+            cache = Path(folder) / f"{chosen.tokenizers.index(source)}"
+            known(source, cache)
             for number in range(chosen.rounds):
                 bar.update(bar_task, description=f"{shown(source)}, round {number + 1}")
-                Turns(run, source, number, every, Path(folder)).play()
+                Turns(run, source, number, every, cache).play()
                 bar.advance(bar_task)
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -13,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from experiments.laws.exact_options import shown
 from experiments.run.cells import FAILURE, Row
+from experiments.run.files import ROOT
 from experiments.run.measuring import Run
 from experiments.serving.masks_cases import BATCHES
 from experiments.serving.peers_exams import Ids
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from experiments.serving.masks import Config
 
 CHILD = "experiments.serving.masks_child"
+CACHE = "BPE_AUTOMATA_CACHE"
 BATCH = 64
 HELD = 100
 """Schemas that are kept alive together, to see what they need."""
@@ -42,18 +48,30 @@ class Task:
     ids: list[Ids]
 
 
+def known(source: str, cache: Path) -> None:
+    """Make a cache on disk that knows a tokenizer, and no constraint."""
+    making = (
+        "import sys; from bpe_automata import Tokenizer; "
+        "from bpe_automata.constructions.canonical import canonical_automaton; "
+        "canonical_automaton(Tokenizer.load(sys.argv[1]))"
+    )
+    cache.mkdir()
+    environment = {**os.environ, CACHE: str(cache)}
+    subprocess.run([sys.executable, "-c", making, source], cwd=ROOT, env=environment, check=True)
+
+
 class Turns:
-    """Each engine in a process of its own, with a cache on disk that is new: of the constraints,
-    only what it finds out by itself is known. Schemas and batches are of the first round."""
+    """Each engine in a process of its own, with a copy of `cache`, which knows the tokenizer: of
+    constraints it knows what it finds out. Schemas and batches are of the first round."""
 
     def __init__(
-        self, run: Run[Config], source: str, number: int, every: Sequence[Task], folder: Path
+        self, run: Run[Config], source: str, number: int, every: Sequence[Task], cache: Path
     ) -> None:
         self._run, self._source, self._number = run, source, number
         self._tasks = [task for task in every if number == 0 or not task.is_schema]
         if number:
             random.Random(f"{run.config.seed} {number}").shuffle(self._tasks)
-        self._cache = folder / f"{run.config.tokenizers.index(source)}-{number}"
+        self._known, self._cache = cache, cache.with_name(f"{cache.name}-{number}")
         self._todo = {engine: self._missing(engine) for engine in run.config.engines}
         self._spent = dict.fromkeys(product(run.config.engines, (False, True)), 0.0)
         self._held = dict.fromkeys(run.config.engines, 0)
@@ -90,10 +108,11 @@ class Turns:
     def _started(self, stack: ExitStack) -> Iterator[tuple[str, Process]]:
         """The engines that come up, of those that have something to do."""
         limits = Limits(self._run.config.seconds, self._run.config.mb)
-        environment = {"BPE_AUTOMATA_CACHE": str(self._cache)}
         for engine, todo in self._todo.items():
             if not todo:
                 continue
+            environment = {CACHE: str(self._cache / engine)}
+            shutil.copytree(self._known, environment[CACHE])
             process = Process(CHILD, [engine, self._source], limits, environment)
             first = stack.enter_context(process).start()
             if self._key(engine) in todo:
