@@ -9,14 +9,21 @@ after an added token.
 from __future__ import annotations
 
 import argparse
+import logging
+import pkgutil
 import random
+import sys
 import time
-from typing import get_args
+from importlib import import_module
+from typing import TextIO, get_args
 
 import numpy as np
+from numba.core import event
+from numba.core.dispatcher import Dispatcher
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Trained
 
+from bpe_automata import kernels
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.banning import Ban, Spellings
@@ -32,6 +39,7 @@ from bpe_automata.schemas.strings import within_length
 from bpe_automata.tokenizer import Tokenizer
 from bpe_automata.tokenizer.sources.splits import all_splits
 
+_WIDTH = 40  # of the bar
 METHODS: tuple[Method, ...] = get_args(Method)
 _SMALL = (
     r"(true|false)",
@@ -52,10 +60,58 @@ def register(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     begin, before = time.perf_counter(), compiled()
-    warm_kernels(trained())
+    quiet = logging.getLogger("bpe_automata")
+    level = quiet.level
+    with event.install_listener("numba:compile", Progress(sys.stderr)):
+        quiet.setLevel(logging.ERROR)  # the command is what the logger would advise
+        try:
+            warm_kernels(trained())
+        finally:
+            quiet.setLevel(level)
+            clear(sys.stderr)
     taken = round(time.perf_counter() - begin, 1)
     show({"kernels_compiled": compiled() - before, "seconds": taken}, arguments.json)
     return 0
+
+
+class Progress(event.Listener):  # type: ignore[misc]
+    """Draws how many kernels are at hand, compiled or loaded, after each that is compiled: on a
+    terminal only."""
+
+    def __init__(self, screen: TextIO) -> None:
+        """`screen`: what it is drawn on."""
+        self._screen, self._begun = screen, time.perf_counter()
+        self._kernels = all_kernels()
+
+    def on_start(self, compiling: event.Event) -> None:
+        """Nothing is drawn yet."""
+
+    def on_end(self, compiling: event.Event) -> None:
+        """Draw."""
+        if not self._screen.isatty():
+            return
+        ready, total = sum(bool(kernel.overloads) for kernel in self._kernels), len(self._kernels)
+        bar = "#" * (_WIDTH * ready // total)
+        seconds = time.perf_counter() - self._begun
+        said = f"\r[{bar:<{_WIDTH}}] {ready} of {total} kernels, {seconds:.0f} s"
+        print(said, end="", file=self._screen, flush=True)
+
+
+def clear(screen: TextIO) -> None:
+    """Nothing is left of what was drawn."""
+    if screen.isatty():
+        print("\r\x1b[K", end="", file=screen, flush=True)
+
+
+def all_kernels() -> list[Dispatcher]:
+    """Every kernel of the package."""
+    found = {
+        id(value): value
+        for info in pkgutil.iter_modules(kernels.__path__)
+        for value in vars(import_module(f"{kernels.__name__}.{info.name}")).values()
+        if isinstance(value, Dispatcher)
+    }
+    return list(found.values())
 
 
 def warm_kernels(tokenizer: Tokenizer) -> None:
