@@ -197,6 +197,7 @@ def test_that_kernels_are_compiled_is_told_once(caplog):
         for function in (bits.set_bits.py_func, bits.set_bits.py_func):
             numba.njit(function)(np.zeros(2, np.int32), np.array([3]))
         numba.njit(lambda x: x + 1)(1)  # of somebody else
+        numba.njit(eval("lambda x: x + 2", {}))(1)  # of no module
     assert listener.count == 2
     told = [record for record in caplog.records if record.name == "bpe_automata"]
     assert sum("compiling kernels, once" in record.message for record in told) in (1, 2)

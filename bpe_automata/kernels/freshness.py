@@ -98,7 +98,7 @@ class _Compiling(event.Listener):  # type: ignore[misc]
 
     def on_start(self, compiling: event.Event) -> None:
         function = getattr(compiling.data["dispatcher"], "py_func", None)
-        if not getattr(function, "__module__", "").startswith(f"{_PACKAGE}."):
+        if not (getattr(function, "__module__", None) or "").startswith(f"{_PACKAGE}."):
             return  # somebody else's
         if not self.count:
             logging.getLogger("bpe_automata").warning(_TOLD)
