@@ -23,7 +23,7 @@ from numba.core.dispatcher import Dispatcher
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Trained
 
-from bpe_automata import kernels
+import bpe_automata.kernels as kernels
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.banning import Ban, Spellings
