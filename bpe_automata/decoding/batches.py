@@ -1,9 +1,9 @@
 """Masks of a batch in one call.
 
-What is known is looked up in turn. Once a mask has taken so long that kernels must have been at
-work, a few threads share what is left: kernels run without the interpreter's lock. For shorter ones
-threads would cost more than they gain. Masks of one constraint are made by one thread at a time, so
-matchers of it stay together.
+What is known is looked up in turn. Once a mask has taken long, a few threads share what is left:
+kernels run without the interpreter's lock. For shorter ones handing that lock over may cost more
+than two threads gain. Masks of one constraint are made by one thread at a time, so matchers of it
+stay together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Asked: TypeAlias = tuple[Engine[Any], Hashable] | np.ndarray
 """An engine and a state of it, or a packed mask, int32 [words], where nothing is to be found."""
 Found: TypeAlias = np.ndarray | BpeAutomataError
 
-_LONG = 8e-5  # seconds
+_NEW, _LONG = 2e-5, 5e-4  # seconds: of a mask that was not known, and of one worth threads
 _MOST_THREADS = 8
 
 
@@ -49,9 +49,9 @@ def batch_masks(
     other rows are left alone. Words beyond a tokenizer's ids become 0, as does all of the row of a
     matcher that has read an end-of-sequence id.
 
-    threads: how many may work at the same time, the caller's among them; by default one for each
-    processor, 8 at most. budget: of the whole call, for each of the threads; each mask has that of
-    its constraint as well.
+    threads: how many share the work once a mask was not known, the caller's among them. By default
+    one for each processor, 8 at most, once a mask has taken half a millisecond. budget: of the
+    whole call, for each of the threads; each mask has that of its constraint as well.
 
     Returns the array. Raises ArgumentError, BufferShapeError, and what `Matcher.mask` raises, with
     the row; then nothing was written, and every matcher is as it was.
@@ -64,13 +64,16 @@ def batch_masks(
 
 def found_masks(asked: Sequence[Asked], threads: int | None = None) -> list[Found]:
     """The packed mask of each, or the error that it ends with. threads: see `batch_masks`."""
-    most = _n_threads() if threads is None else at_least(1, threads, "threads")
+    if threads is None:
+        most, long = _n_threads(), _LONG
+    else:
+        most, long = at_least(1, threads, "threads"), _NEW
     found: list[Any] = [None] * len(asked)
     begun = time.perf_counter()
     for k in range(len(asked)):
         found[k] = _found(asked[k])
         done = time.perf_counter()
-        if done - begun > _LONG and most > 1:
+        if done - begun > long and most > 1:
             _share(range(k + 1, len(asked)), asked, found, most)
             break
         begun = done

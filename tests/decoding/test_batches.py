@@ -65,7 +65,8 @@ def moved(draw):
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads share the work once the first mask is found."""
-    monkeypatch.setattr(batches, "_LONG", -1.0)
+    for name in ("_NEW", "_LONG"):
+        monkeypatch.setattr(batches, name, -1.0)
 
 
 def unpacked(bits: np.ndarray) -> np.ndarray:
@@ -176,7 +177,8 @@ def too_much() -> None:
 def test_an_error_says_its_row_and_nothing_is_written(
     long: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "_LONG", long)
+    for name in ("_NEW", "_LONG"):
+        monkeypatch.setattr(batches, name, long)
     bad = True
     matchers = by_hand(*3 * [known], lambda: too_much() if bad else None, known)
     out = np.full((9, 1), 7, dtype=np.int32)
@@ -240,7 +242,8 @@ def endless() -> None:
 @pytest.mark.parametrize("long", [-1.0, float(LONGEST)])
 def test_the_budget_is_that_of_the_call(long: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in the threads that share the work, and where it is that of a call around it."""
-    monkeypatch.setattr(batches, "_LONG", long)
+    for name in ("_NEW", "_LONG"):
+        monkeypatch.setattr(batches, name, long)
     for threads in (1, 2):
         with pytest.raises(BudgetExceededError, match=r"^row 0: budget of 0\.05 seconds"):
             batch_masks(by_hand(*4 * [endless]), threads=threads, budget=Budget(max_seconds=0.05))

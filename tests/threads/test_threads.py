@@ -33,7 +33,7 @@ SLOWEST = 120  # seconds a thread may take: longer is a deadlock
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Threads take turns every microsecond, and batches are shared among more of them at once."""
-    monkeypatch.setattr(batches, "_LONG", -1.0)
+    monkeypatch.setattr(batches, "_NEW", -1.0)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
