@@ -48,7 +48,7 @@ class Config(config.Config):
     n: int = option(100, "how many schemas, drawn by lot")
     rounds: int = option(3, "how often each constraint is measured")
     seconds: float = option(10.0, "an engine may take for an answer")
-    patience: float = option(20.0, "seconds after which an engine begins none, of either kind")
+    patience: float = option(12.0, "seconds of answers after which an engine is asked no more")
     mb: float = option(6000.0, "an engine may hold, 10^6 bytes")
 
 
