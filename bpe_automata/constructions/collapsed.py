@@ -25,7 +25,19 @@ _LEAST = 16  # bytes that a state must read: else a walk over the trie is short
 _UNKNOWN, _NARROW = -1, -2
 _NONE, _START = np.empty(0, dtype=np.int32), np.zeros(1, dtype=np.int32)
 _LABELS = np.empty(0, dtype=np.uint8)
-NOTHING = Collapsed(_LABELS, _NONE, _NONE, _START, _NONE, _NONE, _START, _NONE, _START, _NONE)
+NOTHING = Collapsed(
+    _NONE.astype(np.int16),
+    _LABELS,
+    _NONE,
+    _NONE,
+    _START,
+    _NONE,
+    _NONE,
+    _START,
+    _NONE,
+    _START,
+    _NONE,
+)
 
 
 class CollapsedVocabularies:
@@ -86,14 +98,21 @@ class CollapsedVocabularies:
 class Regions:
     """The collapsed vocabularies at the wide states of one DFA, found where they are asked for.
 
-    lock: the tokenizer's; vocabularies: made when they are first needed."""
+    lock: the tokenizer's; reach: bytes of its longest token; vocabularies: made when they are first
+    needed."""
 
     def __init__(
-        self, dfa: ByteDFA, lock: Lock, vocabularies: Callable[[], CollapsedVocabularies]
+        self,
+        dfa: ByteDFA,
+        lock: Lock,
+        reach: int,
+        vocabularies: Callable[[], CollapsedVocabularies],
     ) -> None:
-        self._dfa, self.lock, self._vocabularies = dfa, lock, vocabularies
+        self._dfa, self.lock, self._reach, self._vocabularies = dfa, lock, reach, vocabularies
         self._of_state = np.full(dfa.n_states, _UNKNOWN, dtype=np.int32)
         self._classes: list[np.ndarray] = []
+        self._level = np.full(0, -1, dtype=np.int32)
+        self._bytes_to = np.zeros(0, dtype=np.int64)
 
     @locked
     def at(self, state: int) -> Collapsed:
@@ -108,8 +127,16 @@ class Regions:
         if np.count_nonzero(dfa.trans[state, dfa.byte_class]) < _LEAST:
             self._of_state[state] = _NARROW
             return _NARROW
-        classes, region = watched(partition, state, dfa.trans, dfa.byte_class)
+        if not len(self._level):
+            self._level = np.full(dfa.n_states, -1, dtype=np.int32)
+            self._bytes_to = np.zeros(dfa.n_states, dtype=np.int64)
+        scratch = self._level, self._bytes_to
+        classes, region = watched(
+            partition, state, self._reach, dfa.trans, dfa.byte_class, *scratch
+        )
+        if not (classes >= 0).any():
+            self._of_state[state] = _NARROW
+            return _NARROW
         self._classes.append(classes)
-        # The region of each of these states is a part of this one, so the same classes hold there.
         self._of_state[region[self._of_state[region] == _UNKNOWN]] = len(self._classes) - 1
         return len(self._classes) - 1

@@ -60,7 +60,10 @@ class Lift(Immutable):
         self.kinds = read.astype(np.int32)
         self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
         self._regions = Regions(
-            self.dfa, tokenizer.lock, lambda: tokenizer.derived("lift collapsed", _collapsed)
+            self.dfa,
+            tokenizer.lock,
+            self.trie.deepest,
+            lambda: tokenizer.derived("lift collapsed", _collapsed),
         )
         self.alive = self._alive_states()
         if not self.alive[self.prefixed.before]:

@@ -78,7 +78,8 @@ class ProductTables:
         check_fits("kinds of tokens", kinds, MOST_KINDS, "more than this tokenizer may have")
         check_fits("pairs of states", dfa.n_states * texts, MOST_PLACES, _SMALLER)
         self._text = text = text_for(canonical, dfa)
-        self._regions = Regions(dfa, canonical.tokenizer.lock, lambda: text.vocabularies)
+        lock, reach = canonical.tokenizer.lock, canonical.trie.deepest
+        self._regions = Regions(dfa, lock, reach, lambda: text.vocabularies)
         derived, d = canonical.tokenizer.derived, canonical.derivation
         self._set_arrays = derived("set arrays", lambda _: SetArrays(canonical))
         n_rows = len(canonical.pipeline.alphabet.utf8)

@@ -17,6 +17,7 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown
 from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
+from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.trie import Trie, skips
 from bpe_automata.kernels.watch import poll
 
@@ -25,11 +26,12 @@ _WIDE = 16  # bytes with one target
 
 
 class Collapsed(NamedTuple):
-    """Nodes in depth-first order, the root (depth 0) first: label uint8, one byte of the class;
-    depth, skip int32 as in `Trie`; groups int32 [nodes + 1] into kind, text int32 [groups], see
-    `product_row.Nodes`; start int32 [groups + 1] into ids int32; leaving int32 [nodes + 1] into
-    node int32, nodes of the trie that a leaving byte ends at."""
+    """classes: int16 [256], see `partition`. Nodes in depth-first order, the root (depth 0) first:
+    label uint8, one byte of the class; depth, skip int32 as in `Trie`; groups int32 [nodes + 1]
+    into kind, text int32 [groups], see `product_row.Nodes`; start int32 [groups + 1] into ids
+    int32; leaving int32 [nodes + 1] into node int32, the trie's nodes of leaving bytes."""
 
+    classes: np.ndarray
     label: np.ndarray
     depth: np.ndarray
     skip: np.ndarray
@@ -44,33 +46,58 @@ class Collapsed(NamedTuple):
 
 @kernel
 def partition(
-    state: int, trans: np.ndarray, byte_class: np.ndarray, watch: np.ndarray
+    state: int,
+    reach: int,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    level: np.ndarray,
+    bytes_to: np.ndarray,
+    watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(int16 [256], the class of each byte, by its first byte; UNREAD where no state of the region
-    reads it, LEAVES where it leaves the region; int32, the states of the region)."""
-    region, inside = _region(state, trans, byte_class, watch)
+    reads it, LEAVES where it leaves the region; int32, states for which this holds, `state` first).
+
+    A state that no wide step leads back to is not in its region: see `beginnings`. Words are no
+    longer than `reach`, so states further away than four times that are left out, and what is found
+    holds for those no further than three times that. level: int32 [n_states], all -1, and bytes_to:
+    int64 [n_states], all 0, for scratch; they are left as they were.
+    """
+    region, again = _region(state, 4 * reach, trans, byte_class, level, bytes_to, watch)
     n = trans.shape[1]
-    classes, read, leaves = np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    slots, numbers = np.full(16, EMPTY, np.int64), np.zeros(16, np.int64)
-    for s in region:
-        if poll(watch):
+    classes, of_class = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    read, leaves = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    slots = np.full(table_size(n), EMPTY, np.int64)
+    numbers, held = np.zeros(len(slots), np.int64), 1
+    level[state] = 0 if again else -1
+    for i in range(0 if again else 1, len(region)):
+        s = region[i]
+        held += 0 < level[s] <= 3 * reach
+        if level[s] == 4 * reach or poll(watch):
             break
-        # Classes of classes: bytes stay together if they were and have one target.
-        count = 0
+        alike = True
         for c in range(n):
             after = trans[s, c]
             read[c] |= after != 0
-            leaves[c] |= after != 0 and not inside[after]
-            key = classes[c] << 32 | after
+            leaves[c] |= after != 0 and level[after] < 0
+            alike &= after == trans[s, of_class[c]]
+        if alike:
+            continue
+        # Classes of classes: bytes stay together if they were and have one target.
+        count = 0
+        slots[:] = EMPTY
+        for c in range(n):
+            key = classes[c] << 32 | trans[s, c]
             at = slot_of(slots, key)
             if slots[at] != key:
-                if 2 * count >= len(slots) - 2:
-                    slots, numbers = with_room(slots, numbers, 2 * count + 2)
-                    at = slot_of(slots, key)
                 slots[at], numbers[at] = key, count
                 count += 1
             classes[c] = numbers[at]
-        slots[:] = EMPTY
+        for c in range(n - 1, -1, -1):
+            numbers[classes[c]] = c
+        for c in range(n):
+            of_class[c] = numbers[classes[c]]
+    for s in region:
+        level[s] = -1
     found, first = np.empty(256, np.int16), np.full(n, -1, np.int16)
     for byte in range(256):
         c = byte_class[byte]
@@ -80,34 +107,83 @@ def partition(
         if first[classes[c]] < 0:
             first[classes[c]] = byte
         found[byte] = first[classes[c]]
-    return found, region
+    return found, region[:held].copy()
 
 
 @kernel
 def _region(
-    state: int, trans: np.ndarray, byte_class: np.ndarray, watch: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """(int32, the states that are reached by wide steps; bool [n_states], is it one of them?)"""
+    state: int,
+    deepest: int,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    level: np.ndarray,
+    bytes_to: np.ndarray,
+    watch: np.ndarray,
+) -> tuple[np.ndarray, bool]:
+    """(int32, the state and those that it reaches by up to `deepest` wide steps, nearest first;
+    does one lead back to it?). level: by how many steps; -1, not at all."""
     size = np.zeros(trans.shape[1], np.int64)
     for byte in range(256):
         size[byte_class[byte]] += 1 if byte < 0x80 else _WIDE
-    inside, bytes_to = np.zeros(len(trans), np.bool_), np.zeros(len(trans), np.int64)
-    found, count = np.empty(64, np.int32), 1
-    found[0], inside[state] = state, True
-    at = 0
-    while at < count and not poll(watch):
+    found, count, again = np.empty(64, np.int32), 1, False
+    found[0], level[state], at = state, 0, 0
+    while at < count and level[found[at]] < deepest and not poll(watch):
         q = found[at]
         at += 1
         for c in range(len(size)):
             bytes_to[trans[q, c]] += size[c]
         for c in range(len(size)):
             after = trans[q, c]
-            if bytes_to[after] >= _WIDE and after != 0 and not inside[after]:
-                found = grown(found, count)
-                found[count], inside[after] = after, True
-                count += 1
+            if bytes_to[after] >= _WIDE and after != 0:
+                again |= after == state
+                if level[after] < 0:
+                    found = grown(found, count)
+                    found[count], level[after] = after, level[q] + 1
+                    count += 1
             bytes_to[after] = 0
-    return found[:count].copy(), inside
+    return found[:count].copy(), again
+
+
+@kernel
+def beginnings(
+    state: int, classes: np.ndarray, trans: np.ndarray, byte_class: np.ndarray, trie: Trie
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """How words begin at a state that may treat bytes of a class differently: (int16 [256], by the
+    name of a class a byte of it that leads where most of them do; bool [256], the bytes that do
+    not: the words that begin with them are to be found in the trie; are those no more than half?)
+    """
+    begin, votes = np.full(256, -1, np.int16), np.zeros(256, np.int16)
+    apart = np.zeros(256, np.bool_)
+    for byte in range(256):
+        c = classes[byte]
+        if c < 0:
+            apart[byte] = c == UNREAD and trans[state, byte_class[byte]] != 0
+        elif votes[c] == 0:
+            begin[c], votes[c] = byte, 1
+        elif trans[state, byte_class[byte]] == trans[state, byte_class[begin[c]]]:
+            votes[c] += 1
+        else:
+            votes[c] -= 1
+    node, below = 0, 0
+    for byte in range(256):
+        if classes[byte] >= 0:
+            target = trans[state, byte_class[begin[classes[byte]]]]
+            apart[byte] = trans[state, byte_class[byte]] != target
+    while node < len(trie.label):
+        byte, end = trie.label[node], trie.skip[node]
+        if apart[byte] and trans[state, byte_class[byte]] != 0:
+            below += end - node
+        node = end
+    return begin, apart, 2 * below <= len(trie.label)
+
+
+@kernel
+def clear_below(node: int, trie: Trie, bits: np.ndarray) -> None:
+    """Take the tokens of a part of the trie out of packed ids."""
+    for i in range(node, trie.skip[node]):
+        token = trie.token[i]
+        if token >= 0:
+            bits[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
 
 
 @kernel
@@ -167,6 +243,7 @@ def collapse(
     for node in leaving:
         ends[place[LEAVES - at[node]] + 1] += 1
     return Collapsed(
+        classes,
         labels,
         depth,
         skips(depth),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.collapsed import Collapsed
+from bpe_automata.kernels.collapsed import Collapsed, beginnings, clear_below
 from bpe_automata.kernels.trie import Trie
 
 
@@ -27,13 +27,18 @@ def lift_row(
     bits = np.zeros((n_ids + 31) >> 5, np.int32)
     path = np.empty(trie.deepest + 1, np.int32)
     path[0] = state
-    if len(collapsed.label) == 0:
+    worth, begin, apart = False, np.empty(0, np.int16), np.empty(0, np.bool_)
+    if len(collapsed.label) > 0:
+        begin, apart, worth = beginnings(state, collapsed.classes, trans, byte_class, trie)
+    if not worth:
         _walk(0, len(trie.label), path, trie, trans, byte_class, alive, bits)
+        return bits
     node = 0
     while node < len(collapsed.label):
         depth, q = collapsed.depth[node], state
         if depth > 0:
-            q = trans[path[depth - 1], byte_class[collapsed.label[node]]]
+            byte = np.int64(collapsed.label[node])
+            q = trans[path[depth - 1], byte_class[begin[byte] if depth == 1 else byte]]
         if q == 0:
             node = collapsed.skip[node]
             continue
@@ -47,6 +52,12 @@ def lift_row(
             below = collapsed.node[i]
             _walk(below, trie.skip[below], path, trie, trans, byte_class, alive, bits)
         node += 1
+    node = 0
+    while node < len(trie.label):
+        if apart[trie.label[node]]:
+            clear_below(node, trie, bits)
+            _walk(node, trie.skip[node], path, trie, trans, byte_class, alive, bits)
+        node = trie.skip[node]
     return bits
 
 

@@ -21,11 +21,12 @@ from bpe_automata.kernels.world import (
     PARTLY,
     UNKNOWN,
     World,
+    at_once,
     intern_place,
     key_number,
     key_place,
-    known_status,
     node_key,
+    status_at_once,
 )
 
 SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
@@ -91,7 +92,7 @@ def _few_ids(
     label, depths, kinds, texts = trie.label, trie.depth, tokens.nodes.kind, tokens.nodes.text
     sure, rows = np.empty(_FEW, np.int64), np.empty((_FEW, 2), np.int64)
     path, n_sure, n_rows = np.empty(trie.deepest + 1, np.int32), 0, 0
-    path[0], node = state, 0
+    path[0], node, known = state, 0, at_once(w)
     while node < len(label):
         depth = depths[node]
         q = trans[path[depth - 1], byte_class[label[node]]]
@@ -106,7 +107,7 @@ def _few_ids(
         if max(n_sure, n_rows) == _FEW:
             return False, sure[:0], rows[:0]
         place = intern_place(q, a, w) if a > 0 else q
-        status = known_status(place, after, w.memo)
+        status = status_at_once(q, after, known) if a == 0 else UNKNOWN
         if status == UNKNOWN:
             status = node_status(place, after, w)
         if status == ALIVE:

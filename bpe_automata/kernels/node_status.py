@@ -11,6 +11,7 @@ from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.split_characters import (
     completed,
     covered,
+    is_free,
     surely_completed,
 )
 from bpe_automata.kernels.steady import suspects_left
@@ -23,11 +24,13 @@ from bpe_automata.kernels.world import (
     UNKNOWN,
     World,
     added_step,
+    at_once,
     intern_place,
     known_status,
     remember_status,
     set_ends,
     shown_status,
+    status_at_once,
     step_range,
 )
 
@@ -38,6 +41,10 @@ def node_status(place: int, number: int, w: World) -> int:
     known = known_status(place, number, w.memo)
     if known != UNKNOWN:
         return known
+    shown = _found_by_shown(place, number, w)
+    if shown != UNKNOWN:
+        remember_status(place, number, shown, w.memo, w.watch)
+        return shown
     row = w.sets.row[number]
     status, suspects = DEAD, _steady_suspects(place, number, w)
     if row != 0:
@@ -60,6 +67,30 @@ def node_status(place: int, number: int, w: World) -> int:
         status = PARTLY
     remember_status(place, number, status, w.memo, w.watch)
     return status
+
+
+@kernel
+def _found_by_shown(place: int, number: int, w: World) -> int:
+    """`shown_status`, having found out where its texts lead: other sets share their ends."""
+    shown, given_up = w.sets.shown[number], w.sets.given_up[number]
+    if w.memo.added[place] != 0:
+        return UNKNOWN
+    for i in range(len(shown)):
+        if shown[i, 1] == 0:
+            break
+        q, packed, hypothesis = w.memo.state[place], shown[i, 0], (shown[i, 1] >> 2) - 1
+        for _ in range(shown[i, 1] & 3):
+            q = w.dfa.trans[q, w.dfa.byte_class[packed & 0xFF]]
+            packed >>= 8
+        if q == 0:
+            return UNKNOWN
+        if w.sets.row[number] == 0 or given_up:
+            leads = reads(q, hypothesis, w)
+        else:
+            leads = is_free(q, hypothesis, w)
+        if not leads:
+            return UNKNOWN
+    return shown_status(w.memo.state[place], number, at_once(w))
 
 
 @kernel
@@ -86,27 +117,24 @@ def _begins_alike(text: int, utf8: np.ndarray, step: np.ndarray, begins: np.ndar
 @kernel
 def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarray:
     """uint8: `node_status` of each of many nodes."""
-    found = np.empty(len(places), np.uint8)
+    found, known = np.empty(len(places), np.uint8), at_once(w)
     for k in range(len(places)):
         if poll(w.watch):
             break
-        # Most nodes of an automaton with strings are inside a character; to hand over all of `w`
-        # would cost more than to look.
-        place, number = places[k], numbers[k]
-        status = UNKNOWN
+        # Most nodes of an automaton with strings are inside a character.
+        place, number, status = places[k], numbers[k], UNKNOWN
         if w.memo.added[place] == 0:
-            status = shown_status(w.memo.state[place], number, w.dfa, w.added.next, w.memo, w.sets)
+            status = status_at_once(w.memo.state[place], number, known)
         if (
             status == UNKNOWN
             and w.steady.apart
             and surely_completed(place, number, w.dfa, w.reading, w.added, w.sets, w.memo)
         ):
             status = ALIVE
-        if status != UNKNOWN:
             remember_status(place, number, status, w.memo, w.watch)
-            found[k] = status
-        else:
-            found[k] = node_status(place, number, w)
+        if status == UNKNOWN:
+            status = node_status(place, number, w)
+        found[k] = status
     return found
 
 

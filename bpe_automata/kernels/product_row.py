@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.collapsed import Collapsed
+from bpe_automata.kernels.collapsed import Collapsed, beginnings, clear_below
 from bpe_automata.kernels.growing import grown_rows
 from bpe_automata.kernels.hashing import look_up, slot_of
 from bpe_automata.kernels.node_status import node_status
@@ -22,12 +22,12 @@ from bpe_automata.kernels.world import (
     Witnesses,
     World,
     added_step,
+    at_once,
     intern_place,
     known_status,
     node_key,
-    remember_status,
     set_ends,
-    shown_status,
+    status_at_once,
 )
 
 _TO_BE_READ = -2  # the token's text must be read to know the state after it
@@ -70,25 +70,11 @@ def product_row(
     """
     q0, a0, row0 = w.memo.state[place], w.memo.added[place], w.sets.row[number]
     n_words = (len(trie.start) + 30) >> 5
-    # Only a first character that state a0 of the text automaton reads otherwise than state 0 does
-    # makes a token lead elsewhere than from state 0.
-    otherwise = w.added.next[a0] != w.added.next[0]
-    slow, n_slow, groups = np.empty((256, 5), np.int32), 0, np.empty((0, 5), np.int32)
-    after_sides, path = (free_after, bound_after), np.empty(trie.deepest + 1, np.int32)
-    path[0] = q0
-    if len(collapsed.label) > 0 and row0 == 0 and a0 == 0 and deepest == trie.deepest:
-        both = full.copy()
-        groups, slow, n_slow = _walk_collapsed(
-            path, otherwise, trie, nodes, collapsed, after_sides, both, slow, w
-        )
-    else:
-        both = np.zeros(2 * n_words, np.int32)
-        slow, n_slow = _walk_row(
-            0, len(trie.label), path, a0 == 0, row0 == 0, otherwise, deepest, trie, nodes,
-            after_sides, both, slow, n_slow, w,
-        )  # fmt: skip
-    open_, n_open = np.empty((64, 4), np.int32), 0
-    for i in range(len(groups) + n_slow):
+    both, groups, slow, apart = _known_row(
+        place, number, deepest, trie, nodes, collapsed, full, free_after, bound_after, w
+    )
+    open_, n_open, known = np.empty((64, 4), np.int32), 0, at_once(w)
+    for i in range(len(groups) + len(slow)):
         if poll(w.watch):
             break
         if i < len(groups):
@@ -104,16 +90,14 @@ def product_row(
             continue
         # Looked up before it is asked for: a call hands over all of `w`.
         p = q if a == 0 else intern_place(q, a, w)
-        status = known_status(p, after, w.memo)
-        if status == UNKNOWN and a == 0:
-            status = shown_status(q, after, w.dfa, w.added.next, w.memo, w.sets)
-            if status != UNKNOWN:
-                remember_status(p, after, status, w.memo, w.watch)
+        status = status_at_once(q, after, known) if a == 0 else known_status(p, after, w.memo)
         if status == UNKNOWN:
             status = node_status(p, after, w)
         if status == DEAD:
             continue
         for token in ids:
+            if i < len(groups) and apart[trie.data[trie.start[token]]]:
+                continue
             # Where many ids lead to a node that is only PARTLY open, nearly all of them are lively,
             # and one pair shows it; the rest is left to `constructions.relevance`.
             lively = ALIVE if status == ALIVE else _known_lively(token, p, after, trie, w)
@@ -129,6 +113,56 @@ def product_row(
     if deepest == trie.deepest and set_ends(number, w):
         _read_added(q0, a0, both, w)
     return both[:n_words].copy(), both[n_words:].copy(), open_[:n_open].copy()
+
+
+@kernel
+def _known_row(
+    place: int,
+    number: int,
+    deepest: int,
+    trie: Trie,
+    nodes: Nodes,
+    collapsed: Collapsed,
+    full: np.ndarray,
+    free_after: np.ndarray,
+    bound_after: np.ndarray,
+    w: World,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """By the walk that is shorter: (the packed ids, free ones, then bound ones, whose nodes are
+    known to be ALIVE; rows as in `_walk_row` of the groups and of the tokens of which it is not
+    known; bool [256], the first bytes of tokens that are no part of their groups)."""
+    q0, a0, row0 = w.memo.state[place], w.memo.added[place], w.sets.row[number]
+    # Only a first character that state a0 of the text automaton reads otherwise than state 0 does
+    # makes a token lead elsewhere than from state 0.
+    otherwise = w.added.next[a0] != w.added.next[0]
+    n_words, slow, n_slow = (len(trie.start) + 30) >> 5, np.empty((256, 5), np.int32), 0
+    after_sides, path = (free_after, bound_after), np.empty(trie.deepest + 1, np.int32)
+    path[0], worth = q0, False
+    begin, apart = np.empty(0, np.int16), np.zeros(256, np.bool_)
+    if len(collapsed.label) > 0 and row0 == 0 and a0 == 0 and deepest == trie.deepest:
+        begin, apart, worth = beginnings(q0, collapsed.classes, w.dfa.trans, w.dfa.byte_class, trie)
+    if not worth:
+        both = np.zeros(2 * n_words, np.int32)
+        slow, n_slow = _walk_row(
+            0, len(trie.label), path, a0 == 0, row0 == 0, otherwise, deepest, trie, nodes,
+            after_sides, both, slow, n_slow, w,
+        )  # fmt: skip
+        return both, slow[:0], slow[:n_slow], apart
+    both = full.copy()
+    groups, slow, n_slow = _walk_collapsed(
+        path, begin, otherwise, trie, nodes, collapsed, after_sides, both, slow, w
+    )
+    node = 0
+    while node < len(trie.label):
+        if apart[trie.label[node]]:
+            for side in range(2):
+                clear_below(node, trie, both[side * n_words :])
+            slow, n_slow = _walk_row(
+                node, trie.skip[node], path, True, True, otherwise, deepest, trie, nodes,
+                after_sides, both, slow, n_slow, w,
+            )  # fmt: skip
+        node = trie.skip[node]
+    return both, groups, slow[:n_slow], apart
 
 
 @kernel
@@ -156,6 +190,7 @@ def _walk_row(
     """
     trans, byte_class, n_text_states = w.dfa.trans, w.dfa.byte_class, len(w.added.next)
     keys, values, known_nodes, known = w.memo.keys, w.memo.values, w.memo.nodes, w.memo.status
+    at_once_ = at_once(w)
     n_words = (len(trie.start) + 30) >> 5
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
     kinds, texts, firsts = nodes.kind, nodes.text, nodes.first
@@ -184,6 +219,8 @@ def _walk_row(
             status = UNKNOWN
             if a >= 0 and p >= 0:
                 status = known[slot_of(known_nodes, node_key(p, after))]
+            if status == UNKNOWN and a == 0:
+                status = status_at_once(q, after, at_once_)
             if status == ALIVE:
                 both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
             elif status != DEAD:
@@ -228,6 +265,7 @@ def _clear_groups(bits: np.ndarray, collapsed: Collapsed, first: int, last: int)
 @kernel
 def _walk_collapsed(
     path: np.ndarray,
+    begin: np.ndarray,
     otherwise: np.ndarray,
     trie: Trie,
     nodes: Nodes,
@@ -242,14 +280,17 @@ def _walk_collapsed(
     of groups; `slow` and how many there are, from leaving bytes on)."""
     trans, byte_class, n_text_states = w.dfa.trans, w.dfa.byte_class, len(w.added.next)
     keys, values, known_nodes, known = w.memo.keys, w.memo.values, w.memo.nodes, w.memo.status
+    at_once_ = at_once(w)
     n_words, n_slow = (len(trie.start) + 30) >> 5, 0
     groups, n_groups = np.empty((256, 5), np.int32), 0
     # By kind: the state where all was ALIVE last, which is most often the next one too.
     alive_at = np.full(len(after_sides[0]), -1, np.int32)
     node = 0
     while node < len(collapsed.label):
-        depth = collapsed.depth[node]
-        q = path[0] if depth == 0 else trans[path[depth - 1], byte_class[collapsed.label[node]]]
+        depth, q = collapsed.depth[node], path[0]
+        if depth > 0:
+            byte = np.int64(collapsed.label[node])
+            q = trans[path[depth - 1], byte_class[begin[byte] if depth == 1 else byte]]
         if q == 0:
             first, last = collapsed.groups[node], collapsed.groups[collapsed.skip[node]]
             for side in range(2):
@@ -273,9 +314,7 @@ def _walk_collapsed(
                 if p >= 0:
                     status = known[slot_of(known_nodes, node_key(p, after))]
                 if status == UNKNOWN and a == 0:
-                    status = shown_status(q, after, w.dfa, w.added.next, w.memo, w.sets)
-                    if status != UNKNOWN:
-                        remember_status(q, after, status, w.memo, w.watch)
+                    status = status_at_once(q, after, at_once_)
                 if status == ALIVE:
                     continue
                 alive = False

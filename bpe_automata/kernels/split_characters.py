@@ -230,14 +230,14 @@ def _then_free(place: int, atom: int, state: int, number: int, token: int, w: Wo
         for j in range(low, high):
             after = w.reading.step_to[j]
             if w.sets.may_bind[m] and (
-                _is_free(p, after, w) or (w.steady.loose[token] and reads(p, after, w))
+                is_free(p, after, w) or (w.steady.loose[token] and reads(p, after, w))
             ):
                 return True
     return False
 
 
 @kernel
-def _is_free(place: int, hypothesis: int, w: World) -> bool:
+def is_free(place: int, hypothesis: int, w: World) -> bool:
     """Can the text end at (place, hypothesis), or an ASCII character begin a new piece there and
     lead on? Memoised in `w.memo.free`."""
     if w.memo.free[place, hypothesis] == UNKNOWN:

@@ -192,10 +192,64 @@ def known_status(place: int, number: int, memo: Memo) -> int:
     return memo.status[slot_of(memo.nodes, node_key(place, number))]
 
 
+class AtOnce(NamedTuple):
+    """What tells the status of a node without a search, out of `World`: to hand over all of that
+    costs more than to look. nodes, status, n_nodes, text, free: of `Memo`; trans, byte_class,
+    accepting: of `Dfa`; text_next: `Added.next`; row, ends, given_up, shown: of `Sets`; watch."""
+
+    nodes: np.ndarray
+    status: np.ndarray
+    n_nodes: np.ndarray
+    text: np.ndarray
+    free: np.ndarray
+    trans: np.ndarray
+    byte_class: np.ndarray
+    accepting: np.ndarray
+    text_next: np.ndarray
+    row: np.ndarray
+    ends: np.ndarray
+    given_up: np.ndarray
+    shown: np.ndarray
+    watch: np.ndarray
+
+
 @kernel
-def shown_status(
-    state: int, number: int, dfa: Dfa, text_next: np.ndarray, memo: Memo, sets: Sets
-) -> int:
+def at_once(w: World) -> AtOnce:
+    """The part of it."""
+    return AtOnce(
+        w.memo.nodes,
+        w.memo.status,
+        w.memo.n_nodes,
+        w.memo.text,
+        w.memo.free,
+        w.dfa.trans,
+        w.dfa.byte_class,
+        w.dfa.accepting,
+        w.added.next,
+        w.sets.row,
+        w.sets.ends,
+        w.sets.given_up,
+        w.sets.shown,
+        w.watch,
+    )
+
+
+@kernel
+def status_at_once(state: int, number: int, known: AtOnce) -> int:
+    """The status of a node at a DFA state, in state 0 of the text automaton, if it is remembered or
+    known texts show it; UNKNOWN if not."""
+    slot = slot_of(known.nodes, node_key(state, number))
+    if known.status[slot] == UNKNOWN:
+        status = shown_status(state, number, known)
+        if status == UNKNOWN or 2 * known.n_nodes[0] >= len(known.nodes) or stopped(known.watch):
+            return status
+        known.nodes[slot], known.status[slot] = node_key(state, number), status
+        known.n_nodes[0] += 1
+    return known.status[slot]
+
+
+@kernel
+def shown_status(state: int, number: int, known: AtOnce) -> int:
     """What known texts of a hypothesis set show of its node at a DFA state, in state 0 of the text
     automaton: ALIVE, PARTLY (where it was given up to look for more), UNKNOWN.
 
@@ -206,20 +260,20 @@ def shown_status(
 
     The texts are those of the tokenizer; that they leave the text automaton (text_next: its table)
     in state 0 depends on the DFA, which may not see all of it (`constructions.seen_text`)."""
-    if dfa.accepting[state] and sets.ends[number]:
+    if known.accepting[state] and known.ends[number]:
         return ALIVE
-    given_up = sets.given_up[number]
-    then = memo.text if sets.row[number] == 0 or given_up else memo.free
+    given_up = known.given_up[number]
+    then = known.text if known.row[number] == 0 or given_up else known.free
     found = UNKNOWN
-    for i in range(sets.shown.shape[1]):
-        code = sets.shown[number, i, 1]
+    for i in range(known.shown.shape[1]):
+        code = known.shown[number, i, 1]
         if code == 0:
             break
-        if text_next[0, sets.shown[number, i, 2]] != 0:
+        if known.text_next[0, known.shown[number, i, 2]] != 0:
             return UNKNOWN
-        q, packed = state, sets.shown[number, i, 0]
+        q, packed = state, known.shown[number, i, 0]
         for _ in range(code & 3):
-            q = dfa.trans[q, dfa.byte_class[packed & 0xFF]]
+            q = known.trans[q, known.byte_class[packed & 0xFF]]
             packed >>= 8
         if then[q, (code >> 2) - 1] != ALIVE:
             return UNKNOWN

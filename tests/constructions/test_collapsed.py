@@ -157,23 +157,41 @@ def test_a_collapsed_vocabulary_has_all_ids_where_their_words_end(words, data):
 @given(st.sampled_from(WIDE), st.data())
 def test_bytes_of_a_class_do_the_same_in_all_of_the_region(regex, data):
     dfa = compile_regex(regex)
-    state = data.draw(st.integers(1, dfa.n_states - 1))
-    classes, region = watched(partition, state, dfa.trans, dfa.byte_class)
-    inside, step = {*region.tolist()}, dfa.trans[:, dfa.byte_class]
-    assert state in inside
+    state, reach = data.draw(st.integers(1, dfa.n_states - 1)), data.draw(st.integers(1, 6))
+    level, bytes_to = np.full(dfa.n_states, -1, np.int32), np.zeros(dfa.n_states, np.int64)
+    tables = dfa.trans, dfa.byte_class
+    classes, region = watched(partition, state, reach, *tables, level, bytes_to)
+    assert (level == -1).all()
+    assert (bytes_to == 0).all()
+    assert region[0] == state
+    step = dfa.trans[:, dfa.byte_class]
+    level = {state: 0}
+    for q in (todo := [state]):
+        for to in wide_steps(step[q]):
+            if to not in level and level[q] < 4 * reach:
+                level[to] = level[q] + 1
+                todo.append(to)
+    assert {*region.tolist()} == {q for q in level if level[q] <= 3 * reach}
+    # A state that no wide step leads back to is not in its region.
+    again = any(level[q] < 4 * reach and state in wide_steps(step[q]) for q in level)
+    inside = {*level} - ({state} if not again else set())
+    judges = [q for q in inside if level[q] < 4 * reach]
     for byte in range(256):
-        targets = {int(step[q, byte]) for q in inside} - {0}
+        targets = {int(step[q, byte]) for q in judges} - {0}
         if classes[byte] == UNREAD:
             assert not targets
         elif classes[byte] == LEAVES:
             assert targets - inside
         else:
             assert targets <= inside
-            assert (step[region, byte] == step[region, classes[byte]]).all()
-    for q in inside:
-        reached, count = np.unique(step[q], return_counts=True)
-        wide = {int(t) for t, n in zip(reached, count, strict=True) if n >= 16 and t > 0}
-        assert wide | {*step[q, 0x80:].tolist()} - {0} <= inside
+            assert (step[judges, byte] == step[judges, classes[byte]]).all()
+
+
+def wide_steps(targets):
+    """The states that many bytes lead to, or bytes of a character beyond ASCII. int32 [256]."""
+    reached, count = np.unique(targets, return_counts=True)
+    many = {int(t) for t, n in zip(reached, count, strict=True) if n >= 16}
+    return (many | {*targets[0x80:].tolist()}) - {0}
 
 
 # ---------------------------------------------------------------- what shows that ids are not dead
