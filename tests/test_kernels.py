@@ -10,6 +10,7 @@ import pkgutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -19,7 +20,7 @@ from numba.core import event
 from numba.core.caching import IndexDataCacheFile
 
 from bpe_automata import kernels
-from bpe_automata.kernels import bits, freshness
+from bpe_automata.kernels import bits, freshness, references
 from bpe_automata.kernels.hashing import EMPTY, build_table, look_up, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
 
@@ -274,3 +275,79 @@ def test_without_a_place_for_compiled_kernels_the_package_works_and_says_so():
     command = [sys.executable, "-c", _WITHOUT_A_PLACE]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.stdout.splitlines() == ["[0, 2]", "['KernelCacheWarning'] True"], done.stderr
+
+
+# ---------------------------------------------------------------- tuples by reference
+
+
+@references.by_reference
+class Inner(NamedTuple):
+    table: np.ndarray
+    factor: int
+
+
+@references.by_reference
+class Outer(NamedTuple):
+    inner: Inner
+    counts: np.ndarray
+    flag: bool
+
+
+@numba.njit
+def _weighed(i, given):
+    return given.inner.table[i, 0] * given.inner.factor
+
+
+@numba.njit
+def _count(given):
+    """What is written into arrays is seen, also where another function reads it."""
+    total = 0
+    for i in range(len(given.counts)):
+        given.counts[i] += 1
+        given.inner.table[i, 0] = given.counts[i]
+        total += _weighed(i, given) + (100 if given.flag else 0)
+    return total
+
+
+def test_tuples_by_reference_are_read_and_their_arrays_written():
+    for table in (np.zeros((5, 2)), np.zeros((10, 4))[::2, ::2]):
+        counts = np.arange(5)
+        given = Outer(Inner(table, 3), counts, True)
+        for n in (1, 2):
+            assert _count(given) == 3 * sum(range(n, 5 + n)) + 500
+            assert counts.tolist() == [*range(n, 5 + n)]
+        assert table[:, 0].tolist() == counts.tolist()
+    assert all(isinstance(kind, references.Reference) for (kind,) in _count.signatures)
+    assert len({kind for (kind,) in _count.signatures}) == 2  # of contiguous arrays, and of others
+
+
+def test_kernels_keep_no_reference_to_what_they_were_given():
+    counts, table = np.arange(5), np.zeros((5, 1))
+    given = Outer(Inner(table, 1), counts, False)
+    _count(given)
+    before = sys.getrefcount(counts), sys.getrefcount(table), sys.getrefcount(given)
+    for _ in range(100):
+        _count(given)
+    assert (sys.getrefcount(counts), sys.getrefcount(table), sys.getrefcount(given)) == before
+
+
+def test_what_a_tuple_does_not_hold_is_refused():
+    given = Outer(Inner(np.zeros((5, 1)), 1), np.arange(5), False)
+    with pytest.raises(numba.TypingError, match="nothing"):
+        numba.njit(lambda given: given.nothing)(given)
+    with pytest.raises(numba.TypingError, match="object"):
+        _count(given._replace(counts=object()))
+
+
+def test_tuples_that_kernels_do_not_make_are_handed_on_by_reference():
+    trees = [
+        ast.parse((freshness.resources.files(kernels.__name__) / f"{name}.py").read_text())
+        for name in set(MODULES) - {"linking"}
+    ]
+    made = set().union(*map(_calls, trees))
+    classes = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    tuples = {node.name: node for node in classes if "NamedTuple" in map(ast.unparse, node.bases)}
+    assert {"World", "Memo", "Trie"} <= set(tuples)
+    for name, node in tuples.items():
+        by_reference = "by_reference" in map(ast.unparse, node.decorator_list)
+        assert by_reference == (name not in made), name

@@ -53,7 +53,7 @@ _READ = "the answer is true, the answers are false: there was no other answer to
 
 def register(commands: Commands) -> None:
     """Add the command."""
-    summary = "compile the kernels beforehand (a few minutes, once on a machine)"
+    summary = "compile the kernels beforehand (a minute or two, once on a machine)"
     add_command(commands, "warm", summary, run)
 
 

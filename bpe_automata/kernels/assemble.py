@@ -16,6 +16,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.mixing import first_slot, mix, next_slot
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.watch import poll, stopped
 
 DONE, FULL = 0, 1
@@ -23,6 +24,7 @@ STATES, EXPANDED, EPOCH = 0, 1, 2  # the counters
 _NONE, _NO_ROOM = -1, -2
 
 
+@by_reference
 class Network(NamedTuple):
     """Nodes are numbered: hubs, then letters, then the states of each copy.
 
@@ -51,6 +53,7 @@ class Network(NamedTuple):
     column: np.ndarray
 
 
+@by_reference
 class Subsets(NamedTuple):
     """What is known so far. State s has the nodes pool[ptr[s]:ptr[s+1]]; state 0 is dead.
 

@@ -13,12 +13,14 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.geometry import FOREVER
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.suspects import Half
 from bpe_automata.kernels.watch import poll
 
 _OFTEN = 16  # tokens between two looks at which side has fewer
 
 
+@by_reference
 class Beside(NamedTuple):
     """What may not come before and after an id, as in `kernels.beside`, and how to find it. birth
     int32 [n_ids]; left_at, right_at int32 [n_ids]: the place of an id as the one that comes before,

@@ -14,12 +14,14 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import look_up
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.watch import poll
 
 NO_RANK = 2**31 - 1
 _FEW = 64  # symbols
 
 
+@by_reference
 class Merges(NamedTuple):
     """slots int64, values int32: hash table from left * n_ids + right to the row of a merge; made,
     rank int32 [rows]: the token that it makes, and its rank; n_ids."""

@@ -16,11 +16,13 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.watch import poll
 
 DONE, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2
 
 
+@by_reference
 class Factors(NamedTuple):
     """a, b: int32 [n, k], row 0 all 0, over the same columns; a_accepting: bool [n_a]; sure: bool
     [n_b], states of b beside which it does not matter where a is; need_a, need_b: is a pair dead

@@ -15,6 +15,7 @@ from bpe_automata.kernels.fewest_tokens import NEVER, Towards
 from bpe_automata.kernels.growing import grown
 from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import World, intern_place
@@ -23,6 +24,7 @@ _KIND_BITS = 20
 MOST_KINDS, MOST_PLACES = 1 << _KIND_BITS, 1 << (63 - _KIND_BITS)
 
 
+@by_reference
 class Texts(NamedTuple):
     """text: a state of the text automaton; row: UTF-8 row of the character being read; utf8, next:
     tables of both; from_start: int32 [nodes of the trie], state after each token from text 0 and

@@ -16,9 +16,11 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.mixing import first_slot, longer, mix, next_slot, table_size
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.watch import poll
 
 
+@by_reference
 class Layers(NamedTuple):
     """pool: int32, the states of the layers; those of layer i are pool[ptr[i]:ptr[i + 1]], first
     those inside a character (the fewest bytes to go first), then those between two."""

@@ -14,6 +14,7 @@ from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.hashing import EMPTY
 from bpe_automata.kernels.node_status import node_status
 from bpe_automata.kernels.product_row import Nodes, product_row, witness_slot
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import (
@@ -34,6 +35,7 @@ _FEW = 64  # ids of a node that are looked at without more ado
 _MUCH = 8  # bytes that a state reads
 
 
+@by_reference
 class Tokens(NamedTuple):
     """Of the tokenizer: trie, nodes, collapsed (nothing) as in `product_row`; nothing: int32
     [n_classes], the `free_after` of a node where no boundary can come; row_of int32 [n_sets] into

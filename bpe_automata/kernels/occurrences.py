@@ -13,11 +13,13 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.growing import grown_rows
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.watch import poll
 
 DEAD, COMPLETE = 0, -1
 
 
+@by_reference
 class Dfa(NamedTuple):
     """trans: int32 [n, k], row 0 dead; byte_class: [256]; accepting: bool [n]; start: a state."""
 
@@ -27,6 +29,7 @@ class Dfa(NamedTuple):
     start: int
 
 
+@by_reference
 class Search(NamedTuple):
     """banned: the texts; follows: the character that must follow one, looked at only if `whole`;
     before: the texts after which one may begin."""

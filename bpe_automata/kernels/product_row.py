@@ -11,6 +11,7 @@ from bpe_automata.kernels.collapsed import Collapsed, beginnings, clear_below
 from bpe_automata.kernels.growing import grown_rows
 from bpe_automata.kernels.hashing import look_up, slot_of
 from bpe_automata.kernels.node_status import node_status
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.steady import surely_lively
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.trie import Trie, walk
@@ -33,6 +34,7 @@ from bpe_automata.kernels.world import (
 _TO_BE_READ = -2  # the token's text must be read to know the state after it
 
 
+@by_reference
 class Nodes(NamedTuple):
     """What each node of the trie stands for, int32 [nodes]: kind, the token's class (0: no token
     that can be read); text, state of the text automaton after the token from state 0 (-1: none);

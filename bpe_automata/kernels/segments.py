@@ -14,6 +14,7 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.characters import ascii_steps, wide_steps
 from bpe_automata.kernels.growing import grown, grown_rows
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.trie import walk
 from bpe_automata.kernels.watch import poll, stopped
@@ -28,6 +29,7 @@ _MOST_TEXTS = 32  # at a cut; more are not worth telling apart
 _TRIED = 8  # text states with which a hypothesis is tried before it is taken to be live
 
 
+@by_reference
 class Texts(NamedTuple):
     """How states of the text automaton differ from state 0. start int32 [n_states + 1] into atom
     int32: the atoms by which a state leads elsewhere; ever bool [n_atoms]: is there a state that

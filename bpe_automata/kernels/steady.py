@@ -18,12 +18,14 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.beside import all_places, exceeds, forbid, keep
 from bpe_automata.kernels.distance import NEVER
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.suspects import Pairs, breaks
 from bpe_automata.kernels.trie import Trie
 
 NONE, NOT_YET = -1, -2
 
 
+@by_reference
 class Steady(NamedTuple):
     """number: the steady set, NONE if the tokenizer has none. Of its trie: token int32 [nodes],
     the reachable id there that keeps the set and the text automaton's state 0, or NONE; root int32

@@ -8,11 +8,13 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.geometry import FOREVER, breaking_merge, clear_intervals
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.watch import poll
 
 _SAMPLE = 64  # tokens tried against all suspects at once; those left are tried one by one
 
 
+@by_reference
 class Half(NamedTuple):
     """One side of `constructions.geometry.Geometry`: see `kernels.geometry.clear_intervals`.
 
@@ -27,6 +29,7 @@ class Half(NamedTuple):
     order: np.ndarray
 
 
+@by_reference
 class Pairs(NamedTuple):
     """What `kernels.geometry.breaking_merge` needs: left, right, birth int32 [n_ids]; slots int64
     and values int32, the hash table of merges. before: what may not come before an id."""

@@ -9,12 +9,14 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.bpe import Merges, merge_all
 from bpe_automata.kernels.geometry import breaking_merge
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.watch import poll
 
 EACH, BY_ROW, BY_COLUMN = 0, 1, 2
 _SHORT = 64  # symbols; see `kernels.bpe`
 
 
+@by_reference
 class Tried(NamedTuple):
     """What pairs are tried by. left, right int32 [n_ids]: parts; birth, number int32 [n_ids]: the
     first merge of the epoch that makes each token, and its own; starts int32 [n_ids + 1] and

@@ -14,10 +14,12 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.distance import distances_by_head
 from bpe_automata.kernels.growing import grown
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import poll
 
 
+@by_reference
 class Spelled(NamedTuple):
     """What ids may be read. kinds: int32 [nodes of the trie], 0: left out; added: int64, added
     tokens; added_from, after_added: int32 [n_states], where these are read from (0: not here), and

@@ -7,8 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
+from bpe_automata.kernels.references import by_reference
 
 
+@by_reference
 class Trie(NamedTuple):
     """Nodes in depth-first order, without the root: label uint8, depth int32 (root's children: 1),
     skip int32 (the next node outside the subtree), token int32 (-1: none); deepest: int. `start`

@@ -17,6 +17,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.steady import Steady
 from bpe_automata.kernels.suspects import Pairs
 from bpe_automata.kernels.trie import walk
@@ -28,6 +29,7 @@ MOST_SETS = 1 << SET_BITS
 MOST_SHOWN = 3  # bytes: what is left of a character after its first
 
 
+@by_reference
 class Dfa(NamedTuple):
     """trans int32 [n_states, n_classes], byte_class uint8 [256], accepting bool [n_states];
     added_from, after_added int32 [n_states]: where the text of an added token is read from (0: not
@@ -40,6 +42,7 @@ class Dfa(NamedTuple):
     after_added: np.ndarray
 
 
+@by_reference
 class Reading(NamedTuple):
     """utf8 int32 [rows, 256] and coarse int32 [n_atoms], see `tokenizer.alphabet`; ends bool [n];
     step_start int32 [2*n*c + 1], step_to int32: CSR of the hypotheses that follow hypothesis h by
@@ -52,6 +55,7 @@ class Reading(NamedTuple):
     step_to: np.ndarray
 
 
+@by_reference
 class Added(NamedTuple):
     """next int32 [n_states, n_atoms], ends bool [n_states], after_row int32 [n_states] into after
     int32 [rows, n_added], start int32 [n_added + 1], data uint8: see `tokenizer.text_automaton`;
@@ -66,6 +70,7 @@ class Added(NamedTuple):
     ids: np.ndarray
 
 
+@by_reference
 class Sets(NamedTuple):
     """start int32 [n_sets + 1] into the members; hypothesis, boundary int32; may_break, may_bind
     bool: can there be, or not be, a boundary after this member; row int32 [n_sets]: UTF-8 row;
@@ -86,6 +91,7 @@ class Sets(NamedTuple):
     shown: np.ndarray
 
 
+@by_reference
 class Fragments(NamedTuple):
     """Tokens around characters that are split between tokens. open_start int32 [rows + 1] and
     open_ids int32: by UTF-8 row, the tokens that can end there inside a character; start int32
@@ -102,6 +108,7 @@ class Fragments(NamedTuple):
     covers: np.ndarray
 
 
+@by_reference
 class Witnesses(NamedTuple):
     """Ids that show that others are not dead: after id t that led to set H, the id n may follow and
     leads to set H'. What fell into a slot last is there. key int64 [slots]: t and H, see
@@ -113,6 +120,7 @@ class Witnesses(NamedTuple):
     after: np.ndarray
 
 
+@by_reference
 class Memo(NamedTuple):
     """What is known. nodes int64, status uint8: hash table of statuses by `node_key`; n_nodes int64
     [1]; text uint8 [places, n]: ALIVE or DEAD for a hypothesis at a character's end; order int32,
@@ -133,6 +141,7 @@ class Memo(NamedTuple):
     n_places: np.ndarray
 
 
+@by_reference
 class World(NamedTuple):
     """All of it: one DFA, one tokenizer, and what is known of their product. watch: that of the
     thread that asks, see `kernels.watch`."""
