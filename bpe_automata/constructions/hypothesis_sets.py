@@ -60,6 +60,7 @@ class HypothesisSets:
         self._after: dict[tuple[int, int], tuple[int, int]] = {}
         self._ends: dict[int, bool] = {}
         self._entries: dict[int, dict[int, int]] = {}  # by UTF-8 row
+        self._alike: dict[bytes, int] = {}  # by what `_Stacked.alike` says of classes
         self._unions: dict[tuple[int, int], int] = {}
         self._stacked = _Stacked(pipeline, actions)
         self._own = np.array([c.own for c in actions.classes], dtype=np.int32)
@@ -146,24 +147,30 @@ class HypothesisSets:
         return self._side(by_whole, 1), self._side(by_whole, 0)
 
     def _side(self, by_whole: dict[int, list[int]], boundary: int) -> np.ndarray:
-        """int32 [n_classes]: `_joined` of each class, found once for all classes that act alike."""
+        """int32 [n_classes]: `_joined` of each class, found once for all classes, of any set, after
+        which the hypotheses are the same."""
         stacked = self._stacked
         numbers = np.full(len(self.actions.classes), NONE, dtype=np.int32)
+        may = {w: hs for w, hs in by_whole.items() if self._may(w, boundary)}
         wholes = [
-            self._begun if boundary else self.whole.after_each(w, self._own, False)
-            for w in by_whole
+            self._begun if boundary else self.whole.after_each(w, self._own, False) for w in may
         ]
-        after = stacked.each_after(boundary, by_whole.values())
-        first, which = stacked.alike(after, wholes)
-        alike = []
-        for k in first.tolist():
-            listed = (np.flatnonzero(row[k]).tolist() for row in after)
-            joined = zip(by_whole, listed, strict=True)
-            alike.append(self._joined(joined, boundary, int(stacked.classes[k])))
-        numbers[stacked.classes] = np.array(alike, dtype=np.int32)[which]
+        after = stacked.each_after(boundary, may.values())
+        alike, first, which = stacked.alike(after, wholes)
+        for key, k in zip(alike, first.tolist(), strict=True):
+            if key not in self._alike:
+                listed = (np.flatnonzero(row[k]).tolist() for row in after)
+                joined = zip(may, listed, strict=True)
+                self._alike[key] = self._joined(joined, boundary, int(stacked.classes[k]))
+        found = np.array([self._alike[key] for key in alike], dtype=np.int32)
+        numbers[stacked.classes] = found[which]
         for c in stacked.fragments:
             numbers[c] = self._joined(by_whole.items(), boundary, c)
         return numbers
+
+    def _may(self, w: int, boundary: int) -> bool:
+        """May there be a boundary, or none, behind a place in `WholePieces`?"""
+        return self.whole.may_end(w) if boundary else w != MUST_END
 
     def _one(self, by_whole: dict[int, list[int]], boundary: int, c: int) -> int:
         """The same for one class."""
@@ -178,7 +185,7 @@ class HypothesisSets:
         token_class, members = self.actions.classes[c], []
         kept = boundary if c in self._stacked.fragments else 0
         for w, hs in after:
-            if self.whole.may_end(w) if boundary else w != MUST_END:
+            if self._may(w, boundary):
                 w2 = self.whole.after(w, token_class.own, bool(boundary))
                 members += [(h, kept, w2) for h in hs] if w2 is not None else []
         return self.number(token_class.tail, members)
@@ -278,12 +285,13 @@ class _Stacked:
 
     def alike(
         self, after: list[np.ndarray], wholes: list[np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(first [kinds], which [k]) of the classes with one tail, one row in each of `after`, bool
-        [k, n], and one number in each of `wholes`, int32 [n_classes]."""
+    ) -> tuple[list[bytes], np.ndarray, np.ndarray]:
+        """(what tells them apart [kinds], first [kinds], which [k]) of the classes with one tail,
+        one row in each of `after`, bool [k, n], and one number in each of `wholes`, int32
+        [n_classes]."""
         bits = [np.packbits(rows, axis=1) for rows in after]
         numbers = np.stack([self._tails, *(where[self.classes] for where in wholes)], axis=1)
         told = np.ascontiguousarray(np.concatenate([numbers.view(np.uint8), *bits], axis=1))
         rows = told.view(np.dtype((np.void, told.shape[1]))).reshape(-1)
-        _, first, which = np.unique(rows, return_index=True, return_inverse=True)
-        return first, which.reshape(-1)
+        kinds, first, which = np.unique(rows, return_index=True, return_inverse=True)
+        return [kind.tobytes() for kind in kinds], first, which.reshape(-1)
