@@ -12,6 +12,12 @@ from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.collapsed import NOTHING, Regions
 from bpe_automata.constructions.hypothesis_sets import NONE
 from bpe_automata.constructions.prefixed import PrefixedDfa
+from bpe_automata.constructions.product_parts import (
+    beside_of,
+    fragments_of,
+    pairs_of,
+    reading_of,
+)
 from bpe_automata.constructions.seen_text import SeenText, text_for
 from bpe_automata.constructions.set_arrays import (
     Columns,
@@ -21,8 +27,6 @@ from bpe_automata.constructions.set_arrays import (
     with_room_for,
 )
 from bpe_automata.constructions.steady import steady_for
-from bpe_automata.constructions.token_actions import INSIDE
-from bpe_automata.kernels.beside import Beside, places_of
 from bpe_automata.kernels.dead_sets import AGAIN, DONE, settle
 from bpe_automata.kernels.fan import MOST_KINDS, MOST_PLACES, Texts, fan, intern_places
 from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER, Towards
@@ -32,7 +36,6 @@ from bpe_automata.kernels.node_ids import Tokens, add_witnessed
 from bpe_automata.kernels.node_status import node_statuses
 from bpe_automata.kernels.product_row import product_row
 from bpe_automata.kernels.settled import Dead, Settled, add_settled, unsettled
-from bpe_automata.kernels.suspects import Pairs
 from bpe_automata.kernels.token_walks import states_after
 from bpe_automata.kernels.watch import armed, called, watched
 from bpe_automata.kernels.world import (
@@ -40,9 +43,7 @@ from bpe_automata.kernels.world import (
     SET_BITS,
     Added,
     Dfa,
-    Fragments,
     Memo,
-    Reading,
     Sets,
     World,
     intern_place,
@@ -80,17 +81,17 @@ class ProductTables:
         self._text = text = text_for(canonical, dfa)
         lock, reach = canonical.tokenizer.lock, canonical.trie.deepest
         self._regions = Regions(dfa, lock, reach, lambda: text.vocabularies)
-        derived, d = canonical.tokenizer.derived, canonical.derivation
+        derived = canonical.tokenizer.derived
         self._set_arrays = derived("set arrays", lambda _: SetArrays(canonical))
         n_rows = len(canonical.pipeline.alphabet.utf8)
         self._proven = derived("proven", lambda _: Proven(n_rows))
         self._columns, self._proofs = self._set_arrays.current(), self._proven.taken()
-        fragments = derived("fragments", lambda _: _fragments(canonical))
+        fragments = derived("fragments", lambda _: fragments_of(canonical))
         self._world = World(
             dfa=Dfa(
                 dfa.trans, dfa.byte_class, dfa.accepting, prefixed.added_from, prefixed.after_added
             ),
-            reading=derived("reading", lambda _: _reading(canonical)),
+            reading=derived("reading", lambda _: reading_of(canonical)),
             added=_added(canonical, self._text, banned),
             sets=Sets(*self._columns, *self._proofs[:2]),
             memo=_memo(
@@ -100,20 +101,13 @@ class ProductTables:
                 _ROOM,
             ),
             fragments=fragments._replace(covers=self._proofs.covers),
-            pairs=Pairs(
-                d.left,
-                d.right,
-                d.birth,
-                canonical.geometry.slots,
-                canonical.geometry.values,
-                canonical.geometry.before,
-            ),
+            pairs=derived("pairs", lambda _: pairs_of(canonical)),
             steady=steady_for(canonical, dfa),
             witnesses=self._proofs.witnesses,
             watch=armed(),
         )
         self._proven.give_back(self._proofs)
-        self.beside = derived("beside", lambda _: _beside(canonical))
+        self.beside = derived("beside", lambda _: beside_of(canonical))
         self.settled = _settled(len(self.beside.before.order))
         self._nothing = np.full(kinds, NONE, dtype=np.int32)
 
@@ -244,11 +238,6 @@ class ProductTables:
         read = np.flatnonzero((added.ids >= 0) & (states > 0) & (texts >= 0))
         return added.ids[read].astype(np.int64), self.places(states[read], texts[read])
 
-    def fan_out(self, place: int) -> int:
-        """How many bytes the DFA can read at a place."""
-        dfa = self._world.dfa
-        return int(np.count_nonzero(dfa.trans[self.memo.state[place], dfa.byte_class]))
-
     @locked
     def ask(self, kernel: Callable[..., T], *arguments: Any) -> T:
         """What a kernel answers that takes the `World` last; asked again where the memo had no
@@ -336,28 +325,6 @@ def _memo(n_states: int, n: int, spare: int, nodes: int) -> Memo:
     )
 
 
-def _reading(canonical: CanonicalAutomaton) -> Reading:
-    boundaries = canonical.pipeline.boundaries
-    n, n_coarse = boundaries.n, boundaries.follow.shape[2]
-    rows = boundaries.follow.reshape(2 * n * n_coarse, n)
-    steps = rows.sum(axis=1)
-    check_fits("steps of hypotheses", int(steps.sum()), NUMBERS, "more than are numbered")
-    return Reading(
-        utf8=canonical.pipeline.alphabet.utf8,
-        coarse=canonical.pipeline.coarse,
-        ends=boundaries.ends,
-        step_start=np.append(0, np.cumsum(steps)).astype(np.int32),
-        step_to=np.nonzero(rows)[1].astype(np.int32),
-    )
-
-
-def _beside(canonical: CanonicalAutomaton) -> Beside:
-    before, after = canonical.geometry.before, canonical.geometry.after
-    birth = canonical.derivation.birth
-    places = places_of(before.order, len(birth)), places_of(after.order, len(birth))
-    return Beside(before, after, birth, *places)
-
-
 def _settled(n_ids: int) -> Settled:
     """Nothing yet, of a tokenizer with so many ids that BPE makes."""
     room, words = table_size(_ROOM_OF_SETS), (n_ids + 63) >> 6
@@ -369,44 +336,3 @@ def _settled(n_ids: int) -> Settled:
     )
     slots, values = np.full(room, EMPTY, dtype=np.int64), np.zeros(room, dtype=np.int32)
     return Settled(slots, values, np.zeros(1, dtype=np.int64), dead)
-
-
-def _fragments(canonical: CanonicalAutomaton) -> Fragments:
-    actions, trie = canonical.actions, canonical.trie
-    classes = actions.classes
-    pure = np.array([c.element == INSIDE and c.lead != b"" and not c.tail for c in classes])
-    plain = np.array([c.own < 0 for c in classes])
-    inner = np.flatnonzero(pure[actions.of_token]).astype(np.int32)
-    tails = np.array([c.tail for c in classes])[actions.of_token]
-    row, token = _open_ends(canonical, tails, inner)
-    order = np.argsort(row, kind="stable")
-    start = np.zeros(len(canonical.pipeline.alphabet.utf8) + 1, dtype=np.int32)
-    np.cumsum(np.bincount(row, minlength=len(start) - 1), out=start[1:])
-    usable = inner[plain[actions.of_token[inner]]]
-    spelled = [trie.data[trie.start[i] : trie.start[i + 1]] for i in usable]
-    return Fragments(
-        open_start=start,
-        open_ids=token[order].astype(np.int32),
-        start=np.cumsum([0, *map(len, spelled)]).astype(np.int32),
-        data=np.concatenate([*spelled, np.empty(0, dtype=np.uint8)]),
-        ids=usable,
-        covers=np.empty((0, 0, 0, 0), dtype=np.int32),  # see `set_arrays.Proofs`
-    )
-
-
-def _open_ends(
-    canonical: CanonicalAutomaton, tails: np.ndarray, inner: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (UTF-8 row inside a character, token that can end there)."""
-    utf8, trie = canonical.pipeline.alphabet.utf8, canonical.trie
-    ending = np.flatnonzero(tails > 0)
-    rows, tokens = [tails[ending]], [ending]
-    for token in inner:
-        ends = np.arange(1, len(utf8))
-        for byte in trie.data[trie.start[token] : trie.start[token + 1]]:
-            ends = utf8[ends, byte]
-            ends = ends[ends > 0]
-        ends = np.unique(ends)
-        rows.append(ends)
-        tokens.append(np.full(len(ends), token))
-    return np.concatenate(rows), np.concatenate(tokens)

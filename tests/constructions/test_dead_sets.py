@@ -12,7 +12,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from bpe_automata import Tokenizer, compile_regex
-from bpe_automata.constructions import CartesianMerge
+from bpe_automata.constructions import CartesianMerge, product_tables
 from bpe_automata.constructions.canonical import canonical_automaton
 from bpe_automata.constructions.steady import steady_for
 from bpe_automata.kernels.beside import (
@@ -26,6 +26,7 @@ from bpe_automata.kernels.beside import (
     unpacked,
 )
 from bpe_automata.kernels.bits import members
+from bpe_automata.kernels.dead_sets import AGAIN, DONE
 from bpe_automata.kernels.world import PARTLY
 from bpe_automata.reference.bpe import base_symbols, bpe, merge_ranks
 from bpe_automata.testing import byte_dfas, small_tokenizer
@@ -88,12 +89,15 @@ def walked(dfa, state, data):
     return state
 
 
-def check_dead_sets(tokenizer, dfa):
-    """At all nodes of the steady set. Returns how many are PARTLY."""
+def check_dead_sets(tokenizer, dfa, at_once=False):
+    """At all nodes of the steady set. at_once: settled in one call before any status is known.
+    Returns how many are PARTLY."""
     engine = CartesianMerge(tokenizer, dfa)
     tables, expected = engine.tables, dead_by_definition(tokenizer, dfa)
     assert tables.steady >= 0
     states = np.arange(1, dfa.n_states, dtype=np.int64)
+    if at_once:
+        engine.rows.settle(states, np.full(len(states), tables.steady))
     status = tables.statuses(states, np.full(len(states), tables.steady))
     partly = states[status == PARTLY]
     for state in partly.tolist():
@@ -117,6 +121,23 @@ def trained():
 @pytest.mark.parametrize("regex", FINITE + LOOPS)
 def test_dead_sets_of_finite_languages_and_on_cycles(trained, regex):
     assert check_dead_sets(trained, compile_regex(regex)) > 0
+
+
+def test_what_is_known_grows_while_dead_sets_are_found(trained, monkeypatch):
+    """With next to no room at the beginning the search begins again and again."""
+    wanted, settle = [], product_tables.settle
+
+    def noted(*arguments):
+        answer = settle(*arguments)
+        wanted.append(answer[1])
+        return answer
+
+    monkeypatch.setattr(product_tables, "settle", noted)
+    monkeypatch.setattr(product_tables, "_ROOM", 4)
+    monkeypatch.setattr(product_tables, "_ROOM_OF_SETS", 1)
+    for regex in FINITE + LOOPS:
+        check_dead_sets(trained, compile_regex(regex), at_once=True)
+    assert {AGAIN, DONE} <= {*wanted}
 
 
 @examples(80)
