@@ -160,19 +160,24 @@ def _held(one: Measured) -> list[str]:
 
 
 def _each(
-    tokenizer: str, measured: Sequence[Measured], title: str, cell: Callable[[Answer | None], str]
+    tokenizer: str, measured: Sequence[Measured], title: str, cell: Callable[[Answer], str]
 ) -> Table:
     """A line for each constraint."""
     names = dict.fromkeys(name for one in measured for name in one.constraints)
-    lines = [[name, *(cell(one.constraints.get(name)) for one in measured)] for name in names]
-    notes = [f"{name}: `{REGEXES[name][0]}`" for name in names if name in REGEXES]
+
+    def shown(one: Measured, name: str) -> str:
+        if name in one.constraints:
+            return cell(one.constraints[name])
+        return "refused" if name in one.refused else "not asked"
+
+    lines = [[name, *(shown(one, name) for one in measured)] for name in names]
+    notes = ["of fewer than 100 masks, p99 is the longest; *: a text was stopped on the way"]
+    notes += [f"{name}: `{REGEXES[name][0]}`" for name in names if name in REGEXES]
     columns = ["constraint", *(one.engine for one in measured)]
     return Table(f"{title}, {tokenizer}", columns, lines, notes if cell is _cold else ())
 
 
-def _cold(answer: Answer | None) -> str:
-    if answer is None:
-        return "refused"
+def _cold(answer: Answer) -> str:
     cold = pooled({"": answer}, "cold", None)
     if not cold:
         return "refused" if answer.stopped else ""
@@ -180,8 +185,8 @@ def _cold(answer: Answer | None) -> str:
     return f"{shown} *" if answer.stopped else shown
 
 
-def _first(answer: Answer | None) -> str:
-    return "refused" if answer is None else number(answer.first / 1e3)
+def _first(answer: Answer) -> str:
+    return number(answer.first / 1e3)
 
 
 def _refused(groups: dict[str, list[Measured]]) -> list[Table]:
