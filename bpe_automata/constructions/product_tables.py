@@ -169,15 +169,14 @@ class ProductTables:
     def add_lively(self, open_: np.ndarray, free: np.ndarray, bound: np.ndarray) -> None:
         """Set in packed rows the ids of open ones (see `kernels.product_row`) that are not dead
         where they lead."""
-        open_ = open_[np.lexsort((open_[:, 1], open_[:, 2]))]
-        for number in np.unique(open_[:, 2]).tolist():
-            self._set_arrays.know(number)
-        tokens = self._tokens()
-        undecided = self.ask(add_witnessed, open_, free, bound, tokens, self.beside)
-        open_ = open_[undecided]
-        if len(open_):
+        if len(unsettled(open_, self.settled)):
+            open_ = open_[np.lexsort((open_[:, 1], open_[:, 2]))]
+            for number in np.unique(open_[:, 2]).tolist():
+                self._set_arrays.know(number)
+            given = open_, free, bound, self.settled, self._tokens(), self.beside
+            open_ = open_[self.ask(add_witnessed, *given)]
             self.settle(unsettled(open_, self.settled))
-            add_settled(open_, free, bound, self.settled, self.beside.left_at)
+        add_settled(open_, free, bound, self.settled, self.beside.left_at)
 
     @locked
     def settle(self, nodes: np.ndarray) -> None:

@@ -194,9 +194,11 @@ def _take_out_singly(
 def which_follow(
     tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray
 ) -> np.ndarray:
-    """bool: which of `tokens` (int64) may follow some suspect?"""
-    found = np.zeros(len(tokens), np.bool_)
-    if how_many(suspects) > len(tokens):
+    """bool: which of `tokens` (int64) may follow some suspect? All, while most ids are suspects."""
+    found, count = np.zeros(len(tokens), np.bool_), how_many(suspects)
+    if 2 * count > len(beside.before.order):  # nearly all, and not worth the look
+        return ~found
+    if count > len(tokens):
         forbidden = np.empty(len(suspects), np.int64)
         for i in range(len(tokens)):
             if poll(watch):

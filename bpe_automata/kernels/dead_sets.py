@@ -6,7 +6,8 @@ A depth-first search over the nodes that ids lead to. The suspects of a node, id
 there, are narrowed down by what costs least: a few ids that are known to lead on, then those that
 lead to ALIVE nodes, then those that lead to nodes that are settled. An id that leads to another
 node can matter only if it may follow a suspect that is left, and then that node is settled first.
-Where much can follow, tokens of a few bytes are tried before all others.
+Where much can follow, tokens of a few bytes are tried before all others, and then those that took
+the last suspects of other nodes.
 
 Where a node needs one that is on its way, both are on a cycle. Then all nodes that they need are
 settled together: every suspect is dead, until ids that lead on show otherwise (the least fixpoint).
@@ -26,12 +27,20 @@ from bpe_automata.kernels.beside import (
     forbid,
     how_many,
     keep,
+    listed,
     take_out,
     take_out_leading,
     which_follow,
 )
 from bpe_automata.kernels.growing import grown, grown_rows
-from bpe_automata.kernels.node_ids import SHALLOW, Tokens, is_void, leading_ids
+from bpe_automata.kernels.node_ids import (
+    SHALLOW,
+    Tokens,
+    first_beside,
+    is_void,
+    leading_among,
+    leading_ids,
+)
 from bpe_automata.kernels.settled import (
     NOTHING,
     UNDER_WAY,
@@ -50,23 +59,27 @@ from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import World, key_number, key_place
 
 _ON_CYCLE = -4
+_MOST_HINTS = 16
 DONE, AGAIN = -1, -2
 _NONE = -1  # no node
-_FRAMES, _SETS, _POOL = 0, 1, 2  # of a stack: how many there are
+_FRAMES, _SETS, _POOL, _HINTS = 0, 1, 2, 3  # of a stack: how many there are
 _NODE, _BEGIN, _NEXT, _END = 0, 1, 2, 3  # of a frame: its open ids in the pool
 _FEWER = 4  # of a frame: are there fewer suspects than when its open ids were listed?
-_COMPLETE = 5  # of a frame: are these all of its ids?
+_STAGE = 5  # of a frame: which of its ids are these?
+_SHORT, _TRIED, _ALL = 0, 1, 2  # those of a few bytes, those that helped elsewhere, all
 _SAVED = 6  # of a frame: were its suspects put aside? If not, they are all ids.
 
 
 class _Stack(NamedTuple):
     """The nodes under way. frames int64 [room, 7]: see the constants; saved int64 [room, words]:
     suspects of those that wait; pool int64 [room, 2]: ids that may take out more, and the node that
-    each leads to; n int64 [3]: how many of each."""
+    each leads to; hints int64 [16]: ids that may follow the last suspects of a node; n int64 [4]:
+    how many of each."""
 
     frames: np.ndarray
     saved: np.ndarray
     pool: np.ndarray
+    hints: np.ndarray
     n: np.ndarray
 
 
@@ -80,7 +93,7 @@ def settle(
     Returns (what is settled now; DONE, or AGAIN where the memo had no room to remember more, or the
     number of a hypothesis set whose row must be known first); `known` itself is worth nothing then.
     Each node has one frame in all, and each turn begins or ends one, passes an open id of it, or
-    turns to all ids of it.
+    turns to other ids of it.
     """
     met, dead, everything = no_nodes(), known.dead, all_places(len(beside.before.order))
     left, stack, wanted = everything.copy(), _empty_stack(len(everything)), DONE
@@ -95,15 +108,15 @@ def settle(
                 if wanted != DONE:
                     break
                 stack, met.found[needed] = _pushed(needed, left, everything, stack), UNDER_WAY
-                met, stack = _listed(SHALLOW, stack, met, known, dead, left, tokens, beside, w)
+                met, stack = _listed(_SHORT, stack, met, known, dead, left, tokens, beside, w)
             frame = stack.frames[stack.n[_FRAMES] - 1]
             node = frame[_NODE]
             verdict, needed = _advanced(frame, met.found, dead, left, stack.pool, beside, w.watch)
             if needed != _NONE:
                 continue
-            if verdict != NOTHING and not frame[_COMPLETE]:
-                deepest = tokens.trie.deepest
-                met, stack = _listed(deepest, stack, met, known, dead, left, tokens, beside, w)
+            if verdict != NOTHING and frame[_STAGE] != _ALL:
+                stage = frame[_STAGE] + 1 if stack.n[_HINTS] > 0 else _ALL
+                met, stack = _listed(stage, stack, met, known, dead, left, tokens, beside, w)
                 continue
             if verdict == NOTHING:
                 met.found[node] = NOTHING
@@ -139,13 +152,14 @@ def _hindrance(key: int, tokens: Tokens, w: World) -> int:
 @kernel
 def _empty_stack(words: int) -> _Stack:
     frames, saved = np.empty((32, _SAVED + 1), np.int64), np.empty((8, words), np.int64)
-    return _Stack(frames, saved, np.empty((64, 2), np.int64), np.zeros(3, np.int64))
+    pool, hints = np.empty((64, 2), np.int64), np.empty(_MOST_HINTS, np.int64)
+    return _Stack(frames, saved, pool, hints, np.zeros(4, np.int64))
 
 
 @kernel
 def _pushed(node: int, left: np.ndarray, everything: np.ndarray, stack: _Stack) -> _Stack:
     """With a frame for a node, of which all ids are suspects; those of the one above are saved."""
-    frames, saved, pool, n = stack
+    frames, saved, pool, hints, n = stack
     if n[_FRAMES] > 0:
         frames[n[_FRAMES] - 1, _SAVED] = exceeds(everything, left)
         if frames[n[_FRAMES] - 1, _SAVED]:
@@ -158,14 +172,14 @@ def _pushed(node: int, left: np.ndarray, everything: np.ndarray, stack: _Stack) 
     left[:] = everything
     frames[n[_FRAMES], _NODE], frames[n[_FRAMES], _BEGIN] = node, n[_POOL]
     n[_FRAMES] += 1
-    return _Stack(frames, saved, pool, n)
+    return _Stack(frames, saved, pool, hints, n)
 
 
 @kernel
 def _pop(stack: _Stack, found: np.ndarray, left: np.ndarray, everything: np.ndarray) -> None:
     """Without its last frame, and those above that were settled as part of a cycle; `left` are the
     suspects of the one that is last then."""
-    frames, saved, _, n = stack
+    frames, saved, n = stack.frames, stack.saved, stack.n
     n[_FRAMES] -= 1
     n[_POOL] = frames[n[_FRAMES], _BEGIN]
     while n[_FRAMES] > 0 and found[frames[n[_FRAMES] - 1, _NODE]] != UNDER_WAY:
@@ -180,7 +194,7 @@ def _pop(stack: _Stack, found: np.ndarray, left: np.ndarray, everything: np.ndar
 
 @kernel
 def _listed(
-    deepest: int,
+    stage: int,
     stack: _Stack,
     met: Met,
     known: Settled,
@@ -194,14 +208,40 @@ def _listed(
     its suspects."""
     frame, n = stack.frames[stack.n[_FRAMES] - 1], stack.n
     key = met.key[frame[_NODE]]
-    complete, ids, rows = leading_ids(key, deepest, tokens, w)
+    if stage == _TRIED:
+        complete = False
+        ids, rows = leading_among(stack.hints[: n[_HINTS]], key, tokens, w)
+    else:
+        deepest = SHALLOW if stage == _SHORT else tokens.trie.deepest
+        complete, ids, rows = leading_ids(key, deepest, tokens, w)
+    if stage == _ALL and how_many(left) <= len(stack.hints):
+        _note_hints(left, ids, rows, beside, stack)
     met = nodes_with_room(met, len(rows))
     open_ = _begun(key, ids, rows, met, known, dead, left, beside, w)
     pool = _appended(stack.pool, frame[_BEGIN], open_)
     n[_POOL] = frame[_BEGIN] + len(open_)
     frame[_NEXT], frame[_END], frame[_FEWER] = frame[_BEGIN], n[_POOL], 0
-    frame[_COMPLETE] = complete
-    return met, _Stack(stack.frames, stack.saved, pool, n)
+    frame[_STAGE] = _ALL if complete else stage
+    return met, _Stack(stack.frames, stack.saved, pool, stack.hints, n)
+
+
+@kernel
+def _note_hints(
+    left: np.ndarray, ids: np.ndarray, rows: np.ndarray, beside: Beside, stack: _Stack
+) -> None:
+    """Note for each of a few suspects an id that may follow it, instead of those noted before."""
+    forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
+    n = 0
+    for suspect in listed(left):
+        forbid(beside.before.order[suspect], beside.birth, 0, beside.after, forbidden)
+        follower = first_beside(ids, forbidden, beside.right_at)
+        if follower < 0:
+            follower = first_beside(rows[:, 0], forbidden, beside.right_at)
+        if follower >= 0:
+            stack.hints[n] = follower
+            n += 1
+    if n > 0:
+        stack.n[_HINTS] = n
 
 
 @kernel

@@ -13,9 +13,10 @@ from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.hashing import EMPTY
 from bpe_automata.kernels.node_status import node_status
-from bpe_automata.kernels.product_row import Nodes, product_row, witness_slot
+from bpe_automata.kernels.product_row import Nodes, after_text, product_row, witness_slot
 from bpe_automata.kernels.references import by_reference
-from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.settled import UNSETTLED, Settled, settled_at
+from bpe_automata.kernels.trie import Trie, walk
 from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import (
     ALIVE,
@@ -31,6 +32,7 @@ from bpe_automata.kernels.world import (
 )
 
 SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
+_MOST_LOOKED_FOR = 16  # rows that lead to one node
 _FEW = 64  # ids of a node that are looked at without more ado
 _MUCH = 8  # bytes that a state reads
 
@@ -85,6 +87,36 @@ def leading_ids(
 
 
 @kernel
+def leading_among(
+    some: np.ndarray, key: int, tokens: Tokens, w: World
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of some ids (int64) the same; none where the node is not at a character's end in state 0 of
+    the text automaton."""
+    place, number, trie = key_place(key), key_number(key), tokens.trie
+    ids, n_ids = np.empty(len(some), np.int64), 0
+    rows, n_rows = np.empty((len(some), 2), np.int64), 0
+    bound_after = tokens.bound_after[tokens.row_of[number]]
+    for token in some:
+        after = bound_after[tokens.class_of[token]]
+        if after < 0 or w.memo.added[place] != 0 or w.sets.row[number] != 0:
+            continue
+        data = trie.data[trie.start[token] : trie.start[token + 1]]
+        q = walk(w.dfa.trans, w.dfa.byte_class, w.memo.state[place], data)
+        a = after_text(0, 0, data, w.reading.utf8, w.added.next)
+        if q == 0 or a < 0:
+            continue
+        target = intern_place(q, a, w)
+        status = node_status(target, after, w)
+        if status == ALIVE:
+            ids[n_ids] = token
+            n_ids += 1
+        elif status == PARTLY:
+            rows[n_rows, 0], rows[n_rows, 1] = token, node_key(target, after)
+            n_rows += 1
+    return ids[:n_ids], rows[:n_rows]
+
+
+@kernel
 def _few_ids(
     state: int, bound_after: np.ndarray, tokens: Tokens, w: World
 ) -> tuple[bool, np.ndarray, np.ndarray]:
@@ -134,32 +166,40 @@ def add_witnessed(
     rows: np.ndarray,
     free: np.ndarray,
     bound: np.ndarray,
+    known: Settled,
     tokens: Tokens,
     beside: Beside,
     w: World,
 ) -> np.ndarray:
     """One id that may follow, and surely leads on, is all that it takes: for each open row (those
     that lead to one node side by side) look for one among short ids, remember it as a witness, and
-    set the row's id. bool: which rows are undecided."""
+    set the row's id. Where many rows lead to a node, or it is settled, they are left to that. bool:
+    which rows are undecided."""
     undecided = np.ones(len(rows), np.bool_)
     forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
-    complete, ids, maybe, last = False, np.empty(0, np.int64), np.empty((0, 2), np.int64), -1
+    complete, ids, maybe, end = False, np.empty(0, np.int64), np.empty((0, 2), np.int64), 0
+    looked_for = False
     for i in range(len(rows)):
         token, bits, number = rows[i, 0], bound, rows[i, 2]
         key = node_key(rows[i, 1], number)
-        if key != last:
-            deepest = SHALLOW if w.sets.row[number] == 0 else tokens.trie.deepest
-            complete, ids, maybe = leading_ids(key, deepest, tokens, w)
-            last = key
+        if i == end:
+            while end < len(rows) and node_key(rows[end, 1], rows[end, 2]) == key:
+                end += 1
+            looked_for = end - i <= _MOST_LOOKED_FOR and settled_at(key, known) == UNSETTLED
+            if looked_for:
+                deepest = SHALLOW if w.sets.row[number] == 0 else tokens.trie.deepest
+                complete, ids, maybe = leading_ids(key, deepest, tokens, w)
+        if not looked_for:
+            continue
         if is_void(w):
             break
         forbid(token, beside.birth, 0, beside.after, forbidden)
-        follower = _first_beside(ids, forbidden, beside.right_at)
+        follower = first_beside(ids, forbidden, beside.right_at)
         if follower >= 0:
             if rows[i, 3]:
                 bits = free
             bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
-        elif not complete or _first_beside(maybe[:, 0], forbidden, beside.right_at) >= 0:
+        elif not complete or first_beside(maybe[:, 0], forbidden, beside.right_at) >= 0:
             continue
         undecided[i] = False
         after = tokens.bound_after[tokens.row_of[number]]
@@ -171,7 +211,7 @@ def add_witnessed(
 
 
 @kernel
-def _first_beside(ids: np.ndarray, forbidden: np.ndarray, right_at: np.ndarray) -> int:
+def first_beside(ids: np.ndarray, forbidden: np.ndarray, right_at: np.ndarray) -> int:
     """The first of some ids that may follow, -1 if there is none."""
     for token in ids:
         at = right_at[token]

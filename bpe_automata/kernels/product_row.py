@@ -87,7 +87,7 @@ def product_row(
             ids = trie.token[node : node + 1]
             if a == _TO_BE_READ:
                 data = trie.data[trie.start[ids[0]] : trie.start[ids[0] + 1]]
-                a = _after_text(a0, row0, data, w.reading.utf8, w.added.next)
+                a = after_text(a0, row0, data, w.reading.utf8, w.added.next)
         if a < 0:
             continue
         # Looked up before it is asked for: a call hands over all of `w`.
@@ -355,7 +355,7 @@ def _known_lively(token: int, place: int, number: int, trie: Trie, w: World) -> 
         return DEAD
     data = trie.data[trie.start[n] : trie.start[n + 1]]
     q = walk(w.dfa.trans, w.dfa.byte_class, state, data)
-    a = _after_text(a, w.sets.row[number], data, w.reading.utf8, w.added.next)
+    a = after_text(a, w.sets.row[number], data, w.reading.utf8, w.added.next)
     if q == 0 or a < 0 or node_status(intern_place(q, a, w), after, w) != ALIVE:
         return UNKNOWN
     return ALIVE
@@ -368,7 +368,7 @@ def witness_slot(key: int, witnesses: Witnesses) -> int:
 
 
 @kernel
-def _after_text(
+def after_text(
     state: int, row: int, data: np.ndarray, utf8: np.ndarray, text_next: np.ndarray
 ) -> int:
     """State of the text automaton after these bytes, -1 where no text goes on so."""
