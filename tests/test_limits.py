@@ -15,7 +15,7 @@ from bpe_automata.automata import dfa as byte_dfa
 from bpe_automata.automata import sources
 from bpe_automata.automata.dfa import BrokenAutomatonError
 from bpe_automata.banning import Ban, spellings
-from bpe_automata.constructions import hypothesis_sets, product_tables, token_actions
+from bpe_automata.constructions import hypothesis_sets, product_parts, product_tables, token_actions
 from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from bpe_automata.testing import small_tokenizer
@@ -104,7 +104,7 @@ def test_states_of_more_bits_than_fan_once_had(n):
         (tokenizers, "NUMBERS", 1, "bytes of all tokens"),
         (product_tables, "MOST_KINDS", 1, "kinds of tokens"),
         (product_tables, "MOST_PLACES", 1, "pairs of states"),
-        (product_tables, "NUMBERS", 1, "steps of hypotheses"),
+        (product_parts, "NUMBERS", 1, "steps of hypotheses"),
         (product_tables, "NUMBERS", 3, "places"),
         (hypothesis_sets, "MOST_SETS", 1, "hypothesis sets"),
         (hypothesis_sets, "NUMBERS", 1, "members of hypothesis sets"),

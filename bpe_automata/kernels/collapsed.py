@@ -57,10 +57,12 @@ def partition(
     """(int16 [256], the class of each byte, by its first byte; UNREAD where no state of the region
     reads it, LEAVES where it leaves the region; int32, states for which this holds, `state` first).
 
-    A state that no wide step leads back to is not in its region: see `beginnings`. Words are no
-    longer than `reach`, so states further away than four times that are left out, and what is found
-    holds for those no further than three times that. level: int32 [n_states], all -1, and bytes_to:
-    int64 [n_states], all 0, for scratch; they are left as they were.
+    A state that no wide step leads back to is not in its region, and has no say in which bytes are
+    alike (see `beginnings`), but in which leave. Words are no longer than `reach`, so states
+    further away than four times that are left out, and what is found holds for those no further
+    than three times that: a step that leads further than a wide one leaves too. level: int32
+    [n_states], all -1, and bytes_to: int64 [n_states], all 0, for scratch; they are left as they
+    were.
     """
     region, again = _region(state, 4 * reach, trans, byte_class, level, bytes_to, watch)
     n = trans.shape[1]
@@ -69,18 +71,18 @@ def partition(
     slots = np.full(table_size(n), EMPTY, np.int64)
     numbers, held = np.zeros(len(slots), np.int64), 1
     level[state] = 0 if again else -1
-    for i in range(0 if again else 1, len(region)):
-        s = region[i]
+    for i in range(len(region)):
+        s, judges = region[i], i > 0 or again
         held += 0 < level[s] <= 3 * reach
         if level[s] == 4 * reach or poll(watch):
             break
-        alike = True
+        alike, furthest = True, max(level[s], 0) + 1
         for c in range(n):
             after = trans[s, c]
-            read[c] |= after != 0
-            leaves[c] |= after != 0 and level[after] < 0
+            read[c] |= after != 0 and judges
+            leaves[c] |= after != 0 and not 0 <= level[after] <= furthest
             alike &= after == trans[s, of_class[c]]
-        if alike:
+        if alike or not judges:
             continue
         # Classes of classes: bytes stay together if they were and have one target.
         count = 0

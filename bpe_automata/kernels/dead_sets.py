@@ -73,8 +73,8 @@ _SAVED = 6  # of a frame: were its suspects put aside? If not, they are all ids.
 class _Stack(NamedTuple):
     """The nodes under way. frames int64 [room, 7]: see the constants; saved int64 [room, words]:
     suspects of those that wait; pool int64 [room, 2]: ids that may take out more, and the node that
-    each leads to; hints int64 [16]: ids that may follow the last suspects of a node; n int64 [4]:
-    how many of each."""
+    each leads to, ~ of it once it was passed on its way; hints int64 [16]: ids that may follow the
+    last suspects of a node; n int64 [4]: how many of each."""
 
     frames: np.ndarray
     saved: np.ndarray
@@ -95,7 +95,10 @@ def settle(
     Each node has one frame in all, and each turn begins or ends one, passes an open id of it, or
     turns to other ids of it.
     """
-    met, dead, everything = no_nodes(), known.dead, all_places(len(beside.before.order))
+    met, everything = no_nodes(), all_places(len(beside.before.order))
+    # What is known stays as it is if all this comes to nothing: it is asked again with it then.
+    sets, slots, values, n_sets = known.dead
+    dead = Dead(sets, slots.copy(), values.copy(), n_sets)
     left, stack, wanted = everything.copy(), _empty_stack(len(everything)), DONE
     for key in nodes:
         met = nodes_with_room(met, 1)
@@ -319,15 +322,21 @@ def _advanced(
             if not unknown and not keep(suspects, forbidden):
                 return NOTHING, _NONE
             frame[_FEWER] = 1
-        frame[_NEXT] += 1
-    for i in range(frame[_BEGIN], frame[_END]):
-        if poll(watch):
-            break
-        token, target = pool[i, 0], pool[i, 1]
         if found[target] == UNDER_WAY:
+            pool[frame[_NEXT], 1] = ~target
+        frame[_NEXT] += 1
+    # What was on its way when it was passed may be settled by now, as part of a cycle.
+    for i in range(frame[_BEGIN], frame[_END]):
+        token, target = pool[i, 0], ~pool[i, 1]
+        if target < 0 or poll(watch):
+            continue
+        under_way = found[target] == UNDER_WAY
+        if under_way or lacks(token, found[target], dead, beside.left_at):
             forbid(token, birth, 1, before, forbidden)
-            if exceeds(suspects, forbidden):
+            if under_way and exceeds(suspects, forbidden):
                 return _ON_CYCLE, _NONE
+            if not under_way and not keep(suspects, forbidden):
+                return NOTHING, _NONE
     return UNSETTLED, _NONE
 
 

@@ -56,7 +56,10 @@ class _StaleError(Exception):
     """What a kernel calls comes from other sources by now, or a file is damaged."""
 
 
-_GARBLED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError)
+_GARBLED = (
+    *(pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError),
+    *(ImportError, OverflowError, MemoryError),
+)
 """What unpickling raises for a file that is damaged, or of another kind."""
 
 
@@ -131,6 +134,10 @@ class Kept(FunctionCache):  # type: ignore[misc]
         told = (self._cache_file._source_stamp, self._cache_file._version, *key[1:], symbol)
         digest = hashlib.sha256(repr(told).encode()).hexdigest()
         needed = [_known[name] for name in sorted(declared & _known.keys())]
+        try:
+            self._cache_file._load_index()
+        except _GARBLED:
+            self._cache_file.flush()  # a damaged index would be read again before it is written
         self._cache_file.save(key, _reduced(data, digest, needed, large))
         _known[symbol] = _Code(symbol, digest, self._cache_file._load_index()[key])
 

@@ -154,6 +154,7 @@ def _known_row(
     groups, slow, n_slow = _walk_collapsed(
         path, begin, otherwise, trie, nodes, collapsed, after_sides, both, slow, w
     )
+    n_slow = _without(apart, slow[:n_slow], trie)
     node = 0
     while node < len(trie.label):
         if apart[trie.label[node]]:
@@ -165,6 +166,17 @@ def _known_row(
             )  # fmt: skip
         node = trie.skip[node]
     return both, groups, slow[:n_slow], apart
+
+
+@kernel
+def _without(apart: np.ndarray, slow: np.ndarray, trie: Trie) -> int:
+    """Leave out the rows of tokens that begin with a byte apart: how many are left?"""
+    count = 0
+    for i in range(len(slow)):
+        if not apart[trie.data[trie.start[trie.token[slow[i, 0]]]]]:
+            slow[count] = slow[i]
+            count += 1
+    return count
 
 
 @kernel

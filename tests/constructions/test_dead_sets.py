@@ -29,7 +29,7 @@ from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.dead_sets import AGAIN, DONE
 from bpe_automata.kernels.world import PARTLY
 from bpe_automata.reference.bpe import base_symbols, bpe, merge_ranks
-from bpe_automata.testing import byte_dfas, small_tokenizer
+from bpe_automata.testing import byte_dfas, small_tokenizer, split
 from bpe_automata.testing.tables import merge_tables
 from bpe_automata.testing.written import byte_level, byte_spelling
 
@@ -138,6 +138,21 @@ def test_what_is_known_grows_while_dead_sets_are_found(trained, monkeypatch):
     for regex in FINITE + LOOPS:
         check_dead_sets(trained, compile_regex(regex), at_once=True)
     assert {AGAIN, DONE} <= {*wanted}
+
+
+def test_what_is_settled_on_a_cycle_is_known_to_those_that_passed_it():
+    """After `c` the search comes by `a` to where `c`, `d` and `f` can be read, passes `c`, which
+    leads back, and settles both ends of `fg` as a cycle that this place is not on."""
+    merges = [("p", "d"), ("q", "b"), ("q", "a"), ("f", "g"), ("p", "fg")]
+    vocabulary = [*"abcdefgpq", "pd", "qb", "qa", "fg", "pfg", *"01"]
+    tokenizer = small_tokenizer(vocabulary, merges, split({"Regex": "[0-9]"}))
+    ids = tokenizer.encode("pcbe")
+    engine = CartesianMerge(tokenizer, compile_regex("(c|p(c|fg))(a(c|fg))*(be|ade)|pde"))
+    assert [tokenizer.token_bytes(i) for i in ids] == [b"p", b"c", b"b", b"e"]
+    state = engine.initial()
+    for token in ids:
+        assert token in members(engine.mask(state))
+        state = engine.step(state, token)
 
 
 @examples(80)
