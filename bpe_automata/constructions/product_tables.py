@@ -109,7 +109,7 @@ class ProductTables:
         self._proven.give_back(self._proofs)
         self.beside = derived("beside", lambda _: beside_of(canonical))
         self.settled = _settled(len(self.beside.before.order))
-        self._nothing = np.full(kinds, NONE, dtype=np.int32)
+        self._no_free = np.full(kinds, NONE, dtype=np.int32)
 
     @property
     def memo(self) -> Memo:
@@ -197,7 +197,7 @@ class ProductTables:
     def _tokens(self) -> Tokens:
         known, classes = self._set_arrays.known_rows(), self.canonical.actions.of_token
         trie, nodes = self.canonical.trie, self._text.nodes
-        return Tokens(trie, nodes, NOTHING, self._nothing, *known, classes)
+        return Tokens(trie, nodes, NOTHING, self._no_free, *known, classes)
 
     def fan(
         self, place: int, row: int, near: Towards = ANYWHERE, left: int = NEVER

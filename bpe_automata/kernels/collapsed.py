@@ -122,8 +122,8 @@ def _region(
     bytes_to: np.ndarray,
     watch: np.ndarray,
 ) -> tuple[np.ndarray, bool]:
-    """(int32, the state and those that it reaches by up to `deepest` wide steps, nearest first;
-    does one lead back to it?). level: by how many steps; -1, not at all."""
+    """(int32, the state, in its region or not, and those that it reaches by up to `deepest` wide
+    steps, nearest first; does one lead back to it?). level: by how many steps; -1, not at all."""
     size = np.zeros(trans.shape[1], np.int64)
     for byte in range(256):
         size[byte_class[byte]] += 1 if byte < 0x80 else _WIDE
@@ -150,10 +150,10 @@ def _region(
 def beginnings(
     state: int, classes: np.ndarray, trans: np.ndarray, byte_class: np.ndarray, trie: Trie
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """How words begin at a state that may treat bytes of a class differently: (int16 [256], by the
-    name of a class a byte of it that leads where most of them do; bool [256], the bytes that do
-    not: the words that begin with them are to be found in the trie; are those no more than half?)
-    """
+    """How words begin at a state that may treat bytes of one class differently. Returns (int16
+    [256], for each class, by its first byte, one of its bytes to read in its place, -1 for none;
+    bool [256], the bytes that lead elsewhere than that one: tokens that begin with them are to be
+    walked in the trie; are those no more than half of it?)."""
     begin, votes = np.full(256, -1, np.int16), np.zeros(256, np.int16)
     apart = np.zeros(256, np.bool_)
     for byte in range(256):

@@ -2,7 +2,9 @@
 
     dead(node) = { r : every id that leads on from the node is forbidden after r }
 
-A depth-first search over the nodes that ids lead to. The suspects of a node, ids that may be dead
+A node is a place with a hypothesis set, whatever the last id was (`kernels.world`); its key is both
+in one integer. A depth-first search over the nodes that ids lead to, which it numbers as it meets
+them. The suspects of a node, ids that may be dead
 there, are narrowed down by what costs least: a few ids that are known to lead on, then those that
 lead to ALIVE nodes, then those that lead to nodes that are settled. An id that leads to another
 node can matter only if it may follow a suspect that is left, and then that node is settled first.
@@ -10,7 +12,8 @@ Where much can follow, tokens of a few bytes are tried before all others, and th
 the last suspects of other nodes.
 
 Where a node needs one that is on its way, both are on a cycle. Then all nodes that they need are
-settled together: every suspect is dead, until ids that lead on show otherwise (the least fixpoint).
+settled together: every suspect counts as dead, until ids that lead on show otherwise. So leading on
+is a least fixpoint.
 """
 
 from __future__ import annotations
@@ -58,7 +61,7 @@ from bpe_automata.kernels.settled import (
 from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import World, key_number, key_place
 
-_ON_CYCLE = -4
+_SUSPECTS, _ON_CYCLE = -4, -5
 _MOST_HINTS = 16
 DONE, AGAIN = -1, -2
 _NONE = -1  # no node
@@ -91,12 +94,13 @@ def settle(
     acceptance first.
 
     Returns (what is settled now; DONE, or AGAIN where the memo had no room to remember more, or the
-    number of a hypothesis set whose row must be known first); `known` itself is worth nothing then.
+    number of a hypothesis set whose row must be known first). A search that was stopped returns
+    `known` as it was; any other may have written into it, so that only what is returned is of use.
     Each node has one frame in all, and each turn begins or ends one, passes an open id of it, or
     turns to other ids of it.
     """
     met, everything = no_nodes(), all_places(len(beside.before.order))
-    # What is known stays as it is if all this comes to nothing: it is asked again with it then.
+    # Where places run out the search is begun again with what was known.
     sets, slots, values, n_sets = known.dead
     dead = Dead(sets, slots.copy(), values.copy(), n_sets)
     left, stack, wanted = everything.copy(), _empty_stack(len(everything)), DONE
@@ -123,7 +127,7 @@ def settle(
                 continue
             if verdict == NOTHING:
                 met.found[node] = NOTHING
-            elif verdict == UNSETTLED:
+            elif verdict == _SUSPECTS:
                 dead, met.found[node] = stored(left, dead)
             else:
                 met, dead, wanted = _settle_together(node, met, known, dead, tokens, beside, w)
@@ -272,7 +276,8 @@ def _begun(
     w: World,
 ) -> np.ndarray:
     """Take out of the suspects what all that is known to lead on from a node leaves. ids, rows: of
-    `leading_ids`. Returns int64 [n, 2], what may take out more: (id, node)."""
+    `leading_ids`. Returns int64 [n, 2], what may take out more: (id, number of the node that it
+    leads to)."""
     number, state = key_number(key), w.memo.state[key_place(key)]
     if number == w.steady.number and w.memo.added[key_place(key)] == 0:
         take_out_leading(w.steady.leading[state], suspects, beside)
@@ -305,8 +310,9 @@ def _advanced(
     beside: Beside,
     watch: np.ndarray,
 ) -> tuple[int, int]:
-    """(verdict, the node that must be settled before, or _NONE). Verdicts: NOTHING is dead;
-    UNSETTLED: the suspects are; _ON_CYCLE: an id that matters leads to a node on its way."""
+    """(verdict, number of the node that must be settled before, or _NONE). If there is such a node
+    the verdict says nothing. Else NOTHING is dead, or _SUSPECTS are what is dead, or an id that
+    matters leads to a node on its way: _ON_CYCLE."""
     forbidden, birth, before = np.empty(len(suspects), np.int64), beside.birth, beside.before
     if not keep(suspects, suspects):
         return NOTHING, _NONE
@@ -314,11 +320,11 @@ def _advanced(
         token, target = pool[frame[_NEXT], 0], pool[frame[_NEXT], 1]
         unknown = found[target] == UNSETTLED
         if unknown and not frame[_FEWER]:
-            return UNSETTLED, target
+            return _SUSPECTS, target
         if unknown or lacks(token, found[target], dead, beside.left_at):
             forbid(token, birth, 1, before, forbidden)
             if unknown and exceeds(suspects, forbidden):
-                return UNSETTLED, target
+                return _SUSPECTS, target
             if not unknown and not keep(suspects, forbidden):
                 return NOTHING, _NONE
             frame[_FEWER] = 1
@@ -337,7 +343,7 @@ def _advanced(
                 return _ON_CYCLE, _NONE
             if not under_way and not keep(suspects, forbidden):
                 return NOTHING, _NONE
-    return UNSETTLED, _NONE
+    return _SUSPECTS, _NONE
 
 
 @kernel
@@ -347,7 +353,7 @@ def _settle_together(
     """The least fixpoint over a node and all unsettled ones that it needs: see the module's
     docstring. The third: as in `settle`; if it is not DONE, none of them is settled.
 
-    Each turn of the outer loop opens a node; each of the last but one takes an open id away."""
+    The first loop opens each node once; each pass of the second but the last takes ids away."""
     everything = all_places(len(beside.before.order))
     region, at = np.empty(64, np.int64), np.full(len(met.key), _NONE, np.int32)
     suspects = np.empty((64, len(everything)), np.int64)

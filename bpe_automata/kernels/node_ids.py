@@ -39,15 +39,15 @@ _MUCH = 8  # bytes that a state reads
 
 @by_reference
 class Tokens(NamedTuple):
-    """Of the tokenizer: trie, nodes, collapsed (nothing) as in `product_row`; nothing: int32
-    [n_classes], the `free_after` of a node where no boundary can come; row_of int32 [n_sets] into
+    """Of the tokenizer: trie, nodes as in `product_row`; collapsed: none; no_free: int32
+    [n_classes], all -1, for a node where no boundary can come; row_of int32 [n_sets] into
     bound_after int32 [rows, n_classes]: the rows of hypothesis sets, -1 where it is not known.
     class_of: int32 [n_ids], the class of each id."""
 
     trie: Trie
     nodes: Nodes
     collapsed: Collapsed
-    nothing: np.ndarray
+    no_free: np.ndarray
     row_of: np.ndarray
     bound_after: np.ndarray
     class_of: np.ndarray
@@ -57,9 +57,10 @@ class Tokens(NamedTuple):
 def leading_ids(
     key: int, deepest: int, tokens: Tokens, w: World
 ) -> tuple[bool, np.ndarray, np.ndarray]:
-    """(are these all, int64, the ids that lead on for sure; int64 [n, 2], those of which it is not
-    known and the node that each leads to). Where much can be read only those of at most `deepest`
-    bytes; the hypothesis set's row must be known."""
+    """key: of a node whose hypothesis set has a known row. Returns (are these all of its ids?;
+    int64 [k], ids that surely lead on; int64 [n, 2], (id, key of the node that it leads to) for
+    those of which that is not known). Where the DFA reads many bytes, only ids of at most `deepest`
+    bytes are among them."""
     place, number = key_place(key), key_number(key)
     bound_after = tokens.bound_after[tokens.row_of[number]]
     if w.memo.added[place] == 0 and w.sets.row[number] == 0:
@@ -76,7 +77,7 @@ def leading_ids(
         tokens.nodes,
         tokens.collapsed,
         tokens.collapsed.ids,
-        tokens.nothing,
+        tokens.no_free,
         bound_after,
         w,
     )
@@ -171,10 +172,11 @@ def add_witnessed(
     beside: Beside,
     w: World,
 ) -> np.ndarray:
-    """One id that may follow, and surely leads on, is all that it takes: for each open row (those
-    that lead to one node side by side) look for one among short ids, remember it as a witness, and
-    set the row's id. Where many rows lead to a node, or it is settled, they are left to that. bool:
-    which rows are undecided."""
+    """One id that may follow, and surely leads on, is all that it takes: for each open row look for
+    one among short ids, remember it as a witness, and set the row's id in `free` or `bound`, packed
+    int32. rows: as `product_row` has them, those that lead to one node side by side. Returns bool
+    [n], which are undecided: also all that lead to a node that is settled, or that many lead to,
+    for which `settle` costs less."""
     undecided = np.ones(len(rows), np.bool_)
     forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
     complete, ids, maybe, end = False, np.empty(0, np.int64), np.empty((0, 2), np.int64), 0

@@ -238,12 +238,20 @@ def _walk_row(
             if status == ALIVE:
                 both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
             elif status != DEAD:
-                if n_slow == len(slow):
-                    slow = grown_rows(slow)
-                slow[n_slow, 0], slow[n_slow, 1], slow[n_slow, 2] = here, q, side
-                slow[n_slow, 3], slow[n_slow, 4] = after, a
+                slow = _with_row(slow, n_slow, here, q, side, after, a)
                 n_slow += 1
     return slow, n_slow
+
+
+@kernel
+def _with_row(
+    rows: np.ndarray, n: int, node: int, state: int, side: int, after: int, text: int
+) -> np.ndarray:
+    """The rows of `_walk_row` with one after the first n."""
+    if n == len(rows):
+        rows = grown_rows(rows)
+    rows[n, 0], rows[n, 1], rows[n, 2], rows[n, 3], rows[n, 4] = node, state, side, after, text
+    return rows
 
 
 @kernel
@@ -334,10 +342,7 @@ def _walk_collapsed(
                 alive = False
                 _clear_groups(both[side * n_words :], collapsed, g, g + 1)
                 if status != DEAD:
-                    if n_groups == len(groups):
-                        groups = grown_rows(groups)
-                    groups[n_groups, 0], groups[n_groups, 1], groups[n_groups, 2] = g, q, side
-                    groups[n_groups, 3], groups[n_groups, 4] = after, a
+                    groups = _with_row(groups, n_groups, g, q, side, after, a)
                     n_groups += 1
             if alive and a == 0:
                 alive_at[kind] = q
