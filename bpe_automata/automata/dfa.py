@@ -117,12 +117,13 @@ class ByteDFA(Immutable):
             raise EmptyLanguageError("the automaton accepts nothing, so there is no sample")
         found, state = bytearray(), self.start
         while True:
-            live, left = self._live_bytes(state), max_bytes - len(found)
-            near = live[self._distance[self.trans[state, self.byte_class[live]]] < left]
+            check()
+            live = self._live_bytes(state)
+            after = self._distance[self.trans[state, self.byte_class[live]]]
+            near = live[after < max_bytes - len(found)]
             if self.accepting[state] and (not near.size or rng.random() < _STOP):
                 return bytes(found)
             if not near.size:
-                after = self._distance[self.trans[state, self.byte_class[live]]]
                 near = live[after == self._distance[state] - 1]
             found.append(int(near[rng.randrange(near.size)]))
             state = self.step(state, found[-1])

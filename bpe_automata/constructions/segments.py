@@ -54,12 +54,14 @@ _PROOF = {AFTER: BOUNDARY, WITHIN: MERGES}
 @dataclass(frozen=True)
 class Segment:
     """key: see the module's docstring; order: int32, the DFA state of each of its numbers; cuts:
-    number -> proof; hypotheses, texts: uint8 [numbers, hypotheses] and [numbers, text states], not
-    0 for those that may come up there."""
+    number -> proof; met: int32, of each number, -1 inside characters, else its row of hypotheses
+    and texts: uint8 [rows, hypotheses] and [rows, text states], not 0 for those that may come up
+    there."""
 
     key: Key
     order: np.ndarray
     cuts: dict[int, str]
+    met: np.ndarray
     hypotheses: np.ndarray
     texts: np.ndarray
 
@@ -70,7 +72,8 @@ class Segment:
 
     def has(self, number: int, text: int, hypothesis: int) -> bool:
         """May it come up?"""
-        return bool(self.texts[number, text] and self.hypotheses[number, hypothesis])
+        row = self.met[number]
+        return bool(row >= 0 and self.texts[row, text] and self.hypotheses[row, hypothesis])
 
 
 class At(NamedTuple):
@@ -248,13 +251,12 @@ class Segments:
     def _made(self, state: int, entry: Entry, found: _Part) -> Segment:
         scratch = self._slot, self._joints.inside, self._local
         order, proof, form = self._tables.ask(form_of, state, *found[1:], *scratch)
-        met = self._slot[order]
-        hypotheses, texts = (np.where(met[:, None] < 0, 0, kind[met]) for kind in found[2:])
         digest = hashlib.blake2b(self._context, digest_size=20)
         digest.update(repr(entry).encode())
         digest.update(form.tobytes())
         cuts = {k: _PROOF[proof[k]] for k in np.flatnonzero(proof).tolist()}
-        return Segment(digest.digest(), order, cuts, hypotheses, texts)
+        met = self._slot[order]
+        return Segment(digest.digest(), order, cuts, met, found.hypotheses, found.texts)
 
     def _part(self, state: int, entry: Entry) -> _Part:
         text, hypotheses = (np.array(numbers, dtype=np.int64) for numbers in (entry[:1], entry[1:]))
