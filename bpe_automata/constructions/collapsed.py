@@ -37,6 +37,7 @@ NOTHING = Collapsed(
     _NONE,
     _START,
     _NONE,
+    _NONE.astype(np.bool_),
 )
 
 
@@ -111,6 +112,7 @@ class Regions:
         self._dfa, self.lock, self._reach, self._vocabularies = dfa, lock, reach, vocabularies
         self._of_state = np.full(dfa.n_states, _UNKNOWN, dtype=np.int32)
         self._classes: list[np.ndarray] = []
+        self._outside: dict[int, np.ndarray] = {}  # by state, where there is any
         self._level = np.full(0, -1, dtype=np.int32)
         self._bytes_to = np.zeros(0, dtype=np.int64)
 
@@ -120,7 +122,10 @@ class Regions:
         found = int(self._of_state[state])
         if found == _UNKNOWN:
             found = self._find(state)
-        return NOTHING if found == _NARROW else self._vocabularies().of(self._classes[found])
+        vocabulary = NOTHING if found < 0 else self._vocabularies().of(self._classes[found])
+        if vocabulary is not NOTHING and state in self._outside:
+            return vocabulary._replace(outside=self._outside[state])
+        return vocabulary
 
     def _find(self, state: int) -> int:
         dfa = self._dfa
@@ -131,12 +136,14 @@ class Regions:
             self._level = np.full(dfa.n_states, -1, dtype=np.int32)
             self._bytes_to = np.zeros(dfa.n_states, dtype=np.int64)
         scratch = self._level, self._bytes_to
-        classes, region = watched(
+        classes, outside, region = watched(
             partition, state, self._reach, dfa.trans, dfa.byte_class, *scratch
         )
         if not (classes >= 0).any():
             self._of_state[state] = _NARROW
             return _NARROW
+        if outside.any():
+            self._outside[state] = outside
         self._classes.append(classes)
         self._of_state[region[self._of_state[region] == _UNKNOWN]] = len(self._classes) - 1
         return len(self._classes) - 1

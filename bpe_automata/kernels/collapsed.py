@@ -29,7 +29,9 @@ class Collapsed(NamedTuple):
     """classes: int16 [256], see `partition`. Nodes in depth-first order, the root (depth 0) first:
     label uint8, one byte of the class; depth, skip int32 as in `Trie`; groups int32 [nodes + 1]
     into kind, text int32 [groups], see `product_row.Nodes`; start int32 [groups + 1] into ids
-    int32; leaving int32 [nodes + 1] into node int32, the trie's nodes of leaving bytes."""
+    int32; leaving int32 [nodes + 1] into node int32, the trie's nodes of leaving bytes. outside:
+    bool [256], the bytes that lead from one DFA state, that where words begin, out of its region
+    ([0]: from none)."""
 
     classes: np.ndarray
     label: np.ndarray
@@ -42,6 +44,7 @@ class Collapsed(NamedTuple):
     ids: np.ndarray
     leaving: np.ndarray
     node: np.ndarray
+    outside: np.ndarray
 
 
 @kernel
@@ -53,12 +56,14 @@ def partition(
     level: np.ndarray,
     bytes_to: np.ndarray,
     watch: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(int16 [256], the class of each byte, by its first byte; UNREAD where no state of the region
-    reads it, LEAVES where it leaves the region; int32, states for which this holds, `state` first).
+    reads it, LEAVES where it leaves the region; bool, `Collapsed.outside` for `state`; int32,
+    states for which this holds, `state` first).
 
-    A state that no wide step leads back to is not in its region, and has no say in which bytes are
-    alike (see `beginnings`), but in which leave. Words are no longer than `reach`, so states
+    A state that no wide step leads back to is not in its region, and has no say in the classes:
+    words that begin there with a byte outside, or one that it does not treat as the others of the
+    class, are read in the trie (see `beginnings`). Words are no longer than `reach`, so states
     further away than four times that are left out, and what is found holds for those no further
     than three times that: a step that leads further than a wide one leaves too. level: int32
     [n_states], all -1, and bytes_to: int64 [n_states], all 0, for scratch; they are left as they
@@ -71,18 +76,22 @@ def partition(
     slots = np.full(table_size(n), EMPTY, np.int64)
     numbers, held = np.zeros(len(slots), np.int64), 1
     level[state] = 0 if again else -1
-    for i in range(len(region)):
-        s, judges = region[i], i > 0 or again
+    outside = np.zeros(0 if again else 256, np.bool_)
+    for byte in range(len(outside)):
+        after = trans[state, byte_class[byte]]
+        outside[byte] = after != 0 and not 0 <= level[after] <= 3 * reach
+    for i in range(0 if again else 1, len(region)):
+        s = region[i]
         held += 0 < level[s] <= 3 * reach
         if level[s] == 4 * reach or poll(watch):
             break
-        alike, furthest = True, max(level[s], 0) + 1
+        alike = True
         for c in range(n):
             after = trans[s, c]
-            read[c] |= after != 0 and judges
-            leaves[c] |= after != 0 and not 0 <= level[after] <= furthest
+            read[c] |= after != 0
+            leaves[c] |= after != 0 and not 0 <= level[after] <= level[s] + 1
             alike &= after == trans[s, of_class[c]]
-        if alike or not judges:
+        if alike:
             continue
         # Classes of classes: bytes stay together if they were and have one target.
         count = 0
@@ -109,7 +118,7 @@ def partition(
         if first[classes[c]] < 0:
             first[classes[c]] = byte
         found[byte] = first[classes[c]]
-    return found, region[:held].copy()
+    return found, outside, region[:held].copy()
 
 
 @kernel
@@ -148,35 +157,41 @@ def _region(
 
 @kernel
 def beginnings(
-    state: int, classes: np.ndarray, trans: np.ndarray, byte_class: np.ndarray, trie: Trie
+    state: int, collapsed: Collapsed, trans: np.ndarray, byte_class: np.ndarray, trie: Trie
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """How words begin at a state that may treat bytes of one class differently. Returns (int16
-    [256], for each class, by its first byte, one of its bytes to read in its place, -1 for none;
-    bool [256], the bytes that lead elsewhere than that one: tokens that begin with them are to be
-    walked in the trie; are those no more than half of it?)."""
+    """How words begin at a state that may treat bytes of one class differently. Returns (int32
+    [256], for each class, by its first byte, the state after most of its bytes, 0 for none; bool
+    [256], the bytes that lead elsewhere: tokens that begin with them are to be walked in the trie;
+    are those no more than half of it?)."""
+    classes, outside = collapsed.classes, np.zeros(256, np.bool_)
+    outside[: len(collapsed.outside)] = collapsed.outside
     begin, votes = np.full(256, -1, np.int16), np.zeros(256, np.int16)
-    apart = np.zeros(256, np.bool_)
+    apart = outside.copy()
     for byte in range(256):
         c = classes[byte]
         if c < 0:
             apart[byte] = c == UNREAD and trans[state, byte_class[byte]] != 0
+        elif outside[byte]:
+            continue
         elif votes[c] == 0:
             begin[c], votes[c] = byte, 1
         elif trans[state, byte_class[byte]] == trans[state, byte_class[begin[c]]]:
             votes[c] += 1
         else:
             votes[c] -= 1
-    node, below = 0, 0
+    node, below, target = 0, 0, np.zeros(256, np.int32)
+    for c in range(256):
+        if begin[c] >= 0:
+            target[c] = trans[state, byte_class[begin[c]]]
     for byte in range(256):
-        if classes[byte] >= 0:
-            target = trans[state, byte_class[begin[classes[byte]]]]
-            apart[byte] = trans[state, byte_class[byte]] != target
+        if classes[byte] >= 0 and not outside[byte]:
+            apart[byte] = trans[state, byte_class[byte]] != target[classes[byte]]
     while node < len(trie.label):
         byte, end = trie.label[node], trie.skip[node]
         if apart[byte] and trans[state, byte_class[byte]] != 0:
             below += end - node
         node = end
-    return begin, apart, 2 * below <= len(trie.label)
+    return target, apart, 2 * below <= len(trie.label)
 
 
 @kernel
@@ -256,6 +271,7 @@ def collapse(
         trie.token[tokens],
         np.cumsum(ends).astype(np.int32),
         leaving.copy(),
+        np.zeros(0, np.bool_),
     )
 
 

@@ -27,18 +27,19 @@ def lift_row(
     bits = np.zeros((n_ids + 31) >> 5, np.int32)
     path = np.empty(trie.deepest + 1, np.int32)
     path[0] = state
-    worth, begin, apart = False, np.empty(0, np.int16), np.empty(0, np.bool_)
+    worth, begin, apart = False, np.empty(0, np.int32), np.empty(0, np.bool_)
     if len(collapsed.label) > 0:
-        begin, apart, worth = beginnings(state, collapsed.classes, trans, byte_class, trie)
+        begin, apart, worth = beginnings(state, collapsed, trans, byte_class, trie)
     if not worth:
         _walk(0, len(trie.label), path, trie, trans, byte_class, alive, bits)
         return bits
     node = 0
     while node < len(collapsed.label):
         depth, q = collapsed.depth[node], state
-        if depth > 0:
-            byte = np.int64(collapsed.label[node])
-            q = trans[path[depth - 1], byte_class[begin[byte] if depth == 1 else byte]]
+        if depth == 1:
+            q = begin[collapsed.label[node]]
+        elif depth > 1:
+            q = trans[path[depth - 1], byte_class[collapsed.label[node]]]
         if q == 0:
             node = collapsed.skip[node]
             continue

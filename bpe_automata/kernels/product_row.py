@@ -140,9 +140,9 @@ def _known_row(
     n_words, slow, n_slow = (len(trie.start) + 30) >> 5, np.empty((256, 5), np.int32), 0
     after_sides, path = (free_after, bound_after), np.empty(trie.deepest + 1, np.int32)
     path[0], worth = q0, False
-    begin, apart = np.empty(0, np.int16), np.zeros(256, np.bool_)
+    begin, apart = np.empty(0, np.int32), np.zeros(256, np.bool_)
     if len(collapsed.label) > 0 and row0 == 0 and a0 == 0 and deepest == trie.deepest:
-        begin, apart, worth = beginnings(q0, collapsed.classes, w.dfa.trans, w.dfa.byte_class, trie)
+        begin, apart, worth = beginnings(q0, collapsed, w.dfa.trans, w.dfa.byte_class, trie)
     if not worth:
         both = np.zeros(2 * n_words, np.int32)
         slow, n_slow = _walk_row(
@@ -310,9 +310,10 @@ def _walk_collapsed(
     node = 0
     while node < len(collapsed.label):
         depth, q = collapsed.depth[node], path[0]
-        if depth > 0:
-            byte = np.int64(collapsed.label[node])
-            q = trans[path[depth - 1], byte_class[begin[byte] if depth == 1 else byte]]
+        if depth == 1:
+            q = begin[collapsed.label[node]]
+        elif depth > 1:
+            q = trans[path[depth - 1], byte_class[collapsed.label[node]]]
         if q == 0:
             first, last = collapsed.groups[node], collapsed.groups[collapsed.skip[node]]
             for side in range(2):

@@ -12,7 +12,7 @@ from budget import examples
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from bpe_automata import compile_regex, constrain
+from bpe_automata import ByteDFA, compile_regex, constrain
 from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored
 from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies
 from bpe_automata.constructions.set_arrays import Proven, with_room_for
@@ -104,6 +104,70 @@ def test_rows_of_the_lift_are_those_of_the_plain_walk(data):
             assert (lift.mask(state) == plain.mask(state)).all()
 
 
+APART = 'bcx"1 '
+"""Characters that states of `wide_dfas` may treat otherwise than letters."""
+
+
+@st.composite
+def wide_dfas(draw):
+    """Most characters lead from a state to one and the same, some elsewhere: states in regions, at
+    their edges and beside them."""
+    n, chain = draw(st.integers(3, 12)), draw(st.booleans())
+    target = st.integers(0, n)
+    columns = 3 + len(APART)  # nothing else, letters, half of them, APART
+    byte_class = np.zeros(256, np.uint8)
+    byte_class[32:127] = 1
+    byte_class[[ord(c) for c in "ghijkl"]] = 2
+    byte_class[[ord(c) for c in APART]] = np.arange(3, columns)
+    trans = np.zeros((n + 1, columns), np.int32)
+    odd = st.dictionaries(st.integers(2, columns - 1), target, max_size=5)
+    for state in range(1, n + 1):
+        trans[state, 1:] = state + 1 if chain and state < n else draw(target)
+        for column, to in draw(odd).items():
+            trans[state, column] = to
+    return ByteDFA(trans, byte_class, np.array([False, *draw(booleans(n))]), 1)
+
+
+def booleans(n):
+    return st.tuples(*[st.booleans()] * n)
+
+
+@st.composite
+def tokenizers_of_letters(draw):
+    """With tokens across the characters of APART."""
+    vocabulary, merges = [*"abcdefghijklmnopqrstuvwxyz", '"', "1", " "], []
+    for _ in range(draw(st.integers(3, 20))):
+        pair = st.tuples(*[st.sampled_from([*APART, *vocabulary[-6:]])] * 2)
+        if 1 < len(word := "".join(pair_ := draw(pair))) <= 4 and word not in vocabulary:
+            vocabulary.append(word)
+            merges.append(pair_)
+    pretokenizers = (split({"Regex": r}) for r in ("[0-9]", " ?[a-z]+", '"'))
+    return small_tokenizer(vocabulary, merges, draw(st.sampled_from([None, *pretokenizers])))
+
+
+@examples(100)
+@given(tokenizers_of_letters(), wide_dfas())
+def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa):
+    lifts, engines = [], []
+    try:
+        for _ in range(2):
+            lifts.append(Lift(tokenizer, dfa))
+            engines.append(CartesianMerge(tokenizer, dfa))
+    except EmptyLanguageError:
+        assume(False)
+    (lift, plain_lift), (engine, plain) = lifts, engines
+    for regions in (plain_lift._regions, plain.tables._regions):
+        regions.at = lambda state: NOTHING
+    with collapsed_at_once():
+        for state in range(1, lift.dfa.n_states):
+            assert (lift.mask(state) == plain_lift.mask(state)).all()
+            for number in range(min(4, len(engine.canonical.sets.sets))):
+                for here, there in zip(
+                    engine.rows.row(state, number), plain.rows.row(state, number), strict=True
+                ):
+                    assert (here == there).all()
+
+
 @pytest.mark.parametrize(
     ("regex", "token"),
     [
@@ -188,7 +252,7 @@ def test_bytes_of_a_class_do_the_same_in_all_of_the_region(regex, data):
     state, reach = data.draw(st.integers(1, dfa.n_states - 1)), data.draw(st.integers(1, 6))
     level, bytes_to = np.full(dfa.n_states, -1, np.int32), np.zeros(dfa.n_states, np.int64)
     tables = dfa.trans, dfa.byte_class
-    classes, region = watched(partition, state, reach, *tables, level, bytes_to)
+    classes, outside, region = watched(partition, state, reach, *tables, level, bytes_to)
     assert (level == -1).all()
     assert (bytes_to == 0).all()
     assert region[0] == state
@@ -200,16 +264,17 @@ def test_bytes_of_a_class_do_the_same_in_all_of_the_region(regex, data):
                 level[to] = level[q] + 1
                 todo.append(to)
     assert {*region.tolist()} == {q for q in level if level[q] <= 3 * reach}
-    # A state that no wide step leads back to is not in its region, and only tells what leaves.
+    # A state that no wide step leads back to is not in its region, and has no say.
     again = any(level[q] < 4 * reach and state in wide_steps(step[q]) for q in level)
     inside = {*level} - ({state} if not again else set())
     judges = [q for q in inside if level[q] < 4 * reach]
-    leaving = {
-        byte
-        for q in {*judges, state}
-        for byte in range(256)
-        if (to := int(step[q, byte])) and (to not in inside or level[to] > level[q] + 1)
-    }
+
+    def leading_out(q, furthest):
+        targets = enumerate(step[q].tolist())
+        return {b for b, to in targets if to and (to not in inside or level[to] > furthest)}
+
+    assert {*np.flatnonzero(outside)} == (set() if again else leading_out(state, 3 * reach))
+    leaving = {byte for q in judges for byte in leading_out(q, level[q] + 1)}
     for byte in range(256):
         targets = {int(step[q, byte]) for q in judges} - {0}
         if classes[byte] == UNREAD:

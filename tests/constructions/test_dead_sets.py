@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import tokenizers
 from budget import examples
-from hypothesis import event, given
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from bpe_automata import Tokenizer, compile_regex
-from bpe_automata.constructions import CartesianMerge, product_tables
+from bpe_automata.constructions import CartesianMerge, explored, product_tables
 from bpe_automata.constructions.canonical import canonical_automaton
 from bpe_automata.constructions.steady import steady_for
+from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.beside import (
     all_places,
     exceeds,
@@ -27,7 +28,7 @@ from bpe_automata.kernels.beside import (
 )
 from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.dead_sets import AGAIN, DONE
-from bpe_automata.kernels.world import PARTLY
+from bpe_automata.kernels.world import PARTLY, key_number, key_place
 from bpe_automata.reference.bpe import base_symbols, bpe, merge_ranks
 from bpe_automata.testing import byte_dfas, small_tokenizer, split
 from bpe_automata.testing.tables import merge_tables
@@ -138,6 +139,50 @@ def test_what_is_known_grows_while_dead_sets_are_found(trained, monkeypatch):
     for regex in FINITE + LOOPS:
         check_dead_sets(trained, compile_regex(regex), at_once=True)
     assert {AGAIN, DONE} <= {*wanted}
+
+
+ACCENTED = ("([abe]\u0301?){1,6}e", "(a|b\u0301?|e\u0301){2,5}b", "([ab]|e)*\u0301?(ab|ba){1,3}")
+
+
+@st.composite
+def composing_tokenizers(draw):
+    """Whose normal form makes places that are no DFA states."""
+    vocabulary, merges = [*"abe\u0301é1áq"], []
+    for _ in range(draw(st.integers(4, 20))):
+        pair = draw(st.tuples(*[st.sampled_from([*"abe\u0301", *vocabulary[7:]])] * 2))
+        if len(word := "".join(pair)) < 5 and word not in vocabulary:
+            vocabulary.append(word)
+            merges.append(pair)
+    return small_tokenizer(vocabulary, merges, normalizer={"type": "NFC"})
+
+
+@examples(40)
+@given(composing_tokenizers(), st.sampled_from(ACCENTED))
+def test_where_room_for_places_runs_out_nothing_that_was_begun_is_kept(tokenizer, regex):
+    """All suspects of nodes that are PARTLY open, each settled first, with room for no place."""
+    dfa = compile_regex(regex)
+    engine = CartesianMerge(tokenizer, dfa)
+    try:
+        explored(engine, engine.initial(), 2000)
+    except (BudgetExceededError, EmptyLanguageError):
+        assume(False)
+    memo = engine.tables.memo
+    keys = [(key_place(int(key)), key_number(int(key))) for key in memo.nodes if key >= 0]
+    statuses = engine.tables.statuses(*np.array(keys, np.int64).reshape(-1, 2).T.copy())
+    nodes = [key for key, status in zip(keys, statuses, strict=True) if status == PARTLY]
+    event(f"partly: {len(nodes) > 0}")
+    dead = [engine.rows.dead(node) for node in nodes]
+    places = [(int(memo.state[place]), int(memo.added[place])) for place, _ in nodes]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(product_tables, "_SPARE_PLACES", 1)
+        patch.setattr(product_tables, "_STATES_A_PLACE", 10**9)
+        for place, (_, number) in [*zip(places, nodes, strict=True)][:4]:
+            fresh = CartesianMerge(tokenizer, dfa)
+            fresh.rows.settle(np.array([fresh.tables.place(*place)]), np.array([number]))
+            for k, other in enumerate(places):
+                found = fresh.rows.dead((fresh.tables.place(*other), nodes[k][1]))
+                assert (found is None) == (dead[k] is None)
+                assert found is None or (found == dead[k]).all()
 
 
 def test_what_is_settled_on_a_cycle_is_known_to_those_that_passed_it():
