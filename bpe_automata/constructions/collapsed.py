@@ -12,8 +12,8 @@ import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions.memo import BoundedMemo
-from bpe_automata.kernels.collapsed import Collapsed, collapse, n_readable, partition
-from bpe_automata.kernels.product_row import Nodes, full_row
+from bpe_automata.kernels.collapsed import Collapsed, collapse, full_row, n_readable, partition
+from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import Lock, locked
@@ -86,7 +86,7 @@ class CollapsedVocabularies:
     def full_row(
         self, collapsed: Collapsed, number: int, free: np.ndarray, bound: np.ndarray
     ) -> np.ndarray:
-        """`kernels.product_row.full_row` for a hypothesis set and what is after it."""
+        """`kernels.collapsed.full_row` for a hypothesis set and what is after it."""
         key = id(collapsed.ids), number
         found = self._full.get(key)
         if found is None or found[0] is not collapsed.ids:

@@ -15,7 +15,7 @@ import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget, spent
-from bpe_automata.constructions.collapsed import CollapsedVocabularies, Regions
+from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies, Regions
 from bpe_automata.constructions.horizon_lift import LiftHorizon
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.prefixed import prefixed
@@ -30,6 +30,8 @@ from bpe_automata.kernels.trie import Trie, walk
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import Immutable, cached
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
+
+_ALL = np.zeros(2, dtype=np.int32)  # what is after a token of each class
 
 
 class Lift(Immutable):
@@ -60,10 +62,7 @@ class Lift(Immutable):
         self.kinds = read.astype(np.int32)
         self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
         self._regions = Regions(
-            self.dfa,
-            tokenizer.lock,
-            self.trie.deepest,
-            lambda: tokenizer.derived("lift collapsed", _collapsed),
+            self.dfa, tokenizer.lock, self.trie.deepest, lambda: self._vocabularies
         )
         self.alive = self._alive_states()
         if not self.alive[self.prefixed.before]:
@@ -118,7 +117,16 @@ class Lift(Immutable):
     def row(self, state: int, alive: np.ndarray) -> np.ndarray:
         """Packed: the ordinary ids that lead from a state to one of `alive` (bool [n_states])."""
         collapsed = self._regions.at(state)
-        return lift_row(self.trie, collapsed, self.dfa.trans, self.dfa.byte_class, alive, state)
+        full = collapsed.ids
+        if collapsed is not NOTHING:
+            full = self._vocabularies.full_row(collapsed, 0, _ALL, _ALL)
+        dfa = self.dfa
+        return lift_row(self.trie, collapsed, full, dfa.trans, dfa.byte_class, alive, state)
+
+    @property
+    def _vocabularies(self) -> CollapsedVocabularies:
+        found: CollapsedVocabularies = self.tokenizer.derived("lift collapsed", _collapsed)
+        return found
 
     def mark_ends(self, state: int, bits: np.ndarray) -> None:
         """Admit end-of-sequence where the state accepts, and nowhere else."""

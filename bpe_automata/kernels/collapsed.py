@@ -204,6 +204,37 @@ def clear_below(node: int, trie: Trie, bits: np.ndarray) -> None:
 
 
 @kernel
+def full_row(
+    collapsed: Collapsed, free_after: np.ndarray, bound_after: np.ndarray, n_ids: int
+) -> np.ndarray:
+    """Packed int32, the free ids and then the bound ones: those of a row if the DFA reads all of
+    the collapsed trie, and all nodes are ALIVE. Ids behind a leaving byte are not among them."""
+    n_words = (n_ids + 31) >> 5
+    both = np.zeros(2 * n_words, np.int32)
+    for g in range(len(collapsed.kind)):
+        for side in range(2):
+            after = (bound_after if side == 1 else free_after)[collapsed.kind[g]]
+            if collapsed.text[g] >= 0 and after >= 0:
+                _set_group(both[side * n_words :], collapsed, g)
+    return both
+
+
+@kernel
+def _set_group(bits: np.ndarray, collapsed: Collapsed, group: int) -> None:
+    for i in range(collapsed.start[group], collapsed.start[group + 1]):
+        token = collapsed.ids[i]
+        bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
+
+
+@kernel
+def clear_groups(bits: np.ndarray, collapsed: Collapsed, first: int, last: int) -> None:
+    """Take the ids of the groups from `first` to before `last` out of packed ids."""
+    for i in range(collapsed.start[first], collapsed.start[last]):
+        token = collapsed.ids[i]
+        bits[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
+
+
+@kernel
 def n_readable(classes: np.ndarray, trie: Trie) -> int:
     """How many nodes of the trie there are above bytes that nothing reads, or that leave."""
     node, count = 0, 0

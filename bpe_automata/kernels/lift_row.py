@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.collapsed import Collapsed, beginnings, clear_below
+from bpe_automata.kernels.collapsed import Collapsed, beginnings, clear_below, clear_groups
 from bpe_automata.kernels.trie import Trie
 
 
@@ -13,6 +13,7 @@ from bpe_automata.kernels.trie import Trie
 def lift_row(
     trie: Trie,
     collapsed: Collapsed,
+    full: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
     alive: np.ndarray,
@@ -20,7 +21,8 @@ def lift_row(
 ) -> np.ndarray:
     """Packed int32 ids of the trie's tokens that lead from `state` to an alive state.
 
-    collapsed: the trie for a region that the state is in, see `kernels.collapsed`, or nothing.
+    collapsed: the trie for a region that the state is in, see `kernels.collapsed`, or nothing;
+    full: its `full_row`, if there is one.
     alive: bool [n_states]; the dead state 0 is not alive.
     """
     n_ids = len(trie.start) - 1
@@ -33,22 +35,20 @@ def lift_row(
     if not worth:
         _walk(0, len(trie.label), path, trie, trans, byte_class, alive, bits)
         return bits
-    node = 0
+    bits[:], node = full[: len(bits)], 0
     while node < len(collapsed.label):
         depth, q = collapsed.depth[node], state
         if depth == 1:
             q = begin[collapsed.label[node]]
         elif depth > 1:
             q = trans[path[depth - 1], byte_class[collapsed.label[node]]]
+        after = collapsed.skip[node] if q == 0 else node + 1
+        if not alive[q]:
+            clear_groups(bits, collapsed, collapsed.groups[node], collapsed.groups[after])
         if q == 0:
-            node = collapsed.skip[node]
+            node = after
             continue
         path[depth] = q
-        first, last = collapsed.groups[node], collapsed.groups[node + 1]
-        if alive[q]:
-            for i in range(collapsed.start[first], collapsed.start[last]):
-                token = collapsed.ids[i]
-                bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
         for i in range(collapsed.leaving[node], collapsed.leaving[node + 1]):
             below = collapsed.node[i]
             _walk(below, trie.skip[below], path, trie, trans, byte_class, alive, bits)

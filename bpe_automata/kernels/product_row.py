@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.collapsed import Collapsed, beginnings, clear_below
+from bpe_automata.kernels.collapsed import Collapsed, beginnings, clear_below, clear_groups
 from bpe_automata.kernels.growing import grown_rows
 from bpe_automata.kernels.hashing import look_up, slot_of
 from bpe_automata.kernels.node_status import node_status
@@ -255,36 +255,6 @@ def _with_row(
 
 
 @kernel
-def full_row(
-    collapsed: Collapsed, free_after: np.ndarray, bound_after: np.ndarray, n_ids: int
-) -> np.ndarray:
-    """Packed int32, the free ids and then the bound ones: those of a row if the DFA reads all of
-    the collapsed trie, and all nodes are ALIVE. Ids behind a leaving byte are not among them."""
-    n_words = (n_ids + 31) >> 5
-    both = np.zeros(2 * n_words, np.int32)
-    for g in range(len(collapsed.kind)):
-        for side in range(2):
-            after = (bound_after if side == 1 else free_after)[collapsed.kind[g]]
-            if collapsed.text[g] >= 0 and after >= 0:
-                _set_group(both[side * n_words :], collapsed, g)
-    return both
-
-
-@kernel
-def _set_group(bits: np.ndarray, collapsed: Collapsed, group: int) -> None:
-    for i in range(collapsed.start[group], collapsed.start[group + 1]):
-        token = collapsed.ids[i]
-        bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
-
-
-@kernel
-def _clear_groups(bits: np.ndarray, collapsed: Collapsed, first: int, last: int) -> None:
-    for i in range(collapsed.start[first], collapsed.start[last]):
-        token = collapsed.ids[i]
-        bits[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
-
-
-@kernel
 def _walk_collapsed(
     path: np.ndarray,
     begin: np.ndarray,
@@ -317,7 +287,7 @@ def _walk_collapsed(
         if q == 0:
             first, last = collapsed.groups[node], collapsed.groups[collapsed.skip[node]]
             for side in range(2):
-                _clear_groups(both[side * n_words :], collapsed, first, last)
+                clear_groups(both[side * n_words :], collapsed, first, last)
             node = collapsed.skip[node]
             continue
         path[depth] = q
@@ -341,7 +311,7 @@ def _walk_collapsed(
                 if status == ALIVE:
                     continue
                 alive = False
-                _clear_groups(both[side * n_words :], collapsed, g, g + 1)
+                clear_groups(both[side * n_words :], collapsed, g, g + 1)
                 if status != DEAD:
                     groups = _with_row(groups, n_groups, g, q, side, after, a)
                     n_groups += 1
