@@ -9,7 +9,7 @@ Values here are immutable to their users, and find out what they are asked for t
 
 Locks are taken in one order: that of a constraint's tables, so that the kernels of one run beside
 those of another; that of their tokenizer; then those of the parts that both use (sets of
-hypotheses, segments). What is known already is read without a lock.
+hypotheses, caches of segments). What is known already is read without a lock.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from bpe_automata.cli import compile, explain, generate, inspect, segments, verify, warm
+from bpe_automata.cli import compile, explain, generate, inspect, verify, warm
 from bpe_automata.errors import BpeAutomataError
 
-_COMMANDS = (inspect, compile, generate, verify, explain, segments, warm)
+_COMMANDS = (inspect, compile, generate, verify, explain, warm)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

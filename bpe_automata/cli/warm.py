@@ -131,7 +131,7 @@ def warm_kernels(tokenizer: Tokenizer) -> None:
 
 
 def _steered(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
-    """Budgets, forced ids, bans, segments and masks of batches."""
+    """Budgets, forced ids, bans and masks of batches."""
     for method in METHODS:
         _walk(constrain(tokenizer, r'"(\w| ){0,40}"|[a-z]+é', method, eos_ids=eos_ids).within(4))
     ban = Ban(["a b"], whole_word=True, ignore_case=True)
@@ -139,8 +139,8 @@ def _steered(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
     spellings = Spellings(tokenizer, ban, eos_ids)
     spellings.automaton()
     spellings.step(spellings.begun(spellings.context(b""), b"a"), b" ")
-    for regex in (_SMALL[1], r'"(\w|<){0,9}"é?(<there>)?'):
-        _walk(constrain(tokenizer, regex, eos_ids=eos_ids, segments=SegmentCache()))
+    for regex in (_SMALL[0], r'"(a|é|日|<){0,2}"é?(<there>)?'):
+        constrain(tokenizer, regex, eos_ids=eos_ids).automaton(segments=SegmentCache())
     logits = np.zeros((1, tokenizer.n_ids), dtype=np.float32)
     words = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)
     apply_bitmask(logits, words)

@@ -49,7 +49,6 @@ from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
 if TYPE_CHECKING:
     from bpe_automata.constructions.horizon import GraphHorizon
-    from bpe_automata.constructions.segments_cache import SegmentCache
 
 
 class ProductState(NamedTuple):
@@ -70,30 +69,22 @@ class CartesianMerge(Immutable):
         dfa: ByteDFA,
         eos_ids: tuple[int, ...] = (),
         added_tokens: AddedTokens = "plain",
-        segments: SegmentCache | None = None,
         budget: Budget | None = None,
     ) -> None:
         """added_tokens: which added tokens may be read as the text that they spell, see
         `Tokenizer.added_as_text`; texts that spell another one have no tokenization here.
-        segments: where rows are shared with other products, see `segments`. budget: of each later
-        call. Raises what `canonical_automaton` raises."""
+        budget: of each later call. Raises what `canonical_automaton` raises."""
         self.tokenizer, self.eos_ids, self.budget = tokenizer, eos_ids, budget
-        self._given = tokenizer, dfa, eos_ids, added_tokens, segments, budget
+        self._given = tokenizer, dfa, eos_ids, added_tokens, budget
         self.prefixed = prefixed(dfa, tokenizer.description.prefix)
         self.dfa = self.prefixed.dfa
         self.canonical: CanonicalAutomaton = canonical_automaton(tokenizer)
         _refuse_text(self.canonical, eos_ids)
         unread = tokenizer.added_ids - tokenizer.added_as_text(added_tokens)
-        banned = {*eos_ids, *unread}
-        self._tables = ProductTables(self.canonical, self.prefixed, banned)
+        self._tables = ProductTables(self.canonical, self.prefixed, {*eos_ids, *unread})
         self._relevance = Relevance(self._tables, self.canonical.geometry)
-        if segments is not None:
-            from bpe_automata.constructions.segments_rows import SharedRows
-
-            added_from = self.prefixed.added_from
-            self._relevance = SharedRows(self._tables, added_from, segments, _context(banned))
         self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
-        self._successors = Successors(self._tables, self._relevance, self.prefixed).of_node
+        self.leads = Successors(self._tables, self._relevance, self.prefixed).of_node
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -199,7 +190,7 @@ class CartesianMerge(Immutable):
 
     @spent
     def steps(self, state: ProductState, tokens: np.ndarray) -> list[ProductState]:
-        node = self._successors(state.place, state.hypotheses)
+        node = self.leads(state.place, state.hypotheses)
         at = np.searchsorted(node.ids, tokens)
         binds = contained(self.bound(state), tokens)
         numbers = np.where(binds, node.bound[at], node.free[at])
@@ -243,11 +234,6 @@ class CartesianMerge(Immutable):
             "before that text and let the constraint begin with it (a space belongs to the "
             "answer), or let `heal` give it back"
         )
-
-
-def _context(banned: set[int]) -> str:
-    """What rows depend on besides the tokenizer and the language."""
-    return f"banned {sorted(banned)}"
 
 
 def _refuse_text(canonical: CanonicalAutomaton, eos_ids: tuple[int, ...]) -> None:

@@ -41,17 +41,18 @@ def every_node(engine: CartesianMerge, state: ProductState) -> list[Where]:
     todo = [first]
     while todo:
         check()
-        for node in _after(engine, todo.pop()):
+        here = todo.pop()
+        for node in beyond(engine, here, engine.rows.row(*here)):
             if node not in found:
                 found[node] = None
                 todo.append(node)
-    memo = engine._tables.memo
+    memo = engine.tables.memo
     return [Where(int(memo.state[p]), int(memo.added[p]), number) for p, number in found]
 
 
 def settle(engine: CartesianMerge, nodes: Iterable[Where]) -> int:
     """Find what is dead at each of these nodes; returns at how many anything is."""
-    tables, relevance = engine._tables, engine._relevance
+    tables, relevance = engine.tables, engine.rows
     states, texts, numbers = np.fromiter(chain.from_iterable(nodes), np.int64).reshape(-1, 3).T
     places = tables.places(states, texts)
     partly = np.flatnonzero(tables.statuses(places, numbers.copy()) == PARTLY)
@@ -60,9 +61,9 @@ def settle(engine: CartesianMerge, nodes: Iterable[Where]) -> int:
     return sum(map(relevance.any_dead, found))
 
 
-def _after(engine: CartesianMerge, node: Node) -> set[Node]:
-    """Where the ids of a node's row lead."""
-    row, tables, sets = engine._relevance.row(*node), engine._tables, engine.canonical.sets
+def beyond(engine: CartesianMerge, node: Node, row: Row) -> set[Node]:
+    """Where the ids of a node's row lead, whatever the last id was."""
+    tables, sets = engine.tables, engine.canonical.sets
     places, kinds, start, ids = tables.fan(node[0], sets.sets[node[1]].row)
     free, bound = sets.rows(node[1])
     is_free, is_bound = (contained(side, ids) for side in row)
@@ -73,16 +74,11 @@ def _after(engine: CartesianMerge, node: Node) -> set[Node]:
     for group in np.flatnonzero(_any(is_free & is_bound, start)).tolist():
         number = sets.union(int(free[kinds[group]]), int(bound[kinds[group]]))
         leads.add((int(places[group]), number))
-    return leads | _after_added(engine, node, row)
+    added, after = tables.added_steps(node[0])
+    return leads | {(p, BEGINNING) for p in after[contained(row.free, added)].tolist()}
 
 
 def _any(flags: np.ndarray, start: np.ndarray) -> np.ndarray:
     """bool [groups]: is any flag of the group set?"""
     total = np.concatenate([[0], np.cumsum(flags)])
     return total[start[1:]] > total[start[:-1]]
-
-
-def _after_added(engine: CartesianMerge, node: Node, row: Row) -> set[Node]:
-    """Where its added tokens lead."""
-    ids, places = engine._tables.added_steps(node[0])
-    return {(place, BEGINNING) for place in places[contained(row.free, ids)].tolist()}

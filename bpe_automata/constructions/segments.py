@@ -3,9 +3,9 @@
 A *cut* is a DFA state where two ids must meet and no pair of ids is broken. That is proved for the
 tokenizer at hand, in one of two ways:
 
-    BOUNDARY   all text that leads there and on to acceptance has a pretoken boundary there, and a
+    boundary   all text that leads there and on to acceptance has a pretoken boundary there, and a
                boundary is a joint where every pair is free
-    MERGES     no merge joins what is read into the state with what is read out of it (see
+    merges     no merge joins what is read into the state with what is read out of it (see
                `segments_joints`), so no token is read across it and no pair is broken
 
 and no added token is read across it, nor is it inside a character. So every canonical sequence has
@@ -16,7 +16,8 @@ read at a node inside it depends on the segment alone, and on which hypotheses l
 
     key = (tokenizer, DFA to the cuts, entry, at each cut: text states, hypotheses, how they go on)
 
-Equal keys, equal rows; in one schema and in any other. Cuts may be missed (`LIMIT`), never claimed
+Equal keys, equal rows; in one schema and in any other. So what is built whole (`segments_eager`)
+is built segment by segment, each once for all schemas. Cuts may be missed (`LIMIT`), never claimed
 wrongly.
 
 Source: the "Vegas configuration" of Tran-Thien 2024; detection on the product is ours.
@@ -38,9 +39,8 @@ from bpe_automata.constructions.stored import cache_key
 from bpe_automata.constructions.whole_pieces import MUST_END
 from bpe_automata.kernels.segment_forms import AFTER, WITHIN, all_flags, completions, form_of
 from bpe_automata.kernels.segments import Texts, part
-from bpe_automata.sharing import cached, locked
+from bpe_automata.sharing import cached
 
-BOUNDARY, MERGES = "boundary", "merges"
 LIMIT = 2_000
 """DFA states after which a segment is given up: it is larger than what is worth looking up."""
 
@@ -48,19 +48,17 @@ Key = bytes
 Entry = tuple[int, ...]
 """Where a segment begins: a text state, then the hypotheses that live on there."""
 
-_PROOF = {AFTER: BOUNDARY, WITHIN: MERGES}
-
 
 @dataclass(frozen=True)
 class Segment:
     """key: see the module's docstring; order: int32, the DFA state of each of its numbers; cuts:
-    number -> proof; met: int32, of each number, -1 inside characters, else its row of hypotheses
-    and texts: uint8 [rows, hypotheses] and [rows, text states], not 0 for those that may come up
-    there."""
+    the numbers where it ends; met: int32, of each number, -1 inside characters, else its row of
+    hypotheses and texts: uint8 [rows, hypotheses] and [rows, text states], not 0 for those that may
+    come up there."""
 
     key: Key
     order: np.ndarray
-    cuts: dict[int, str]
+    cuts: frozenset[int]
     met: np.ndarray
     hypotheses: np.ndarray
     texts: np.ndarray
@@ -100,27 +98,27 @@ class Node:
 
 
 class Segments:
-    """The segments of one product, found when they are first asked for, by any thread."""
+    """The segments of one product, found when they are first asked for. For one thread, and not to
+    be asked again once a call was interrupted."""
 
-    def __init__(self, tables: ProductTables, added_from: np.ndarray, context: str) -> None:
-        """added_from: see `PrefixedDfa`; context: what else rows depend on."""
-        self._tables, self._canonical, self.lock = tables, tables.canonical, tables.lock
-        dfa, text_next = tables._world.dfa, tables._world.added.next
-        n, seen = len(dfa.trans), tables.text_seen
+    def __init__(self, tables: ProductTables) -> None:
+        self._tables, self._canonical = tables, tables.canonical
+        dfa, added = tables._world.dfa, tables._world.added
+        n = len(dfa.trans)
         self._joints = joints(self._canonical, dfa)
         # Where added tokens are read from elsewhere, the form would not tell where.
-        self._odd = (added_from != np.arange(n)) & (len(tables._world.added.ids) > 0)
-        self._context = f"{cache_key(self._canonical.tokenizer)}; {context}; {seen}".encode()
-        self._texts = _differences(text_next)
+        self._odd = (dfa.added_from != np.arange(n)) & (len(added.ids) > 0)
+        readable = added.ids[added.ids >= 0].tolist()
+        tokenizer = cache_key(self._canonical.tokenizer)
+        self._context = f"{tokenizer}; added {readable}; {tables.text_seen}".encode()
+        self._texts = _differences(added.next)
         self._homes: dict[int, Segment] = {}  # by DFA state, for those before the cuts
         self._begun: dict[tuple[int, Entry], Segment | None] = {}  # by DFA state, too
         self._too_large: set[int] = set()  # DFA states of what has over `LIMIT` of them
         self._flags: dict[int, dict[int, int]] = {}  # by place and hypothesis
         self._ends: dict[tuple[int, int, int, int], list[tuple[int, int, int]]] = {}
         self._slot, self._local = np.full((2, n), -1, dtype=np.int32)  # scratch
-        self._interrupted = False
 
-    @locked
     def of(self, place: int, hypotheses: int) -> Node | None:
         """The node in a segment; None where none was found. That of a cut is the entry of the
         segment that begins there."""
@@ -138,33 +136,12 @@ class Segments:
         segment = self._begun[state, entry]
         return None if segment is None else self.within(segment, place, hypotheses)
 
-    def cuts(self) -> dict[int, str]:
-        """The DFA states that are cuts wherever the segments found so far come to them, with the
-        proof; every canonical sequence of every text through one has a joint there."""
-        found: dict[int, str] = {}
-        passed: set[int] = set()
-        for segment in self.found():
-            for number, state in enumerate(segment.order.tolist()):
-                check()
-                if number in segment.cuts:
-                    proofs = segment.cuts[number], found.get(state, BOUNDARY)
-                    found[state] = MERGES if MERGES in proofs else BOUNDARY
-                elif number:
-                    passed.add(state)
-        return {state: proof for state, proof in found.items() if state not in passed}
-
-    @locked
-    def found(self) -> list[Segment]:
-        """The segments found so far."""
-        return [segment for segment in self._begun.values() if segment is not None]
-
     def pair(self, segment: Segment, at: At) -> tuple[int, int]:
         """(place, hypothesis set) of a node of a segment, with only the members that can come
         true."""
         place = self._tables.place(int(segment.order[at.number]), at.text)
         return place, self._canonical.sets.number(at.row, list(at.members))
 
-    @locked
     def within(self, segment: Segment, place: int, hypotheses: int) -> Node | None:
         """The node in this segment, its cuts included; None if it is none of its nodes, or text
         gets there by a way that the segment does not have."""
@@ -233,9 +210,6 @@ class Segments:
     def _entered(self, state: int, entry: Entry) -> Segment | None:
         """The segment that begins at a DFA state; None if it is too large, or not told by its
         form."""
-        if self._interrupted:  # what is below was left before its end
-            self._slot[:] = self._local[:] = -1
-        self._interrupted = True
         found = self._part(state, entry)
         segment = None
         if not found.mode.any():
@@ -245,16 +219,15 @@ class Segments:
             inner = (q for k, q in enumerate(segment.order.tolist()) if k not in segment.cuts)
             self._homes.update(dict.fromkeys(inner, segment))
         self._slot[found.states] = -1
-        self._interrupted = False
         return segment
 
     def _made(self, state: int, entry: Entry, found: _Part) -> Segment:
         scratch = self._slot, self._joints.inside, self._local
-        order, proof, form = self._tables.ask(form_of, state, *found[1:], *scratch)
+        order, is_cut, form = self._tables.ask(form_of, state, *found[1:], *scratch)
         digest = hashlib.blake2b(self._context, digest_size=20)
         digest.update(repr(entry).encode())
         digest.update(form.tobytes())
-        cuts = {k: _PROOF[proof[k]] for k in np.flatnonzero(proof).tolist()}
+        cuts = frozenset(np.flatnonzero(is_cut).tolist())
         met = self._slot[order]
         return Segment(digest.digest(), order, cuts, met, found.hypotheses, found.texts)
 

@@ -7,36 +7,91 @@ cache serves any number of schemas and tokenizers. On disk each segment is one f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from bpe_automata.arguments import integer
+from bpe_automata.constructions import stored
 from bpe_automata.constructions.relevance import Row
 from bpe_automata.constructions.segments import At
-from bpe_automata.constructions.segments_files import read, write
-from bpe_automata.constructions.segments_pieces import OVERHEAD, Closure, Known, Piece
 from bpe_automata.errors import ArgumentError
+from bpe_automata.kernels.bits import members, set_bits
 from bpe_automata.sharing import Lock, locked
+from bpe_automata.storage import checked_load, store_arrays
+
+_OVERHEAD = 400
+"""Bytes of Python around one entry, about."""
+_FOLDER = "segments"
+
+
+class Closure(NamedTuple):
+    """The nodes that ids lead to from one node of a segment. n_inner: how many there are before its
+    cuts, whose rows are made; exits: those at its cuts."""
+
+    n_inner: int
+    exits: tuple[At, ...]
+
+
+class Piece(NamedTuple):
+    """The token automaton from one node of a segment to its cuts.
+
+    accepting: bool [n]; offsets: int64 [n + 1]; symbols, targets: int32 [m], as in
+    `token_automata.Table`; the start is 0, and target n + k is exits[k]."""
+
+    accepting: np.ndarray
+    offsets: np.ndarray
+    symbols: np.ndarray
+    targets: np.ndarray
+    exits: tuple[At, ...]
+
+
+@dataclass
+class Known:
+    """What is known of one segment. rows: of its nodes; closures, pieces: by the node where they
+    begin; changed: is there something that the disk does not have? n_bytes: in memory, about."""
+
+    rows: dict[At, Row] = field(default_factory=dict)
+    closures: dict[At, Closure] = field(default_factory=dict)
+    pieces: dict[At, Piece] = field(default_factory=dict)
+    changed: bool = False
+    n_bytes: int = 0
+
+    def add(self, at: At, found: Row | Closure | Piece) -> int:
+        """Keep it, if it is new; returns how many more bytes that takes."""
+        kinds: dict[type, dict[At, Any]] = {
+            Row: self.rows,
+            Closure: self.closures,
+            Piece: self.pieces,
+        }
+        kept = kinds[type(found)]
+        if at in kept:
+            return 0
+        kept[at], self.changed = found, True
+        more = _size(found)
+        self.n_bytes += more
+        return more
+
+
+def _size(entry: Row | Closure | Piece) -> int:
+    exits = () if isinstance(entry, Row) else entry.exits
+    arrays = (part.nbytes for part in entry if isinstance(part, np.ndarray))
+    return sum(arrays) + _OVERHEAD * (1 + len(exits))
 
 
 @dataclass
 class Counts:
-    """Rows that were asked for. found: in the cache; made: not there; apart: of nodes that are in
-    no segment. loaded: rows that were read from disk."""
+    """Of rows. made: put into the cache; apart: made of nodes that are in no segment; loaded: read
+    from disk."""
 
-    found: int = 0
     made: int = 0
     apart: int = 0
     loaded: int = 0
 
-    @property
-    def hit_share(self) -> float:
-        """Share of rows that were found; 0 if none was asked for."""
-        asked = self.found + self.made + self.apart
-        return self.found / asked if asked else 0.0
-
 
 class SegmentCache:
-    """Give one to `constrain`, or to several calls of it: what one learns serves the others.
+    """Give one to several calls of `Constraint.automaton`: what one learns serves the others.
 
     on_disk: read what `save` wrote, in this or another process. max_bytes: of memory, about; the
     segments that came first go first, to disk if `on_disk`. `counts` says how well it does. Any
@@ -69,49 +124,25 @@ class SegmentCache:
 
     @locked
     def of(self, key: bytes) -> Known:
-        """What is known of a segment. To be added to by the methods below only."""
+        """What is known of a segment. To be added to by `add` only."""
         known = self._known.get(key)
         if known is None:
-            known = (read(key) if self.on_disk else None) or Known()
+            known = (_read(key) if self.on_disk else None) or Known()
             self._known[key] = known
             self.counts.loaded += len(known.rows)
             self._grown(key, known.n_bytes)
         return known
 
     @locked
-    def row(self, key: bytes, at: At) -> Row | None:
-        """A row, counted."""
-        row = self.of(key).rows.get(at)
-        if row is not None:
-            self.counts.found += 1
-        return row
-
-    @locked
     def count_apart(self) -> None:
-        """A row was asked for that is in no segment."""
+        """A row was made that is in no segment."""
         self.counts.apart += 1
 
     @locked
-    def add_row(self, key: bytes, at: At, row: Row) -> None:
-        """Keep a row."""
-        self.counts.made += 1
-        known = self.of(key)
-        known.rows[at] = row
-        self._changed(key, known, row.free.nbytes + row.bound.nbytes)
-
-    @locked
-    def add_closure(self, key: bytes, at: At, common: bool, found: Closure) -> None:
-        """Keep what `segments_nodes` made."""
-        known = self.of(key)
-        known.closures[at, common] = found
-        self._changed(key, known, found.n_bytes)
-
-    @locked
-    def add_piece(self, key: bytes, at: At, found: Piece) -> None:
-        """Keep what `segments_eager` made."""
-        known = self.of(key)
-        known.pieces[at] = found
-        self._changed(key, known, found.n_bytes)
+    def add(self, key: bytes, at: At, found: Row | Closure | Piece) -> None:
+        """Keep what was made of a segment, from this node on."""
+        self.counts.made += isinstance(found, Row)
+        self._grown(key, self.of(key).add(at, found))
 
     @locked
     def save(self) -> int:
@@ -120,14 +151,9 @@ class SegmentCache:
         nothing is kept."""
         changed = {key: known for key, known in self._known.items() if known.changed}
         for key, known in changed.items():
-            write(key, known)
+            _write(key, known)
             known.changed = False
         return len(changed)
-
-    def _changed(self, key: bytes, known: Known, more: int) -> None:
-        known.changed = True
-        known.n_bytes += more + OVERHEAD
-        self._grown(key, more + OVERHEAD)
 
     def _grown(self, key: bytes, more: int) -> None:
         self._n_bytes += more
@@ -136,4 +162,70 @@ class SegmentCache:
             known = self._known.pop(oldest)
             self._n_bytes -= known.n_bytes
             if self.on_disk and known.changed:
-                write(oldest, known)
+                _write(oldest, known)
+
+
+# ---------------------------------------------------------------- on disk
+
+
+class _Stored(NamedTuple):
+    """One segment, as its file has it. ids: of each side of each row, one after the other, from
+    `start` on: the packed set, or the list of its members where that is shorter. arrays: those of
+    the pieces, one piece after the other."""
+
+    n_words: int
+    rows: tuple[At, ...]
+    start: np.ndarray
+    ids: np.ndarray
+    closures: tuple[tuple[At, Closure], ...]
+    pieces: tuple[tuple[At, tuple[At, ...]], ...]
+    arrays: tuple[np.ndarray, ...]
+
+
+def _write(key: bytes, known: Known) -> None:
+    sides = [_shorter(side) for row in known.rows.values() for side in row]
+    kept = _Stored(
+        max((len(row.free) for row in known.rows.values()), default=0),
+        tuple(known.rows),
+        np.cumsum([0, *map(len, sides)], dtype=np.int64),
+        np.concatenate([np.empty(0, dtype=np.int32), *sides]),
+        tuple(known.closures.items()),
+        tuple((at, piece.exits) for at, piece in known.pieces.items()),
+        tuple(array for piece in known.pieces.values() for array in piece[:-1]),
+    )
+    store_arrays(_FOLDER, key.hex(), stored.stamp(), stored.flattened(kept))
+
+
+def _read(key: bytes) -> Known | None:
+    """None if there is nothing, or other sources made it. Warns of a damaged file with a
+    CorruptCacheWarning."""
+    return checked_load(_FOLDER, key.hex(), stored.stamp(), _restored)
+
+
+def _restored(arrays: dict[str, np.ndarray]) -> Known:
+    """All of it copied: else the file would stay open as long as the segment."""
+    kept, known = stored.restored(_Stored, arrays), Known()
+    ranges = zip(kept.start[:-1].tolist(), kept.start[1:].tolist(), strict=True)
+    sides = [_whole(kept.ids[low:high], kept.n_words) for low, high in ranges]
+    for at, free, bound in zip(kept.rows, sides[::2], sides[1::2], strict=True):
+        known.add(at, Row(free, bound))
+    for at, closure in kept.closures:
+        known.add(at, closure)
+    for k, (at, exits) in enumerate(kept.pieces):
+        accepting, offsets, symbols, targets = (a.copy() for a in kept.arrays[4 * k : 4 * k + 4])
+        known.add(at, Piece(accepting, offsets, symbols, targets, exits))
+    known.changed = False
+    return known
+
+
+def _shorter(side: np.ndarray) -> np.ndarray:
+    ids = members(side).astype(np.int32)
+    return ids if len(ids) < len(side) else side
+
+
+def _whole(kept: np.ndarray, n_words: int) -> np.ndarray:
+    if len(kept) == n_words:
+        return kept.copy()
+    side = np.zeros(n_words, dtype=np.int32)
+    set_bits(side, kept.astype(np.int64))
+    return side

@@ -1,11 +1,14 @@
-"""A whole product put together from segments.
+"""A whole product put together from segments, which a `SegmentCache` keeps for other products.
 
-    assembled(engine, state) = explore(engine, state)                     as languages
+    assembled(engine, state, cache) = explore(engine, state)              as languages
+    prepared(engine, state, cache): the rows of all nodes, those of `every_node`
 
-Each segment is written out once, as a `Piece`, and the pieces are laid side by side; at a cut all
-ways meet in one state, as the last id changes nothing there. What is known of a segment comes out
-of the engine's `SegmentCache`; without one, everything is one piece. For languages that are too
-large to write out see `segments_nodes`.
+Written out, each segment is a `Piece`, and the pieces are laid side by side; at a cut all ways meet
+in one state, as the last id changes nothing there. Languages that are too large for that, as nearly
+all are that hold a string, have few nodes still: of a segment that the cache knows none is visited,
+as its rows are in the cache, and its `Closure` says at which cuts its ids arrive.
+
+A row that is asked for alone costs less to make than to look up: the lazy engine has no segments.
 """
 
 from __future__ import annotations
@@ -18,11 +21,11 @@ import numpy as np
 from bpe_automata.budget import check
 from bpe_automata.constructions.canonical import NO_TOKEN
 from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
+from bpe_automata.constructions.every_node import beyond
 from bpe_automata.constructions.relevance import Node as Pair
-from bpe_automata.constructions.segments import At, Segment
-from bpe_automata.constructions.segments_pieces import Piece
-from bpe_automata.constructions.segments_rows import SharedRows
-from bpe_automata.constructions.successors import Successors
+from bpe_automata.constructions.relevance import Row
+from bpe_automata.constructions.segments import At, Node, Segment, Segments
+from bpe_automata.constructions.segments_cache import Closure, Piece, SegmentCache
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.bits import contained
 from bpe_automata.token_automata import TokenAutomaton
@@ -36,13 +39,13 @@ Start = tuple[int, int, int]  # place, hypothesis set, last id
 
 
 def assembled(
-    engine: CartesianMerge, state: ProductState, max_edges: int = 1_000_000
+    engine: CartesianMerge, state: ProductState, cache: SegmentCache, max_edges: int = 1_000_000
 ) -> TokenAutomaton:
     """{ ids : the engine accepts after them, from `state` }, end-of-sequence left out.
 
     Pieces stand in the order in which they are come to, each as it was written out. Raises
     BudgetExceededError over `max_edges`."""
-    maker = _Maker(engine, max_edges)
+    maker = _Maker(engine, cache, max_edges)
     starts = _Numbered[Start]()
     starts.number((state.place, state.hypotheses, state.last))
     pieces: list[tuple[Piece, list[int]]] = []
@@ -96,26 +99,23 @@ class _Numbered(Generic[K]):
 class _Maker:
     """Writes out parts of one product, or finds them in the cache."""
 
-    def __init__(self, engine: CartesianMerge, max_edges: int) -> None:
-        self._engine, self._max_edges = engine, max_edges
-        self._rows, self._tables = engine.rows, engine.tables
-        self._leads = Successors(self._tables, self._rows, engine.prefixed).of_node
-        self._shared = self._rows if isinstance(self._rows, SharedRows) else None
+    def __init__(self, engine: CartesianMerge, cache: SegmentCache, max_edges: int) -> None:
+        self._engine, self._cache, self._max_edges = engine, cache, max_edges
+        self._segments = Segments(engine.tables)
         self._strange = False  # did what was written last come to what is not in its segment?
 
     def piece(self, start: Start) -> tuple[Piece, list[Start]]:
         """The token automaton from here to the cuts, and where its exits lead."""
-        shared = self._shared
-        node = None if shared is None else shared.segments.of(*start[:2])
-        if shared is None or node is None:
+        node = self._segments.of(*start[:2])
+        if node is None:
             return self._written(start, None), []
-        segment, cache = node.segment, shared.cache
+        segment, cache = node.segment, self._cache
         known = cache.of(segment.key).pieces.get(node.at) if start[2] == ANY else None
         if known is None:
             known = self._written(start, segment)
             if start[2] == ANY and not self._strange:
-                cache.add_piece(segment.key, node.at, known)
-        return known, [(*shared.segments.pair(segment, at), ANY) for at in known.exits]
+                cache.add(segment.key, node.at, known)
+        return known, [(*self._segments.pair(segment, at), ANY) for at in known.exits]
 
     def _written(self, start: Start, segment: Segment | None) -> Piece:
         states, exits, self._strange = _Numbered[Start](), _Numbered[At](), False
@@ -138,8 +138,9 @@ class _Maker:
         self, here: Start, segment: Segment | None, states: _Numbered[Start], exits: _Numbered[At]
     ) -> tuple[np.ndarray, np.ndarray]:
         """(ids, targets) of one state; target -1 - k is exit k."""
-        leads, row = self._leads(*here[:2]), self._rows.row(*here[:2])
-        bound = row.bound if here[2] == ANY else self._engine.bound(ProductState(*here))
+        engine = self._engine
+        leads, row = engine.leads(*here[:2]), engine.rows.row(*here[:2])
+        bound = row.bound if here[2] == ANY else engine.bound(ProductState(*here))
         binds = contained(bound, leads.ids)
         kept = binds | contained(row.free, leads.ids)
         ids, added = leads.ids[kept], leads.added[kept]
@@ -151,7 +152,7 @@ class _Maker:
             check()
             after: Start = (place, number, token)
             if is_added:
-                after = self._engine.step(ProductState(*here[:2], NO_TOKEN), token)
+                after = engine.step(ProductState(*here[:2], NO_TOKEN), token)
             pair = after[:2]
             if pair not in cuts:
                 cuts[pair] = self._cut(segment, *pair)
@@ -163,8 +164,91 @@ class _Maker:
         return ids, targets
 
     def _cut(self, segment: Segment | None, place: int, number: int) -> At | None:
-        if segment is None or self._shared is None:
+        if segment is None:
             return None
-        node = self._shared.segments.within(segment, place, number)
+        node = self._segments.within(segment, place, number)
         self._strange |= node is None
         return node.at if node is not None and node.is_cut else None
+
+
+# ---------------------------------------------------------------- the rows of all nodes
+
+
+def prepared(engine: CartesianMerge, state: ProductState, cache: SegmentCache) -> int:
+    """Make the rows of all nodes that ids from `state` lead to, so that `SharedRows` finds them;
+    returns how many nodes. In a segment that is entered in several ways a node counts for each of
+    them."""
+    walk = _Walk(SharedRows(engine, cache))
+    start = state.place, state.hypotheses
+    seen, todo, count = {start}, [start], 0
+    while todo:
+        check()
+        n_nodes, after = walk.beyond(todo.pop())
+        count += n_nodes
+        fresh = after - seen
+        seen |= fresh
+        todo += fresh
+    return count
+
+
+class SharedRows:
+    """The rows of one product, out of a cache where it has them; for one thread."""
+
+    def __init__(self, engine: CartesianMerge, cache: SegmentCache) -> None:
+        self.engine, self.cache, self.segments = engine, cache, Segments(engine.tables)
+
+    def row(self, place: int, number: int) -> Row:
+        """The ids readable at a node that lead to relevant states."""
+        node = self.segments.of(place, number)
+        if node is None:
+            self.cache.count_apart()
+            return self.engine.rows.row(place, number)
+        row = self.cache.of(node.segment.key).rows.get(node.at)
+        if row is None:
+            row = self.engine.rows.row(place, number)
+            self.cache.add(node.segment.key, node.at, row)
+        return row
+
+
+class _Walk:
+    """From cuts to cuts."""
+
+    def __init__(self, rows: SharedRows) -> None:
+        self._rows, self._segments = rows, rows.segments
+        self._after: dict[Pair, set[Pair]] = {}
+
+    def beyond(self, start: Pair) -> tuple[int, set[Pair]]:
+        """How many nodes there are from here to the next cuts, and those at the cuts; of a node in
+        no segment, itself and where its ids lead."""
+        node, cache = self._segments.of(*start), self._rows.cache
+        if node is None:
+            return 1, self._after_node(start)
+        key, strange = node.segment.key, set[Pair]()
+        closure = cache.of(key).closures.get(node.at)
+        if closure is None:
+            closure, strange = self._closure(node, start)
+            if not strange:
+                cache.add(key, node.at, closure)
+        exits = {self._segments.pair(node.segment, at) for at in closure.exits}
+        return closure.n_inner, strange | exits
+
+    def _closure(self, node: Node, start: Pair) -> tuple[Closure, set[Pair]]:
+        """Up to the cuts of a segment, and what is met that is not in the segment."""
+        inner, exits, strange, todo = {start}, dict[At, None](), set[Pair](), [start]
+        while todo:
+            check()
+            for pair in self._after_node(todo.pop()) - inner:
+                found = self._segments.within(node.segment, *pair)
+                if found is None:
+                    strange.add(pair)
+                elif found.is_cut:
+                    exits[found.at] = None
+                else:
+                    inner.add(pair)
+                    todo.append(pair)
+        return Closure(len(inner), tuple(exits)), strange
+
+    def _after_node(self, pair: Pair) -> set[Pair]:
+        if pair not in self._after:
+            self._after[pair] = beyond(self._rows.engine, pair, self._rows.row(*pair))
+        return self._after[pair]

@@ -38,9 +38,9 @@ class Constraint(Immutable):
     process makes it again, of the parts that the disk keeps.
 
     tokenizer, dfa: what it is made of; method: "canonical" or "lift"; engine: the lazy automaton;
-    added_tokens: which added tokens may be read as text; segments: where rows are shared; budget:
-    of each call: of a mask as of `automaton`. What goes over it raises BudgetExceededError, and
-    leaves the constraint and its matchers as they were.
+    added_tokens: which added tokens may be read as text; budget: of each call: of a mask as of
+    `automaton`. What goes over it raises BudgetExceededError, and leaves the constraint and its
+    matchers as they were.
     """
 
     tokenizer: Tokenizer
@@ -48,7 +48,6 @@ class Constraint(Immutable):
     method: Method
     engine: TextEngine[Any]
     added_tokens: AddedTokens = "plain"
-    segments: SegmentCache | None = None
     budget: Budget = _DEFAULT
 
     def __getstate__(self) -> dict[str, object]:
@@ -104,23 +103,45 @@ class Constraint(Immutable):
 
             return replace(self, engine=TextWithin(self.engine, max_tokens))
 
-    def automaton(self, prefix: Sequence[int] = (), max_edges: int = 1_000_000) -> TokenAutomaton:
+    def automaton(
+        self,
+        prefix: Sequence[int] = (),
+        max_edges: int = 1_000_000,
+        *,
+        segments: SegmentCache | None = None,
+    ) -> TokenAutomaton:
         """All id sequences that may follow `prefix`, written out: to count, draw, compare, export.
         End-of-sequence is left out; accepting states say where it may come. Not minimised.
 
-        With `segments` it is put together from them: the same language, in other states.
+        segments: keeps parts that stand in many languages (the values and keys of schemas), so that
+        each is written once; the language is the same, in other states. Only for method
+        "canonical", and not after `within`.
 
-        Raises PromptError, and BudgetExceededError over `max_edges` transitions.
+        Raises PromptError, ArgumentError, and BudgetExceededError over `max_edges` transitions.
         """
+        with spending(self.budget):
+            if segments is not None:
+                return self._assembled(prefix, max_edges, segments)
+            from bpe_automata.constructions.explicit import explore
+
+            return explore(self.engine, self.engine.initial(sequence_of_ids(prefix)), max_edges)
+
+    def _assembled(
+        self, prefix: Sequence[int], max_edges: int, segments: SegmentCache
+    ) -> TokenAutomaton:
         from bpe_automata.constructions.cartesian_merge import CartesianMerge
-        from bpe_automata.constructions.explicit import explore
+        from bpe_automata.constructions.segments_cache import SegmentCache
         from bpe_automata.constructions.segments_eager import assembled
 
-        with spending(self.budget):
-            start = self.engine.initial(sequence_of_ids(prefix))
-            if self.segments is not None and isinstance(self.engine, CartesianMerge):
-                return assembled(self.engine, start, max_edges)
-            return explore(self.engine, start, max_edges)
+        if not isinstance(segments, SegmentCache):
+            raise ArgumentError(f"segments is {short(segments)}: give a SegmentCache")
+        if not isinstance(self.engine, CartesianMerge):
+            raise ArgumentError(
+                f"segments are of no use to the engine {type(self.engine).__name__}, only to that "
+                'of method "canonical" without `within`: leave them out'
+            )
+        start = self.engine.initial(sequence_of_ids(prefix))
+        return assembled(self.engine, start, segments, max_edges)
 
 
 def constrain(
@@ -131,7 +152,6 @@ def constrain(
     *,
     added_tokens: AddedTokens = "plain",
     budget: Budget | None = None,
-    segments: SegmentCache | None = None,
 ) -> Constraint:
     """Constrain a model to a language.
 
@@ -143,10 +163,9 @@ def constrain(
     the model and is left out where text is shown; True: all but end-of-sequence; False: none. Under
     "canonical" a text that spells any other added token is not in the language, since `encode`
     would write it with that id; under "lift" it is, spelled by ordinary tokens.
-    segments: what is known of parts that stand in many languages, to be used and added to; masks
-    are the same without. Only for method "canonical". budget: of this call, the automaton of the
-    tokenizer included where it is not made yet (see `canonical_automaton`), and of each call of
-    what is made; by default `Budget()`, without that automaton.
+    budget: of this call, the automaton of the tokenizer included where it is not made yet (see
+    `canonical_automaton`), and of each call of what is made; by default `Budget()`, without that
+    automaton.
 
     Raises ArgumentError, RegexError, BudgetExceededError, EmptyLanguageError, TokenOutOfRangeError
     and, for method "canonical", UnsupportedTokenizerError and ImproperMergeTableError.
@@ -160,8 +179,6 @@ def constrain(
         raise ArgumentError(f"added_tokens is {added_tokens!r}: give 'plain', True or False")
     if method not in get_args(Method):
         raise ArgumentError(f"method {method!r} is neither 'canonical' nor 'lift'")
-    if segments is not None and method != "canonical":
-        raise ArgumentError(f"segments are of no use to method {method!r}: leave them out")
     if not isinstance(language, str | ByteDFA):
         raise ArgumentError(
             f"the language is a {type(language).__name__}: give a regex or a ByteDFA; an automaton "
@@ -176,10 +193,8 @@ def constrain(
         if dfa.is_empty:
             shown = repr(language) if isinstance(language, str) else "the constraint"
             raise EmptyLanguageError(f"no text matches {shown}")
-        arguments = (tokenizer, dfa, eos, added_tokens)
-        shared = {} if segments is None else {"segments": segments}
-        engine = _engine(method)(*arguments, **shared, budget=budget)
-    return Constraint(tokenizer, dfa, method, engine, added_tokens, segments, budget)
+        engine = _engine(method)(tokenizer, dfa, eos, added_tokens, budget=budget)
+    return Constraint(tokenizer, dfa, method, engine, added_tokens, budget)
 
 
 def _engine(method: Method) -> Callable[..., TextEngine[Any]]:
@@ -220,7 +235,6 @@ def rebuilt(constraint: Constraint, dfa: ByteDFA) -> Constraint:
         constraint.method,
         constraint.eos_ids,
         added_tokens=constraint.added_tokens,
-        segments=constraint.segments,
         budget=constraint.budget,
     )
     return made.within(engine.max_tokens) if isinstance(engine, TextWithin) else made

@@ -64,22 +64,21 @@ def form_of(
     """The DFA from `begin` to the cuts, numbered breadth-first by byte, and how text goes on there.
 
     mode, hs, ts, slot: as `part` leaves them. local: int32 [n_states], all -1: scratch, left as it
-    was. Returns (order int32: the DFA state of each number; proof int32: of each number, 0 if it is
-    no cut, else WITHIN if text may go on without a boundary there, or AFTER; form int32: see
-    `_put_node` and `_put_cut`). Each DFA state has one number. Equal forms are
-    isomorphic parts that go on alike, and if the DFA is minimal, equal languages between cuts have
-    equal forms.
+    was. Returns (order int32: the DFA state of each number; is_cut int32: of each number, 1 if it
+    is a cut, else 0; form int32: see `_put_node` and `_put_cut`). Each DFA state has one number.
+    Equal forms are isomorphic parts that go on alike, and if the DFA is minimal, equal languages
+    between cuts have equal forms.
     """
     order, n_order = np.empty(64, np.int32), 1
-    proof, form, n_form = np.zeros(64, np.int32), np.empty(256, np.int32), 0
+    is_cut, form, n_form = np.zeros(64, np.int32), np.empty(256, np.int32), 0
     order[0], local[begin] = begin, 0
     at = 0
     while at < n_order and not poll(w.watch):
         q, k = order[at], slot[order[at]]
-        proof = grown(proof, at)
-        proof[at] = 0
-        if k >= 0 and mode[k] == SHUT:
-            form, n_form, proof[at] = _put_cut(int(q), hs[k], ts[k], form, n_form, w)
+        is_cut = grown(is_cut, at)
+        is_cut[at] = k >= 0 and mode[k] == SHUT
+        if is_cut[at]:
+            form, n_form = _put_cut(int(q), hs[k], ts[k], form, n_form, w)
         else:
             form, n_form, order, n_order = _put_node(
                 int(q), slot, inside, local, form, n_form, order, n_order, w
@@ -87,22 +86,22 @@ def form_of(
         at += 1
     for i in range(n_order):
         local[order[i]] = -1
-    return order[:n_order].copy(), proof[:n_order].copy(), form[:n_form].copy()
+    return order[:n_order].copy(), is_cut[:n_order].copy(), form[:n_form].copy()
 
 
 @kernel
 def _put_cut(
     q: int, hs: np.ndarray, ts: np.ndarray, form: np.ndarray, n_form: int, w: World
-) -> tuple[np.ndarray, int, int]:
+) -> tuple[np.ndarray, int]:
     """Append -2, the number of text states, and of hypotheses, that come up at a cut; which ones;
-    and the flags of each pair. The last of what is returned is the proof."""
+    and the flags of each pair."""
     at, hypotheses = np.flatnonzero(ts), np.flatnonzero(hs)
     flags = all_flags(q, at, hypotheses, w)
     size = 3 + len(at) + len(hypotheses) + flags.size
     while n_form + size > len(form):
         form = grown(form, len(form))
     form[n_form], form[n_form + 1], form[n_form + 2] = _CUT, len(at), len(hypotheses)
-    n_form, proof = n_form + 3, AFTER
+    n_form += 3
     for a in at:
         form[n_form] = a
         n_form += 1
@@ -112,8 +111,7 @@ def _put_cut(
     for flag in flags.ravel():
         form[n_form] = flag
         n_form += 1
-        proof = WITHIN if flag & WITHIN else proof
-    return form, n_form, proof
+    return form, n_form
 
 
 @kernel
@@ -172,16 +170,3 @@ def completions(
                 found[count, 0], found[count, 1] = p2, w.reading.step_to[j]
                 count += 1
     return found, count
-
-
-@kernel
-def after_added(place: int, w: World) -> np.ndarray:
-    """int32 [n, 2]: the added tokens that the DFA and the text automaton can read at a place, and
-    the place after each."""
-    found, count = np.empty((len(w.added.ids), 2), np.int32), 0
-    for k in range(len(w.added.ids)):
-        a, q = added_step(int(w.memo.state[place]), int(w.memo.added[place]), k, w)
-        if a >= 0 and q != 0:
-            found[count, 0], found[count, 1] = w.added.ids[k], intern_place(int(q), int(a), w)
-            count += 1
-    return found[:count].copy()

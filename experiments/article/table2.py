@@ -37,7 +37,7 @@ from experiments.run.config import option
 from experiments.run.measuring import Run, progress
 from experiments.run.report import Report
 
-VERSION = 1
+VERSION = 2
 TOKENIZER = "tokenizer"
 WARM = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
 

@@ -14,12 +14,11 @@ from functools import partial
 
 from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.constructions import CartesianMerge, Lift
+from bpe_automata.constructions import CartesianMerge, Lift, SegmentCache
 from bpe_automata.constructions.every_node import every_node, settle
-from bpe_automata.constructions.segments_nodes import prepared
+from bpe_automata.constructions.segments_eager import prepared
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.kernels.bits import has
-from experiments.article.table2_segments import Cache, engine_with
 from experiments.run.cells import Row
 from experiments.shared.timing import timed
 
@@ -74,15 +73,13 @@ def _until_first(make: Callable[[], CartesianMerge], ids: Sequence[int]) -> Row:
     return {"rows": making + masks[0], "masks": masks}
 
 
-def segmented(task: Task, cache: Cache) -> Row:
-    """Eager, with what the cache knows."""
-    made = timed(lambda: engine_with(task.tokenizer, task.dfa, cache))
-    engine = made[1]
-    before = cache.counts.found, cache.counts.made + cache.counts.apart
-    rows, nodes = timed(lambda: prepared(engine, engine.initial()))
-    found, other = cache.counts.found, cache.counts.made + cache.counts.apart
-    counts = {"found": found - before[0], "not_found": other - before[1]}
-    return {"rows": made[0] + rows, "masks": along(engine, task.ids), "nodes": nodes} | counts
+def segmented(task: Task, cache: SegmentCache) -> Row:
+    """Eager, with what the cache knows: only `made` rows of the nodes are made. Masks are as those
+    of `eager`."""
+    engine = task.engine()
+    before = cache.counts.made + cache.counts.apart
+    rows, nodes = timed(lambda: prepared(engine, engine.initial(), cache))
+    return {"rows": rows, "nodes": nodes, "made": cache.counts.made + cache.counts.apart - before}
 
 
 def along(engine: CartesianMerge, ids: Sequence[int]) -> list[float]:

@@ -135,10 +135,9 @@ def spread(found: Found) -> Table:
         for step, name in STEPS.items()
     ]
     lines = [[title, name, *_summary(seconds)] for title, name, seconds in measured if seconds]
-    cold, warm = (_hits(found.done_by(f"segments, {name}")) for name in ("cold", "warm"))
+    cold, warm = (_made(found.done_by(f"segments, {name}")) for name in ("cold", "warm"))
     notes = [
-        f"of the rows asked for, found in the cache of segments: cold {cold}, warm {warm}; those "
-        "of a segment that is known are not asked for"
+        f"of the nodes, those whose row was not in the cache of segments: cold {cold}, warm {warm}"
     ]
     columns = ["", "step", "mean", "median", "p99", "most", "n"]
     return Table("The same in seconds, by engine and step", columns, lines, notes)
@@ -149,9 +148,9 @@ def _summary(seconds: Sequence[float]) -> list[str]:
     return [*(f"{number:.3g}" for number in numbers), str(len(seconds))]
 
 
-def _hits(done: Sequence[Row]) -> str:
-    found, other = (sum(row[key] for row in done) for key in ("found", "not_found"))
-    return f"{found / (found + other):.1%}" if found + other else "-"
+def _made(done: Sequence[Row]) -> str:
+    made, nodes = (sum(row[key] for row in done) for key in ("made", "nodes"))
+    return f"{made / nodes:.1%}" if nodes else "-"
 
 
 def failures(found: Found) -> Table:

@@ -8,14 +8,13 @@ from typing import Protocol
 
 from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.constructions.canonical import CanonicalAutomaton
+from bpe_automata.constructions import CanonicalAutomaton, SegmentCache
 from bpe_automata.errors import BpeAutomataError
 from experiments.article.fork import DONE, failed
 from experiments.article.mistral import mistral_table
 from experiments.article.table2_inputs import Item, Source, item_of
 from experiments.article.table2_methods import Task, eager, lazy, segmented
 from experiments.article.table2_reference import Reference, measured, prepared
-from experiments.article.table2_segments import Cache
 from experiments.run.cells import Row
 from experiments.serving.speed_build import from_cache
 from experiments.shared.timing import repeated, timed
@@ -47,7 +46,7 @@ class Series:
 
     def __init__(self, tokenizer: Tokenizer, plain: float, limits: Limits) -> None:
         self.tokenizer, self.plain, self.limits = tokenizer, plain, limits
-        self.cache, self.spent, self.shared = Cache(), 0.0, 0.0
+        self.cache, self.spent, self.shared = SegmentCache(), 0.0, 0.0
         self._reference: Reference | None = None
 
     @property
@@ -63,7 +62,7 @@ class Series:
         """Load the kernels, and what an engine makes once for a tokenizer."""
         item = item_of(source)
         if item.dfa is not None:
-            self._package(item, item.dfa, Cache())
+            self._package(item, item.dfa, SegmentCache())
         self.shared = 0.0
 
     def go_on_after(self, known: Iterable[tuple[Source, Row]]) -> None:
@@ -103,11 +102,11 @@ class Series:
     def _task(self, item: Item, dfa: ByteDFA) -> Task:
         return Task(self.tokenizer, dfa, self.tokenizer.encode(item.text))
 
-    def _package(self, item: Item, dfa: ByteDFA, cache: Cache) -> dict[str, Row]:
+    def _package(self, item: Item, dfa: ByteDFA, cache: SegmentCache) -> dict[str, Row]:
         task = self._task(item, dfa)
         found = {"eager": _tried(partial(eager, task)), "lazy": _tried(partial(lazy, task))}
         if self.shared < self.limits.segments_total:
-            for name, known in ((COLD, Cache()), (WARMED, cache)):
+            for name, known in ((COLD, SegmentCache()), (WARMED, cache)):
                 spent, found[name] = timed(partial(_tried, partial(segmented, task, known)))
                 self.shared += spent
         return found

@@ -53,7 +53,7 @@ def segmented(tokenizer: Tokenizer, regex: str) -> Segmented:
     engine = CartesianMerge(tokenizer, compile_regex(regex))
     found = explored(engine, engine.initial())
     whole = found.automaton.picture(labels=_LABELS).drawing
-    segments = Segments(engine.tables, engine.prefixed.added_from, "")
+    segments = Segments(engine.tables)
     # At a joint all ways meet in one state, as the last id changes nothing there.
     joint: dict[tuple[int, int], int] = {}
     key: dict[int, Hashable] = {}

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import numba
@@ -300,33 +300,23 @@ def forced(parts: Parts) -> None:
 
 
 def explicit(parts: Parts) -> None:
-    """The automaton, written out, has the same masks; and so it has put together of segments."""
-    shared = parts.made(segments=SegmentCache())
-    for constraint in (parts.constraint, shared, parts.lift):
+    """The automaton, written out, has the same masks; and so it has put together of segments, new
+    ones and known ones."""
+    own, cache = parts.constraint, SegmentCache()
+    for constraint, segments in ((own, None), (own, cache), (own, cache), (parts.lift, None)):
+        what = "automaton" if segments is None else "automaton with segments"
+        write = partial(constraint.automaton, (), EDGES, segments=segments)
         try:
-            automaton = parts.clock.of("automaton", lambda: constraint.automaton((), EDGES))  # noqa: B023
+            automaton = parts.clock.of(what, write)
         except RefusedError:
             continue
         listed = matcher_of(automaton, parts.constraint.eos_ids, n_ids=parts.tokenizer.n_ids)
         matcher = constraint.matcher()
-        for allowed in parts.walk(
-            matcher, "mask with segments" if constraint is shared else "mask"
-        ):
+        for allowed in parts.walk(matcher):
             for token in matcher.ids[len(listed.ids) :]:
                 listed.advance(token)
             if not np.array_equal(listed.allowed_ids(), allowed):
                 raise WrongError("explicit", f"another mask after {matcher.ids}")
-
-
-def segments(parts: Parts) -> None:
-    """Masks are the same with segments."""
-    plain = parts.constraint.matcher()
-    shared = parts.clock.of("constrain", lambda: parts.made(segments=SegmentCache())).matcher()
-    for allowed in parts.walk(plain):
-        for token in plain.ids[len(shared.ids) :]:
-            shared.advance(token)
-        if not np.array_equal(parts.mask(shared, "mask with segments"), allowed):
-            raise WrongError("segments", f"another mask after {plain.ids}")
 
 
 def banned(parts: Parts) -> None:
@@ -372,7 +362,7 @@ def prompted(parts: Parts) -> None:
             raise WrongError("prompt", f"{ids} spell {text!r}")
 
 
-PARTS = (walks, texts, lifted, within, forced, segments, explicit, banned, prompted)
+PARTS = (walks, texts, lifted, within, forced, explicit, banned, prompted)
 
 
 # ---------------------------------------------------------------- what they need

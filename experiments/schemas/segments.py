@@ -1,7 +1,6 @@
 """Segments shared between schemas, against none: hit share and speed-up.
 
-Each schema of Glaiveai2K (`--schemas`: of other JSON lines) is decoded along a valid instance, or
-else its shortest text, and built whole, with each tokenizer:
+Each schema of Glaiveai2K (`--schemas`: of other JSON lines) is built whole, with each tokenizer:
 
     none     no segments
     alone    a cache that knows nothing: what one schema shares with itself
@@ -9,9 +8,9 @@ else its shortest text, and built whole, with each tokenizer:
     again    the same cache, which knows this schema: what is left to pay
     disk     a new cache that reads from disk what `shared` wrote
 
-Lazy: an engine and the masks along the text. Eager: the rows of all nodes. Written: the automaton
-with all its edges, for languages where that is at most `MOST_EDGES`. In turns at each schema; masks
-and languages are compared, and a difference makes the exit code 1.
+Eager: the rows of all nodes. Written: the automaton with all its edges, for languages where that is
+at most `MOST_EDGES`. In turns at each schema; rows and languages are compared, and a difference
+makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -21,18 +20,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, SegmentCache, canonical_automaton, explore
+from bpe_automata.constructions.cartesian_merge import ProductState
 from bpe_automata.constructions.every_node import every_node
-from bpe_automata.constructions.segments_eager import assembled
+from bpe_automata.constructions.segments_eager import SharedRows, assembled, prepared
 from bpe_automata.constructions.segments_joints import neighbours
-from bpe_automata.constructions.segments_nodes import prepared
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
+from bpe_automata.token_automata import TokenAutomaton
 from experiments.article.table2_inputs import Item, Source, item_of, sources_of
 from experiments.laws.exact_options import shown
 from experiments.run import config
@@ -43,15 +43,15 @@ from experiments.schemas import segments_report
 from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS
 from experiments.shared.timing import timed
 
-VERSION = 1
+VERSION = 2
 TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")
 MOST_EDGES = 30_000
-MOST_MASKS = 60
 FEW_TEXTS = 16
 """Eager only for text automata of so few states: where added tokens can be read in a string of all
 Unicode, there are some 100,000 nodes."""
 CHARACTERS = "\n 01289:,\"{}[]'_-.aeZ"
-_WARM = r'\{"a":"[^"\\]*","b":(0|1[0-9]*)\}'
+_WARM = r'\{"a":"[a-z]*","b":(0|1[0-9]*)\}'
+T = TypeVar("T")
 
 
 class SegmentError(BpeAutomataError):
@@ -106,7 +106,7 @@ def _tokenizer(
     tokenizer = Tokenizer.load(name)
     if merges_key(name) in missing:
         run.add(merges_key(name), {"tokenizer": shown(name), "merges": merges(tokenizer)})
-    _measured(tokenizer, compile_regex(_WARM), "", SegmentCache())
+    _put_into(SegmentCache(), tokenizer, compile_regex(_WARM))  # loads the kernels
     cache = SegmentCache(max_bytes=1_000_000_000)
     left = len(missing - {merges_key(name)})
     for source in sources:
@@ -115,7 +115,7 @@ def _tokenizer(
         item, key = item_of(source), key_of(name, source)
         if key not in missing:
             if item.dfa is not None:
-                _put_into(cache, tokenizer, item.dfa, item.text)
+                _put_into(cache, tokenizer, item.dfa)
         else:
             left -= 1
             run.add(key, measured(Cell(key, _row, (shown(name), tokenizer, item, cache))))
@@ -129,26 +129,21 @@ def _row(name: str, tokenizer: Tokenizer, item: Item, cache: SegmentCache) -> Ro
         return row | {"refused": True, FAILURE: item.failure}
     row |= {"states": item.dfa.n_states, "compile": item.seconds}
     try:
-        return row | _measured(tokenizer, item.dfa, item.text, cache)
+        return row | _measured(tokenizer, item.dfa, cache)
     except SegmentError:
         raise
     except BpeAutomataError as error:
         return row | {"refused": True, FAILURE: f"{type(error).__name__}: {error}"}
 
 
-def _put_into(cache: SegmentCache, tokenizer: Tokenizer, dfa: ByteDFA, text: str) -> None:
+def _put_into(cache: SegmentCache, tokenizer: Tokenizer, dfa: ByteDFA) -> None:
     """What measuring a schema leaves there."""
-    ids = tokenizer.encode(text)[:MOST_MASKS]
-
-    def engine() -> CartesianMerge:
-        return CartesianMerge(tokenizer, dfa, tokenizer.eos_ids, segments=cache)
-
+    engine = _engine(tokenizer, dfa)
     with suppress(BpeAutomataError):
-        _timed_masks(engine, ids)
         if _is_eager(tokenizer):
-            _prepared(engine())
-        one = engine()
-        assembled(one, one.initial())
+            prepared(engine, engine.initial(), cache)
+        explore(engine, engine.initial(), MOST_EDGES)
+        assembled(engine, engine.initial(), cache)
 
 
 def merges(tokenizer: Tokenizer) -> dict[str, Row]:
@@ -160,105 +155,80 @@ def merges(tokenizer: Tokenizer) -> dict[str, Row]:
     return found
 
 
-def _measured(tokenizer: Tokenizer, dfa: ByteDFA, text: str, cache: SegmentCache) -> Row:
-    """All variants of one schema, in turns."""
-    ids = tokenizer.encode(text)[:MOST_MASKS]
-
-    def engine(segments: SegmentCache | None = None) -> CartesianMerge:
-        return CartesianMerge(tokenizer, dfa, tokenizer.eos_ids, segments=segments)
-
-    row: Row = {"lazy": {}, "eager": {}, "written": {}}
-    plain, masks = _timed_masks(engine, ids)
-    row["lazy"]["none"] = {"seconds": plain}
-    for name, segments in (("alone", SegmentCache()), ("shared", cache), ("again", cache)):
-        before = vars(segments.counts).copy()
-        seconds, found = _timed_masks(lambda s=segments: engine(s), ids)  # type: ignore[misc]
-        _same(masks, found)
-        row["lazy"][name] = {"seconds": seconds} | _more(before, segments)
+def _measured(tokenizer: Tokenizer, dfa: ByteDFA, cache: SegmentCache) -> Row:
+    """All variants of one schema, in turns; those that take too much are left out."""
+    row: Row = {"eager": {}, "written": {}}
     if _is_eager(tokenizer):
-        row["eager"] = _eager(engine, cache)
-    row["disk"] = _from_disk(engine, cache, ids)
-    row["written"] = _written(engine, cache)
+        row["eager"] = _eager(partial(_engine, tokenizer, dfa), cache)
+    with suppress(BudgetExceededError):
+        row["written"] = _written(partial(_engine, tokenizer, dfa), cache)
     return row
+
+
+def _engine(tokenizer: Tokenizer, dfa: ByteDFA) -> CartesianMerge:
+    return CartesianMerge(tokenizer, dfa, tokenizer.eos_ids)
 
 
 def _is_eager(tokenizer: Tokenizer) -> bool:
     return len(canonical_automaton(tokenizer).pipeline.text.next) <= FEW_TEXTS
 
 
-def _eager(engine: Callable[..., CartesianMerge], cache: SegmentCache) -> Row:
-    row: Row = {}
-    seconds, nodes = timed(lambda: _every(engine()))
-    row["none"] = {"seconds": seconds, "nodes": len(nodes)}
-    for name, segments in (("alone", SegmentCache()), ("shared", cache), ("again", cache)):
-        before = vars(segments.counts).copy()
-        seconds, count = timed(lambda s=segments: _prepared(engine(s)))  # type: ignore[misc]
+def _eager(make: Callable[[], CartesianMerge], cache: SegmentCache) -> Row:
+    plain = make()
+    seconds, nodes = timed(lambda: every_node(plain, plain.initial()))
+
+    def checked(engine: CartesianMerge, known: SegmentCache, count: int) -> Row:
         if count < len(nodes):
             raise SegmentError(f"{count} nodes were prepared, of {len(nodes)}")
-        row[name] = {"seconds": seconds} | _more(before, segments)
-    return row
-
-
-def _every(engine: CartesianMerge) -> list[Any]:
-    return every_node(engine, engine.initial())
-
-
-def _prepared(engine: CartesianMerge) -> int:
-    return prepared(engine, engine.initial())
-
-
-def _timed_masks(
-    make: Callable[[], CartesianMerge], ids: list[int]
-) -> tuple[float, list[np.ndarray]]:
-    """Of an engine, and of its masks along the ids."""
-    masks: list[np.ndarray] = []
-
-    def along() -> None:
-        engine = make()
-        state = engine.initial()
-        for token in ids:
-            masks.append(engine.mask(state))
-            state = engine.step(state, token)
-        masks.append(engine.mask(state))
-
-    return timed(along)[0], masks
-
-
-def _same(one: list[np.ndarray], other: list[np.ndarray]) -> None:
-    if not all(np.array_equal(a, b) for a, b in zip(one, other, strict=True)):
-        raise SegmentError("masks differ with and without segments")
-
-
-def _more(before: dict[str, int], cache: SegmentCache) -> Row:
-    """Rows that were found, made and made apart since then."""
-    after = vars(cache.counts)
-    return {name: after[name] - before[name] for name in ("found", "made", "apart")}
-
-
-def _from_disk(
-    engine: Callable[[SegmentCache | None], CartesianMerge], cache: SegmentCache, ids: list[int]
-) -> Row:
-    """Lazy, in a new cache."""
-    cache.save()
-    later = SegmentCache(on_disk=True)
-    seconds, _ = _timed_masks(lambda: engine(later), ids)
-    return {"seconds": seconds} | _more(vars(SegmentCache().counts), later)
-
-
-def _written(engine: Callable[[SegmentCache | None], CartesianMerge], cache: SegmentCache) -> Row:
-    """The explicit automata, None where they are too large."""
-    row: Row = {}
-    try:
-        plain = engine(None)
-        seconds, whole = timed(lambda: explore(plain, plain.initial(), MOST_EDGES))
-        row["none"] = {"seconds": seconds, "edges": whole.n_transitions, "states": whole.n_states}
-        for name in ("shared", "again"):
-            one = engine(cache)
-            seconds, found = timed(lambda e=one: assembled(e, e.initial()))  # type: ignore[misc]
-            sizes = {"edges": found.n_transitions, "states": found.n_states}
-            row[name] = {"seconds": seconds} | sizes
-            if (difference := found.equivalent(whole)) is not None:
-                raise SegmentError(f"put together, the automaton differs: {difference}")
-    except BudgetExceededError:
+        shared = SharedRows(engine, known)
+        for q, text, number in nodes:
+            one = shared.row(engine.tables.place(q, text), number)
+            other = plain.rows.row(plain.tables.place(q, text), number)
+            if not all(map(np.array_equal, one, other)):
+                raise SegmentError("rows differ with and without segments")
         return {}
+
+    none = {"seconds": seconds, "nodes": len(nodes)}
+    return {"none": none} | _variants(make, cache, prepared, checked)
+
+
+def _written(make: Callable[[], CartesianMerge], cache: SegmentCache) -> Row:
+    """Raises BudgetExceededError where they are too large."""
+    plain = make()
+    seconds, whole = timed(lambda: explore(plain, plain.initial(), MOST_EDGES))
+
+    def checked(_: CartesianMerge, __: SegmentCache, found: TokenAutomaton) -> Row:
+        if (difference := found.equivalent(whole)) is not None:
+            raise SegmentError(f"put together, the automaton differs: {difference}")
+        return _sizes(found)
+
+    none = {"seconds": seconds} | _sizes(whole)
+    return {"none": none} | _variants(make, cache, assembled, checked)
+
+
+def _sizes(automaton: TokenAutomaton) -> Row:
+    return {"edges": automaton.n_transitions, "states": automaton.n_states}
+
+
+def _variants(
+    make: Callable[[], CartesianMerge],
+    cache: SegmentCache,
+    build: Callable[[CartesianMerge, ProductState, SegmentCache], T],
+    checked: Callable[[CartesianMerge, SegmentCache, T], Row],
+) -> Row:
+    """A row of each; made: rows that were not in the cache."""
+    row: Row = {}
+    later = SegmentCache(on_disk=True)
+    for name, known in {
+        "alone": SegmentCache(),
+        "shared": cache,
+        "again": cache,
+        "disk": later,
+    }.items():
+        if known is later:
+            cache.save()
+        engine, before = make(), known.counts.made + known.counts.apart
+        seconds, found = timed(partial(build, engine, engine.initial(), known))
+        made = known.counts.made + known.counts.apart - before
+        row[name] = {"seconds": seconds, "made": made} | checked(engine, known, found)
     return row

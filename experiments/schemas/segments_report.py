@@ -10,18 +10,14 @@ from experiments.run.tables import Table
 from experiments.run.wrapped import wrapped
 from experiments.shared.timing import median
 
-_KINDS = {
-    "lazy": ("alone", "shared", "again"),
-    "eager": ("alone", "shared", "again"),
-    "written": ("shared", "again"),
-}
-_SAID = {"lazy": "row by row along one text", "eager": "all rows"}
+_VARIANTS = ("alone", "shared", "again", "disk")
+_KINDS = {"eager": "rows of all nodes", "written": "written out"}
 """What the README says of them."""
 
 
 def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """wrong: where segments changed a mask or a language."""
-    done = [row for row in rows if "lazy" in row]
+    """wrong: where segments changed a row or a language."""
+    done = [row for row in rows if "written" in row]
     of_merges = [merged(row) for row in rows if "merges" in row]
     failed = [row for row in rows if row.get(FAILURE) and not row.get("refused")]
     return Report(
@@ -35,10 +31,10 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
 def speed_ups(rows: Sequence[Row]) -> Iterator[Row]:
     """Medians over schemas of the ratio to no segments."""
     for name in dict.fromkeys(row["tokenizer"] for row in rows):
-        for kind, variants in _KINDS.items():
+        for kind in _KINDS:
             done = [row[kind] for row in rows if row["tokenizer"] == name and row[kind]]
             if done:
-                found = {variant: median(ratios(variant, done)) for variant in variants}
+                found = {variant: median(ratios(variant, done)) for variant in _VARIANTS}
                 yield {"tokenizer": name, "kind": kind, "n": len(done)} | found
 
 
@@ -52,23 +48,18 @@ def speed(rows: Sequence[Row], manifest: Row) -> Table:
     lines = []
     for name in dict.fromkeys(row["tokenizer"] for row in rows):
         own = [row for row in rows if row["tokenizer"] == name]
-        for kind, variants in _KINDS.items():
+        for kind in _KINDS:
             done = [row[kind] for row in own if row[kind]]
-            if not done:
-                continue
-            lines.append(_none(f"{name}, {kind}", done))
-            lines += [_variant(variant, done) for variant in variants]
-            if kind == "lazy":
-                both = [{"none": row["lazy"]["none"], "disk": row["disk"]} for row in own]
-                lines.append(_variant("disk", both))
+            if done:
+                lines.append(_none(f"{name}, {kind}", done))
+                lines += [_variant(variant, done) for variant in _VARIANTS]
     notes = (
         "none: no segments; alone: an empty cache for each schema; shared: one cache for all, as "
         "the schemas before have left it; again: it knows this very schema; disk: a new cache that "
-        "reads what the other wrote. Rows hit: of those asked for; eager, no row of a segment that "
-        "is known is asked for.",
-        "lazy: an engine and the masks along one text; eager: the rows of all nodes; written: the "
-        "automaton with all edges, where it is small. Medians over schemas; speed-up: median of "
-        "the ratio; slower: share of schemas where it costs more than none.",
+        "reads what the other wrote. Rows made: of the nodes, those whose row was not there.",
+        "eager: the rows of all nodes; written: the automaton with all edges, where it is small. "
+        "Medians over schemas; speed-up: median of the ratio; slower: share of schemas where it "
+        "costs more than none.",
         f"measured in {manifest['wall_seconds']:g} s",
     )
     columns = (
@@ -79,7 +70,7 @@ def speed(rows: Sequence[Row], manifest: Row) -> Table:
         "speed-up",
         "speed-up\nof the sum",
         "slower",
-        "rows hit",
+        "rows made",
     )
     return Table("Segments shared between schemas", columns, lines, notes)
 
@@ -93,8 +84,8 @@ def _variant(variant: str, done: Sequence[Row]) -> tuple[str, ...]:
     own = [row[variant]["seconds"] for row in done]
     base = [row["none"]["seconds"] for row in done]
     faster = ratios(variant, done)
-    found = sum(row[variant].get("found", 0) for row in done)
-    asked = found + sum(row[variant].get(k, 0) for row in done for k in ("made", "apart"))
+    made = sum(row[variant]["made"] for row in done)
+    nodes = sum(row["none"].get("nodes", 0) for row in done)
     return (
         f"- {variant}",
         str(len(done)),
@@ -103,7 +94,7 @@ def _variant(variant: str, done: Sequence[Row]) -> tuple[str, ...]:
         f"{median(faster):.2f}",
         f"{sum(base) / sum(own):.2f}",
         f"{sum(r < 1 for r in faster) / len(faster):.0%}",
-        f"{found / asked:.0%}" if asked else "",
+        f"{made / nodes:.0%}" if nodes else "",
     )
 
 
@@ -134,10 +125,9 @@ def merged(row: Row) -> Table:
 def readme(facts: Row) -> str:
     """How many times faster than without segments."""
     lines = [
-        f"| {own['tokenizer']}, {_SAID[own['kind']]} | {own['alone']:.2f} | {own['shared']:.2f} "
+        f"| {own['tokenizer']}, {_KINDS[own['kind']]} | {own['alone']:.2f} | {own['shared']:.2f} "
         f"| {own['again']:.2f} |"
         for own in facts["speed_ups"]
-        if own["kind"] in _SAID
     ]
     said = (
         f"`python -m experiments segments`, {facts['schemas']} function calls, medians, by what "

@@ -16,7 +16,7 @@ from bpe_automata import TokenAutomaton, Tokenizer, kernels
 from bpe_automata.cli import main
 from bpe_automata.cli.generate import _load, _model_source
 
-COMMANDS = ["inspect", "compile", "generate", "verify", "explain", "segments", "warm"]
+COMMANDS = ["inspect", "compile", "generate", "verify", "explain", "warm"]
 
 
 def read(run, *argv: str) -> dict:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bpe_automata import Tokenizer, compile_regex, constrain
+from bpe_automata import Tokenizer, constrain
+from bpe_automata.constructions.every_node import every_node
+from bpe_automata.constructions.segments import Segments
 from bpe_automata.errors import MissingDependencyError
 
 NAMES = ("smollm2", "mistral-v1", "llama-3")
@@ -21,8 +23,29 @@ def named(name):
         pytest.skip(str(error))
 
 
-def engines(tokenizer, regex, cache, eos=()):
-    """The engine without segments, and the one with them."""
-    dfa = compile_regex(regex)
-    plain = constrain(tokenizer, dfa, eos_ids=eos).engine
-    return plain, constrain(tokenizer, dfa, eos_ids=eos, segments=cache).engine
+def engine_of(tokenizer, language, eos=()):
+    """A new one, which knows nothing yet."""
+    return constrain(tokenizer, language, eos_ids=eos).engine
+
+
+def segments_of(engine):
+    """Those in which the nodes of an engine are."""
+    segments = Segments(engine.tables)
+    places = (
+        (engine.tables.place(q, text), n) for q, text, n in every_node(engine, engine.initial())
+    )
+    nodes = [segments.of(*node) for node in places]
+    return {id(node.segment): node.segment for node in nodes if node is not None}.values()
+
+
+def cuts_of(engine):
+    """The DFA states that are cuts wherever a segment comes to them: every canonical sequence of
+    every text through one has a joint there."""
+    found, passed = set(), set()
+    for segment in segments_of(engine):
+        for number, state in enumerate(segment.order.tolist()):
+            if number in segment.cuts:
+                found.add(state)
+            elif number:
+                passed.add(state)
+    return found - passed

@@ -9,14 +9,14 @@ import pytest
 from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from shared_segments import NAMES, PLAIN, PLAIN_JSON, SMALL_JSON, engines, named
+from shared_segments import NAMES, PLAIN, PLAIN_JSON, SMALL_JSON, engine_of, named
 
 from bpe_automata import constrain
-from bpe_automata.constructions import SegmentCache, explore, explored, segments_eager
+from bpe_automata.constructions import SegmentCache, explored, segments_eager
 from bpe_automata.constructions.every_node import every_node
-from bpe_automata.constructions.segments_eager import assembled
-from bpe_automata.constructions.segments_nodes import prepared
-from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, PromptError
+from bpe_automata.constructions.segments import Segments
+from bpe_automata.constructions.segments_eager import SharedRows, assembled, prepared
+from bpe_automata.errors import ArgumentError, BudgetExceededError, EmptyLanguageError, PromptError
 from bpe_automata.kernels.bits import members
 from bpe_automata.testing import added_token, bpe_tokenizers, cyclic_regexes, small_tokenizer, texts
 from bpe_automata.testing.texts import own_pieces
@@ -41,31 +41,36 @@ TEMPLATES = (
 
 
 def compare(tokenizer, regex, cache, eos=(), prompt=()):
-    """Masks everywhere, and the automaton put together, against the engine without segments."""
+    """The rows of all nodes, and the automaton put together, against the engine alone."""
     try:
-        plain, shared = engines(tokenizer, regex, cache, eos)
+        plain = engine_of(tokenizer, regex, eos)
         found = explored(plain, plain.initial(prompt), MOST)
     except (BudgetExceededError, EmptyLanguageError, PromptError):
         return
-    other = explored(shared, shared.initial(prompt), MOST)
-    assert other.automaton.identical(found.automaton)
-    for one, two in zip(found.states, other.states, strict=True):
-        assert np.array_equal(plain.mask(one), shared.mask(two))
-    together = assembled(shared, shared.initial(prompt), 40 * MOST)
+    engine = engine_of(tokenizer, regex, eos)
+    together = assembled(engine, engine.initial(prompt), cache, 40 * MOST)
     assert together.relevant().all()
     assert together.equivalent(found.automaton) is None
-    prepared(shared, shared.initial(prompt))
-    tokens_stop_at_cuts(plain, shared, found.states)
+    same_rows(plain, plain.initial(prompt), engine, engine.initial(prompt), cache)
+    tokens_stop_at_cuts(plain, found.states)
 
 
-def tokens_stop_at_cuts(plain, shared, states):
-    """No id that the plain engine allows is read across a cut of the segment that it begins in."""
-    segments = shared.rows.segments
+def same_rows(plain, state, engine, start, cache):
+    """Those that are in the cache, and those of `plain`, which knows of none."""
+    nodes = every_node(plain, state)
+    assert prepared(engine, start, cache) >= len(nodes)
+    shared = SharedRows(engine, cache)
+    for q, text, number in nodes:
+        row = shared.row(engine.tables.place(q, text), number)
+        right = plain.rows.row(plain.tables.place(q, text), number)
+        assert all(map(np.array_equal, row, right))
+
+
+def tokens_stop_at_cuts(plain, states):
+    """No id that the engine allows is read across a cut of the segment that it begins in."""
+    segments = Segments(plain.tables)
     for state in states:
-        place = shared.tables.place(
-            plain.dfa_state(state), int(plain.tables.memo.added[state.place])
-        )
-        node = segments.of(place, state.hypotheses)
+        node = segments.of(state.place, state.hypotheses)
         if node is None:
             continue
         cuts = {int(node.segment.order[number]) for number in node.segment.cuts}
@@ -119,51 +124,62 @@ LONG = pytest.mark.long
         for k, regex in enumerate(JSON)
     ],
 )
-def test_masks_of_named_tokenizers(name, regex):
+def test_rows_of_named_tokenizers(name, regex):
     """Along random walks, with one cache for all."""
     tokenizer = named(name)
-    plain, shared = engines(tokenizer, regex, SHARED, tokenizer.eos_ids)
-    rng = random.Random(1)
+    plain, other = (engine_of(tokenizer, regex, tokenizer.eos_ids) for _ in range(2))
+    shared, rng = SharedRows(other, SHARED), random.Random(1)
     for _ in range(3):
-        one, two = plain.initial(), shared.initial()
+        one, two = plain.initial(), other.initial()
         for _ in range(30):
-            mask = plain.mask(one)
-            assert np.array_equal(mask, shared.mask(two))
-            ids = members(mask)
+            row, right = (
+                rows.row(s.place, s.hypotheses)
+                for rows, s in zip((shared, plain.rows), (two, one), strict=True)
+            )
+            assert all(map(np.array_equal, row, right))
+            ids = members(plain.mask(one))
             ids = ids[~np.isin(ids, plain.eos_ids)]
             if not len(ids):
                 break
             closing = [i for i in ids.tolist() if tokenizer.spellings[i].startswith(b'"')]
             token = rng.choice(closing if closing and rng.random() < 0.4 else ids.tolist())
-            one, two = plain.step(one, token), shared.step(two, token)
+            one, two = plain.step(one, token), other.step(two, token)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_put_together_is_built_whole(name):
     tokenizer, cache = named(name), SegmentCache()
-    plain, shared = engines(tokenizer, SMALL_JSON, cache)
-    whole = explore(plain, plain.initial())
+    one = constrain(tokenizer, SMALL_JSON)
+    whole = one.automaton()
     for _ in range(2):  # cold, warm
-        assert assembled(shared, shared.initial()).equivalent(whole) is None
-    other = constrain(tokenizer, SMALL_JSON.replace("on", "off", 1), segments=cache)
-    again = constrain(tokenizer, SMALL_JSON.replace("on", "off", 1)).automaton()
-    assert other.automaton().equivalent(again) is None
+        assert one.automaton(segments=cache).equivalent(whole) is None
+    other = constrain(tokenizer, SMALL_JSON.replace("on", "off", 1))
+    assert other.automaton(segments=cache).equivalent(other.automaton()) is None
     with pytest.raises(BudgetExceededError):
-        assembled(shared, shared.initial(), 20)
+        one.automaton(max_edges=20, segments=cache)
+
+
+def test_what_cannot_be_put_together_is_refused():
+    tokenizer, cache = small_tokenizer(["a", "b", "ab"], [("a", "b")], None), SegmentCache()
+    own = constrain(tokenizer, "a*b")
+    for constraint in (constrain(tokenizer, "a*b", method="lift"), own.within(3)):
+        with pytest.raises(ArgumentError, match="leave them out"):
+            constraint.automaton(segments=cache)
+    with pytest.raises(ArgumentError, match="give a SegmentCache"):
+        own.automaton(segments=True)
 
 
 def test_pieces_that_are_known_are_put_together_within_the_budget(monkeypatch):
     """Nothing is written the second time, and the clock is looked at all the same."""
-    tokenizer, cache = named("smollm2"), SegmentCache()
-    _, shared = engines(tokenizer, SMALL_JSON, cache)
-    assembled(shared, shared.initial())
+    engine, cache = engine_of(named("smollm2"), SMALL_JSON), SegmentCache()
+    assembled(engine, engine.initial(), cache)
     looks, pieces = [], []
     piece = segments_eager._Maker.piece
     monkeypatch.setattr(segments_eager, "check", lambda: looks.append(1))
     monkeypatch.setattr(
         segments_eager._Maker, "piece", lambda self, at: pieces.append(at) or piece(self, at)
     )
-    assembled(shared, shared.initial())
+    assembled(engine, engine.initial(), cache)
     assert len(looks) >= len(pieces) > 3
 
 
@@ -171,29 +187,28 @@ def test_pieces_that_are_known_are_put_together_within_the_budget(monkeypatch):
 def test_the_same_value_is_made_once(name):
     """What stands between two keys is the same segment in any object."""
     tokenizer, cache = named(name), SegmentCache()
-    _, first = engines(tokenizer, PLAIN_JSON, cache)
-    prepared(first, first.initial(), common=True)
-    made = cache.counts.made
-    assert made
-    _, again = engines(tokenizer, PLAIN_JSON, cache)
-    assert prepared(again, again.initial(), common=True) > 10
-    assert cache.counts.made == made
+
+    def made(regex):
+        engine, before = engine_of(tokenizer, regex), cache.counts.made
+        return prepared(engine, engine.initial(), cache), cache.counts.made - before
+
+    assert made(PLAIN_JSON)[1] > 0
+    count, more = made(PLAIN_JSON)
+    assert count > 10
+    assert more == 0
     other = r'\{"label":' + PLAIN + r',"owner":' + PLAIN + r',"size":(0|[1-9][0-9]{0,2})\}'
-    _, third = engines(tokenizer, other, cache)
-    count = prepared(third, third.initial(), common=True)
-    assert cache.counts.made - made < count / 2
+    count, more = made(other)
+    assert more < count / 2
 
 
 def test_all_nodes_are_prepared():
-    """Those of `every_node`; each has its row when the engine comes to it."""
+    """Those of `every_node`; the row of each is known then."""
     tokenizer, cache = named("mistral-v1"), SegmentCache()
-    plain, shared = engines(tokenizer, r'\{"a":"[a-z\n]*","b":[0-9]+\}', cache)
-    nodes = every_node(plain, plain.initial())
-    assert prepared(shared, shared.initial()) >= len(nodes)
-    made, apart = cache.counts.made, cache.counts.apart
-    for state, text, number in nodes:
-        shared.rows.row(shared.tables.place(state, text), number)
-    assert (cache.counts.made, cache.counts.apart) == (made, apart)
+    plain, engine = (engine_of(tokenizer, r'\{"a":"[a-z\n]*","b":[0-9]+\}') for _ in range(2))
+    prepared(engine, engine.initial(), cache)
+    before = cache.counts.made
+    same_rows(plain, plain.initial(), engine, engine.initial(), cache)
+    assert cache.counts.made == before
 
 
 def test_parts_that_end_in_an_added_token_are_told_apart():
@@ -209,12 +224,4 @@ def test_parts_that_end_in_an_added_token_are_told_apart():
 def test_room_for_places_may_run_out_at_any_time(monkeypatch):
     """Where an id ends inside a character, the places after it are new ones."""
     monkeypatch.setattr("bpe_automata.constructions.product_tables._SPARE_PLACES", 2)
-    tokenizer = named("smollm2")
-    plain, shared = engines(
-        tokenizer, "(a|<\\|im|é|日本|\U0001f600){1,3},(日|é|<)*", SegmentCache()
-    )
-    prepared(shared, shared.initial())
-    state, other = plain.initial(), shared.initial()
-    for token in tokenizer.encode("a日本<|im,日é"):
-        assert np.array_equal(plain.mask(state), shared.mask(other))
-        state, other = plain.step(state, token), shared.step(other, token)
+    compare(named("smollm2"), "(a|<\\|im|é|日本|\U0001f600){1,3},(日|é|<)*", SegmentCache())

@@ -41,12 +41,12 @@ def counts(rows):
     """What the caches gave, by schema: this is no matter of time."""
     return {
         row["id"]: {
-            (kind, variant): [found.get(name) for name in ("found", "made", "apart")]
-            for kind in ("lazy", "eager")
+            (kind, variant): found.get("made")
+            for kind in ("eager", "written")
             for variant, found in row[kind].items()
         }
         for row in rows
-        if "lazy" in row
+        if "written" in row
     }
 
 
@@ -55,13 +55,12 @@ def test_every_schema_is_a_row_for_each_cache(finished):
     assert manifest["complete"]
     assert (manifest["rows"], manifest["failures"]) == (2 + len(NAMES), 1)
     for found in counts(rows).values():
-        assert found["lazy", "again"][1:] == [0, 0], "what is known is not made"
-        assert found["lazy", "again"][0] > 0
+        assert found["eager", "alone"] > 0
+        assert found["eager", "again"] == found["eager", "disk"] == 0, "what is known is not made"
     made = segments.render(rows, manifest)
     assert made.wrong == []
     assert len(made.tables) == 2
-    lazy = next(own for own in made.facts["speed_ups"] if own["kind"] == "lazy")
-    assert lazy["n"] == len(NAMES)
+    assert [own["n"] for own in made.facts["speed_ups"]] == 2 * [len(NAMES)]
     assert "3 function calls" in segments.readme(made.facts)
 
 
@@ -84,27 +83,38 @@ def test_a_run_goes_on_with_the_cache_it_would_have_had(finished, config, tmp_pa
     assert counts(rows) == counts(finished[0])
 
 
-def test_masks_that_differ_are_wrong(config, tmp_path, monkeypatch):
-    real, calls = segments._timed_masks, iter(range(1, 1000))
+def test_rows_that_differ_are_wrong(config, tmp_path, monkeypatch):
+    class Other(segments.SharedRows):
+        def row(self, place, number):
+            free, bound = super().row(place, number)
+            return bound, free + 1
 
-    def other_masks(make, ids):
-        seconds, masks = real(make, ids)
-        return seconds, [mask + next(calls) if ids else mask for mask in masks]
+    wrong_where(config, tmp_path, monkeypatch, "SharedRows", Other, "rows differ")
 
-    monkeypatch.setattr(segments, "_timed_masks", other_masks)
-    measured(segments, config, tmp_path / "results")
-    made = segments.render(*read_run(tmp_path / "results"))
+
+def test_languages_that_differ_are_wrong(config, tmp_path, monkeypatch):
+    real = segments.assembled
+    wrong_where(
+        config,
+        tmp_path,
+        monkeypatch,
+        "assembled",
+        lambda *given: real(*given).complement(),
+        "the automaton differs",
+    )
+
+
+def wrong_where(config, folder, monkeypatch, name, other, said):
+    monkeypatch.setattr(segments, name, other)
+    measured(segments, config, folder / "results")
+    made = segments.render(*read_run(folder / "results"))
     assert len(made.wrong) == len(NAMES)
-    assert "masks differ with and without segments" in made.wrong[0]
+    assert said in made.wrong[0]
 
 
 def test_what_is_over_a_budget_is_a_failure_but_not_wrong(config, tmp_path, monkeypatch):
-    real = segments._measured
-
-    def over(tokenizer, dfa, text, cache):
-        if text:
-            raise BudgetExceededError("edges", 1, "take less")
-        return real(tokenizer, dfa, text, cache)
+    def over(*_):
+        raise BudgetExceededError("edges", 1, "take less")
 
     monkeypatch.setattr(segments, "_measured", over)
     measured(segments, config, tmp_path / "results")

@@ -18,7 +18,7 @@ from bpe_automata.banning.applied import AppliedBan
 from bpe_automata.banning.spellings import Spellings
 from bpe_automata.constructions import SegmentCache, canonical_automaton
 from bpe_automata.constructions.listed import Listed
-from bpe_automata.constructions.segments_nodes import prepared
+from bpe_automata.constructions.segments_eager import prepared
 from bpe_automata.decoding import batch_masks
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.matcher import Matcher
@@ -69,7 +69,6 @@ class Shared:
             "lift": self._constrain(language.regex, method="lift"),
             "finite": self._constrain(language.finite),
             "schema": self._constrain(schema),
-            "segments": self._constrain(schema, segments=self.segments),
         }
         self.applied = self._applied()
         self.automaton = self._automaton()
@@ -174,11 +173,10 @@ def banned(shared: Shared) -> Trace:
 
 def segments(shared: Shared) -> Trace:
     """The rows of all nodes, and the whole automaton, by a shared cache of segments."""
-    constraint = shared.constraint("segments")
-    engine = constraint.engine
-    found = walked(constraint.matcher(), random.Random(3), shared.tokenizer)
-    found.append(prepared(engine, engine.initial(), common=True) > 0)  # type: ignore[arg-type]
-    return found
+    constraint = shared.constraint("finite")
+    nodes = prepared(constraint.engine, constraint.engine.initial(), shared.segments)  # type: ignore[arg-type]
+    whole = constraint.automaton(max_edges=MOST_EDGES, segments=shared.segments)
+    return [nodes, whole.to_json()]
 
 
 def explicit(shared: Shared) -> Trace:
@@ -186,11 +184,6 @@ def explicit(shared: Shared) -> Trace:
     minimal = automaton.minimised()
     sampled = automaton.sample_uniform(random.Random(1)) if automaton.total() else None
     return [automaton.n_states, automaton.total(), minimal.n_states, sampled]
-
-
-def assembled(shared: Shared) -> Trace:
-    made = constrain(shared.tokenizer, shared.language.finite, segments=shared.segments, eos_ids=())
-    return [made.automaton(max_edges=MOST_EDGES).total()]
 
 
 def counted(shared: Shared) -> Trace:
@@ -283,7 +276,6 @@ JOBS: dict[str, Callable[[Shared], Trace]] = {
     "banned": banned,
     "segments": segments,
     "explicit": explicit,
-    "assembled": assembled,
     "counted": counted,
     "listed": listed,
     "accepted": accepted,

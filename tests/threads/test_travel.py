@@ -29,7 +29,7 @@ from bpe_automata import Constraint, Matcher, TokenAutomaton, Tokenizer, compile
 from bpe_automata.banning import Ban
 from bpe_automata.banning.applied import AppliedBan
 from bpe_automata.budget import Budget, spending
-from bpe_automata.constructions import SegmentCache, canonical_automaton
+from bpe_automata.constructions import canonical_automaton
 from bpe_automata.constructions.listed import Listed
 from bpe_automata.decoding import TokenTable
 from bpe_automata.errors import BudgetExceededError, TokenizerError, UnsupportedFeatureError
@@ -67,7 +67,6 @@ def constraints(tokenizer: Tokenizer) -> list[Constraint]:
         own,
         constrain(tokenizer, REGEX, method="lift"),
         constrain(tokenizer, REGEX, eos_ids=[], added_tokens=False),
-        constrain(tokenizer, REGEX, segments=SegmentCache(max_bytes=1_000_000)),
         own.within(3),
         Ban(["cat"]).constrain(tokenizer, REGEX),
     ]
