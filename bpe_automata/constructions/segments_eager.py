@@ -177,7 +177,7 @@ class _Maker:
 def prepared(engine: CartesianMerge, state: ProductState, cache: SegmentCache) -> int:
     """Make the rows of all nodes that ids from `state` lead to, so that `SharedRows` finds them;
     returns how many nodes. In a segment that is entered in several ways a node counts for each of
-    them."""
+    them; at a cut, those that go on alike count once."""
     walk = _Walk(SharedRows(engine, cache))
     start = state.place, state.hypotheses
     seen, todo, count = {start}, [start], 0
