@@ -23,21 +23,20 @@ _MOST_ASKED = 4096
 _WALKS = 2  # over all of the trie, that a collapsed one is worth
 _LEAST = 16  # bytes that a state must read: else a walk over the trie is short
 _UNKNOWN, _NARROW = -1, -2
-_NONE, _START = np.empty(0, dtype=np.int32), np.zeros(1, dtype=np.int32)
-_LABELS = np.empty(0, dtype=np.uint8)
+_NONE = np.empty(0, dtype=np.int32)
 NOTHING = Collapsed(
-    _NONE.astype(np.int16),
-    _LABELS,
-    _NONE,
-    _NONE,
-    _START,
-    _NONE,
-    _NONE,
-    _START,
-    _NONE,
-    _START,
-    _NONE,
-    _NONE.astype(np.bool_),
+    classes=_NONE.astype(np.int16),
+    label=_NONE.astype(np.uint8),
+    parent=_NONE,
+    skip=_NONE,
+    node=_NONE,
+    kind=_NONE,
+    text=_NONE,
+    start=np.zeros(1, dtype=np.int32),
+    ids=_NONE,
+    left_at=_NONE,
+    leaving=_NONE,
+    outside=_NONE.astype(np.bool_),
 )
 
 

@@ -20,6 +20,7 @@ from bpe_automata.constructions.product_parts import (
 )
 from bpe_automata.constructions.seen_text import SeenText, text_for
 from bpe_automata.constructions.set_arrays import (
+    SHOWN,
     Columns,
     Proofs,
     Proven,
@@ -27,6 +28,7 @@ from bpe_automata.constructions.set_arrays import (
     with_room_for,
 )
 from bpe_automata.constructions.steady import steady_for
+from bpe_automata.kernels.certificates import ROWS, Certificates
 from bpe_automata.kernels.dead_sets import AGAIN, DONE, settle
 from bpe_automata.kernels.fan import MOST_KINDS, MOST_PLACES, Texts, fan, intern_places
 from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER, Towards
@@ -58,6 +60,8 @@ _STATES_A_PLACE = 64
 _SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 2048
 _ROOM_OF_SETS = 8
+_ROOM_OF_STATES = 256
+_MOST_CERTIFICATES = 256
 
 
 class ProductTables:
@@ -109,6 +113,7 @@ class ProductTables:
         self._proven.give_back(self._proofs)
         self.beside = derived("beside", lambda _: beside_of(canonical))
         self.settled = _settled(len(self.beside.before.order))
+        self._certificates = _NO_CERTIFICATES
         self._no_free = np.full(kinds, NONE, dtype=np.int32)
 
     @property
@@ -140,12 +145,28 @@ class ProductTables:
         inside = canonical.sets.sets[number].row != 0 or self.memo.added[place] != 0
         if deepest == trie.deepest and not inside:
             collapsed = self._regions.at(int(self.memo.state[place]))
-        full = collapsed.ids
+        full, certificates = collapsed.ids, _NO_CERTIFICATES
         if collapsed is not NOTHING:
             full = self._text.vocabularies.full_row(collapsed, number, free, bound)
+            certificates = self._certificates = self._room_for_certificates()
         return self.ask(
-            product_row, place, number, deepest, trie, nodes, collapsed, full, free, bound
-        )
+            product_row, place, number, deepest, trie, nodes, collapsed, full, certificates, free,
+            bound,
+        )  # fmt: skip
+
+    def _room_for_certificates(self) -> Certificates:
+        """Those known, with room for all sets and for more states."""
+        known, n_sets = self._certificates, len(self.canonical.sets.sets)
+        if not len(known.at):
+            known = _certificates(self._world.dfa.trans.shape[0], len(self._world.reading.utf8))
+        if len(known.of_set) < n_sets:
+            known = known._replace(of_set=_longer(known.of_set, 2 * n_sets, -1))
+        if 2 * known.counts[ROWS] > len(known.asked):
+            known.counts[ROWS] = min(known.counts[ROWS], len(known.asked))
+            bits = known.asked, known.holds, known.seen
+            asked, holds, seen = (_longer(array, 2 * len(array), 0) for array in bits)
+            known = known._replace(asked=asked, holds=holds, seen=seen)
+        return known
 
     @locked
     def statuses(self, places: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -197,7 +218,7 @@ class ProductTables:
     def _tokens(self) -> Tokens:
         known, classes = self._set_arrays.known_rows(), self.canonical.actions.of_token
         trie, nodes = self.canonical.trie, self._text.nodes
-        return Tokens(trie, nodes, NOTHING, self._no_free, *known, classes)
+        return Tokens(trie, nodes, NOTHING, _NO_CERTIFICATES, self._no_free, *known, classes)
 
     def fan(
         self, place: int, row: int, near: Towards = ANYWHERE, left: int = NEVER
@@ -286,6 +307,8 @@ class ProductTables:
         new.state[:size], new.added[:size] = old.state, old.added
         new.n_places[0] = size
         self._world = self._world._replace(memo=new)
+        self._certificates.asked[:] = 0
+        self._certificates.holds[:] = 0
         for place in range(n_states, size):
             self._reinsert(place)
 
@@ -322,6 +345,34 @@ def _memo(n_states: int, n: int, spare: int, nodes: int) -> Memo:
         added=np.zeros(places, dtype=np.int32),
         n_places=np.array([n_states], dtype=np.int64),
     )
+
+
+def _certificates(n_states: int, n_rows: int) -> Certificates:
+    """None yet."""
+    room, n = table_size(_MOST_CERTIFICATES), _MOST_CERTIFICATES
+    return Certificates(
+        of_set=np.empty(0, dtype=np.int32),
+        keys=np.full(room, EMPTY, dtype=np.int64),
+        values=np.zeros(room, dtype=np.int32),
+        shown=np.zeros((n, *SHOWN), dtype=np.int32),
+        ends=np.zeros(n, dtype=bool),
+        whole=np.zeros(n, dtype=bool),
+        at=np.full(n_states, -1, dtype=np.int32),
+        asked=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
+        holds=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
+        seen=np.zeros((_ROOM_OF_STATES, n_rows), dtype=np.int64),
+        counts=np.zeros(3, dtype=np.int64),
+    )
+
+
+_NO_CERTIFICATES = _certificates(0, 1)
+
+
+def _longer(array: np.ndarray, size: int, fill: int) -> np.ndarray:
+    """A larger one that begins with it."""
+    bigger = np.full((size, *array.shape[1:]), fill, dtype=array.dtype)
+    bigger[: len(array)] = array
+    return bigger
 
 
 def _settled(n_ids: int) -> Settled:

@@ -14,7 +14,7 @@ from bpe_automata.kernels.hashing import EMPTY
 from bpe_automata.kernels.world import Witnesses
 from bpe_automata.sharing import locked
 
-_SHOWN = 8, 3  # of each set: texts, and what is said of them
+SHOWN = 8, 3  # of each set: texts, and what is said of them
 _COVERS = 4, 8, 4  # of each UTF-8 row, ways in each of them, and fragments in a way
 _WITNESSES = 1 << 14
 
@@ -142,7 +142,7 @@ def _nothing_proved(n_rows: int) -> Proofs:
     id_, after = np.zeros((2, _WITNESSES), dtype=np.int32)
     return Proofs(
         given_up=np.zeros(256, dtype=bool),
-        shown=np.zeros((256, *_SHOWN), dtype=np.int32),
+        shown=np.zeros((256, *SHOWN), dtype=np.int32),
         covers=np.full((n_rows, *_COVERS), -1, dtype=np.int32),
         witnesses=Witnesses(np.full(_WITNESSES, EMPTY, dtype=np.int64), id_, after),
     )

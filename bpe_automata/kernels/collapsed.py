@@ -26,24 +26,24 @@ _WIDE = 16  # bytes with one target
 
 
 class Collapsed(NamedTuple):
-    """classes: int16 [256], see `partition`. Nodes in depth-first order, the root (depth 0) first:
-    label uint8, one byte of the class; depth, skip int32 as in `Trie`; groups int32 [nodes + 1]
-    into kind, text int32 [groups], see `product_row.Nodes`; start int32 [groups + 1] into ids
-    int32; leaving int32 [nodes + 1] into node int32, the trie's nodes of leaving bytes. outside:
-    bool [256], the bytes that lead from one DFA state, that where words begin, out of its region
-    ([0]: from none)."""
+    """classes: int16 [256], see `partition`. Nodes in depth-first order, the root first: label
+    uint8, one byte of the class; parent int32; skip int32 as in `Trie`. Groups of ids, node by
+    node, int32: node, kind and text, see `product_row.Nodes`; start [groups + 1] into ids. left_at
+    int32: the nodes where a byte leaves, leaving int32: that byte's node in the trie. outside: bool
+    [256], the bytes that lead from one DFA state, that where words begin, out of its region ([0]:
+    from none)."""
 
     classes: np.ndarray
     label: np.ndarray
-    depth: np.ndarray
+    parent: np.ndarray
     skip: np.ndarray
-    groups: np.ndarray
+    node: np.ndarray
     kind: np.ndarray
     text: np.ndarray
     start: np.ndarray
     ids: np.ndarray
+    left_at: np.ndarray
     leaving: np.ndarray
-    node: np.ndarray
     outside: np.ndarray
 
 
@@ -195,6 +195,26 @@ def beginnings(
 
 
 @kernel
+def states_after(
+    state: int,
+    begin: np.ndarray,
+    collapsed: Collapsed,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+) -> np.ndarray:
+    """int32: the DFA state after the word of each node. begin: of `beginnings` for `state`."""
+    label, parent, skip = collapsed.label, collapsed.parent, collapsed.skip
+    found = np.zeros(len(label), np.int32)
+    node, found[0] = 1, state
+    while node < len(label):
+        above = parent[node]
+        q = trans[found[above], byte_class[label[node]]] if above > 0 else begin[label[node]]
+        found[node] = q
+        node = node + 1 if q != 0 else skip[node]
+    return found
+
+
+@kernel
 def clear_below(node: int, trie: Trie, bits: np.ndarray) -> None:
     """Take the tokens of a part of the trie out of packed ids."""
     for i in range(node, trie.skip[node]):
@@ -227,9 +247,9 @@ def _set_group(bits: np.ndarray, collapsed: Collapsed, group: int) -> None:
 
 
 @kernel
-def clear_groups(bits: np.ndarray, collapsed: Collapsed, first: int, last: int) -> None:
-    """Take the ids of the groups from `first` to before `last` out of packed ids."""
-    for i in range(collapsed.start[first], collapsed.start[last]):
+def clear_group(bits: np.ndarray, collapsed: Collapsed, group: int) -> None:
+    """Take the ids of a group out of packed ids."""
+    for i in range(collapsed.start[group], collapsed.start[group + 1]):
         token = collapsed.ids[i]
         bits[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
 
@@ -257,50 +277,45 @@ def collapse(
     """classes: int16 [256], of `partition`. pair: int32, for each node of the trie which pair
     (kinds, texts: int32) of class and text is that of its token, -1 for none."""
     n = len(trie.label)
-    at, first, next_, label = _words(classes, trie, watch)
+    at, first, next_, above, label = _words(classes, trie, watch)
     order, place = _depth_first(first, next_)
-    depth, labels = np.zeros(len(order), np.int32), np.empty(len(order), np.uint8)
+    depth, parent = np.zeros(len(order), np.int32), np.zeros(len(order), np.int32)
     tokens, leaving = np.empty(n, np.int32), np.empty(n, np.int32)
     n_tokens, n_leaving = 0, 0
+    for i in range(1, len(order)):
+        parent[i] = place[above[order[i]]]
+        depth[i] = depth[parent[i]] + 1
     for node in range(n):
-        if at[node] >= 0:
-            depth[place[at[node]]] = trie.depth[node]
-            if pair[node] >= 0:
-                tokens[n_tokens] = node
-                n_tokens += 1
+        if at[node] >= 0 and pair[node] >= 0:
+            tokens[n_tokens] = node
+            n_tokens += 1
         elif at[node] <= LEAVES:
             leaving[n_leaving] = node
             n_leaving += 1
-    for i in range(len(order)):
-        labels[i] = label[order[i]]
     tokens, leaving = tokens[:n_tokens], leaving[:n_leaving]
     tokens = tokens[_sorted(pair[tokens], len(kinds))]
     tokens = tokens[_sorted(place[at[tokens]], len(order))]
     leaving = leaving[_sorted(place[LEAVES - at[leaving]], len(order))]
-    groups, start = np.zeros(len(order) + 1, np.int32), np.empty(n_tokens + 1, np.int32)
+    nodes, start = np.empty(n_tokens, np.int32), np.empty(n_tokens + 1, np.int32)
     kind, text, n_groups = np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), 0
     for i in range(n_tokens):
         node = tokens[i]
         if i == 0 or at[tokens[i - 1]] != at[node] or pair[tokens[i - 1]] != pair[node]:
             kind[n_groups], text[n_groups] = kinds[pair[node]], texts[pair[node]]
-            start[n_groups] = i
+            nodes[n_groups], start[n_groups] = place[at[node]], i
             n_groups += 1
-            groups[place[at[node]] + 1] += 1
     start[n_groups] = n_tokens
-    ends = np.zeros(len(order) + 1, np.int32)
-    for node in leaving:
-        ends[place[LEAVES - at[node]] + 1] += 1
     return Collapsed(
         classes,
-        labels,
-        depth,
+        label[order],
+        parent,
         skips(depth),
-        np.cumsum(groups).astype(np.int32),
+        nodes[:n_groups].copy(),
         kind[:n_groups].copy(),
         text[:n_groups].copy(),
         start[: n_groups + 1].copy(),
         trie.token[tokens],
-        np.cumsum(ends).astype(np.int32),
+        place[LEAVES - at[leaving]],
         leaving.copy(),
         np.zeros(0, np.bool_),
     )
@@ -309,13 +324,13 @@ def collapse(
 @kernel
 def _words(
     classes: np.ndarray, trie: Trie, watch: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(int32 by node of the trie: its collapsed node, as first met; LEAVES - (that of its parent)
     if its byte leaves; UNREAD if nothing reads it, or it is beneath one that leaves; first child,
-    next sibling and label of the collapsed nodes). The root is 0."""
+    next sibling, parent and label of the collapsed nodes). The root is 0."""
     at = np.full(len(trie.label), UNREAD, np.int32)
     first, next_ = np.full(1024, -1, np.int32), np.full(1024, -1, np.int32)
-    label, count = np.zeros(1024, np.uint8), 1
+    parent, label, count = np.zeros(1024, np.int32), np.zeros(1024, np.uint8), 1
     slots, numbers = np.full(2048, EMPTY, np.int64), np.zeros(2048, np.int32)
     path, node = np.zeros(trie.deepest + 1, np.int32), 0
     while node < len(at) and not poll(watch):
@@ -334,14 +349,15 @@ def _words(
                 slot = slot_of(slots, key)
             if count == len(label):
                 first, next_ = grown(first, count), grown(next_, count)
-                label = grown(label, count)
+                parent, label = grown(parent, count), grown(label, count)
             slots[slot], numbers[slot] = key, count
             label[count], first[count], next_[count] = c, -1, first[above]
+            parent[count] = above
             first[above] = count
             count += 1
         at[node] = path[depth] = numbers[slot]
         node += 1
-    return at, first[:count].copy(), next_[:count].copy(), label[:count].copy()
+    return at, first[:count].copy(), next_[:count].copy(), parent[:count], label[:count]
 
 
 @kernel

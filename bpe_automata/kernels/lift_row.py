@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.collapsed import Collapsed, beginnings, clear_below, clear_groups
+from bpe_automata.kernels.collapsed import (
+    Collapsed,
+    beginnings,
+    clear_below,
+    clear_group,
+    states_after,
+)
 from bpe_automata.kernels.trie import Trie
 
 
@@ -35,24 +41,15 @@ def lift_row(
     if not worth:
         _walk(0, len(trie.label), path, trie, trans, byte_class, alive, bits)
         return bits
-    bits[:], node = full[: len(bits)], 0
-    while node < len(collapsed.label):
-        depth, q = collapsed.depth[node], state
-        if depth == 1:
-            q = begin[collapsed.label[node]]
-        elif depth > 1:
-            q = trans[path[depth - 1], byte_class[collapsed.label[node]]]
-        after = collapsed.skip[node] if q == 0 else node + 1
-        if not alive[q]:
-            clear_groups(bits, collapsed, collapsed.groups[node], collapsed.groups[after])
-        if q == 0:
-            node = after
-            continue
-        path[depth] = q
-        for i in range(collapsed.leaving[node], collapsed.leaving[node + 1]):
-            below = collapsed.node[i]
-            _walk(below, trie.skip[below], path, trie, trans, byte_class, alive, bits)
-        node += 1
+    bits[:] = full[: len(bits)]
+    states = states_after(state, begin, collapsed, trans, byte_class)
+    for group in range(len(collapsed.node)):
+        if not alive[states[collapsed.node[group]]]:
+            clear_group(bits, collapsed, group)
+    for i in range(len(collapsed.leaving)):
+        node = collapsed.leaving[i]
+        path[trie.depth[node] - 1] = states[collapsed.left_at[i]]
+        _walk(node, trie.skip[node], path, trie, trans, byte_class, alive, bits)
     node = 0
     while node < len(trie.label):
         if apart[trie.label[node]]:

@@ -10,6 +10,7 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.beside import Beside, forbid
 from bpe_automata.kernels.bits import members
+from bpe_automata.kernels.certificates import Certificates
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.hashing import EMPTY
 from bpe_automata.kernels.node_status import node_status
@@ -39,14 +40,15 @@ _MUCH = 8  # bytes that a state reads
 
 @by_reference
 class Tokens(NamedTuple):
-    """Of the tokenizer: trie, nodes as in `product_row`; collapsed: none; no_free: int32
-    [n_classes], all -1, for a node where no boundary can come; row_of int32 [n_sets] into
+    """Of the tokenizer: trie, nodes as in `product_row`; collapsed, certificates: none; no_free:
+    int32 [n_classes], all -1, for a node where no boundary can come; row_of int32 [n_sets] into
     bound_after int32 [rows, n_classes]: the rows of hypothesis sets, -1 where it is not known.
     class_of: int32 [n_ids], the class of each id."""
 
     trie: Trie
     nodes: Nodes
     collapsed: Collapsed
+    certificates: Certificates
     no_free: np.ndarray
     row_of: np.ndarray
     bound_after: np.ndarray
@@ -77,6 +79,7 @@ def leading_ids(
         tokens.nodes,
         tokens.collapsed,
         tokens.collapsed.ids,
+        tokens.certificates,
         tokens.no_free,
         bound_after,
         w,

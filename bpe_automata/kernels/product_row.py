@@ -7,7 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.collapsed import Collapsed, beginnings, clear_below, clear_groups
+from bpe_automata.kernels.certificates import NO_SET, ODD, Certificates, all_alive, needed
+from bpe_automata.kernels.collapsed import (
+    Collapsed,
+    beginnings,
+    clear_below,
+    clear_group,
+    states_after,
+)
 from bpe_automata.kernels.growing import grown_rows
 from bpe_automata.kernels.hashing import look_up, slot_of
 from bpe_automata.kernels.node_status import node_status
@@ -54,6 +61,7 @@ def product_row(
     nodes: Nodes,
     collapsed: Collapsed,
     full: np.ndarray,
+    certificates: Certificates,
     free_after: np.ndarray,
     bound_after: np.ndarray,
     w: World,
@@ -62,7 +70,7 @@ def product_row(
     those of at most `deepest` bytes, and added tokens only if it covers all of the trie.
 
     collapsed: the trie for a region that the DFA state is in, see `kernels.collapsed`, or nothing;
-    full: its `full_row`.
+    full: its `full_row`; certificates: what is known of those that its nodes need.
     free_after, bound_after: int32 [n_classes], the set after a token of each class with and without
     a boundary at the joint (-1: none).
 
@@ -73,8 +81,9 @@ def product_row(
     q0, a0, row0 = w.memo.state[place], w.memo.added[place], w.sets.row[number]
     n_words = (len(trie.start) + 30) >> 5
     both, groups, slow, apart = _known_row(
-        place, number, deepest, trie, nodes, collapsed, full, free_after, bound_after, w
-    )
+        place, number, deepest, trie, nodes, collapsed, full, certificates, free_after,
+        bound_after, w,
+    )  # fmt: skip
     open_, n_open, known = np.empty((64, 4), np.int32), 0, at_once(w)
     for i in range(len(groups) + len(slow)):
         if poll(w.watch):
@@ -126,6 +135,7 @@ def _known_row(
     nodes: Nodes,
     collapsed: Collapsed,
     full: np.ndarray,
+    certificates: Certificates,
     free_after: np.ndarray,
     bound_after: np.ndarray,
     w: World,
@@ -152,7 +162,7 @@ def _known_row(
         return both, slow[:0], slow[:n_slow], apart
     both = full.copy()
     groups, slow, n_slow = _walk_collapsed(
-        path, begin, otherwise, trie, nodes, collapsed, after_sides, both, slow, w
+        path, begin, otherwise, trie, nodes, collapsed, certificates, after_sides, both, slow, w
     )
     n_slow = _without(apart, slow[:n_slow], trie)
     node = 0
@@ -262,6 +272,7 @@ def _walk_collapsed(
     trie: Trie,
     nodes: Nodes,
     collapsed: Collapsed,
+    certificates: Certificates,
     after_sides: tuple[np.ndarray, np.ndarray],
     both: np.ndarray,
     slow: np.ndarray,
@@ -270,60 +281,49 @@ def _walk_collapsed(
     """The same over the collapsed trie, from state 0 of the text automaton at a character's end:
     what is not known to be ALIVE is taken out of `both`, the full row. Returns (rows as in `slow`,
     of groups; `slow` and how many there are, from leaving bytes on)."""
-    trans, byte_class, n_text_states = w.dfa.trans, w.dfa.byte_class, len(w.added.next)
     keys, values, known_nodes, known = w.memo.keys, w.memo.values, w.memo.nodes, w.memo.status
-    at_once_ = at_once(w)
+    at_once_, n_text_states = at_once(w), len(w.added.next)
     n_words, n_slow = (len(trie.start) + 30) >> 5, 0
     groups, n_groups = np.empty((256, 5), np.int32), 0
-    # By kind: the state where all was ALIVE last, which is most often the next one too.
-    alive_at = np.full(len(after_sides[0]), -1, np.int32)
-    node = 0
-    while node < len(collapsed.label):
-        depth, q = collapsed.depth[node], path[0]
-        if depth == 1:
-            q = begin[collapsed.label[node]]
-        elif depth > 1:
-            q = trans[path[depth - 1], byte_class[collapsed.label[node]]]
-        if q == 0:
-            first, last = collapsed.groups[node], collapsed.groups[collapsed.skip[node]]
-            for side in range(2):
-                clear_groups(both[side * n_words :], collapsed, first, last)
-            node = collapsed.skip[node]
+    states = states_after(path[0], begin, collapsed, w.dfa.trans, w.dfa.byte_class)
+    call, need, rows = needed(after_sides, certificates, w)
+    at, seen = certificates.at, certificates.seen
+    for g in range(len(collapsed.node)):
+        kind, a, q = collapsed.kind[g], collapsed.text[g], states[collapsed.node[g]]
+        row = rows[kind]
+        if a < 0 or row == NO_SET:
             continue
-        path[depth] = q
-        for g in range(collapsed.groups[node], collapsed.groups[node + 1]):
-            kind, a = collapsed.kind[g], collapsed.text[g]
-            if a < 0 or (a == 0 and alive_at[kind] == q):
+        if a == 0 and row != ODD and q != 0:
+            k = at[q]  # looked up here, as most groups need no more: a call costs as much again
+            if k >= 0 and seen[k, row] == call:
                 continue
-            p = q
-            if a > 0:
-                p = look_up(keys, values, np.int64(q) * n_text_states + a)
-            alive = True
-            for side in range(2):
-                after = after_sides[side][kind]
-                if after < 0:
-                    continue
-                status = UNKNOWN
-                if p >= 0:
-                    status = known[slot_of(known_nodes, node_key(p, after))]
-                if status == UNKNOWN and a == 0:
-                    status = status_at_once(q, after, at_once_)
-                if status == ALIVE:
-                    continue
-                alive = False
-                clear_groups(both[side * n_words :], collapsed, g, g + 1)
-                if status != DEAD:
-                    groups = _with_row(groups, n_groups, g, q, side, after, a)
-                    n_groups += 1
-            if alive and a == 0:
-                alive_at[kind] = q
-        for i in range(collapsed.leaving[node], collapsed.leaving[node + 1]):
-            below = collapsed.node[i]
-            slow, n_slow = _walk_row(
-                below, trie.skip[below], path, True, True, otherwise, trie.deepest, trie, nodes,
-                after_sides, both, slow, n_slow, w,
-            )  # fmt: skip
-        node += 1
+            if all_alive(q, row, need, certificates, w):
+                continue
+        p = q
+        if a > 0 and q != 0:
+            p = look_up(keys, values, np.int64(q) * n_text_states + a)
+        for side in range(2):
+            after = after_sides[side][kind]
+            if after < 0:
+                continue
+            status = DEAD if q == 0 else UNKNOWN
+            if p > 0:
+                status = known[slot_of(known_nodes, node_key(p, after))]
+            if status == UNKNOWN and a == 0:
+                status = status_at_once(q, after, at_once_)
+            if status == ALIVE:
+                continue
+            clear_group(both[side * n_words :], collapsed, g)
+            if status != DEAD:
+                groups = _with_row(groups, n_groups, g, q, side, after, a)
+                n_groups += 1
+    for i in range(len(collapsed.leaving)):
+        node = collapsed.leaving[i]
+        path[trie.depth[node] - 1] = states[collapsed.left_at[i]]
+        slow, n_slow = _walk_row(
+            node, trie.skip[node], path, True, True, otherwise, trie.deepest, trie, nodes,
+            after_sides, both, slow, n_slow, w,
+        )  # fmt: skip
     return groups[:n_groups], slow, n_slow
 
 

@@ -13,7 +13,7 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from bpe_automata import ByteDFA, compile_regex, constrain
-from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored
+from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored, product_tables
 from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies
 from bpe_automata.constructions.set_arrays import Proven, with_room_for
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
@@ -146,8 +146,9 @@ def tokenizers_of_letters(draw):
 
 
 @examples(100)
-@given(tokenizers_of_letters(), wide_dfas())
-def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa):
+@given(tokenizers_of_letters(), wide_dfas(), st.booleans())
+def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa, tight):
+    """tight: with room for hardly any of the states and certificates that are met."""
     lifts, engines = [], []
     try:
         for _ in range(2):
@@ -158,7 +159,10 @@ def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa):
     (lift, plain_lift), (engine, plain) = lifts, engines
     for regions in (plain_lift._regions, plain.tables._regions):
         regions.at = lambda state: NOTHING
-    with collapsed_at_once():
+    with collapsed_at_once(), pytest.MonkeyPatch.context() as patch:
+        if tight:
+            patch.setattr(product_tables, "_ROOM_OF_STATES", 1)
+            patch.setattr(product_tables, "_MOST_CERTIFICATES", 1)
         for state in range(1, lift.dfa.n_states):
             assert (lift.mask(state) == plain_lift.mask(state)).all()
             for number in range(min(4, len(engine.canonical.sets.sets))):
@@ -222,18 +226,22 @@ def test_a_collapsed_vocabulary_has_all_ids_where_their_words_end(words, data):
     pair = np.where(trie.token >= 0, trie.token % 3, -1).astype(np.int32)
     v = watched(collapse, classes, pair, kinds, texts, trie)
 
-    found, path = {}, {}
-    for node in range(len(v.label)):
-        depth = int(v.depth[node])
-        path[depth] = (*path[depth - 1], int(v.label[node])) if depth else ()
-        for g in range(v.groups[node], v.groups[node + 1]):
-            for token in v.ids[v.start[g] : v.start[g + 1]].tolist():
-                assert (v.kind[g], v.text[g]) == (kinds[token % 3], texts[token % 3])
-                found[token] = path[depth]
-        for below in v.node[v.leaving[node] : v.leaving[node + 1]].tolist():
-            for token in trie.token[below : trie.skip[below]].tolist():
-                if token >= 0:
-                    found[token] = (*path[depth], LEAVES)
+    spelled, found = [()], {}
+    for node in range(1, len(v.label)):
+        spelled.append((*spelled[v.parent[node]], int(v.label[node])))
+    assert all(spelled[v.parent[k]] == word[:-1] for k, word in enumerate(spelled) if word)
+    for node, after in enumerate(v.skip.tolist()):
+        assert [spelled[k][: len(spelled[node])] for k in range(node, after)] == [spelled[node]] * (
+            after - node
+        )
+    for g, node in enumerate(v.node.tolist()):
+        for token in v.ids[v.start[g] : v.start[g + 1]].tolist():
+            assert (v.kind[g], v.text[g]) == (kinds[token % 3], texts[token % 3])
+            found[token] = spelled[node]
+    for node, below in zip(v.left_at.tolist(), v.leaving.tolist(), strict=True):
+        for token in trie.token[below : trie.skip[below]].tolist():
+            if token >= 0:
+                found[token] = (*spelled[node], LEAVES)
     expected = {}
     for token, word in enumerate(words):
         read = [int(classes[byte]) for byte in word]

@@ -1,0 +1,171 @@
+"""Which nodes are ALIVE, for many hypothesis sets at once.
+
+The certificate of a hypothesis set is what shows its nodes to be ALIVE (see `world.shown_status`):
+that a text can end there, and texts that lead on. A certificate holds at a DFA state if that is so
+from there, in state 0 of the text automaton. Hundreds of sets have a few dozen certificates, so in
+a region of many states it costs much less to ask for these than for the nodes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.hashing import EMPTY, slot_of
+from bpe_automata.kernels.mixing import mix
+from bpe_automata.kernels.references import by_reference
+from bpe_automata.kernels.split_characters import is_free
+from bpe_automata.kernels.text_search import reads
+from bpe_automata.kernels.watch import poll, stopped
+from bpe_automata.kernels.world import World
+
+ODD, NO_SET, _NONE = -1, -2, -1
+_CERTIFICATES, ROWS, _CALL = 0, 1, 2  # in `Certificates.counts`
+
+
+@by_reference
+class Certificates(NamedTuple):
+    """Of one product. of_set int32 [n_sets]: the certificate of each set, -1 if none is known. keys
+    int64, values int32: hash table of certificates; shown int32 [n, ways, 3] as in `world.Sets`,
+    ends, whole bool [n]: can a text end, does it begin at a character's end? at int32 [n_states]:
+    the row of each state, -1 for none; asked, holds int64 [rows, n / 64]: bits of the certificates
+    that were looked at, and that hold; seen int64 [rows, UTF-8 rows]: the last call that has looked
+    at all that it needs, negative where not all of it holds. counts int64 [3]: certificates, rows
+    (one too many where there was no room), calls."""
+
+    of_set: np.ndarray
+    keys: np.ndarray
+    values: np.ndarray
+    shown: np.ndarray
+    ends: np.ndarray
+    whole: np.ndarray
+    at: np.ndarray
+    asked: np.ndarray
+    holds: np.ndarray
+    seen: np.ndarray
+    counts: np.ndarray
+
+
+@kernel
+def needed(
+    after_sides: tuple[np.ndarray, np.ndarray], c: Certificates, w: World
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """What the nodes of a row need. after_sides: int32 [kinds], the sets after tokens of each kind.
+    Returns (the number of the call; int64 [UTF-8 rows, n / 64], the certificates of all sets, as
+    bits; int32 [kinds], the UTF-8 row of their sets, ODD where one has no certificate, NO_SET)."""
+    need = np.zeros((c.seen.shape[1], c.asked.shape[1]), np.int64)
+    rows = np.full(len(after_sides[0]), NO_SET, np.int32)
+    c.counts[_CALL] += 1
+    for after in after_sides:
+        for kind in range(len(after)):
+            number = after[kind]
+            if number < 0 or rows[kind] == ODD:
+                continue
+            known, row = c.of_set[number], w.sets.row[number]
+            if known < 0:
+                known = _certificate(number, c, w)
+            if known < 0 or (rows[kind] >= 0 and rows[kind] != row):
+                rows[kind] = ODD
+                continue
+            rows[kind] = row
+            need[row, known >> 6] |= np.int64(1) << (known & 63)
+    return c.counts[_CALL], need, rows
+
+
+@kernel
+def all_alive(state: int, row: int, need: np.ndarray, c: Certificates, w: World) -> bool:
+    """Are all nodes ALIVE that a DFA state has with the sets of a UTF-8 row that are needed, as
+    their certificates hold?"""
+    k = c.at[state]
+    if k < 0:
+        if c.counts[ROWS] >= len(c.asked):
+            c.counts[ROWS] = len(c.asked) + 1  # there is no room
+            return False
+        k = c.at[state] = c.counts[ROWS]
+        c.counts[ROWS] += 1
+    if abs(c.seen[k, row]) != c.counts[_CALL]:
+        hold = _all_hold(state, k, need[row], c, w)
+        c.seen[k, row] = c.counts[_CALL] if hold else -c.counts[_CALL]
+    return c.seen[k, row] > 0
+
+
+@kernel
+def _certificate(number: int, c: Certificates, w: World) -> int:
+    """The number of what now shows nodes of a set to be ALIVE; _NONE where nothing does, or there
+    is no room for it. What it is a certificate of stays so, whatever is found later."""
+    shown, ends = w.sets.shown[number], w.sets.ends[number]
+    if w.sets.given_up[number] or (shown[0, 1] == 0 and not ends):
+        return _NONE
+    whole, key = w.sets.row[number] == 0, np.uint64(2 * ends + (w.sets.row[number] == 0))
+    for i in range(len(shown)):
+        if shown[i, 1] == 0:
+            break
+        for j in range(3):
+            key = mix(key ^ np.uint64(shown[i, j]))
+    digest = np.int64(key >> np.uint64(1))
+    slot = slot_of(c.keys, digest)  # type: ignore[arg-type]
+    if c.keys[slot] == EMPTY:
+        k = c.counts[_CERTIFICATES]
+        if k == len(c.ends):
+            return _NONE
+        c.keys[slot], c.values[slot] = digest, k
+        c.shown[k], c.ends[k], c.whole[k] = shown, ends, whole
+        c.counts[_CERTIFICATES] += 1
+    k = c.values[slot]
+    if c.ends[k] != ends or c.whole[k] != whole:
+        return _NONE
+    for i in range(len(shown)):
+        for j in range(3):
+            if c.shown[k, i, j] != shown[i, j]:
+                return _NONE
+        if shown[i, 1] == 0:
+            break
+    c.of_set[number] = k
+    return k
+
+
+@kernel
+def _all_hold(state: int, row: int, need: np.ndarray, c: Certificates, w: World) -> bool:
+    """Do all certificates of some bits hold at a state?"""
+    for word in range(len(need)):
+        left = need[word] & ~c.asked[row, word]
+        for bit in range(64):
+            if left == 0:
+                break
+            if not (left >> bit) & 1:
+                continue
+            left &= ~(np.int64(1) << bit)
+            holds = _holds(state, 64 * word + bit, c, w)
+            if poll(w.watch) or stopped(w.watch) or w.memo.n_places[0] > len(w.memo.state):
+                return False  # nothing that was found may be kept
+            c.asked[row, word] |= np.int64(1) << bit
+            if holds:
+                c.holds[row, word] |= np.int64(1) << bit
+        if need[word] & ~c.holds[row, word]:
+            return False
+    return True
+
+
+@kernel
+def _holds(state: int, k: int, c: Certificates, w: World) -> bool:
+    """Does a certificate hold at a state?"""
+    if w.dfa.accepting[state] and c.ends[k]:
+        return True
+    for i in range(c.shown.shape[1]):
+        code = c.shown[k, i, 1]
+        if code == 0:
+            return i > 0
+        if w.added.next[0, c.shown[k, i, 2]] != 0:
+            return False
+        q, packed, hypothesis = state, c.shown[k, i, 0], (code >> 2) - 1
+        for _ in range(code & 3):
+            q = w.dfa.trans[q, w.dfa.byte_class[packed & 0xFF]]
+            packed >>= 8
+        if q == 0:
+            return False
+        leads = reads(q, hypothesis, w) if c.whole[k] else is_free(q, hypothesis, w)
+        if not leads:
+            return False
+    return True
