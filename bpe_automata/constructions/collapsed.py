@@ -7,19 +7,23 @@ with a region that has these classes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.constructions.stored import fetched, keep
 from bpe_automata.kernels.collapsed import Collapsed, collapse, full_row, n_readable, partition
 from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import Lock, locked
+from bpe_automata.storage import trim
 
 _MOST = 32  # one of 128,000 ids takes some 0.8 MB
 _MOST_ASKED = 4096
+_FOLDER, _MOST_FILES = "collapsed", 256  # of some MB in all
 _WALKS = 2  # over all of the trie, that a collapsed one is worth
 _LEAST = 16  # bytes that a state must read: else a walk over the trie is short
 _UNKNOWN, _NARROW = -1, -2
@@ -43,22 +47,16 @@ NOTHING = Collapsed(
 class CollapsedVocabularies:
     """Those of one tokenizer, by the classes of bytes; under its lock. To make one costs as much as
     some walks over all of the trie, so the first rows are got by walks, until they have cost as
-    much. Those used longest ago are forgotten."""
+    much. Those used longest ago are forgotten, here and on the disk."""
 
-    def __init__(self, trie: Trie, nodes: Nodes) -> None:
-        self._trie = trie
+    def __init__(self, trie: Trie, nodes: Nodes, key: str = "") -> None:
+        """key: of all this, for those that are kept on the disk; "": none is."""
+        self._trie, self._nodes, self._key = trie, nodes, key
         self._found: dict[bytes, Collapsed] = {}
         self._left: dict[bytes, int] = {}  # rows until it pays
         self._full: BoundedMemo[tuple[int, int], tuple[np.ndarray, np.ndarray]] = BoundedMemo(
             len(trie.start)  # four rows, so that no more than a quarter of the usual is kept
         )
-        some = nodes.kind > 0
-        both = nodes.kind[some].astype(np.int64) << 32 | (nodes.text[some] + 1)
-        pairs, number = np.unique(both, return_inverse=True)
-        self._pair = np.full(len(nodes.kind), -1, dtype=np.int32)
-        self._pair[some] = number
-        self._kinds = (pairs >> 32).astype(np.int32)
-        self._texts = (pairs & 0xFFFFFFFF).astype(np.int32) - 1
 
     def of(self, classes: np.ndarray) -> Collapsed:
         """classes: int16 [256]. NOTHING as long as it does not pay."""
@@ -67,13 +65,16 @@ class CollapsedVocabularies:
         if found is None:
             left = self._left.get(key)
             if left is None:
+                found = self._fetched(classes)
+            if left is None and found is None:
                 readable = max(1, n_readable(classes, self._trie))
                 left = _WALKS * len(self._trie.label) // readable
-            if left > 0:
+            if left:
                 self._left[key] = left - 1
                 return NOTHING
-            tables = self._pair, self._kinds, self._texts, self._trie
-            found = watched(collapse, classes, *tables)
+            if found is None:
+                found = watched(collapse, classes, *self._pairs, self._trie)
+                self._keep(classes, found)
             self._left.pop(key, None)
             if len(self._left) > _MOST_ASKED:
                 self._left.clear()
@@ -81,6 +82,33 @@ class CollapsedVocabularies:
         if len(self._found) > _MOST:
             del self._found[next(iter(self._found))]
         return found
+
+    @cached_property
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """int32: of each node of the trie the number of its pair of kind and text, -1 for none; the
+        kinds of the pairs; the texts."""
+        kind, text = self._nodes.kind, self._nodes.text
+        # Nearly all have text 0, and kinds are small numbers.
+        pair = np.where(kind > 0, kind, -1).astype(np.int32)
+        some = np.flatnonzero((kind > 0) & (text != 0))
+        both = kind[some].astype(np.int64) << 32 | (text[some] + 1)
+        pairs, number = np.unique(both, return_inverse=True)
+        most = int(kind.max(initial=0)) + 1
+        pair[some] = most + number
+        kinds = np.append(np.arange(most), pairs >> 32).astype(np.int32)
+        texts = np.append(np.zeros(most), (pairs & 0xFFFFFFFF) - 1).astype(np.int32)
+        return pair, kinds, texts
+
+    def _file(self, classes: np.ndarray) -> str:
+        return f"{self._key}; classes {classes.tobytes().hex()}"
+
+    def _fetched(self, classes: np.ndarray) -> Collapsed | None:
+        return fetched(Collapsed, _FOLDER, self._file(classes)) if self._key else None
+
+    def _keep(self, classes: np.ndarray, found: Collapsed) -> None:
+        if self._key:
+            keep(found, _FOLDER, self._file(classes))
+            trim(_FOLDER, _MOST_FILES)
 
     def full_row(
         self, collapsed: Collapsed, number: int, free: np.ndarray, bound: np.ndarray

@@ -19,6 +19,7 @@ from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies,
 from bpe_automata.constructions.horizon_lift import LiftHorizon
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.prefixed import prefixed
+from bpe_automata.constructions.stored import cache_key, is_kept
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import clear_bits, has, set_bits
@@ -189,7 +190,9 @@ def _collapsed(tokenizer: Tokenizer) -> CollapsedVocabularies:
     """Of the same trie: all ids at a node lead alike."""
     trie = tokenizer.derived("lift trie", _ordinary_trie)
     nothing = np.zeros_like(trie.token)
-    return CollapsedVocabularies(trie, Nodes((trie.token >= 0).astype(np.int32), nothing, nothing))
+    nodes = Nodes((trie.token >= 0).astype(np.int32), nothing, nothing)
+    key = f"{cache_key(tokenizer)}; lift" if is_kept(tokenizer) else ""
+    return CollapsedVocabularies(trie, nodes, key)
 
 
 def _tokens_of_one_byte(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:

@@ -18,6 +18,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import check_bytes
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.collapsed import CollapsedVocabularies
+from bpe_automata.constructions.stored import cache_key, is_kept
 from bpe_automata.kernels.minimise import blocks
 from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.spelling import wide_atoms
@@ -29,7 +30,8 @@ from bpe_automata.tokenizer.text_automaton import TextAutomaton
 @dataclass(frozen=True)
 class SeenText:
     """same: int32 [n_states], the least state that acts alike; next, after: the tables of the text
-    automaton over those; trie, and its nodes over those; digest: of `same`."""
+    automaton over those; trie, and its nodes over those; digest: of `same`; key: of all of it, ""
+    where nothing is kept of the tokenizer."""
 
     same: np.ndarray
     next: np.ndarray
@@ -37,11 +39,12 @@ class SeenText:
     trie: Trie
     nodes: Nodes
     digest: str
+    key: str
 
     @cached_property
     def vocabularies(self) -> CollapsedVocabularies:
         """Under the tokenizer's lock."""
-        return CollapsedVocabularies(self.trie, self.nodes)
+        return CollapsedVocabularies(self.trie, self.nodes, self.key)
 
 
 def text_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> SeenText:
@@ -70,11 +73,13 @@ def _over(canonical: CanonicalAutomaton, same: np.ndarray) -> SeenText:
     text, nodes = canonical.pipeline.text, canonical.nodes
     same = same.astype(np.int32)
     digest = hashlib.sha256(same.tobytes()).hexdigest()
+    tokenizer = canonical.tokenizer
+    key = f"{cache_key(tokenizer)}; text {digest}" if is_kept(tokenizer) else ""
     if (same == np.arange(len(same))).all():
-        return SeenText(same, text.next, text.after, canonical.trie, nodes, digest)
+        return SeenText(same, text.next, text.after, canonical.trie, nodes, digest, key)
     nodes = nodes._replace(text=_mapped(same, nodes.text))
     tables = _mapped(same, text.next), _mapped(same, text.after)
-    return SeenText(same, *tables, canonical.trie, nodes, digest)
+    return SeenText(same, *tables, canonical.trie, nodes, digest, key)
 
 
 def _same(text: TextAutomaton, atoms: np.ndarray) -> np.ndarray:

@@ -51,15 +51,32 @@ def kept(
     Two processes may do so at once; both build, and the file is whole at any time. Where the cache
     cannot be written nothing is kept.
     """
-    if tokenizer.n_ids < FEWEST_IDS or cache_is_off():
+    if not is_kept(tokenizer):
         return build()
-    key, stamp = cache_key(tokenizer), _stamp()
-    found = checked_load(_FOLDER, key, stamp, lambda arrays: restored(kind, arrays, check))
+    found = fetched(kind, _FOLDER, cache_key(tokenizer), check)
     if found is not None:
         return found
     made = build()
-    store_arrays(_FOLDER, key, stamp, flattened(made))
+    keep(made, _FOLDER, cache_key(tokenizer))
     return made
+
+
+def is_kept(tokenizer: Tokenizer) -> bool:
+    """Is what is made of a tokenizer worth keeping?"""
+    return tokenizer.n_ids >= FEWEST_IDS and not cache_is_off()
+
+
+def fetched(
+    kind: type[T], folder: str, key: str, check: Callable[[T], None] = lambda _: None
+) -> T | None:
+    """What `keep` has put there; None if there is nothing, or other sources made it. Warns of a
+    damaged file with a CorruptCacheWarning."""
+    return checked_load(folder, key, _stamp(), lambda arrays: restored(kind, arrays, check))
+
+
+def keep(value: object, folder: str, key: str) -> None:
+    """Put a value into a folder of the cache."""
+    store_arrays(folder, key, _stamp(), flattened(value))
 
 
 def stamp() -> str:

@@ -39,7 +39,7 @@ def collapsed_at_once():
     """From the first row on, however few bytes a state reads."""
 
     def of(self, classes):
-        return watched(collapse, classes, self._pair, self._kinds, self._texts, self._trie)
+        return watched(collapse, classes, *self._pairs, self._trie)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(collapsed, "_LEAST", 1)
