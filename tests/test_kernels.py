@@ -29,6 +29,7 @@ MANY_GROUPS = """
 import numpy as np
 from bpe_automata import compile_regex
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
+from bpe_automata.constructions.collapsed import NOTHING
 from bpe_automata.kernels.fan import Texts, fan
 from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER
 from bpe_automata.kernels.watch import watched
@@ -36,7 +37,7 @@ dfa, words = compile_regex("[a-z]*"), [chr(97 + i % 26) * (1 + i // 26) for i in
 trie = vocabulary_trie([word.encode() for word in words], range(3000))
 kinds, nothing = np.arange(1, 3001, dtype=np.int32), np.zeros((1, 256), np.int32)
 texts = Texts(0, 0, nothing, nothing, np.zeros(3000, np.int32))
-arguments = dfa.start, trie, kinds, texts, ANYWHERE, NEVER
+arguments = dfa.start, trie, kinds, NOTHING, texts, ANYWHERE, NEVER
 rows, start, ids = watched(fan, dfa.trans, dfa.byte_class, *arguments)
 print(sorted(rows[:, 2]) == [*range(1, 3001)], sorted(ids) == [*range(3000)])
 """

@@ -236,8 +236,10 @@ class ProductTables:
             canonical.nodes.text,
         )
         state, kinds = int(self.memo.state[place]), canonical.nodes.kind
+        clean = row == 0 and texts.text == 0
+        collapsed = self._regions.at(state) if clean else NOTHING
         rows, start, ids = watched(
-            fan, dfa.trans, dfa.byte_class, state, trie, kinds, texts, near, left
+            fan, dfa.trans, dfa.byte_class, state, trie, kinds, collapsed, texts, near, left
         )
         return self.places(rows[:, 0], rows[:, 1]), rows[:, 2].astype(np.int64), start, ids
 

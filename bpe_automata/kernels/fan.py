@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
+from bpe_automata.kernels.collapsed import Collapsed, beginnings, states_after
 from bpe_automata.kernels.fewest_tokens import NEVER, Towards
-from bpe_automata.kernels.growing import grown
-from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
+from bpe_automata.kernels.growing import grown_rows
+from bpe_automata.kernels.hashing import EMPTY, slot_of
 from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie
@@ -44,6 +45,7 @@ def fan(
     state: int,
     trie: Trie,
     kinds: np.ndarray,
+    collapsed: Collapsed,
     texts: Texts,
     near: Towards,
     left: int,
@@ -53,21 +55,86 @@ def fan(
     (rows (state, text, kind) int32 [groups, 3]; start int32 [groups + 1] into; ids int32).
 
     kinds: int32 [nodes of the trie], the kind of each token, 0: left out. There may be MOST_KINDS
-    of them, and MOST_PLACES pairs of a state of the DFA and one of the text automaton. Where `left`
-    is less than NEVER, tokens that lead to states with near.lower > left are left out.
+    of them, and MOST_PLACES pairs of a state of the DFA and one of the text automaton. collapsed:
+    the trie for a region that the state is in, or nothing; texts must be at their start then. Where
+    `left` is less than NEVER, tokens that lead to states with near.lower > left are left out.
     """
+    path, n_texts = np.empty(trie.deepest + 1, np.int32), len(texts.next)
+    path[0], worth, apart = state, False, np.zeros(256, np.bool_)
+    # Keys, and what has them: a group of the collapsed trie, or -1 - a token.
+    items, n = np.empty((256, 2), np.int64), 0
+    if len(collapsed.label) > 0:
+        begin, apart, worth = beginnings(state, collapsed, trans, byte_class, trie)
+    if not worth:
+        items, n = _read_trie(
+            0, len(trie.label), path, trans, byte_class, trie, kinds, texts, near, left, items, n,
+            watch,
+        )  # fmt: skip
+        return _grouped(items[:n], n_texts, trie, collapsed, np.zeros(256, np.bool_))
+    states = states_after(state, begin, collapsed, trans, byte_class)
+    for g in range(len(collapsed.node)):
+        q, text = states[collapsed.node[g]], collapsed.text[g]
+        if q != 0 and text >= 0 and not (left < NEVER and near.lower[q] > left):
+            items = _with_item(items, n, _key(q, text, collapsed.kind[g], n_texts), g)
+            n += 1
+    for i in range(len(collapsed.leaving)):
+        node = collapsed.leaving[i]
+        path[trie.depth[node] - 1] = states[collapsed.left_at[i]]
+        items, n = _read_trie(
+            node, trie.skip[node], path, trans, byte_class, trie, kinds, texts, near, left, items,
+            n, watch,
+        )  # fmt: skip
+    kept = 0
+    for i in range(n):  # what begins with a byte apart is read from where that leads
+        token = -1 - items[i, 1]
+        if token < 0 or not apart[trie.data[trie.start[token]]]:
+            items[kept] = items[i]
+            kept += 1
+    n, node = kept, 0
+    while node < len(trie.label):
+        if apart[trie.label[node]]:
+            items, n = _read_trie(
+                node, trie.skip[node], path, trans, byte_class, trie, kinds, texts, near, left,
+                items, n, watch,
+            )  # fmt: skip
+        node = trie.skip[node]
+    return _grouped(items[:n], n_texts, trie, collapsed, apart)
+
+
+@kernel
+def _key(state: int, text: int, kind: int, n_texts: int) -> int:
+    return (state * n_texts + text) << _KIND_BITS | kind
+
+
+@kernel
+def _with_item(items: np.ndarray, n: int, key: int, what: int) -> np.ndarray:
+    if n == len(items):
+        items = grown_rows(items)
+    items[n, 0], items[n, 1] = key, what
+    return items
+
+
+@kernel
+def _read_trie(
+    node: int,
+    end: int,
+    path: np.ndarray,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    trie: Trie,
+    kinds: np.ndarray,
+    texts: Texts,
+    near: Towards,
+    left: int,
+    items: np.ndarray,
+    n: int,
+    watch: np.ndarray,
+) -> tuple[np.ndarray, int]:
+    """Append the items of a part of the trie, `path` being the states above it."""
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
-    most = len(trie.start)
-    ids, group_of = np.empty(most, np.int32), np.empty(most, np.int32)
-    slots = np.full(table_size(512), EMPTY, np.int64)
-    values = np.empty(len(slots), np.int32)
-    keys = np.empty(64, np.int64)
-    path = np.empty(trie.deepest + 1, np.int32)
-    path[0] = state
-    count, n, node, n_nodes = 0, 0, 0, len(label)
     clean, from_start = texts.text == 0 and texts.row == 0, texts.from_start
     n_texts = len(texts.next)
-    while node < n_nodes and not poll(watch):
+    while node < end and not poll(watch):
         depth = depths[node]
         q = trans[path[depth - 1], byte_class[label[node]]]
         if q == 0 or (depth == 1 and texts.utf8[texts.row, label[node]] == -1):
@@ -83,27 +150,54 @@ def fan(
             continue
         if not clean:
             text = _text_after(token, trie, texts)
-        if text < 0:
-            continue
-        key = int(((np.int64(q) * n_texts + text) << _KIND_BITS) | np.int64(kind))
+        if text >= 0:
+            items = _with_item(items, n, _key(q, text, kind, n_texts), -1 - token)
+            n += 1
+    return items, n
+
+
+@kernel
+def _grouped(
+    items: np.ndarray, n_texts: int, trie: Trie, collapsed: Collapsed, apart: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What `fan` returns of items, without tokens of the collapsed trie that begin with a byte
+    apart; groups in the order in which they are met."""
+    slots = np.full(table_size(len(items)), EMPTY, np.int64)
+    values, n = np.empty(len(slots), np.int32), 0
+    rows, size = np.empty((len(items), 3), np.int32), np.zeros(len(items), np.int32)
+    for i in range(len(items)):
+        key, what, own = items[i, 0], items[i, 1], 1
+        if what >= 0:
+            own = 0
+            for k in range(collapsed.start[what], collapsed.start[what + 1]):
+                own += not apart[trie.data[trie.start[collapsed.ids[k]]]]
+        if own == 0:
+            continue  # nothing leads there
         at = slot_of(slots, key)
         if slots[at] != key:
-            keys = grown(keys, n)
-            keys[n], slots[at], values[at] = key, key, n
+            slots[at], values[at] = key, n
+            place = key >> _KIND_BITS
+            rows[n, 0], rows[n, 1] = place // n_texts, place % n_texts
+            rows[n, 2] = key & (MOST_KINDS - 1)
             n += 1
-            ids[count], group_of[count] = token, n - 1
-            if 2 * n > len(slots):
-                slots, values = with_room(slots, values, 2 * n)
-        else:
-            ids[count], group_of[count] = token, values[at]
-        count += 1
-    rows = np.empty((n, 3), np.int32)
-    for g in range(n):
-        place = keys[g] >> _KIND_BITS
-        rows[g, 0], rows[g, 1] = place // n_texts, place % n_texts
-        rows[g, 2] = keys[g] & (MOST_KINDS - 1)
-    start, listed = by_group(group_of[:count], ids, n)
-    return rows, start, listed
+        items[i, 0] = values[at]
+        size[values[at]] += own
+    start = np.zeros(n + 1, np.int32)
+    for group in range(n):
+        start[group + 1] = start[group] + size[group]
+    ids, to = np.empty(start[n], np.int32), start.copy()
+    for i in range(len(items)):
+        group, what = items[i, 0], items[i, 1]
+        if what < 0:
+            ids[to[group]] = -1 - what
+            to[group] += 1
+            continue
+        for k in range(collapsed.start[what], collapsed.start[what + 1]):
+            token = collapsed.ids[k]
+            if not apart[trie.data[trie.start[token]]]:
+                ids[to[group]] = token
+                to[group] += 1
+    return rows[:n].copy(), start, ids
 
 
 @kernel

@@ -165,11 +165,23 @@ def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa, 
             patch.setattr(product_tables, "_MOST_CERTIFICATES", 1)
         for state in range(1, lift.dfa.n_states):
             assert (lift.mask(state) == plain_lift.mask(state)).all()
+            assert led(engine, state) == led(plain, state)
             for number in range(min(4, len(engine.canonical.sets.sets))):
                 for here, there in zip(
                     engine.rows.row(state, number), plain.rows.row(state, number), strict=True
                 ):
                     assert (here == there).all()
+
+
+def led(engine, place):
+    """Where the fan leads: its groups by place and class, each with its ids."""
+    places, kinds, start, ids = engine.tables.fan(place, 0)
+    groups = zip(places.tolist(), kinds.tolist(), strict=True)
+    found = {group: {*ids[start[k] : start[k + 1]].tolist()} for k, group in enumerate(groups)}
+    assert len(found) == len(places)
+    assert all(found.values())
+    assert sum(map(len, found.values())) == len(ids)
+    return found
 
 
 @pytest.mark.parametrize(
