@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import os
 import pickle
@@ -330,6 +331,38 @@ def test_kernels_keep_no_reference_to_what_they_were_given():
     for _ in range(100):
         _count(given)
     assert (sys.getrefcount(counts), sys.getrefcount(table), sys.getrefcount(given)) == before
+
+
+def test_what_is_packed_is_what_the_tuple_is():
+    """Also when nobody else holds its arrays any more, and beside tuples that are not packed."""
+    for table in (np.zeros((5, 2)), np.zeros((10, 4))[::2, ::2]):
+        for flag in (True, False):
+            counts = np.arange(5)
+            plain = Outer(Inner(table, 3), np.arange(5), flag)
+            given = references.packed(Outer(Inner(table, 3), counts, flag))
+            compiled = len(_count.signatures)
+            gc.collect()
+            for _ in range(2):
+                assert _count(given) == _count(plain)
+                assert counts.tolist() == plain.counts.tolist()
+            assert len(_count.signatures) <= compiled + 1  # no other than for the tuple
+    assert len(_count.signatures) == 2
+    before = sys.getrefcount(counts)
+    del given
+    gc.collect()
+    assert sys.getrefcount(counts) == before - 1
+
+
+def test_what_cannot_be_packed_is_refused():
+    given = Inner(np.zeros((5, 2)), np.float32(3))
+    assert _factor(given) == 3
+    with pytest.raises(TypeError, match="float32"):
+        references.packed(given)
+
+
+@numba.njit
+def _factor(given):
+    return given.factor
 
 
 def test_what_a_tuple_does_not_hold_is_refused():

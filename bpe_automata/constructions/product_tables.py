@@ -37,6 +37,7 @@ from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.node_ids import Tokens, add_witnessed
 from bpe_automata.kernels.node_status import node_statuses
 from bpe_automata.kernels.product_row import product_row
+from bpe_automata.kernels.references import packed
 from bpe_automata.kernels.settled import Dead, Settled, add_settled, unsettled
 from bpe_automata.kernels.token_walks import states_after
 from bpe_automata.kernels.watch import armed, called, watched
@@ -149,10 +150,8 @@ class ProductTables:
         if collapsed is not NOTHING:
             full = self._text.vocabularies.full_row(collapsed, number, free, bound)
             certificates = self._certificates = self._room_for_certificates()
-        return self.ask(
-            product_row, place, number, deepest, trie, nodes, collapsed, full, certificates, free,
-            bound,
-        )  # fmt: skip
+        given = packed(trie), packed(nodes), collapsed, full, packed(certificates), free, bound
+        return self.ask(product_row, place, number, deepest, *given)
 
     def _room_for_certificates(self) -> Certificates:
         """Those known, with room for all sets and for more states."""
@@ -194,7 +193,7 @@ class ProductTables:
             open_ = open_[np.lexsort((open_[:, 1], open_[:, 2]))]
             for number in np.unique(open_[:, 2]).tolist():
                 self._set_arrays.know(number)
-            given = open_, free, bound, self.settled, self._tokens(), self.beside
+            given = open_, free, bound, self.settled, self._tokens(), packed(self.beside)
             open_ = open_[self.ask(add_witnessed, *given)]
             self.settle(unsettled(open_, self.settled))
         add_settled(open_, free, bound, self.settled, self.beside.left_at)
@@ -213,7 +212,7 @@ class ProductTables:
             tokens = self._tokens()
             # Interrupted while the kernel adds to it, all of it is forgotten.
             known, self.settled = self.settled, _settled(len(self.beside.before.order))
-            self.settled, wanted = self.ask(settle, nodes, known, tokens, self.beside)
+            self.settled, wanted = self.ask(settle, nodes, known, tokens, packed(self.beside))
 
     def _tokens(self) -> Tokens:
         known, classes = self._set_arrays.known_rows(), self.canonical.actions.of_token
@@ -271,7 +270,7 @@ class ProductTables:
             proofs = with_room_for(proofs, len(columns.row))
             while True:
                 watch = self._armed(columns, proofs)
-                answer = called(watch, kernel, *arguments, self._world)
+                answer = called(watch, kernel, *arguments, packed(self._world))
                 if 2 * int(self.memo.n_nodes[0]) >= len(self.memo.nodes):
                     self._grow_nodes()
                 if int(self.memo.n_places[0]) <= len(self.memo.state):

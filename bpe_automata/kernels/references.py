@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any, TypeVar
 
+import numpy as np
 from llvmlite import binding as llvm
 from llvmlite import ir
 from numba import types
@@ -41,8 +42,10 @@ class Reference(types.Type):  # type: ignore[misc]
 
 
 def by_reference(kind: T) -> T:
-    """Declare a class of named tuples."""
+    """Declare a class of named tuples. (No two of the fields side by side may be bool.)"""
     names: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
+    told = {name: getattr(kind, name) for name in ("__doc__", "__module__", "__qualname__")}
+    kind = type(kind.__name__, (kind,), told)  # type: ignore[assignment] # with a __dict__
 
     @typeof_impl.register(kind)
     def type_of(value: Any, context: Any) -> Reference:
@@ -93,23 +96,86 @@ def _read(builder: Any, pointer: Any) -> Any:
 
 @unbox(Reference)
 def _from_object(kind: Reference, value: Any, c: Any) -> NativeValue:
-    memory = cgutils.alloca_once(c.builder, _memory(c.context, kind))
-    failed, members = cgutils.false_bit, []
-    for place, field in enumerate(kind.fields):
-        member = c.unbox(field, c.pyapi.tuple_getitem(value, place))
-        c.builder.store(member.value, cgutils.gep_inbounds(c.builder, memory, 0, place))
-        failed = c.builder.or_(failed, member.is_error)
-        members.append((field, member))
+    """Of what is `packed` the address; a tuple is written into memory for this call."""
+    builder = c.builder
+    memory = cgutils.alloca_once(builder, _memory(c.context, kind))
+    pointer = cgutils.alloca_once(builder, _POINTER)
+    # All zero at first, so that there is nothing to clean up where nothing was written.
+    written, failed = (cgutils.alloca_once(builder, ir.IntType(1)) for _ in range(2))
+    cleanups: list[Any] = []
+    address = c.pyapi.object_getattr_string(value, "address")
+    with builder.if_else(cgutils.is_null(builder, address)) as (is_tuple, is_packed):
+        with is_tuple:
+            c.pyapi.err_clear()
+            builder.store(cgutils.true_bit, written)
+            for place, field in enumerate(kind.fields):
+                member = c.unbox(field, c.pyapi.tuple_getitem(value, place))
+                builder.store(member.value, cgutils.gep_inbounds(builder, memory, 0, place))
+                builder.store(builder.or_(builder.load(failed), member.is_error), failed)
+                cleanups.append(member.cleanup)
+            # Behind this LLVM does not know that it was written to the memory just now: were the
+            # call made a part of this function, it might read it before, for what is there is the
+            # same at all times.
+            opaque = ir.FunctionType(_POINTER, [_POINTER])
+            plain = builder.bitcast(memory, _POINTER)
+            hidden = builder.asm(opaque, "", "=r,0,~{memory}", [plain], side_effect=True)
+            builder.store(hidden, pointer)
+        with is_packed:
+            builder.store(builder.inttoptr(c.pyapi.long_as_longlong(address), _POINTER), pointer)
+            c.pyapi.decref(address)
 
     def cleanup() -> None:
-        for field, member in members:
-            if member.cleanup is not None:
-                member.cleanup()
-            c.context.nrt.decref(c.builder, field, member.value)
+        with builder.if_then(builder.load(written)):
+            for place, field in enumerate(kind.fields):
+                if cleanups[place] is not None:
+                    cleanups[place]()
+                member = builder.load(cgutils.gep_inbounds(builder, memory, 0, place))
+                c.context.nrt.decref(builder, field, member)
 
-    # Behind this LLVM does not know that it was written to the memory just now: were the call made
-    # a part of this function, it might read it before, for what is there is the same at all times.
-    pointer = c.builder.bitcast(memory, _POINTER)
-    opaque = ir.FunctionType(_POINTER, [_POINTER])
-    pointer = c.builder.asm(opaque, "", "=r,0,~{memory}", [pointer], side_effect=True)
-    return NativeValue(pointer, is_error=failed, cleanup=cleanup)
+    return NativeValue(builder.load(pointer), is_error=builder.load(failed), cleanup=cleanup)
+
+
+class Packed:
+    """A tuple declared `by_reference` that was written into memory once, for any number of calls:
+    numba takes 30 us to look at all arrays of a `world.World`, and less than 1 to take this.
+
+    address: of the memory, which lasts as long as this does, and keeps the arrays. What a kernel
+    returns must not be a part of one of them: it would not keep it."""
+
+    __slots__ = ("_held", "_numba_type_", "address")
+
+    def __init__(self, value: Any) -> None:
+        self._numba_type_ = kind = typeof(value)
+        words, held = list[int](), list[Any]()
+        for field, member in zip(kind.fields, value, strict=True):
+            _write(field, member, words, held)
+        memory = np.array(words, np.int64)
+        self._held, self.address = [memory, *held], memory.ctypes.data
+
+
+def packed(value: Any) -> Packed:
+    """The same for the same tuple."""
+    found: Packed | None = value.__dict__.get("packed")
+    if found is None:
+        found = value.__dict__["packed"] = Packed(value)
+    return found
+
+
+def _write(field: types.Type, member: Any, words: list[int], held: list[Any]) -> None:
+    """Append the words of a field, as numba's models lay them out. Raises TypeError for a field
+    that is not made of words."""
+    if isinstance(field, Reference):
+        held.append(packed(member))
+        words.append(held[-1].address)
+    elif isinstance(field, types.Array):
+        held.append(member)
+        nobody = 0, 0  # that counts references: see `Packed`
+        words += [*nobody, member.size, member.itemsize, member.ctypes.data]
+        words += [*member.shape, *member.strides]
+    elif isinstance(field, types.BaseTuple):
+        for inner, part in zip(field.types, member, strict=True):
+            _write(inner, part, words, held)
+    elif field in (types.int64, types.boolean):
+        words.append(int(member))
+    else:
+        raise TypeError(f"{field} in a tuple that is handed on by reference")
