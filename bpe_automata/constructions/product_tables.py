@@ -233,6 +233,7 @@ class ProductTables:
             canonical.pipeline.alphabet.utf8,
             canonical.pipeline.text.next,
             canonical.nodes.text,
+            canonical.nodes.first,
         )
         state, kinds = int(self.memo.state[place]), canonical.nodes.kind
         clean = row == 0 and texts.text == 0

@@ -29,13 +29,15 @@ MOST_KINDS, MOST_PLACES = 1 << _KIND_BITS, 1 << (63 - _KIND_BITS)
 class Texts(NamedTuple):
     """text: a state of the text automaton; row: UTF-8 row of the character being read; utf8, next:
     tables of both; from_start: int32 [nodes of the trie], state after each token from text 0 and
-    row 0, -1 where no text goes on so."""
+    row 0, -1 where no text goes on so; first: int32 [nodes], the atom of its first character, -1
+    where it begins with a part of one."""
 
     text: int
     row: int
     utf8: np.ndarray
     next: np.ndarray
     from_start: np.ndarray
+    first: np.ndarray
 
 
 @kernel
@@ -132,8 +134,9 @@ def _read_trie(
 ) -> tuple[np.ndarray, int]:
     """Append the items of a part of the trie, `path` being the states above it."""
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
-    clean, from_start = texts.text == 0 and texts.row == 0, texts.from_start
-    n_texts = len(texts.next)
+    n_texts, from_start, first = len(texts.next), texts.from_start, texts.first
+    # What a token leads to depends on the text before it only if its first character does.
+    otherwise = texts.next[texts.text] != texts.next[0]
     while node < end and not poll(watch):
         depth = depths[node]
         q = trans[path[depth - 1], byte_class[label[node]]]
@@ -145,10 +148,13 @@ def _read_trie(
             continue
         path[depth] = q
         token, kind, text = tokens[node], kinds[node], from_start[node]
+        alike = texts.row == 0 and (
+            texts.text == 0 or (first[node] >= 0 and not otherwise[first[node]])
+        )
         node += 1
         if kind == 0 or (left < NEVER and near.lower[q] > left):
             continue
-        if not clean:
+        if not alike:
             text = _text_after(token, trie, texts)
         if text >= 0:
             items = _with_item(items, n, _key(q, text, kind, n_texts), -1 - token)
