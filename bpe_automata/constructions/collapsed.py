@@ -23,7 +23,7 @@ from bpe_automata.storage import trim
 
 _MOST = 32  # one of 128,000 ids takes some 0.8 MB
 _MOST_ASKED = 4096
-_FOLDER, _MOST_FILES = "collapsed", 256  # of some MB in all
+_FOLDER, _MOST_FILES = "collapsed", 256  # of up to 2 MB each
 _WALKS = 2  # over all of the trie, that a collapsed one is worth
 _LEAST = 16  # bytes that a state must read: else a walk over the trie is short
 _UNKNOWN, _NARROW = -1, -2
@@ -45,9 +45,10 @@ NOTHING = Collapsed(
 
 
 class CollapsedVocabularies:
-    """Those of one tokenizer, by the classes of bytes; under its lock. To make one costs as much as
-    some walks over all of the trie, so the first rows are got by walks, until they have cost as
-    much. Those used longest ago are forgotten, here and on the disk."""
+    """Those of one tokenizer, by the classes of bytes. `of` is asked under its lock, `full_row` by
+    anyone. To make one costs as much as some walks over all of the trie, so the first rows are got
+    by walks, until they have cost as much. Those used longest ago are forgotten, and on the disk
+    those written longest ago."""
 
     def __init__(self, trie: Trie, nodes: Nodes, key: str = "") -> None:
         """key: of all this, for those that are kept on the disk; "": none is."""
@@ -70,14 +71,14 @@ class CollapsedVocabularies:
                 readable = max(1, n_readable(classes, self._trie))
                 left = _WALKS * len(self._trie.label) // readable
             if left:
+                if len(self._left) > _MOST_ASKED:
+                    self._left.clear()
                 self._left[key] = left - 1
                 return NOTHING
             if found is None:
                 found = watched(collapse, classes, *self._pairs, self._trie)
                 self._keep(classes, found)
             self._left.pop(key, None)
-            if len(self._left) > _MOST_ASKED:
-                self._left.clear()
         self._found[key] = found  # last, as the one used last
         if len(self._found) > _MOST:
             del self._found[next(iter(self._found))]

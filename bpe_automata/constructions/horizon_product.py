@@ -187,7 +187,8 @@ class ProductReader:
         return fan
 
     def _again(self, at: _Opened) -> _Ids:
-        """The ids of the groups of a fan, which were forgotten."""
+        """The ids of the groups of a fan, which were forgotten: no two groups of a fan have one
+        place and class, and the fan with nothing left out has all of them."""
         place, row, _ = at
         fan = self._fan(at)
         places, kinds, start, ids = self._tables.fan(place, row)

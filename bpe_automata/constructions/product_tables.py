@@ -231,9 +231,9 @@ class ProductTables:
             int(self.memo.added[place]),
             row,
             canonical.pipeline.alphabet.utf8,
-            canonical.pipeline.text.next,
-            canonical.nodes.text,
-            canonical.nodes.first,
+            self._text.next,
+            self._text.nodes.text,
+            self._text.nodes.first,
         )
         state, kinds = int(self.memo.state[place]), canonical.nodes.kind
         clean = row == 0 and texts.text == 0

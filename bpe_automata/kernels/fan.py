@@ -59,7 +59,8 @@ def fan(
     kinds: int32 [nodes of the trie], the kind of each token, 0: left out. There may be MOST_KINDS
     of them, and MOST_PLACES pairs of a state of the DFA and one of the text automaton. collapsed:
     the trie for a region that the state is in, or nothing; texts must be at their start then. Where
-    `left` is less than NEVER, tokens that lead to states with near.lower > left are left out.
+    `left` is less than NEVER, tokens that lead to states with near.lower > left are left out, and,
+    of those read in the trie, some others that are too far from acceptance.
     """
     path, n_texts = np.empty(trie.deepest + 1, np.int32), len(texts.next)
     path[0], worth, apart = state, False, np.zeros(256, np.bool_)
@@ -73,6 +74,8 @@ def fan(
             watch,
         )  # fmt: skip
         return _grouped(items[:n], n_texts, trie, collapsed, np.zeros(256, np.bool_))
+    for byte in range(256):
+        apart[byte] |= texts.utf8[texts.row, byte] == -1
     states = states_after(state, begin, collapsed, trans, byte_class)
     for g in range(len(collapsed.node)):
         q, text = states[collapsed.node[g]], collapsed.text[g]

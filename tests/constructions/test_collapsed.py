@@ -109,14 +109,15 @@ APART = 'bcx"1 '
 
 
 @st.composite
-def wide_dfas(draw):
+def wide_dfas(draw, beyond=False):
     """Most characters lead from a state to one and the same, some elsewhere: states in regions, at
-    their edges and beside them."""
+    their edges and beside them. beyond: bytes of characters beyond ASCII are read as letters."""
     n, chain = draw(st.integers(3, 12)), draw(st.booleans())
     target = st.integers(0, n)
     columns = 3 + len(APART)  # nothing else, letters, half of them, APART
     byte_class = np.zeros(256, np.uint8)
     byte_class[32:127] = 1
+    byte_class[0x80:] = 1 if beyond else 0
     byte_class[[ord(c) for c in "ghijkl"]] = 2
     byte_class[[ord(c) for c in APART]] = np.arange(3, columns)
     trans = np.zeros((n + 1, columns), np.int32)
@@ -182,6 +183,33 @@ def led(engine, place):
     assert all(found.values())
     assert sum(map(len, found.values())) == len(ids)
     return found
+
+
+@examples(40)
+@given(st.data())
+def test_fans_are_those_of_the_plain_walk(data):
+    """Of tokens that hold parts of characters, and DFAs that read those anywhere."""
+    tokenizer, dfa = data.draw(bpe_tokenizers()), data.draw(wide_dfas(beyond=True))
+    engine, plain = (CartesianMerge(tokenizer, dfa) for _ in range(2))
+    plain.tables._regions.at = lambda state: NOTHING
+    with collapsed_at_once():
+        for state in range(1, engine.dfa.n_states):
+            assert led(engine, state) == led(plain, state)
+
+
+def test_ids_of_fans_that_were_forgotten_are_found_again():
+    """Where the normalizer remembers letters, of which the regex sees no more than one kind."""
+    vocabulary = ["a", "e", "b", "x", "\u0300", "à", "è"]
+    tokenizer = small_tokenizer(vocabulary, (), normalizer={"type": "NFC"})
+    engine = CartesianMerge(tokenizer, compile_regex("[ae]x|bx{5}"))
+    state, reader = engine.initial(), engine.horizon._reader
+    found = []
+    for _ in range(2):
+        found.append(members(engine.horizon.mask(state, 2)).tolist())
+        for memo in (reader._ids, reader._few_ids, engine.horizon._rows):
+            memo._entries.clear()
+    assert found == [[0, 1], [0, 1]]
+    assert led(engine, state.place)
 
 
 @pytest.mark.parametrize(
