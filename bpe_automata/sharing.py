@@ -101,6 +101,8 @@ def locked(
 
     @wraps(method)
     def alone(self: G, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if self.lock._is_owned():  # already, by this thread
+            return method(self, *args, **kwargs)
         seconds = seconds_left()
         if seconds == inf:
             with self.lock:

@@ -144,9 +144,12 @@ class Regions:
         self._level = np.full(0, -1, dtype=np.int32)
         self._bytes_to = np.zeros(0, dtype=np.int64)
 
-    @locked
     def at(self, state: int) -> Collapsed:
         """The vocabulary as a DFA state tells its bytes apart, or NOTHING."""
+        return NOTHING if self._of_state[state] == _NARROW else self._at(state)
+
+    @locked
+    def _at(self, state: int) -> Collapsed:
         found = int(self._of_state[state])
         if found == _UNKNOWN:
             found = self._find(state)

@@ -12,6 +12,7 @@ after each store into an array. Kernels cannot make such tuples, or return them.
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -145,9 +146,10 @@ class Packed:
     __slots__ = ("_held", "_numba_type_", "address")
 
     def __init__(self, value: Any) -> None:
-        self._numba_type_ = kind = typeof(value)
+        fields = tuple(map(_type_of, value))
+        self._numba_type_ = _reference(type(value), fields)  # type: ignore[arg-type]
         words, held = list[int](), list[Any]()
-        for field, member in zip(kind.fields, value, strict=True):
+        for field, member in zip(fields, value, strict=True):
             _write(field, member, words, held)
         memory = np.array(words, np.int64)
         self._held, self.address = [memory, *held], memory.ctypes.data
@@ -159,6 +161,28 @@ def packed(value: Any) -> Packed:
     if found is None:
         found = value.__dict__["packed"] = Packed(value)
     return found
+
+
+@cache
+def _reference(kind: type, fields: tuple[types.Type, ...]) -> Reference:
+    return Reference(kind, kind._fields, fields)  # type: ignore[attr-defined]
+
+
+_array_types: dict[tuple[Any, ...], types.Type] = {}
+
+
+def _type_of(member: Any) -> types.Type:
+    """What `typeof` says, which takes a millisecond for a `world.World`."""
+    if isinstance(member, np.ndarray):
+        flags = member.flags
+        key = member.dtype, member.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable
+        found = _array_types.get(key)
+        if found is None:
+            found = _array_types[key] = typeof(member)
+        return found
+    if hasattr(member, "__dict__"):  # a tuple declared `by_reference`
+        return packed(member)._numba_type_
+    return typeof(member)
 
 
 def _write(field: types.Type, member: Any, words: list[int], held: list[Any]) -> None:
