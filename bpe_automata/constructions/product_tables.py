@@ -29,6 +29,7 @@ from bpe_automata.constructions.set_arrays import (
 )
 from bpe_automata.constructions.steady import steady_for
 from bpe_automata.kernels.certificates import ROWS, Certificates
+from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.dead_sets import AGAIN, DONE, settle
 from bpe_automata.kernels.fan import MOST_KINDS, MOST_PLACES, Texts, fan, intern_places
 from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER, Towards
@@ -143,9 +144,8 @@ class ProductTables:
         deepest = canonical.trie.deepest if deepest is None else deepest
         free, bound = canonical.sets.rows(number)
         trie, nodes, collapsed = canonical.trie, self._text.nodes, NOTHING
-        inside = canonical.sets.sets[number].row != 0 or self.memo.added[place] != 0
-        if deepest == trie.deepest and not inside:
-            collapsed = self._regions.at(int(self.memo.state[place]))
+        if deepest == trie.deepest and canonical.sets.sets[number].row == 0:
+            collapsed = self._collapsed(place)
         full, certificates = collapsed.ids, _NO_CERTIFICATES
         if collapsed is not NOTHING:
             full = self._text.vocabularies.full_row(collapsed, number, free, bound)
@@ -153,11 +153,22 @@ class ProductTables:
         given = packed(trie), packed(nodes), collapsed, full, packed(certificates), free, bound
         return self.ask(product_row, place, number, deepest, *given)
 
+    def _collapsed(self, place: int) -> Collapsed:
+        """The collapsed vocabulary for a place, at a character's end, or NOTHING."""
+        found, text = self._regions.at(int(self.memo.state[place])), int(self.memo.added[place])
+        if text == 0 or found is NOTHING:
+            return found
+        apart = self._text.begins_otherwise(text, self.canonical.pipeline.alphabet.utf8)
+        return found._replace(outside=apart | found.outside if len(found.outside) else apart)
+
     def _room_for_certificates(self) -> Certificates:
         """Those known, with room for all sets and for more states."""
         known, n_sets = self._certificates, len(self.canonical.sets.sets)
         if not len(known.at):
-            known = _certificates(self._world.dfa.trans.shape[0], len(self._world.reading.utf8))
+            n_texts = len(self._text.next)
+            known = _certificates(
+                len(self._world.dfa.trans), len(self._world.reading.utf8), n_texts
+            )
         if len(known.of_set) < n_sets:
             known = known._replace(of_set=_longer(known.of_set, 2 * n_sets, -1))
         if 2 * known.counts[ROWS] > len(known.asked):
@@ -236,8 +247,7 @@ class ProductTables:
             self._text.nodes.first,
         )
         state, kinds = int(self.memo.state[place]), canonical.nodes.kind
-        clean = row == 0 and texts.text == 0
-        collapsed = self._regions.at(state) if clean else NOTHING
+        collapsed = self._collapsed(place) if row == 0 else NOTHING
         rows, start, ids = watched(
             fan, dfa.trans, dfa.byte_class, state, trie, kinds, collapsed, texts, near, left
         )
@@ -349,7 +359,7 @@ def _memo(n_states: int, n: int, spare: int, nodes: int) -> Memo:
     )
 
 
-def _certificates(n_states: int, n_rows: int) -> Certificates:
+def _certificates(n_states: int, n_rows: int, n_texts: int) -> Certificates:
     """None yet."""
     room, n = table_size(_MOST_CERTIFICATES), _MOST_CERTIFICATES
     return Certificates(
@@ -363,11 +373,12 @@ def _certificates(n_states: int, n_rows: int) -> Certificates:
         asked=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
         holds=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
         seen=np.zeros((_ROOM_OF_STATES, n_rows), dtype=np.int64),
+        texts=np.zeros(n_texts, dtype=np.int32),
         counts=np.zeros(3, dtype=np.int64),
     )
 
 
-_NO_CERTIFICATES = _certificates(0, 1)
+_NO_CERTIFICATES = _certificates(0, 1, 0)
 
 
 def _longer(array: np.ndarray, size: int, fill: int) -> np.ndarray:

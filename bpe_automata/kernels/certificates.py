@@ -2,8 +2,9 @@
 
 The certificate of a hypothesis set is what shows its nodes to be ALIVE (see `world.shown_status`):
 that a text can end there, and texts that lead on. A certificate holds at a DFA state if that is so
-from there, in state 0 of the text automaton. Hundreds of sets have a few dozen certificates, so in
-a region of many states it costs much less to ask for these than for the nodes.
+from there, in state 0 of the text automaton, and in another state that reads its texts as state 0
+does. Hundreds of sets have a few dozen certificates, so in a region of many states it costs much
+less to ask for these than for the nodes.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class Certificates(NamedTuple):
     ends, whole bool [n]: can a text end, does it begin at a character's end? at int32 [n_states]:
     the row of each state, -1 for none; asked, holds int64 [rows, n / 64]: bits of the certificates
     that were looked at, and that hold; seen int64 [rows, UTF-8 rows]: the last call that has looked
-    at all that it needs, negative where not all of it holds. counts int64 [3]: certificates, rows
-    (one too many where there was no room), calls."""
+    at all that it needs, negative where not all of it holds; texts int32 [states of the text
+    automaton]: how many certificates that state reads as state 0 does, the first ones, -1: not all.
+    counts int64 [3]: certificates, rows (one too many where there was no room), calls."""
 
     of_set: np.ndarray
     keys: np.ndarray
@@ -45,6 +47,7 @@ class Certificates(NamedTuple):
     asked: np.ndarray
     holds: np.ndarray
     seen: np.ndarray
+    texts: np.ndarray
     counts: np.ndarray
 
 
@@ -89,6 +92,22 @@ def all_alive(state: int, row: int, need: np.ndarray, c: Certificates, w: World)
         hold = _all_hold(state, k, need[row], c, w)
         c.seen[k, row] = c.counts[_CALL] if hold else -c.counts[_CALL]
     return c.seen[k, row] > 0
+
+
+@kernel
+def reads_alike(text: int, c: Certificates, w: World) -> bool:
+    """Do all certificates that hold at a DFA state hold in this state of the text automaton too?"""
+    k = c.texts[text]
+    while 0 <= k < c.counts[_CERTIFICATES]:
+        alike = w.added.ends[text] or not c.ends[k]
+        for i in range(c.shown.shape[1]):
+            if c.shown[k, i, 1] == 0:
+                break
+            atom = c.shown[k, i, 2]
+            alike &= w.added.next[text, atom] == w.added.next[0, atom]
+        k = k + 1 if alike else -1
+    c.texts[text] = k
+    return k >= 0
 
 
 @kernel

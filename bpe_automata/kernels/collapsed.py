@@ -30,8 +30,8 @@ class Collapsed(NamedTuple):
     uint8, one byte of the class; parent int32; skip int32 as in `Trie`. Groups of ids, node by
     node, int32: node, kind and text, see `product_row.Nodes`; start [groups + 1] into ids. left_at
     int32: the nodes where a byte leaves, leaving int32: that byte's node in the trie. outside: bool
-    [256], the bytes that lead from one DFA state, that where words begin, out of its region (of
-    length 0: none does)."""
+    [256], the bytes that lead from one DFA state, that where words begin, out of its region, or
+    that begin words to be read in the trie for other reasons (of length 0: none does)."""
 
     classes: np.ndarray
     label: np.ndarray

@@ -58,9 +58,9 @@ def fan(
 
     kinds: int32 [nodes of the trie], the kind of each token, 0: left out. There may be MOST_KINDS
     of them, and MOST_PLACES pairs of a state of the DFA and one of the text automaton. collapsed:
-    the trie for a region that the state is in, or nothing; texts must be at their start then. Where
-    `left` is less than NEVER, tokens that lead to states with near.lower > left are left out, and,
-    of those read in the trie, some others that are too far from acceptance.
+    the trie for a region that the state is in, or nothing, see `product_row`; at a character's end.
+    Where `left` is less than NEVER, tokens that lead to states with near.lower > left are left out,
+    and, of those read in the trie, some others that are too far from acceptance.
     """
     path, n_texts = np.empty(trie.deepest + 1, np.int32), len(texts.next)
     path[0], worth, apart = state, False, np.zeros(256, np.bool_)

@@ -7,7 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.certificates import NO_SET, ODD, Certificates, all_alive, needed
+from bpe_automata.kernels.certificates import (
+    NO_SET,
+    ODD,
+    Certificates,
+    all_alive,
+    needed,
+    reads_alike,
+)
 from bpe_automata.kernels.collapsed import (
     Collapsed,
     beginnings,
@@ -151,7 +158,7 @@ def _known_row(
     after_sides, path = (free_after, bound_after), np.empty(trie.deepest + 1, np.int32)
     path[0], worth = q0, False
     begin, apart = np.empty(0, np.int32), np.zeros(256, np.bool_)
-    if len(collapsed.label) > 0 and row0 == 0 and a0 == 0 and deepest == trie.deepest:
+    if len(collapsed.label) > 0 and row0 == 0 and deepest == trie.deepest:
         begin, apart, worth = beginnings(q0, collapsed, w.dfa.trans, w.dfa.byte_class, trie)
     if not worth:
         both = np.zeros(2 * n_words, np.int32)
@@ -162,8 +169,9 @@ def _known_row(
         return both, slow[:0], slow[:n_slow], apart
     both = full.copy()
     groups, slow, n_slow = _walk_collapsed(
-        path, begin, otherwise, trie, nodes, collapsed, certificates, after_sides, both, slow, w
-    )
+        path, begin, a0 == 0, otherwise, trie, nodes, collapsed, certificates, after_sides, both,
+        slow, w,
+    )  # fmt: skip
     n_slow = _without(apart, slow[:n_slow], trie)
     node = 0
     while node < len(trie.label):
@@ -171,7 +179,7 @@ def _known_row(
             for side in range(2):
                 clear_below(node, trie, both[side * n_words :])
             slow, n_slow = _walk_row(
-                node, trie.skip[node], path, True, True, otherwise, deepest, trie, nodes,
+                node, trie.skip[node], path, a0 == 0, True, otherwise, deepest, trie, nodes,
                 after_sides, both, slow, n_slow, w,
             )  # fmt: skip
         node = trie.skip[node]
@@ -268,6 +276,7 @@ def _with_row(
 def _walk_collapsed(
     path: np.ndarray,
     begin: np.ndarray,
+    clean: bool,
     otherwise: np.ndarray,
     trie: Trie,
     nodes: Nodes,
@@ -278,9 +287,10 @@ def _walk_collapsed(
     slow: np.ndarray,
     w: World,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """The same over the collapsed trie, from state 0 of the text automaton at a character's end:
-    what is not known to be ALIVE is taken out of `both`, the full row. Returns (rows as in `slow`,
-    of groups; `slow` and how many there are, from leaving bytes on)."""
+    """The same over the collapsed trie, from a character's end: what is not known to be ALIVE is
+    taken out of `both`, the full row. Tokens whose first character the text automaton reads
+    otherwise than in state 0 are to be apart. Returns (rows as in `slow`, of groups; `slow` and how
+    many there are, from leaving bytes on)."""
     keys, values, known_nodes, known = w.memo.keys, w.memo.values, w.memo.nodes, w.memo.status
     at_once_, n_text_states = at_once(w), len(w.added.next)
     n_words, n_slow = (len(trie.start) + 30) >> 5, 0
@@ -293,7 +303,7 @@ def _walk_collapsed(
         row = rows[kind]
         if a < 0 or row == NO_SET:
             continue
-        if a == 0 and row != ODD and q != 0:
+        if row != ODD and q != 0 and (a == 0 or reads_alike(a, certificates, w)):
             k = at[q]  # looked up here, as most groups need no more: a call costs as much again
             if k >= 0 and seen[k, row] == call:
                 continue
@@ -321,7 +331,7 @@ def _walk_collapsed(
         node = collapsed.leaving[i]
         path[trie.depth[node] - 1] = states[collapsed.left_at[i]]
         slow, n_slow = _walk_row(
-            node, trie.skip[node], path, True, True, otherwise, trie.deepest, trie, nodes,
+            node, trie.skip[node], path, clean, True, otherwise, trie.deepest, trie, nodes,
             after_sides, both, slow, n_slow, w,
         )  # fmt: skip
     return groups[:n_groups], slow, n_slow
