@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from budget import examples
+from composing import ACCENTED, composing_tokenizers
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ from bpe_automata.testing import (
 )
 from bpe_automata.testing.texts import own_pieces
 
+MARKED = (".{2,9}b", "[a-zé\u0301]{1,5}", "[^a]*a.*")
 WIDE = (r".{0,40}", r'([^"\\]|\\["\\n]){0,20}', "[a-zé ]{3,30}\n?", r"(\w+[^\w]?)+", "[^a]*a[^b]*b")
 
 
@@ -86,6 +88,33 @@ def test_rows_are_those_of_the_plain_walk(data):
             assert (here.free == there.free).all()
             assert (here.bound == there.bound).all()
             n += len(engine.tables._regions.at(q).label) > 0
+    event(f"collapsed: {n > 0}")
+
+
+@examples(60)
+@given(
+    composing_tokenizers(), st.sampled_from([*ACCENTED, ".{2,9}b", "[a-zé\u0301]{1,5}", "[^a]*a.*"])
+)
+def test_rows_after_letters_that_marks_may_follow_are_those_of_the_plain_walk(tokenizer, regex):
+    dfa, n = compile_regex(regex), 0
+    engine, plain = (CartesianMerge(tokenizer, dfa) for _ in range(2))
+    plain.tables._regions.at = lambda state: NOTHING
+    with collapsed_at_once():
+        try:
+            states = explored(engine, engine.initial(), 3000).states
+        except (BudgetExceededError, EmptyLanguageError):
+            assume(False)
+        memo = engine.tables.memo
+        for place, number, _ in states:
+            q, text = int(memo.state[place]), int(memo.added[place])
+            there = plain.tables.place(q, text)
+            for here, other in zip(
+                engine.rows.row(place, number), plain.rows.row(there, number), strict=True
+            ):
+                assert (here == other).all()
+            if engine.canonical.sets.sets[number].row == 0:
+                assert led(engine, place) == led(plain, there)
+                n += text != 0 and engine.tables._collapsed(place) is not NOTHING
     event(f"collapsed: {n > 0}")
 
 
@@ -175,9 +204,11 @@ def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa, 
 
 
 def led(engine, place):
-    """Where the fan leads: its groups by place and class, each with its ids."""
+    """Where the fan leads: its groups by what the place is and class, each with its ids."""
     places, kinds, start, ids = engine.tables.fan(place, 0)
-    groups = zip(places.tolist(), kinds.tolist(), strict=True)
+    memo = engine.tables.memo
+    columns = memo.state[places], memo.added[places], kinds
+    groups = zip(*(column.tolist() for column in columns), strict=True)
     found = {group: {*ids[start[k] : start[k + 1]].tolist()} for k, group in enumerate(groups)}
     assert len(found) == len(places)
     assert all(found.values())

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tokenizers
 from budget import examples
+from composing import ACCENTED, composing_tokenizers
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
@@ -139,21 +140,6 @@ def test_what_is_known_grows_while_dead_sets_are_found(trained, monkeypatch):
     for regex in FINITE + LOOPS:
         check_dead_sets(trained, compile_regex(regex), at_once=True)
     assert {AGAIN, DONE} <= {*wanted}
-
-
-ACCENTED = ("([abe]\u0301?){1,6}e", "(a|b\u0301?|e\u0301){2,5}b", "([ab]|e)*\u0301?(ab|ba){1,3}")
-
-
-@st.composite
-def composing_tokenizers(draw):
-    """Whose normal form makes places that are no DFA states."""
-    vocabulary, merges = [*"abe\u0301é1áq"], []
-    for _ in range(draw(st.integers(4, 20))):
-        pair = draw(st.tuples(*[st.sampled_from([*"abe\u0301", *vocabulary[7:]])] * 2))
-        if len(word := "".join(pair)) < 5 and word not in vocabulary:
-            vocabulary.append(word)
-            merges.append(pair)
-    return small_tokenizer(vocabulary, merges, normalizer={"type": "NFC"})
 
 
 @examples(40)
