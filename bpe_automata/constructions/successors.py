@@ -20,6 +20,7 @@ from bpe_automata.kernels.bits import contained, members
 from bpe_automata.kernels.token_walks import states_after, texts_after
 
 _BYTES_OF_ID = 29  # in Leads, whose `free` is int32
+_LOW = (1 << 32) - 1
 
 
 class Leads(NamedTuple):
@@ -63,15 +64,13 @@ class Successors:
         row, sets = self._relevance.row(place, hypotheses), self._canonical.sets
         kind = self._canonical.actions.of_token[ids]
         free, bound = sets.rows(hypotheses)
-        sides = np.stack(
-            [
-                np.where(contained(row.free, ids), free[kind], NONE),
-                np.where(contained(row.bound, ids), bound[kind], NONE),
-            ]
-        )
-        pairs, which = np.unique(sides, axis=1, return_inverse=True)
-        unions = np.array([sets.union(*pair) for pair in pairs.T.tolist()], dtype=np.int64)
-        return sides[0].copy(), unions[which.reshape(-1)]  # numpy 2.0 keeps the axis
+        by_free = np.where(contained(row.free, ids), free[kind], NONE)
+        by_bound = np.where(contained(row.bound, ids), bound[kind], NONE)
+        # (numpy's own way with pairs makes another error of an interrupt.)
+        both = (by_free.astype(np.int64) + 1) << 32 | (by_bound.astype(np.int64) + 1)
+        pairs, which = np.unique(both, return_inverse=True)
+        unions = [sets.union((pair >> 32) - 1, (pair & _LOW) - 1) for pair in pairs.tolist()]
+        return by_free, np.array(unions, dtype=np.int64)[which]
 
     def _places(self, place: int, hypotheses: int, ids: np.ndarray) -> np.ndarray:
         """The place after each id that is no added one."""
