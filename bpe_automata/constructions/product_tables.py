@@ -25,6 +25,7 @@ from bpe_automata.constructions.set_arrays import (
     Proofs,
     Proven,
     SetArrays,
+    resized,
     with_room_for,
 )
 from bpe_automata.constructions.steady import steady_for
@@ -170,11 +171,11 @@ class ProductTables:
                 len(self._world.dfa.trans), len(self._world.reading.utf8), n_texts
             )
         if len(known.of_set) < n_sets:
-            known = known._replace(of_set=_longer(known.of_set, 2 * n_sets, -1))
+            known = known._replace(of_set=resized(known.of_set, 2 * n_sets, -1))
         if 2 * known.counts[ROWS] > len(known.asked):
             known.counts[ROWS] = min(known.counts[ROWS], len(known.asked))
             bits = known.asked, known.holds, known.seen
-            asked, holds, seen = (_longer(array, 2 * len(array), 0) for array in bits)
+            asked, holds, seen = (resized(array, 2 * len(array)) for array in bits)
             known = known._replace(asked=asked, holds=holds, seen=seen)
         return known
 
@@ -379,13 +380,6 @@ def _certificates(n_states: int, n_rows: int, n_texts: int) -> Certificates:
 
 
 _NO_CERTIFICATES = _certificates(0, 1, 0)
-
-
-def _longer(array: np.ndarray, size: int, fill: int) -> np.ndarray:
-    """A larger one that begins with it."""
-    bigger = np.full((size, *array.shape[1:]), fill, dtype=array.dtype)
-    bigger[: len(array)] = array
-    return bigger
 
 
 def _settled(n_ids: int) -> Settled:

@@ -29,7 +29,7 @@ class _Growing:
         """The first `count` places, then `values`."""
         needed = count + len(values)
         if needed > len(self._array):
-            self._array = _resized(self._array[:count], 2 * needed)
+            self._array = resized(self._array[:count], 2 * needed)
         self._array[count:needed] = values
         return self._array[:needed]
 
@@ -152,12 +152,12 @@ def with_room_for(proofs: Proofs, n_sets: int) -> Proofs:
     """The same, of so many sets at least."""
     if n_sets <= len(proofs.given_up):
         return proofs
-    given_up, shown = (_resized(array, 2 * n_sets) for array in proofs[:2])
+    given_up, shown = (resized(array, 2 * n_sets) for array in proofs[:2])
     return proofs._replace(given_up=given_up, shown=shown)
 
 
-def _resized(array: np.ndarray, size: int) -> np.ndarray:
-    """A larger one that begins with it, and ends in zeros."""
-    bigger = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+def resized(array: np.ndarray, size: int, fill: int = 0) -> np.ndarray:
+    """A larger one that begins with it; what is new is `fill`."""
+    bigger = np.full((size, *array.shape[1:]), fill, dtype=array.dtype)
     bigger[: len(array)] = array
     return bigger
