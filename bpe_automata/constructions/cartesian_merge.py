@@ -111,8 +111,9 @@ class CartesianMerge(Immutable):
         from bpe_automata.constructions.horizon_product import ProductReader
         from bpe_automata.constructions.lift import Lift
 
-        lift = Lift(*self._given[:4])
-        reader = ProductReader(self, self._tables, self._relevance, lift.horizon)
+        reader = ProductReader(
+            self, self._tables, self._relevance, lambda: Lift(*self._given[:4]).horizon
+        )
         return GraphHorizon(reader, self._tables.lock, self.budget)
 
     @spent

@@ -24,6 +24,7 @@ from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.kernels.bits import has, set_bits, without
 from bpe_automata.sharing import Lock, locked
 
+_MOST_UNSURE = 64  # nodes that are asked where their ids lead, until texts have no say
 State = TypeVar("State", bound=Hashable)
 Read = TypeVar("Read", bound=Hashable, contravariant=True)
 
@@ -44,6 +45,14 @@ class Reader(Source, Protocol[Read]):
     def before(self, state: Read) -> tuple[int, int | None]:
         """(node, last id) of the state: of the node what is dead after the id counts; None: the
         node is one that nothing is bound to."""
+
+    def at_most(self, key: int) -> int:
+        """A bound on the ids from a node to acceptance, whatever the last id was; NEVER: none is
+        known."""
+
+    def unsure(self, key: int, k: int) -> list[int] | None:
+        """Keys of nodes that ids of a node lead to, each once: all of which dead_k is not what it
+        stays, and perhaps others. None: nothing is known."""
 
     def plain(self, state: Read) -> np.ndarray:
         """The engine's own mask."""
@@ -84,6 +93,8 @@ class GraphHorizon(Horizon[State]):
         self._graph = Graph(reader)
         self._levels = Levels(self._graph)
         self._plain_from: dict[int, int] = {}
+        self._unsure_to: dict[int, int] = {}
+        self._patience = 0
         nothing = np.zeros(reader.n_words, dtype=np.int32)
         self._nothing = Row(nothing, nothing)
         self._rows: BoundedMemo[tuple[int, int], Row] = BoundedMemo(2 * nothing.nbytes)
@@ -109,16 +120,20 @@ class GraphHorizon(Horizon[State]):
     @locked
     def reaches(self, state: State, k: int) -> bool:
         key, last = self._reader.before(state)
-        return self._reached(self._number(key), last, k)
+        return self._reader.at_most(key) <= k or self._reached(self._number(key), last, k)
 
     @spent
     @locked
     def mask(self, state: State, k: int) -> np.ndarray:
-        node = self._number(self._reader.key(state))
-        if self._plain_from.get(node, NEVER) <= k:
+        key = self._reader.key(state)
+        if self._plain_from.get(key, NEVER) <= k:
             return self._reader.plain(state)
-        row = self._row(node, k)
+        self._patience = _MOST_UNSURE
+        if self._surely_plain(key, k):
+            return self._reader.plain(state)
+        row = self._row(key, k)
         if row is None:
+            self._plain_from[key] = k
             return self._reader.plain(state)
         bits = self._reader.mask(state, *row)
         bits.flags.writeable = False
@@ -134,22 +149,36 @@ class GraphHorizon(Horizon[State]):
         dead = self._levels.dead(node, k)
         return dead is None or (last is not None and not has(dead, last))
 
-    def _row(self, node: int, k: int) -> Row | None:
+    def _row(self, key: int, k: int) -> Row | None:
         """The ids of a node by which acceptance can be reached with k ids; None: all of them."""
         if k <= 0:
             return self._nothing
-        targets = self._graph.edges(node, NEVER).any
-        self._settle(targets, k - 1)
-        final = 1 + int(self._graph.final[targets].max(initial=0))
-        if final <= k:
-            self._plain_from[node] = final
-            return None
-        row = self._rows.get((node, k))
+        row = self._rows.get((key, k))
         if row is None:
-            spread = self._graph.spread(node, NEVER)
-            row = Row(*(self._side(node, side, k - 1) for side in (spread.free, spread.bound)))
-            self._rows.put((node, k), row)
+            node, left, graph = self._number(key), k - 1, self._graph
+            targets = graph.edges(node, NEVER).any
+            self._settle(targets, left)
+            if not ((graph.final[targets] > left) & (graph.lower[targets] < NEVER)).any():
+                return None
+            spread = graph.spread(node, NEVER)
+            row = Row(*(self._side(node, side, left) for side in (spread.free, spread.bound)))
+            self._rows.put((key, k), row)
         return row
+
+    def _surely_plain(self, key: int, k: int) -> bool:
+        """Do texts show, without any search, that all ids of a node are live with k ids left that
+        are live at all? (No is no proof of the contrary.) Then its dead_k is what it stays."""
+        if self._plain_from.get(key, NEVER) <= k:
+            return True
+        if k <= self._unsure_to.get(key, 0) or self._patience == 0:
+            return False
+        self._patience -= 1
+        unsure = self._reader.unsure(key, k - 1)
+        if unsure is not None and all(self._surely_plain(after, k - 1) for after in unsure):
+            self._plain_from[key] = k
+            return True
+        self._unsure_to[key] = k
+        return False
 
     def _side(self, node: int, side: np.ndarray, k: int) -> np.ndarray:
         """Packed: the ids of the node's groups that are not dead at level k where they lead."""

@@ -67,8 +67,9 @@ class Source(Protocol):
     def facts(self, keys: np.ndarray) -> Facts:
         """What is known of nodes at once."""
 
-    def look(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(never, whole), bool: at second sight, does the node never accept, is it `whole`?"""
+    def look(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(never, whole, final), bool and int: at second sight, does the node never accept, is it
+        `whole`, and for which k is dead_k surely what it stays (NEVER: unknown)?"""
 
     def spread(self, key: int, k: int) -> Spread:
         """Where the groups of a node lead. Ids that leave more than k - 1 others to acceptance may
@@ -105,6 +106,7 @@ class Graph:
         self.keys: list[int] = []
         self._numbers: dict[int, int] = {}
         self._edges: dict[tuple[int, int], Edges] = {}
+        self._opened: dict[int, int] = {}  # for how many ids, the last time
         self._spreads: BoundedMemo[tuple[int, int], Spread] = BoundedMemo(_BYTES_OF_SPREAD)
         self._goals: dict[int, np.ndarray | None] = {}
         # For how many ids a short way was looked for from nodes, and nodes met of late in vain.
@@ -157,6 +159,7 @@ class Graph:
             numbers[both >= 0] = self.numbers(both[both >= 0])
             found = Spread(numbers[: len(keyed.free)], numbers[len(keyed.free) :])
             self._spreads.put((node, k), found)
+            self._opened[node] = k
         return found
 
     def edges(self, node: int, k: int) -> Edges:
@@ -174,9 +177,13 @@ class Graph:
         return self.source.members(self.keys[node], self.opened(node, k), groups)
 
     def opened(self, node: int, k: int) -> int:
-        """For how many ids a node is opened: for k, where little is near enough, or for all."""
+        """For how many ids a node is opened: for k or a few more, where little is near enough, and
+        for all of them when it is opened again for more."""
+        for_ = self._opened.get(node, 0)
+        if k <= for_:
+            return for_
         few = self.source.partial and k <= max(int(self.lower[node]) + 1, self.near(node, k))
-        return k if few else NEVER
+        return k if few and for_ == 0 else NEVER
 
     def near(self, node: int, k: int) -> int:
         """At most k: about how many ids it takes, where that is known, else `lower`."""
@@ -215,9 +222,11 @@ class Graph:
         nodes = nodes[~self._room.seen[nodes]]
         if len(nodes):
             keys = self.keys
-            never, whole = self.source.look(np.array([keys[node] for node in nodes.tolist()]))
+            looked = self.source.look(np.array([keys[node] for node in nodes.tolist()]))
+            never, whole, final = looked
             self.lower[nodes[never]] = NEVER
             self.whole[nodes[whole]] = True
+            self.final[nodes] = np.minimum(self.final[nodes], final)
             self._room.seen[nodes] = True  # not if the source was stopped
 
     def _meet(self, keys: list[int]) -> None:

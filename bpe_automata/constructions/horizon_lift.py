@@ -35,13 +35,15 @@ _MOST_UNIT = 2**14  # what a token costs
 
 
 class LiftHorizon(Horizon[int]):
-    """A state is the byte DFA's. What has been found out of it is kept, 16 bytes a state."""
+    """A state is the byte DFA's. What has been found out of it is kept, 20 bytes a state."""
 
     def __init__(self, lift: Lift) -> None:
         self.lock, self.budget, self._lift = Lock(), lift.budget, lift
         added = lift.added, lift.prefixed.added_from, lift.prefixed.after_added
         self._spelled = Spelled(lift.trie, lift.kinds, *added)
         self._towards = _towards(lift, self._spelled)
+        by_bytes = lift.by_bytes()  # a bound that costs no search
+        self._by_bytes = np.where(by_bytes < 0, NEVER, by_bytes).astype(np.int32)
         self._plain_from: dict[int, int] = {}
         self._rows: BoundedMemo[tuple[int, int], np.ndarray] = BoundedMemo(lift.n_ids // 8)
 
@@ -78,6 +80,8 @@ class LiftHorizon(Horizon[int]):
     @spent
     @locked
     def reaches(self, state: int, k: int) -> bool:
+        if self._by_bytes[state] <= k:
+            return True
         self._settle(np.array([state], dtype=np.int32), k)
         return bool(self._towards.upper[state] <= k)
 
@@ -98,7 +102,11 @@ class LiftHorizon(Horizon[int]):
         plain = self._lift.mask(state)
         if self._plain_from.get(state, NEVER) <= k:
             return plain
-        bits = self._row(state, k)
+        bits = self._near(state, k)
+        if not np.array_equal(bits, plain):
+            dfa, near = self._lift.dfa, (self._spelled, self._towards)
+            self._settle(open_after(dfa.trans, dfa.byte_class, state, k - 1, *near), k - 1)
+            bits = self._near(state, k)
         if np.array_equal(bits, plain):
             self._plain_from[state] = k
             return plain
@@ -106,15 +114,11 @@ class LiftHorizon(Horizon[int]):
         self._rows.put((state, k), bits)
         return bits
 
-    def _row(self, state: int, k: int) -> np.ndarray:
-        lift, trans, byte_class = self._lift, self._lift.dfa.trans, self._lift.dfa.byte_class
-        bits = np.zeros((lift.n_ids + 31) // 32, dtype=np.int32)
-        if k > 0:
-            open_ = open_after(trans, byte_class, state, k - 1, self._spelled, self._towards)
-            self._settle(open_, k - 1)
-            near = self._towards.upper < k
-            bits = lift.row(state, near)
-            set_bits(bits, lift.added[near[lift.after_added(state, lift.added)]])
+    def _near(self, state: int, k: int) -> np.ndarray:
+        """The mask as far as is known."""
+        lift, near = self._lift, (self._towards.upper < k) | (self._by_bytes < k)
+        bits = lift.row(state, near)
+        set_bits(bits, lift.added[near[lift.after_added(state, lift.added)]])
         lift.mark_ends(state, bits)
         return bits
 

@@ -80,8 +80,11 @@ class EngineReader(Generic[State]):
         found = self._kept(key)
         return members_of(groups, found.start, found.ids)
 
-    def look(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return np.full(len(keys), False), np.full(len(keys), True)
+    def look(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return np.full(len(keys), False), np.full(len(keys), True), np.full(len(keys), NEVER)
+
+    def unsure(self, key: int, k: int) -> None:
+        return None
 
     def lower(self, keys: np.ndarray, k: int) -> np.ndarray:
         return np.zeros(len(keys), dtype=np.int32)
@@ -108,6 +111,9 @@ class EngineReader(Generic[State]):
 
     def before(self, state: State) -> tuple[int, int | None]:
         return self.key(state), None
+
+    def at_most(self, key: int) -> int:
+        return NEVER
 
     def plain(self, state: State) -> np.ndarray:
         return self._engine.mask(state)

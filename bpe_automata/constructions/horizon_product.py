@@ -7,6 +7,8 @@ one token class that lead to one place.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,6 +22,7 @@ from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.relevance import Relevance
 from bpe_automata.kernels.bits import set_bits
 from bpe_automata.kernels.fan import members_of
+from bpe_automata.kernels.fewest_tokens import Towards
 from bpe_automata.kernels.world import ALIVE, DEAD
 
 if TYPE_CHECKING:
@@ -56,18 +59,26 @@ class ProductReader:
         engine: CartesianMerge,
         tables: ProductTables,
         relevance: Relevance,
-        lift: LiftHorizon,
+        lift: Callable[[], LiftHorizon],
     ) -> None:
-        """lift: of all tokenizations, which take no more ids than the tokenizer's own."""
-        self._lift = lift
+        """lift: of all tokenizations, which take no more ids than the tokenizer's own; made when
+        it is first needed."""
+        self._make_lift = lift
         self._engine, self._tables, self._relevance = engine, tables, relevance
         self._canonical = engine.canonical
         self._eos = np.array([i for i in engine.eos_ids if 0 <= i < engine.n_ids], dtype=np.int64)
-        self._near = lift.towards_of(self._canonical.trie, self._canonical.nodes.kind)
         self._fans: dict[_Opened, _Fan] = {}
         self._ids: BoundedMemo[_Opened, _Ids] = BoundedMemo(4 * engine.n_ids)
         self._few = engine.n_ids // 64
         self._few_ids: BoundedMemo[_Opened, _Ids] = BoundedMemo(4 * self._few)
+
+    @cached_property
+    def _lift(self) -> LiftHorizon:
+        return self._make_lift()
+
+    @cached_property
+    def _near(self) -> Towards:
+        return self._lift.towards_of(self._canonical.trie, self._canonical.nodes.kind)
 
     # ------------------------------------------------------------ states
 
@@ -79,6 +90,10 @@ class ProductReader:
         if last == NO_TOKEN or not self._canonical.derivation.reachable[last]:
             return self.key(state) | _UNBOUND, None
         return self.key(state), last
+
+    def at_most(self, key: int) -> int:
+        places, numbers = np.array([key >> 32]), np.array([(key & 0xFFFFFFFF) >> 1])
+        return int(self._tables.at_most(places, numbers)[0])
 
     def plain(self, state: ProductState) -> np.ndarray:
         return self._engine.mask(state)
@@ -107,10 +122,24 @@ class ProductReader:
         lower[(lower == 0) & ~accepts] = 1
         return Facts(lower, np.where(accepts, 0, NEVER), accepts, hint, accepts)
 
-    def look(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def look(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         unbound = keys & _UNBOUND == 1
-        status = self._tables.statuses(keys >> 32, (keys & 0xFFFFFFFF) >> 1)
-        return (status == DEAD) | (unbound & (status != ALIVE)), status == ALIVE
+        places, numbers = keys >> 32, (keys & 0xFFFFFFFF) >> 1
+        status = self._tables.statuses(places, numbers)
+        final = self._tables.at_most(places, numbers)
+        whole = (status == ALIVE) | (final < NEVER)
+        return (status == DEAD) | (unbound & ~whole), whole, final
+
+    def unsure(self, key: int, k: int) -> list[int]:
+        place, number = key >> 32, (key & 0xFFFFFFFF) >> 1
+        places, numbers = self._tables.unsure(place, number, k)
+        found = places << 32 | numbers << 1
+        if self._canonical.sets.ends(number):
+            after = self._tables.added_steps(place)[1]
+            after = after[self._tables.at_most(after, np.full_like(after, BEGINNING)) > k]
+            found = np.append(found, after << 32 | BEGINNING << 1 | _UNBOUND)
+        distinct: list[int] = np.unique(found).tolist()
+        return distinct
 
     def lower(self, keys: np.ndarray, k: int) -> np.ndarray:
         states, which = np.unique(self._tables.memo.state[keys >> 32], return_inverse=True)

@@ -26,6 +26,7 @@ from bpe_automata.tokenizer.pipeline import Pipeline
 NONE = -1
 BEGINNING = 0
 _FEW = 200
+_UNKNOWN = -2
 _LONGEST = 4  # bytes of a character
 Member = tuple[int, int, int]
 _INTRICATE = "more than are told apart: the tokenizer's pretokenizer is too intricate"
@@ -57,7 +58,7 @@ class HypothesisSets:
         self._members = 0
         self._numbers: dict[HypothesisSet, int] = {}
         self._rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self._after: dict[tuple[int, int], tuple[int, int]] = {}
+        self._some: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # like `_rows`, with gaps
         self._ends: dict[int, bool] = {}
         self._entries: dict[int, dict[int, int]] = {}  # by UTF-8 row
         self._alike: dict[bytes, int] = {}  # by what `_Stacked.alike` says of classes
@@ -122,24 +123,32 @@ class HypothesisSets:
         return self._rows[number]
 
     def after(self, number: int, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(free, bound) of `rows` for these classes, int; quick where they are few."""
-        few = np.unique(classes).tolist() if number not in self._rows else []
-        if not 0 < len(few) <= _FEW:
-            free, bound = self.rows(number)
-            return free[classes], bound[classes]
-        found, known = self.sets[number], self._after
-        by_whole = found.by_whole()
-        for c in few:
-            if (number, c) not in known:
-                if found.row == 0:
-                    known[number, c] = self._one(by_whole, 1, c), self._one(by_whole, 0, c)
-                else:
-                    entry, then = self._continuing(found.row).get(c), NONE
-                    if entry is not None:
-                        then = self._continued(found, entry, self.actions.classes[c])
-                    known[number, c] = NONE, then
-        both = np.array([known[number, c] for c in classes.tolist()], dtype=np.int32)
-        return both[:, 0], both[:, 1]
+        """(free, bound) of `rows` for these classes, int32; quick where they are few."""
+        known = self._rows.get(number) or self._some.get(number)
+        if known is None:
+            n = len(self.actions.classes)
+            unknown = np.full(n, _UNKNOWN, dtype=np.int32)
+            known = self._some.setdefault(number, (unknown, unknown.copy()))
+        free, bound = known
+        more = classes[free[classes] == _UNKNOWN]
+        if len(more):
+            few = np.unique(more).tolist()
+            if len(few) > _FEW:
+                free, bound = self.rows(number)
+            else:
+                for c in few:
+                    bound[c], free[c] = self._after(self.sets[number], c)
+        return free[classes], bound[classes]
+
+    def _after(self, found: HypothesisSet, c: int) -> tuple[int, int]:
+        """(bound, free) of `rows` for one class."""
+        if found.row == 0:
+            by_whole = found.by_whole()
+            return self._one(by_whole, 0, c), self._one(by_whole, 1, c)
+        entry = self._continuing(found.row).get(c)
+        if entry is None:
+            return NONE, NONE
+        return self._continued(found, entry, self.actions.classes[c]), NONE
 
     def _full_rows(self, found: HypothesisSet) -> tuple[np.ndarray, np.ndarray]:
         """At a character's end: classes without a leading fragment can follow."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -41,6 +42,7 @@ from bpe_automata.kernels.node_status import node_statuses
 from bpe_automata.kernels.product_row import product_row
 from bpe_automata.kernels.references import packed
 from bpe_automata.kernels.settled import Dead, Settled, add_settled, unsettled
+from bpe_automata.kernels.shortest_texts import Shortest, all_at_most, unasked, unsure
 from bpe_automata.kernels.token_walks import states_after
 from bpe_automata.kernels.watch import armed, called, watched
 from bpe_automata.kernels.world import (
@@ -238,21 +240,46 @@ class ProductTables:
         in groups that lead alike: (places int64, classes int64, start int32 [groups + 1] into, ids
         int32). Added tokens are left out, and what `near` says is more than `left` tokens from
         acceptance."""
-        canonical, dfa, trie = self.canonical, self._world.dfa, self.canonical.trie
-        texts = Texts(
-            int(self.memo.added[place]),
-            row,
-            canonical.pipeline.alphabet.utf8,
-            self._text.next,
-            self._text.nodes.text,
-            self._text.nodes.first,
-        )
-        state, kinds = int(self.memo.state[place]), canonical.nodes.kind
+        dfa, memo, canonical = self._world.dfa, self.memo, self.canonical
+        begin = int(memo.state[place]), int(memo.added[place]), row
         collapsed = self._collapsed(place) if row == 0 else NOTHING
-        rows, start, ids = watched(
-            fan, dfa.trans, dfa.byte_class, state, trie, kinds, collapsed, texts, near, left
-        )
+        trie, kinds = canonical.trie, canonical.nodes.kind
+        given = dfa.trans, dfa.byte_class, *begin, trie, kinds, collapsed, self._texts, near, left
+        rows, start, ids = watched(fan, *given)
         return self.places(rows[:, 0], rows[:, 1]), rows[:, 2].astype(np.int64), start, ids
+
+    @locked
+    def unsure(self, place: int, number: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """(places, sets), int64, of nodes that ids lead to from a node, added tokens left out: all
+        those where an id that leads on at all may need more than `most` others to acceptance, and
+        perhaps others."""
+        canonical, sets = self.canonical, self.canonical.sets
+        row, sides = sets.sets[number].row, sets.rows(number)
+        collapsed = self._collapsed(place) if row == 0 else NOTHING
+        vocabulary = canonical.trie, canonical.nodes.kind, collapsed, NOTHING, self._texts, ANYWHERE
+        certificates = self._certificates = self._room_for_certificates()
+        while True:
+            after = sides, self._set_arrays.known_rows(), most, packed(certificates), self._shortest
+            states, texts, numbers = self.ask(unsure, place, row, *vocabulary, *after).T
+            partial = [n for n in np.unique(numbers).tolist() if sets.sets[n].row]
+            if not sum(not self._set_arrays.know(n) for n in partial):
+                return self.places(states, texts), numbers.astype(np.int64)
+
+    @cached_property
+    def _texts(self) -> Texts:
+        nodes = self._text.nodes
+        return Texts(
+            self.canonical.pipeline.alphabet.utf8, self._text.next, nodes.text, nodes.first
+        )
+
+    def at_most(self, places: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """int32: bounds on the ids from nodes to acceptance, whatever the last id was; NEVER where
+        none is known. places, numbers: int64."""
+        return self.ask(all_at_most, places, numbers, self._shortest)
+
+    @cached_property
+    def _shortest(self) -> Shortest:
+        return unasked(len(self._world.dfa.trans), len(self._world.reading.ends))
 
     def ids_ending_in(self, row: int) -> np.ndarray:
         """int64: the tokens that can end inside a character, in this UTF-8 row."""

@@ -66,9 +66,14 @@ class SetArrays:
             self._extend()
         return self._arrays
 
-    def know(self, number: int) -> None:
-        """Find where token classes lead from a set without a boundary: `known_rows` has it then."""
-        self._know(number, self._rows(number)[1])
+    def know(self, number: int) -> bool:
+        """Find where token classes lead from a set without a boundary: `known_rows` has it then.
+        Was that known before?"""
+        row_of, _ = self._known
+        known = number < len(row_of) and row_of[number] != NONE
+        if not known:
+            self._know(number, self._rows(number)[1])
+        return bool(known)
 
     @locked
     def _know(self, number: int, bound: np.ndarray) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.collapsed import Collapsed, beginnings, states_after
 from bpe_automata.kernels.fewest_tokens import NEVER, Towards
-from bpe_automata.kernels.growing import grown_rows
 from bpe_automata.kernels.hashing import EMPTY, slot_of
 from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.references import by_reference
@@ -27,13 +26,10 @@ MOST_KINDS, MOST_PLACES = 1 << _KIND_BITS, 1 << (63 - _KIND_BITS)
 
 @by_reference
 class Texts(NamedTuple):
-    """text: a state of the text automaton; row: UTF-8 row of the character being read; utf8, next:
-    tables of both; from_start: int32 [nodes of the trie], state after each token from text 0 and
-    row 0, -1 where no text goes on so; first: int32 [nodes], the atom of its first character, -1
-    where it begins with a part of one."""
+    """utf8, next: tables of UTF-8 and of the text automaton; from_start: int32 [nodes of the trie],
+    state after each token from text 0 and row 0, -1 where no text goes on so; first: int32 [nodes],
+    the atom of its first character, -1 where it begins with a part of one."""
 
-    text: int
-    row: int
     utf8: np.ndarray
     next: np.ndarray
     from_start: np.ndarray
@@ -45,6 +41,8 @@ def fan(
     trans: np.ndarray,
     byte_class: np.ndarray,
     state: int,
+    text: int,
+    row: int,
     trie: Trie,
     kinds: np.ndarray,
     collapsed: Collapsed,
@@ -53,8 +51,9 @@ def fan(
     left: int,
     watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The tokens that the DFA and the text automaton read from `state`, in groups that lead alike:
-    (rows (state, text, kind) int32 [groups, 3]; start int32 [groups + 1] into; ids int32).
+    """The tokens that the DFA and the text automaton read from `state` and `text`, and from UTF-8
+    row `row` of a character, in groups that lead alike: (rows (state, text, kind) int32 [groups,
+    3]; start int32 [groups + 1] into; ids int32).
 
     kinds: int32 [nodes of the trie], the kind of each token, 0: left out. There may be MOST_KINDS
     of them, and MOST_PLACES pairs of a state of the DFA and one of the text automaton. collapsed:
@@ -62,61 +61,88 @@ def fan(
     Where `left` is less than NEVER, tokens that lead to states with near.lower > left are left out,
     and, of those read in the trie, some others that are too far from acceptance.
     """
-    path, n_texts = np.empty(trie.deepest + 1, np.int32), len(texts.next)
-    path[0], worth, apart = state, False, np.zeros(256, np.bool_)
-    # Keys, and what has them: a group of the collapsed trie, or -1 - a token.
-    items, n = np.empty((256, 2), np.int64), 0
+    tokens, states, apart = read_tokens(
+        trans, byte_class, state, text, row, trie, kinds, collapsed, texts, near, left, watch
+    )
+    items, n = np.empty((len(states) and len(collapsed.node), 4), np.int32), 0
+    for group in range(len(items)):
+        q, after = states[collapsed.node[group]], collapsed.text[group]
+        if q != 0 and after >= 0 and not (left < NEVER and near.lower[q] > left):
+            items[n, 0], items[n, 1], items[n, 2], items[n, 3] = (
+                q,
+                after,
+                collapsed.kind[group],
+                group,
+            )
+            n += 1
+    return _grouped(items[:n], tokens, len(texts.next), trie, collapsed, apart)
+
+
+@kernel
+def read_tokens(
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    state: int,
+    text: int,
+    row: int,
+    trie: Trie,
+    kinds: np.ndarray,
+    collapsed: Collapsed,
+    texts: Texts,
+    near: Towards,
+    left: int,
+    watch: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(int32 [n, 4]: the states of DFA and text automaton after tokens that are read in the trie,
+    their kind, and the token; int32, the DFA state after each node of the collapsed trie, of length
+    0 if that is not used; bool [256], the bytes apart: of the collapsed trie's tokens those that
+    begin so are not meant). Arguments as of `fan`."""
+    path, found, n = np.empty(trie.deepest + 1, np.int32), np.empty((64, 4), np.int32), 0
+    path[0], worth, apart, node = state, False, np.zeros(256, np.bool_), 0
     if len(collapsed.label) > 0:
         begin, apart, worth = beginnings(state, collapsed, trans, byte_class, trie)
     if not worth:
-        items, n = _read_trie(
-            0, len(trie.label), path, trans, byte_class, trie, kinds, texts, near, left, items, n,
-            watch,
+        found = _with_room(found, 0, len(trie.label))
+        n = _read_trie(
+            0, len(trie.label), path, text, row, trans, byte_class, trie, kinds, texts, near, left,
+            found, n, watch,
         )  # fmt: skip
-        return _grouped(items[:n], n_texts, trie, collapsed, np.zeros(256, np.bool_))
+        return found[:n], np.empty(0, np.int32), np.zeros(256, np.bool_)
     for byte in range(256):
-        apart[byte] |= texts.utf8[texts.row, byte] == -1
+        apart[byte] |= texts.utf8[row, byte] == -1
     states = states_after(state, begin, collapsed, trans, byte_class)
-    for g in range(len(collapsed.node)):
-        q, text = states[collapsed.node[g]], collapsed.text[g]
-        if q != 0 and text >= 0 and not (left < NEVER and near.lower[q] > left):
-            items = _with_item(items, n, _key(q, text, collapsed.kind[g], n_texts), g)
-            n += 1
     for i in range(len(collapsed.leaving)):
         node = collapsed.leaving[i]
         path[trie.depth[node] - 1] = states[collapsed.left_at[i]]
-        items, n = _read_trie(
-            node, trie.skip[node], path, trans, byte_class, trie, kinds, texts, near, left, items,
-            n, watch,
+        found = _with_room(found, n, trie.skip[node] - node)
+        n = _read_trie(
+            node, trie.skip[node], path, text, row, trans, byte_class, trie, kinds, texts, near,
+            left, found, n, watch,
         )  # fmt: skip
     kept = 0
     for i in range(n):  # what begins with a byte apart is read from where that leads
-        token = -1 - items[i, 1]
-        if token < 0 or not apart[trie.data[trie.start[token]]]:
-            items[kept] = items[i]
+        if not apart[trie.data[trie.start[found[i, 3]]]]:
+            found[kept] = found[i]
             kept += 1
     n, node = kept, 0
     while node < len(trie.label):
         if apart[trie.label[node]]:
-            items, n = _read_trie(
-                node, trie.skip[node], path, trans, byte_class, trie, kinds, texts, near, left,
-                items, n, watch,
+            found = _with_room(found, n, trie.skip[node] - node)
+            n = _read_trie(
+                node, trie.skip[node], path, text, row, trans, byte_class, trie, kinds, texts, near,
+                left, found, n, watch,
             )  # fmt: skip
         node = trie.skip[node]
-    return _grouped(items[:n], n_texts, trie, collapsed, apart)
+    return found[:n], states, apart
 
 
 @kernel
-def _key(state: int, text: int, kind: int, n_texts: int) -> int:
-    return (state * n_texts + text) << _KIND_BITS | kind
-
-
-@kernel
-def _with_item(items: np.ndarray, n: int, key: int, what: int) -> np.ndarray:
-    if n == len(items):
-        items = grown_rows(items)
-    items[n, 0], items[n, 1] = key, what
-    return items
+def _with_room(found: np.ndarray, n: int, more: int) -> np.ndarray:
+    if n + more <= len(found):
+        return found
+    longer = np.empty((2 * len(found) + more, found.shape[1]), np.int32)
+    longer[:n] = found[:n]
+    return longer
 
 
 @kernel
@@ -124,6 +150,8 @@ def _read_trie(
     node: int,
     end: int,
     path: np.ndarray,
+    before: int,
+    row: int,
     trans: np.ndarray,
     byte_class: np.ndarray,
     trie: Trie,
@@ -131,19 +159,20 @@ def _read_trie(
     texts: Texts,
     near: Towards,
     left: int,
-    items: np.ndarray,
+    found: np.ndarray,
     n: int,
     watch: np.ndarray,
-) -> tuple[np.ndarray, int]:
-    """Append the items of a part of the trie, `path` being the states above it."""
+) -> int:
+    """Append what a part of the trie leads to, `path` being the states above it; `found` has room.
+    Returns how many there are then."""
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
-    n_texts, from_start, first = len(texts.next), texts.from_start, texts.first
+    from_start, first = texts.from_start, texts.first
     # What a token leads to depends on the text before it only if its first character does.
-    otherwise = texts.next[texts.text] != texts.next[0]
+    otherwise = texts.next[before] != texts.next[0]
     while node < end and not poll(watch):
         depth = depths[node]
         q = trans[path[depth - 1], byte_class[label[node]]]
-        if q == 0 or (depth == 1 and texts.utf8[texts.row, label[node]] == -1):
+        if q == 0 or (depth == 1 and texts.utf8[row, label[node]] == -1):
             node = skip[node]
             continue
         if left < NEVER and near.far[q] - near.gain[node] > near.most * left:
@@ -151,68 +180,79 @@ def _read_trie(
             continue
         path[depth] = q
         token, kind, text = tokens[node], kinds[node], from_start[node]
-        alike = texts.row == 0 and (
-            texts.text == 0 or (first[node] >= 0 and not otherwise[first[node]])
-        )
+        alike = row == 0 and (before == 0 or (first[node] >= 0 and not otherwise[first[node]]))
         node += 1
         if kind == 0 or (left < NEVER and near.lower[q] > left):
             continue
         if not alike:
-            text = _text_after(token, trie, texts)
+            text = _text_after(token, before, row, trie, texts)
         if text >= 0:
-            items = _with_item(items, n, _key(q, text, kind, n_texts), -1 - token)
+            found[n, 0], found[n, 1], found[n, 2], found[n, 3] = q, text, kind, token
             n += 1
-    return items, n
+    return n
 
 
 @kernel
 def _grouped(
-    items: np.ndarray, n_texts: int, trie: Trie, collapsed: Collapsed, apart: np.ndarray
+    groups: np.ndarray,
+    tokens: np.ndarray,
+    n_texts: int,
+    trie: Trie,
+    collapsed: Collapsed,
+    apart: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What `fan` returns of items, without tokens of the collapsed trie that begin with a byte
-    apart; groups in the order in which they are met."""
-    slots = np.full(table_size(len(items)), EMPTY, np.int64)
+    """What `fan` returns of groups of the collapsed trie, int32 [n, 4], state, text, kind and
+    number, without tokens that begin with a byte apart, and of other tokens, of `read_tokens`;
+    in the order in which they are met."""
+    n_items = len(groups) + len(tokens)
+    slots = np.full(table_size(n_items), EMPTY, np.int64)
     values, n = np.empty(len(slots), np.int32), 0
-    rows, size = np.empty((len(items), 3), np.int32), np.zeros(len(items), np.int32)
-    for i in range(len(items)):
-        key, what, own = items[i, 0], items[i, 1], 1
-        if what >= 0:
-            own = 0
-            for k in range(collapsed.start[what], collapsed.start[what + 1]):
-                own += not apart[trie.data[trie.start[collapsed.ids[k]]]]
+    rows, size = np.empty((n_items, 3), np.int32), np.zeros(n_items, np.int32)
+    to_row = np.empty(n_items, np.int32)
+    for i in range(n_items):
+        is_token = i >= len(groups)
+        item = tokens[i - len(groups)] if is_token else groups[i]
+        own = 1 if is_token else n_together(item[3], trie, collapsed, apart)
         if own == 0:
             continue  # nothing leads there
+        key = (np.int64(item[0]) * n_texts + item[1]) << _KIND_BITS | item[2]
         at = slot_of(slots, key)
         if slots[at] != key:
             slots[at], values[at] = key, n
-            place = key >> _KIND_BITS
-            rows[n, 0], rows[n, 1] = place // n_texts, place % n_texts
-            rows[n, 2] = key & (MOST_KINDS - 1)
+            rows[n, 0], rows[n, 1], rows[n, 2] = item[0], item[1], item[2]
             n += 1
-        items[i, 0] = values[at]
+        to_row[i] = values[at]
         size[values[at]] += own
     start = np.zeros(n + 1, np.int32)
-    for group in range(n):
-        start[group + 1] = start[group] + size[group]
+    for row in range(n):
+        start[row + 1] = start[row] + size[row]
     ids, to = np.empty(start[n], np.int32), start.copy()
-    for i in range(len(items)):
-        group, what = items[i, 0], items[i, 1]
-        if what < 0:
-            ids[to[group]] = -1 - what
-            to[group] += 1
-            continue
-        for k in range(collapsed.start[what], collapsed.start[what + 1]):
+    for i in range(len(groups)):
+        for k in range(collapsed.start[groups[i, 3]], collapsed.start[groups[i, 3] + 1]):
             token = collapsed.ids[k]
             if not apart[trie.data[trie.start[token]]]:
-                ids[to[group]] = token
-                to[group] += 1
+                ids[to[to_row[i]]] = token
+                to[to_row[i]] += 1
+    for i in range(len(tokens)):
+        row = to_row[len(groups) + i]
+        ids[to[row]] = tokens[i, 3]
+        to[row] += 1
     return rows[:n].copy(), start, ids
 
 
 @kernel
-def _text_after(token: int, trie: Trie, texts: Texts) -> int:
+def n_together(group: int, trie: Trie, collapsed: Collapsed, apart: np.ndarray) -> int:
+    """How many tokens of a group of the collapsed trie do not begin with a byte apart."""
+    found = 0
+    for k in range(collapsed.start[group], collapsed.start[group + 1]):
+        found += not apart[trie.data[trie.start[collapsed.ids[k]]]]
+    return found
+
+
+@kernel
+def _text_after(token: int, text: int, row: int, trie: Trie, texts: Texts) -> int:
     """State of the text automaton after a token, -1 where no text goes on so."""
-    here, entry = texts.text, texts.row
+    here, entry = text, row
     for at in range(trie.start[token], trie.start[token + 1]):
         entry = texts.utf8[max(entry, 0), trie.data[at]]
         if entry == -1:

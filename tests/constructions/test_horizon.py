@@ -36,6 +36,7 @@ class Made:
     accepting: set[int]
     forbidden: set[tuple[int, int]]
     slack: int = FAR
+    texts: int = 0
     partial: bool = False
     n_words: int = 1
     opened: int = 0
@@ -75,7 +76,22 @@ class Made:
 
     def look(self, keys):
         dead = [self.dead(key, FAR - 1) for key in keys.tolist()]
-        return np.array([len(d) == N_IDS for d in dead]), np.array([not d for d in dead])
+        never = [len(d) == N_IDS for d in dead]
+        final = [self.stays(key) if self.texts else NEVER for key in keys.tolist()]
+        return np.array(never), np.array([not d for d in dead]), np.array(final)
+
+    def stays(self, key):
+        """From which k on dead_k is what it stays."""
+        return next(k for k in range(FAR) if self.dead(key, k) == self.dead(key, FAR - 1))
+
+    def at_most(self, key):
+        return max(self.far[key, r] for r in range(N_IDS)) if self.texts else NEVER
+
+    def unsure(self, key, k):
+        if not self.texts:
+            return None
+        targets = {target for _, *sides in self.groups[key] for target in sides} - {-1}
+        return [target for target in targets if self.stays(target) + self.texts - 1 > k]
 
     def lower(self, keys, k):
         near = [min(self.far[key, r] for r in range(N_IDS)) for key in keys.tolist()]
@@ -148,7 +164,8 @@ def made(draw):
     pairs = st.sets(st.tuples(*[st.integers(0, N_IDS - 1)] * 2), min_size=8, max_size=56)
     accepting = {n - 1, *draw(st.sets(st.integers(1, n - 1), max_size=1))}
     slack = draw(st.sampled_from([0, 1, FAR]))
-    return Made(draw(groups), accepting, draw(pairs), slack, draw(st.booleans()))
+    texts = draw(st.integers(0, 2))
+    return Made(draw(groups), accepting, draw(pairs), slack, texts, draw(st.booleans()))
 
 
 @examples(60)

@@ -1,0 +1,351 @@
+"""Bounds on how many ids lead to acceptance, from the bytes of texts.
+
+Every text has a canonical tokenization, and each of its ids spells at least one byte. So where some
+text leads on from a node to acceptance, whatever the last id was, the text's length is a bound.
+Looked at are the shortest text u(q) of the byte DFA from a state q, and the texts x that show the
+node to be ALIVE (see `world.shown_status`), each followed by the shortest text after it:
+
+    D(node) <= |u(q)|                        if a boundary can come at the node, and u(q) follow it
+    D(node) <= max { |x| + |u(q x)| : x }    where texts x show the node to be ALIVE
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bpe_automata.kernels import kernel
+from bpe_automata.kernels.certificates import NO_SET, Certificates, needed
+from bpe_automata.kernels.collapsed import Collapsed
+from bpe_automata.kernels.fan import Texts, n_together, read_tokens
+from bpe_automata.kernels.fewest_tokens import NEVER, Towards
+from bpe_automata.kernels.growing import grown, grown_rows
+from bpe_automata.kernels.hashing import EMPTY
+from bpe_automata.kernels.node_status import node_status
+from bpe_automata.kernels.references import by_reference
+from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.watch import poll
+from bpe_automata.kernels.world import DEAD, World, intern_place
+
+_NOT_YET, _NONE = -2, -1
+_RECENT = 32
+_INSIDE = 32
+_SEEN = 4096  # places and UTF-8 rows that `unsure` has in mind: a power of two
+
+
+@by_reference
+class Shortest(NamedTuple):
+    """Of each DFA state at a character's end, as it was asked for. atom int32 [n_states]: the first
+    atom of the shortest text, _NONE where that is empty, or leads out of state 0 of the text
+    automaton; _NOT_YET. reads, begins int64 [n_states, n_hypotheses / 64]: bits of the hypotheses
+    with which the shortest text leads to acceptance, and of those with which it does so after a
+    boundary (or may end at once)."""
+
+    atom: np.ndarray
+    reads: np.ndarray
+    begins: np.ndarray
+
+
+def unasked(n_states: int, n_hypotheses: int) -> Shortest:
+    """Nothing yet."""
+    reads, begins = np.zeros((2, n_states, -(-n_hypotheses // 64)), dtype=np.int64)
+    return Shortest(np.full(n_states, _NOT_YET, dtype=np.int32), reads, begins)
+
+
+@kernel
+def unsure(
+    place: int,
+    row: int,
+    trie: Trie,
+    kinds: np.ndarray,
+    collapsed: Collapsed,
+    none: Collapsed,
+    texts: Texts,
+    anywhere: Towards,
+    after_sides: tuple[np.ndarray, np.ndarray],
+    known: tuple[np.ndarray, np.ndarray],
+    most: int,
+    certificates: Certificates,
+    shortest: Shortest,
+    w: World,
+) -> np.ndarray:
+    """int32 [found, 3]: DFA state, text state and hypothesis set of nodes that tokens lead to from
+    a place and a UTF-8 row: all those where an id that leads on at all may need more than `most`
+    others to acceptance. after_sides: int32 [kinds], the sets after tokens of each kind; known:
+    `SetArrays.known_rows`; none, anywhere: empty ones; the other arguments as of `fan`."""
+    tokens, states, apart = read_tokens(
+        w.dfa.trans, w.dfa.byte_class, w.memo.state[place], w.memo.added[place], row, trie, kinds,
+        collapsed, texts, anywhere, NEVER, w.watch,
+    )  # fmt: skip
+    _, need, row_of = needed(after_sides, certificates, w)
+    seen, sure = np.full(_SEEN, EMPTY, np.int64), np.zeros(_SEEN, np.bool_)
+    n_groups = len(collapsed.node) if len(states) > 0 else 0
+    found, n = np.empty((64, 3), np.int32), 0
+    for i in range(n_groups + len(tokens)):
+        if i < n_groups:
+            state, text = states[collapsed.node[i]], collapsed.text[i]
+            kind = collapsed.kind[i]
+        else:
+            state, text = tokens[i - n_groups, 0], tokens[i - n_groups, 1]
+            kind = tokens[i - n_groups, 2]
+        row = row_of[kind]
+        if state == 0 or text < 0 or row == NO_SET:
+            continue
+        if row >= 0:
+            # Hundreds of tokens lead to one place: what may come there, of any of these sets?
+            key = (np.int64(state) * len(texts.next) + text) * len(need) + row
+            at = (key * -7046029254386353131 >> 40) & (_SEEN - 1)
+            if seen[at] != key:
+                if poll(w.watch):
+                    break
+                sure[at] = _all_sure(state, text, need[row], most, certificates, shortest, w)
+                seen[at] = key
+            if sure[at]:
+                continue
+        if i < n_groups and n_together(i, trie, collapsed, apart) == 0:
+            continue
+        for after in after_sides:
+            number = after[kind]
+            if number >= 0 and ids_at_most(state, text, number, shortest, w) > most:
+                found, n = _with_node(found, n, state, text, number)
+    kept = 0
+    for i in range(n):
+        state, text, number = found[i, 0], found[i, 1], found[i, 2]
+        if node_status(intern_place(state, text, w), number, w) != DEAD and not _goes_on_surely(
+            state, text, number, trie, kinds, none, texts, anywhere, known, most, shortest, w
+        ):
+            found[kept] = found[i]
+            kept += 1
+    return found[:kept].copy()
+
+
+@kernel
+def _goes_on_surely(
+    state: int,
+    text: int,
+    number: int,
+    trie: Trie,
+    kinds: np.ndarray,
+    none: Collapsed,
+    texts: Texts,
+    anywhere: Towards,
+    known: tuple[np.ndarray, np.ndarray],
+    most: int,
+    shortest: Shortest,
+    w: World,
+) -> bool:
+    """Inside a character: is the same said of all nodes that tokens lead to from this one, with
+    one id less? Then whatever leads on does so soon enough. Of these those inside a character too
+    are looked at like this one, _INSIDE of them at most."""
+    open_, n, done = np.empty((_INSIDE, 4), np.int32), 1, 0
+    open_[0, 0], open_[0, 1], open_[0, 2], open_[0, 3] = state, text, number, most
+    while done < n and not poll(w.watch):
+        state, text, number, left = open_[done, 0], open_[done, 1], open_[done, 2], open_[done, 3]
+        done, row = done + 1, w.sets.row[number]
+        if row == 0 or left == 0 or number >= len(known[0]) or known[0][number] < 0:
+            return False
+        after = known[1][known[0][number]]
+        tokens, _, _ = read_tokens(
+            w.dfa.trans, w.dfa.byte_class, state, text, row, trie, kinds, none, texts,
+            anywhere, NEVER, w.watch,
+        )  # fmt: skip
+        for i in range(len(tokens)):
+            q, a, number = tokens[i, 0], tokens[i, 1], after[tokens[i, 2]]
+            if number < 0 or ids_at_most(q, a, number, shortest, w) < left:
+                continue
+            if node_status(intern_place(q, a, w), number, w) == DEAD:
+                continue
+            met = False
+            for j in range(n):
+                same = open_[j, 0] == q and open_[j, 1] == a and open_[j, 2] == number
+                met |= same and open_[j, 3] < left
+            if not met:
+                if n == len(open_):
+                    return False
+                open_[n, 0], open_[n, 1], open_[n, 2], open_[n, 3] = q, a, number, left - 1
+                n += 1
+    return done == n
+
+
+@kernel
+def _all_sure(
+    state: int,
+    text: int,
+    need: np.ndarray,
+    most: int,
+    c: Certificates,
+    shortest: Shortest,
+    w: World,
+) -> bool:
+    """Do all certificates of some bits show that it takes at most so many ids from a place?"""
+    for word in range(len(need)):
+        left = need[word]
+        for bit in range(64):
+            if left == 0:
+                break
+            if (left >> bit) & 1:
+                left &= ~(np.int64(1) << bit)
+                k = 64 * word + bit
+                if c.ends[k] and w.dfa.accepting[state] and w.added.ends[text]:
+                    continue
+                if _shown_at_most(state, text, c.shown[k], c.whole[k], shortest, w) > most:
+                    return False
+    return True
+
+
+@kernel
+def _with_node(
+    found: np.ndarray, n: int, state: int, text: int, number: int
+) -> tuple[np.ndarray, int]:
+    """Append a node, if it is none of the last few."""
+    for i in range(max(0, n - _RECENT), n):
+        if found[i, 0] == state and found[i, 1] == text and found[i, 2] == number:
+            return found, n
+    if n == len(found):
+        found = grown_rows(found)
+    found[n, 0], found[n, 1], found[n, 2] = state, text, number
+    return found, n + 1
+
+
+@kernel
+def all_at_most(
+    places: np.ndarray, numbers: np.ndarray, shortest: Shortest, w: World
+) -> np.ndarray:
+    """int32: `ids_at_most` of many nodes."""
+    found = np.full(len(places), NEVER, np.int32)
+    for i in range(len(places)):
+        if poll(w.watch):
+            break
+        place = places[i]
+        state, text = w.memo.state[place], w.memo.added[place]
+        found[i] = ids_at_most(state, text, numbers[i], shortest, w)
+    return found
+
+
+@kernel
+def ids_at_most(state: int, text: int, number: int, shortest: Shortest, w: World) -> int:
+    """A bound on the ids from a node to acceptance, whatever the last id was; NEVER where these
+    texts give none."""
+    whole, found = w.sets.row[number] == 0, NEVER
+    if not w.sets.given_up[number]:
+        found = _shown_at_most(state, text, w.sets.shown[number], whole, shortest, w)
+    if whole and _begins(state, text, number, shortest, w):
+        found = min(found, w.steady.distance[state])
+    return found
+
+
+@kernel
+def _shown_at_most(
+    state: int, text: int, shown: np.ndarray, whole: bool, shortest: Shortest, w: World
+) -> int:
+    """The same by texts that show the node to be ALIVE, int32 [ways, 3] as in `world.Sets`; is it
+    at a character's end?"""
+    most = 0
+    for i in range(len(shown)):
+        code, atom = shown[i, 1], shown[i, 2]
+        if code == 0:
+            return most if i > 0 else NEVER
+        if w.added.next[0, atom] != 0 or w.added.next[text, atom] != 0:
+            return NEVER
+        q, packed, hypothesis = state, shown[i, 0], (code >> 2) - 1
+        for _ in range(code & 3):
+            q = w.dfa.trans[q, w.dfa.byte_class[packed & 0xFF]]
+            packed >>= 8
+        if q == 0 or w.steady.distance[q] < 0:
+            return NEVER
+        _know(q, shortest, w)
+        bits = shortest.reads if whole else shortest.begins
+        if not (bits[q, hypothesis >> 6] >> (hypothesis & 63)) & 1:
+            return NEVER
+        most = max(most, (code & 3) + w.steady.distance[q])
+    return most
+
+
+@kernel
+def _begins(state: int, text: int, number: int, shortest: Shortest, w: World) -> bool:
+    """Can a boundary come at a node (or the text end), and the shortest text lead on from there?"""
+    if state == 0 or w.steady.distance[state] < 0:
+        return False
+    _know(state, shortest, w)
+    if text != 0:
+        atom = shortest.atom[state]
+        if atom < 0:
+            if w.steady.distance[state] > 0 or not w.added.ends[text]:
+                return False
+        elif w.added.next[text, atom] != 0:
+            return False
+    for m in range(w.sets.start[number], w.sets.start[number + 1]):
+        h = w.sets.hypothesis[m]
+        if w.sets.may_break[m] and (shortest.begins[state, h >> 6] >> (h & 63)) & 1:
+            return True
+    return False
+
+
+@kernel
+def _know(state: int, shortest: Shortest, w: World) -> None:
+    """Make `shortest` of a state known, and of those that its shortest text leads through: fewer
+    than the DFA has, since each is nearer to acceptance."""
+    if shortest.atom[state] != _NOT_YET:
+        return
+    path, after, n = np.empty(64, np.int32), np.empty(64, np.int32), 0
+    while shortest.atom[state] == _NOT_YET:
+        if w.steady.distance[state] == 0:
+            shortest.atom[state] = _NONE
+            if w.dfa.accepting[state] and w.added.ends[0]:
+                for h in range(len(w.reading.ends)):
+                    if w.reading.ends[h]:
+                        shortest.reads[state, h >> 6] |= np.int64(1) << (h & 63)
+                        shortest.begins[state, h >> 6] |= np.int64(1) << (h & 63)
+            break
+        path, after = grown(path, n), grown(after, n)
+        path[n], atom = state, _NONE
+        after[n], atom = _shortest_character(state, w)
+        shortest.atom[state] = atom
+        if atom < 0:
+            break
+        state = after[n]
+        n += 1
+    for i in range(n - 1, -1, -1):
+        if poll(w.watch):
+            return  # no bound is found where the bits are not known
+        _read_back(path[i], after[i], shortest, w)
+
+
+@kernel
+def _shortest_character(state: int, w: World) -> tuple[int, int]:
+    """(the state after it, the atom): the first character of the shortest text; (0, _NONE) where it
+    begins with no character, or one that leads out of state 0 of the text automaton."""
+    row = 0
+    for _ in range(4):
+        for byte in range(256):
+            after, entry = w.dfa.trans[state, w.dfa.byte_class[byte]], w.reading.utf8[row, byte]
+            if (
+                after != 0
+                and entry != -1
+                and w.steady.distance[after] == w.steady.distance[state] - 1
+            ):
+                break
+        else:
+            return 0, _NONE
+        state, row = after, entry
+        if row < 0:
+            return (state, -2 - row) if w.added.next[0, -2 - row] == 0 else (0, _NONE)
+    return 0, _NONE
+
+
+@kernel
+def _read_back(state: int, after: int, shortest: Shortest, w: World) -> None:
+    """The hypotheses at a state from those at the one after the next character."""
+    n, atom = len(w.reading.ends), shortest.atom[state]
+    n_coarse = (len(w.reading.step_start) - 1) // (2 * n)
+    for boundary in range(2):
+        for h in range(n):
+            index = (boundary * n + h) * n_coarse + w.reading.coarse[atom]
+            for j in range(w.reading.step_start[index], w.reading.step_start[index + 1]):
+                to = w.reading.step_to[j]
+                if (shortest.reads[after, to >> 6] >> (to & 63)) & 1:
+                    shortest.reads[state, h >> 6] |= np.int64(1) << (h & 63)
+                    if boundary == 1:
+                        shortest.begins[state, h >> 6] |= np.int64(1) << (h & 63)
+                    break
