@@ -195,7 +195,8 @@ class ProductReader:
         at = key >> 32, self._canonical.sets.sets[(key & 0xFFFFFFFF) >> 1].row, k
         found = self._few_ids.get(at) or self._ids.get(at)
         if found is None:
-            found = self._remembered(at, self._again(at))
+            found = self._again(at)
+            (self._few_ids if len(found.ids) <= self._few else self._ids).put(at, found)
         return members_of(groups, found.start, found.ids)
 
     def _fan(self, at: _Opened) -> _Fan:
@@ -205,18 +206,19 @@ class ProductReader:
     def _opened(self, at: _Opened) -> _Fan:
         """What is left out depends on how much is known of the lift by now."""
         place, row, k = at
-        places, kinds, start, ids = self._tables.fan(place, row, self._near, k - 1)
+        places, kinds, start, ids = self._tables.fan(place, row, self._near, k - 1, self._few)
         more, after = self._tables.added_steps(place) if row == 0 else (_NO_IDS, _NO_IDS)
         # Each added token is a group of its own.
         fan = _Fan(
             np.append(kinds, np.full(len(more), _ADDED)), np.append(places, after), len(more)
         )
         self._fans[at] = fan
-        self._remembered(at, _listed(start, ids, more))
+        if len(ids) == start[-1]:  # of many ids hardly any are asked for
+            self._few_ids.put(at, _listed(start, ids, more))
         return fan
 
     def _again(self, at: _Opened) -> _Ids:
-        """The ids of the groups of a fan, which were forgotten: no two groups of a fan have one
+        """The ids of the groups of a fan, too many or forgotten: no two groups of a fan have one
         place and class, and the fan with nothing left out has all of them."""
         place, row, _ = at
         fan = self._fan(at)
@@ -229,10 +231,6 @@ class ProductReader:
         more = self._tables.added_steps(place)[0] if fan.n_added else _NO_IDS
         kept = members_of(groups, start, ids).astype(np.int32)
         return _listed(np.append(0, ends).astype(np.int32), kept, more)
-
-    def _remembered(self, at: _Opened, ids: _Ids) -> _Ids:
-        (self._few_ids if len(ids.ids) <= self._few else self._ids).put(at, ids)
-        return ids
 
 
 def _listed(start: np.ndarray, ids: np.ndarray, added: np.ndarray) -> _Ids:

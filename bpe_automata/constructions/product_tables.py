@@ -234,18 +234,23 @@ class ProductTables:
         return Tokens(trie, nodes, NOTHING, _NO_CERTIFICATES, self._no_free, *known, classes)
 
     def fan(
-        self, place: int, row: int, near: Towards = ANYWHERE, left: int = NEVER
+        self,
+        place: int,
+        row: int,
+        near: Towards = ANYWHERE,
+        left: int = NEVER,
+        most_ids: int = NEVER,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """All tokens that can be read at a place from UTF-8 row `row` if the hypotheses allow it,
         in groups that lead alike: (places int64, classes int64, start int32 [groups + 1] into, ids
         int32). Added tokens are left out, and what `near` says is more than `left` tokens from
-        acceptance."""
+        acceptance. Over `most_ids` ids are not listed: of length 0 then."""
         dfa, memo, canonical = self._world.dfa, self.memo, self.canonical
         begin = int(memo.state[place]), int(memo.added[place]), row
         collapsed = self._collapsed(place) if row == 0 else NOTHING
         trie, kinds = canonical.trie, canonical.nodes.kind
         given = dfa.trans, dfa.byte_class, *begin, trie, kinds, collapsed, self._texts, near, left
-        rows, start, ids = watched(fan, *given)
+        rows, start, ids = watched(fan, *given, most_ids)
         return self.places(rows[:, 0], rows[:, 1]), rows[:, 2].astype(np.int64), start, ids
 
     @locked

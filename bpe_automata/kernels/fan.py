@@ -49,6 +49,7 @@ def fan(
     texts: Texts,
     near: Towards,
     left: int,
+    most_ids: int,
     watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The tokens that the DFA and the text automaton read from `state` and `text`, and from UTF-8
@@ -59,7 +60,8 @@ def fan(
     of them, and MOST_PLACES pairs of a state of the DFA and one of the text automaton. collapsed:
     the trie for a region that the state is in, or nothing, see `product_row`; at a character's end.
     Where `left` is less than NEVER, tokens that lead to states with near.lower > left are left out,
-    and, of those read in the trie, some others that are too far from acceptance.
+    and, of those read in the trie, some others that are too far from acceptance. Over `most_ids`
+    ids are not listed.
     """
     tokens, states, apart = read_tokens(
         trans, byte_class, state, text, row, trie, kinds, collapsed, texts, near, left, watch
@@ -75,7 +77,7 @@ def fan(
                 group,
             )
             n += 1
-    return _grouped(items[:n], tokens, len(texts.next), trie, collapsed, apart)
+    return _grouped(items[:n], tokens, len(texts.next), trie, collapsed, apart, most_ids)
 
 
 @kernel
@@ -96,7 +98,7 @@ def read_tokens(
     """(int32 [n, 4]: the states of DFA and text automaton after tokens that are read in the trie,
     their kind, and the token; int32, the DFA state after each node of the collapsed trie, of length
     0 if that is not used; bool [256], the bytes apart: of the collapsed trie's tokens those that
-    begin so are not meant). Arguments as of `fan`."""
+    begin so are not meant; of length 0 where none is). Arguments as of `fan`."""
     path, found, n = np.empty(trie.deepest + 1, np.int32), np.empty((64, 4), np.int32), 0
     path[0], worth, apart, node = state, False, np.zeros(256, np.bool_), 0
     if len(collapsed.label) > 0:
@@ -107,7 +109,7 @@ def read_tokens(
             0, len(trie.label), path, text, row, trans, byte_class, trie, kinds, texts, near, left,
             found, n, watch,
         )  # fmt: skip
-        return found[:n], np.empty(0, np.int32), np.zeros(256, np.bool_)
+        return found[:n], np.empty(0, np.int32), apart[:0]
     for byte in range(256):
         apart[byte] |= texts.utf8[row, byte] == -1
     states = states_after(state, begin, collapsed, trans, byte_class)
@@ -133,7 +135,7 @@ def read_tokens(
                 left, found, n, watch,
             )  # fmt: skip
         node = trie.skip[node]
-    return found[:n], states, apart
+    return found[:n], states, apart if apart.any() else apart[:0]
 
 
 @kernel
@@ -200,6 +202,7 @@ def _grouped(
     trie: Trie,
     collapsed: Collapsed,
     apart: np.ndarray,
+    most_ids: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What `fan` returns of groups of the collapsed trie, int32 [n, 4], state, text, kind and
     number, without tokens that begin with a byte apart, and of other tokens, of `read_tokens`;
@@ -226,11 +229,13 @@ def _grouped(
     start = np.zeros(n + 1, np.int32)
     for row in range(n):
         start[row + 1] = start[row] + size[row]
+    if start[n] > most_ids:
+        return rows[:n].copy(), start, np.empty(0, np.int32)
     ids, to = np.empty(start[n], np.int32), start.copy()
     for i in range(len(groups)):
         for k in range(collapsed.start[groups[i, 3]], collapsed.start[groups[i, 3] + 1]):
             token = collapsed.ids[k]
-            if not apart[trie.data[trie.start[token]]]:
+            if len(apart) == 0 or not apart[trie.data[trie.start[token]]]:
                 ids[to[to_row[i]]] = token
                 to[to_row[i]] += 1
     for i in range(len(tokens)):
@@ -242,10 +247,12 @@ def _grouped(
 
 @kernel
 def n_together(group: int, trie: Trie, collapsed: Collapsed, apart: np.ndarray) -> int:
-    """How many tokens of a group of the collapsed trie do not begin with a byte apart."""
-    found = 0
-    for k in range(collapsed.start[group], collapsed.start[group + 1]):
-        found += not apart[trie.data[trie.start[collapsed.ids[k]]]]
+    """How many tokens of a group of the collapsed trie do not begin with a byte apart. apart: bool
+    [256], or of length 0: none is."""
+    low, high = collapsed.start[group], collapsed.start[group + 1]
+    found = high - low
+    for k in range(low, high if len(apart) > 0 else low):
+        found -= apart[trie.data[trie.start[collapsed.ids[k]]]]
     return found
 
 
