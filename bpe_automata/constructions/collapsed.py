@@ -7,7 +7,6 @@ with a region that has these classes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from bpe_automata.kernels.collapsed import Collapsed, collapse, full_row, n_read
 from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
-from bpe_automata.sharing import Lock, locked
+from bpe_automata.sharing import Lock, cached, locked
 from bpe_automata.storage import trim
 
 _MOST = 32  # one of 128,000 ids takes some 0.8 MB
@@ -84,7 +83,7 @@ class CollapsedVocabularies:
             del self._found[next(iter(self._found))]
         return found
 
-    @cached_property
+    @cached
     def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """int32: of each node of the trie the number of its pair of kind and text, -1 for none; the
         kinds of the pairs; the texts."""

@@ -8,7 +8,6 @@ one token class that lead to one place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from bpe_automata.kernels.bits import set_bits
 from bpe_automata.kernels.fan import members_of
 from bpe_automata.kernels.fewest_tokens import Towards
 from bpe_automata.kernels.world import ALIVE, DEAD
+from bpe_automata.sharing import cached
 
 if TYPE_CHECKING:
     from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
@@ -72,11 +72,11 @@ class ProductReader:
         self._few = engine.n_ids // 64
         self._few_ids: BoundedMemo[_Opened, _Ids] = BoundedMemo(4 * self._few)
 
-    @cached_property
+    @cached
     def _lift(self) -> LiftHorizon:
         return self._make_lift()
 
-    @cached_property
+    @cached
     def _near(self) -> Towards:
         return self._lift.towards_of(self._canonical.trie, self._canonical.nodes.kind)
 

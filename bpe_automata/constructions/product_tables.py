@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,7 +41,7 @@ from bpe_automata.kernels.node_status import node_statuses
 from bpe_automata.kernels.product_row import product_row
 from bpe_automata.kernels.references import packed
 from bpe_automata.kernels.settled import Dead, Settled, add_settled, unsettled
-from bpe_automata.kernels.shortest_texts import Shortest, all_at_most, unasked, unsure
+from bpe_automata.kernels.shortest_texts import NOT_YET, Shortest, all_at_most, unsure
 from bpe_automata.kernels.token_walks import states_after
 from bpe_automata.kernels.watch import armed, called, watched
 from bpe_automata.kernels.world import (
@@ -56,7 +55,7 @@ from bpe_automata.kernels.world import (
     intern_place,
 )
 from bpe_automata.limits import NUMBERS, check_fits
-from bpe_automata.sharing import Lock, locked
+from bpe_automata.sharing import Lock, cached, locked
 
 T = TypeVar("T")
 
@@ -270,7 +269,7 @@ class ProductTables:
             if not sum(not self._set_arrays.know(n) for n in partial):
                 return self.places(states, texts), numbers.astype(np.int64)
 
-    @cached_property
+    @cached
     def _texts(self) -> Texts:
         nodes = self._text.nodes
         return Texts(
@@ -282,9 +281,11 @@ class ProductTables:
         none is known. places, numbers: int64."""
         return self.ask(all_at_most, places, numbers, self._shortest)
 
-    @cached_property
+    @cached
     def _shortest(self) -> Shortest:
-        return unasked(len(self._world.dfa.trans), len(self._world.reading.ends))
+        n_states, n_hypotheses = len(self._world.dfa.trans), len(self._world.reading.ends)
+        reads, begins = np.zeros((2, n_states, -(-n_hypotheses // 64)), dtype=np.int64)
+        return Shortest(np.full(n_states, NOT_YET, dtype=np.int32), reads, begins)
 
     def ids_ending_in(self, row: int) -> np.ndarray:
         """int64: the tokens that can end inside a character, in this UTF-8 row."""

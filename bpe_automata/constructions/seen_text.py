@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -24,6 +23,7 @@ from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.spelling import wide_atoms
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
+from bpe_automata.sharing import cached
 from bpe_automata.tokenizer.text_automaton import TextAutomaton
 
 _LONGEST = 4  # bytes of a character
@@ -43,7 +43,7 @@ class SeenText:
     digest: str
     key: str
 
-    @cached_property
+    @cached
     def _begins(self) -> dict[int, np.ndarray]:
         return {}
 
@@ -63,7 +63,7 @@ class SeenText:
             found = self._begins[text] = leads[0]
         return found
 
-    @cached_property
+    @cached
     def vocabularies(self) -> CollapsedVocabularies:
         """Under the tokenizer's lock."""
         return CollapsedVocabularies(self.trie, self.nodes, self.key)

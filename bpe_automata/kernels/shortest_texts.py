@@ -28,7 +28,7 @@ from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import DEAD, World, intern_place
 
-_NOT_YET, _NONE = -2, -1
+NOT_YET, _NONE = -2, -1
 _RECENT = 32
 _INSIDE = 32
 _SEEN = 4096  # places and UTF-8 rows that `unsure` has in mind: a power of two
@@ -38,19 +38,13 @@ _SEEN = 4096  # places and UTF-8 rows that `unsure` has in mind: a power of two
 class Shortest(NamedTuple):
     """Of each DFA state at a character's end, as it was asked for. atom int32 [n_states]: the first
     atom of the shortest text, _NONE where that is empty, or leads out of state 0 of the text
-    automaton; _NOT_YET. reads, begins int64 [n_states, n_hypotheses / 64]: bits of the hypotheses
+    automaton; NOT_YET. reads, begins int64 [n_states, n_hypotheses / 64]: bits of the hypotheses
     with which the shortest text leads to acceptance, and of those with which it does so after a
     boundary (or may end at once)."""
 
     atom: np.ndarray
     reads: np.ndarray
     begins: np.ndarray
-
-
-def unasked(n_states: int, n_hypotheses: int) -> Shortest:
-    """Nothing yet."""
-    reads, begins = np.zeros((2, n_states, -(-n_hypotheses // 64)), dtype=np.int64)
-    return Shortest(np.full(n_states, _NOT_YET, dtype=np.int32), reads, begins)
 
 
 @kernel
@@ -286,10 +280,10 @@ def _begins(state: int, text: int, number: int, shortest: Shortest, w: World) ->
 def _know(state: int, shortest: Shortest, w: World) -> None:
     """Make `shortest` of a state known, and of those that its shortest text leads through: fewer
     than the DFA has, since each is nearer to acceptance."""
-    if shortest.atom[state] != _NOT_YET:
+    if shortest.atom[state] != NOT_YET:
         return
     path, after, n = np.empty(64, np.int32), np.empty(64, np.int32), 0
-    while shortest.atom[state] == _NOT_YET:
+    while shortest.atom[state] == NOT_YET:
         if w.steady.distance[state] == 0:
             shortest.atom[state] = _NONE
             if w.dfa.accepting[state] and w.added.ends[0]:

@@ -25,6 +25,7 @@ import tokenizers
 from files import trained
 from jobs import JOBS, SCHEMA, WORDS, Shared, traced
 
+import bpe_automata
 from bpe_automata import Constraint, Matcher, TokenAutomaton, Tokenizer, compile_regex, constrain
 from bpe_automata.banning import Ban
 from bpe_automata.banning.applied import AppliedBan
@@ -367,3 +368,12 @@ def test_the_smollm2_constraint_is_small(smollm2_tokenizer: Tokenizer) -> None:
     sent = pickle.dumps(constraint)
     assert len(sent) < 1_500_000
     assert masks(pickle.loads(sent)) == want
+
+
+def test_no_property_is_found_under_a_lock_of_its_class() -> None:
+    """`functools.cached_property` has one in Python 3.11, which a forked child may find taken. (The
+    kernels' own are found under numba's, for which a fork waits.)"""
+    package = Path(bpe_automata.__file__).parent
+    sources = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
+    using = [name for name, path in sources.items() if "@cached_property" in path.read_text()]
+    assert sorted(using) == ["kernels/linking.py"]
