@@ -34,7 +34,7 @@ from experiments.shared.more_engines import OURS, PEERS, check_known, missing, v
 __all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
 
 VERSION = 1
-ENGINES = ("canonical", "lift", "llguidance", "glrmask", "xgrammar", "outlines_core")
+ENGINES = ("canonical", "within", "lift", "llguidance", "glrmask", "xgrammar", "outlines_core")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Config(config.Config):
 
 
 SMOKE = Config(
-    engines=("canonical", "lift"),
+    engines=("canonical", "within", "lift"),
     tokenizers=(SMOKE_TOKENIZER,),
     constraints=("boolean", "date"),
     schemas=SMOKE_SCHEMAS,

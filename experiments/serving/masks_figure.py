@@ -42,7 +42,8 @@ def figures(groups: Mapping[str, Sequence[Measured]], manifest: Row) -> list[Fig
         )
         for line, (label, values) in zip(grid[1:], rows.items(), strict=True):
             for axes, (tokenizer, measured) in zip(line, groups.items(), strict=True):
-                for one in sorted(measured, key=lambda one: list(STYLE).index(one.engine)):
+                drawn = [one for one in measured if one.engine in STYLE]
+                for one in sorted(drawn, key=lambda one: list(STYLE).index(one.engine)):
                     _line(axes, values(one), one.engine)
                 axes.set_title(tokenizer, loc="left", fontsize=10)
                 axes.set_xlabel(label, fontsize=9)
@@ -62,7 +63,8 @@ def headline(groups: Mapping[str, Sequence[Measured]]) -> str:
     """The message, with the numbers of one tokenizer."""
     tokenizer = shown_of(groups)
     cold = {one.engine: pooled(one.constraints, "cold", None) for one in groups[tokenizer]}
-    shown = [f"{quantile(us, 0.99):,.0f} µs {name}" for name, us in cold.items() if us]
+    drawn = {name: us for name, us in cold.items() if us and name in STYLE}
+    shown = [f"{quantile(us, 0.99):,.0f} µs {name}" for name, us in drawn.items()]
     told = f"Of 100 masks at new places of constraints ({tokenizer}), 99 take at most"
     return f"{told}\n{', '.join(shown[:4])}"
 

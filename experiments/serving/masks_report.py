@@ -22,12 +22,13 @@ from experiments.serving.masks_numbers import (
     shared,
     shown_of,
 )
-from experiments.shared.more_engines import OURS
+from experiments.shared.more_engines import OURS, WITHIN
 from experiments.shared.timing import quantile
 
 QUANTILES = "p50 / p90 / p99 / max"
 MEANINGS = (
-    "canonical, lift: of this package; canonical alone admits nothing but the tokenizer's own ids",
+    "canonical, within, lift: of this package; canonical admits nothing but the tokenizer's own "
+    f"ids, within is canonical with at most {WITHIN} ids to the end of the text",
     "times: the lesser of wall time and CPU time of the process (all its threads), called from "
     "Python, into a packed buffer; of constraints the median over rounds at each place",
     "first mask: from the regex or the text of the schema; cold: each place of a text for the "

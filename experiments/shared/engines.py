@@ -72,16 +72,29 @@ def filling(session: Session, out: np.ndarray) -> Fill:
 class Ours:
     """This package: "canonical" is exact, "lift" admits any tokenization."""
 
-    def __init__(self, tokenizer: Tokenizer, method: Method, eos_ids: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        method: Method,
+        eos_ids: tuple[int, ...],
+        within: int | None = None,
+    ) -> None:
+        """within: so many ids at most, and the text is complete."""
         self.name: str = method
         self._tokenizer, self._method, self._eos_ids = tokenizer, method, eos_ids
+        self._within = within
 
     def prepare(self, regex: str) -> Begin:
-        return self._constrain(regex).matcher
+        return self._bounded(self._constrain(regex))
 
     def prepare_schema(self, schema: str, whitespace: Whitespace) -> Begin:
         with refusals():
-            return self._constrain(compile_json_schema(schema, whitespace=whitespace)).matcher
+            return self._bounded(
+                self._constrain(compile_json_schema(schema, whitespace=whitespace))
+            )
+
+    def _bounded(self, constraint: Constraint) -> Begin:
+        return (constraint if self._within is None else constraint.within(self._within)).matcher
 
     def batch(self, sessions: Sequence[Any], out: np.ndarray) -> Fill:
         return partial(batch_masks, sessions, out)

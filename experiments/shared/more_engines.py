@@ -262,10 +262,13 @@ def _write(ids: np.ndarray, out: np.ndarray) -> None:
 
 MAX_EDGES = 2_000_000
 """Of an automaton that is written out."""
+WITHIN = 1000
+"""Ids, as servers limit answers."""
 OURS: dict[str, Callable[[Tokenizer], Engine]] = {
     "canonical": lambda tokenizer: Ours(tokenizer, "canonical", tokenizer.eos_ids),
     "explicit": lambda tokenizer: Explicit(tokenizer, tokenizer.eos_ids, MAX_EDGES),
     "lift": lambda tokenizer: Ours(tokenizer, "lift", tokenizer.eos_ids),
+    "within": lambda tokenizer: Ours(tokenizer, "canonical", tokenizer.eos_ids, WITHIN),
 }
 PEERS: dict[str, type[Peer]] = {
     peer.name: peer
