@@ -9,7 +9,7 @@ over it by `cartesian_merge`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,8 +18,14 @@ import numpy as np
 from bpe_automata.budget import READING, Budget, check, spending
 from bpe_automata.constructions.declared import check_parts
 from bpe_automata.constructions.geometry import Geometry, Tables
-from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE, HypothesisSets
-from bpe_automata.constructions.stored import kept
+from bpe_automata.constructions.hypothesis_sets import (
+    BEGINNING,
+    NONE,
+    HypothesisSets,
+    KnownSets,
+    check_known,
+)
+from bpe_automata.constructions.stored import cache_key, fetched, is_kept, keep, kept
 from bpe_automata.constructions.token_actions import TokenActions, classify
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.constructions.whole_pieces import Unmade, WholePieces, find_unmade
@@ -33,6 +39,7 @@ from bpe_automata.tokenizer.pipeline import Pipeline, compile_pipeline
 from bpe_automata.tokenizer.trial import trial_texts
 
 NO_TOKEN = -1
+_SETS = "sets"
 _MOST_JOINTS = 24  # tokens of a text that are tried in other ids
 
 
@@ -69,16 +76,20 @@ class CanonicalAutomaton(Immutable):
     stand for), sets (interned hypothesis sets), start (the state at the beginning of a text).
     """
 
-    def __init__(self, tokenizer: Tokenizer, parts: Parts | None = None) -> None:
-        """`parts`: those of this tokenizer where they are known already. Raises what `build_parts`
-        raises."""
+    def __init__(
+        self, tokenizer: Tokenizer, parts: Parts | None = None, on_trial: bool = False
+    ) -> None:
+        """`parts`: those of this tokenizer where they are known already. on_trial: nothing of it is
+        kept. Raises what `build_parts` raises."""
         parts = parts or build_parts(tokenizer)
         self.tokenizer, self.parts = tokenizer, parts
         self.derivation, self.pipeline, self.usable = parts.derivation, parts.pipeline, parts.usable
         self.trie, self.actions, self.nodes = parts.trie, parts.actions, parts.nodes
         self.geometry = Geometry(parts.derivation, parts.tables)
         self.whole = WholePieces(tokenizer.n_ids, parts.unmade)
-        self.sets = HypothesisSets(self.pipeline, self.actions, self.whole)
+        self.sets = HypothesisSets(
+            self.pipeline, self.actions, self.whole, *(() if on_trial else _known_sets(self))
+        )
         self._added_number = {int(i): k for k, i in enumerate(self.pipeline.text.ids)}
         self.start = CanonicalState(self.pipeline.text.start, BEGINNING, NO_TOKEN)
 
@@ -213,8 +224,21 @@ def _kept(tokenizer: Tokenizer) -> CanonicalAutomaton:
 
 def _tried_parts(tokenizer: Tokenizer) -> Parts:
     parts = build_parts(tokenizer)
-    try_automaton(CanonicalAutomaton(tokenizer, parts))
+    try_automaton(CanonicalAutomaton(tokenizer, parts, on_trial=True))
     return parts
+
+
+def _known_sets(
+    automaton: CanonicalAutomaton,
+) -> tuple[KnownSets | None, Callable[[KnownSets], None] | None]:
+    """What earlier processes have found out of the hypothesis sets, and how that is kept."""
+    tokenizer = automaton.tokenizer
+    if not is_kept(tokenizer):
+        return None, None
+    sizes = len(automaton.actions.classes), len(automaton.whole.children)
+    key, pipeline = cache_key(tokenizer), automaton.pipeline
+    known = fetched(KnownSets, _SETS, key, lambda found: check_known(found, pipeline, *sizes))
+    return known, lambda found: keep(found, _SETS, key)
 
 
 # ---------------------------------------------------------------- before it is believed

@@ -10,8 +10,9 @@ character being read. Set 0 is the beginning of a text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,12 +21,14 @@ from bpe_automata.constructions.whole_pieces import MUST_END, OFF, WholePieces
 from bpe_automata.kernels.world import MOST_SETS
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import Lock, locked
+from bpe_automata.storage import CorruptFileError
 from bpe_automata.tokenizer.alphabet import DEAD
 from bpe_automata.tokenizer.pipeline import Pipeline
 
 NONE = -1
 BEGINNING = 0
 _FEW = 200
+_MORE = 16  # rows that are worth being kept
 _UNKNOWN = -2
 _LONGEST = 4  # bytes of a character
 Member = tuple[int, int, int]
@@ -47,12 +50,37 @@ class HypothesisSet:
         return found
 
 
+_FIRST = HypothesisSet(0, ((0, 0, OFF),))
+
+
+class KnownSets(NamedTuple):
+    """What is known of hypothesis sets, to be kept on the disk. The sets by number: row int32 [n],
+    start int32 [n + 1] into members, int32 [m, 3]. Those with known rows: numbers int32 [k], free
+    and bound int32 [k, n_classes]."""
+
+    row: np.ndarray
+    start: np.ndarray
+    members: np.ndarray
+    numbers: np.ndarray
+    free: np.ndarray
+    bound: np.ndarray
+
+
 class HypothesisSets:
     """The interned sets and, made when first asked for, how token classes act on them. For any
     number of threads: two may find the same, but sets are numbered by one at a time."""
 
-    def __init__(self, pipeline: Pipeline, actions: TokenActions, whole: WholePieces) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        actions: TokenActions,
+        whole: WholePieces,
+        known: KnownSets | None = None,
+        keep: Callable[[KnownSets], object] | None = None,
+    ) -> None:
+        """known: of these, by an earlier process; keep: is told now and then what is known."""
         self.lock = Lock()
+        self._keep = keep
         self.pipeline, self.actions, self.whole = pipeline, actions, whole
         self.sets: list[HypothesisSet] = []
         self._members = 0
@@ -67,7 +95,37 @@ class HypothesisSets:
         self._own = np.array([c.own for c in actions.classes], dtype=np.int32)
         self._begun = whole.after_each(OFF, self._own, True)
         self._completed = _completed(pipeline)
-        self.number(0, [(0, 0, OFF)])
+        self.number(_FIRST.row, [*_FIRST.members])
+        if known is not None:
+            self._learn(known)
+        self._n_kept = len(self._rows)
+
+    def _learn(self, known: KnownSets) -> None:
+        for found in _listed(known)[1:]:
+            self._new(found)
+        rows = zip(known.numbers.tolist(), known.free, known.bound, strict=True)
+        self._rows.update((number, (free, bound)) for number, free, bound in rows)
+
+    @locked
+    def _keep_rows(self) -> None:
+        """Where there are many new ones: they cost up to some milliseconds each."""
+        numbers = list(self._rows)  # before the sets, which have all that is after these
+        if self._keep is None or len(numbers) < self._n_kept + max(_MORE, self._n_kept // 2):
+            return
+        sets = self.sets[:]
+        members = [member for found in sets for member in found.members]
+        sizes = [len(found.members) for found in sets]
+        free, bound = zip(*(self._rows[number] for number in numbers), strict=True)
+        known = KnownSets(
+            row=np.array([found.row for found in sets], dtype=np.int32),
+            start=np.append(0, np.cumsum(sizes)).astype(np.int32),
+            members=np.array(members, dtype=np.int32),
+            numbers=np.array(numbers, dtype=np.int32),
+            free=np.stack(free),
+            bound=np.stack(bound),
+        )
+        self._n_kept = len(numbers)
+        self._keep(known)
 
     def number(self, row: int, members: list[Member]) -> int:
         """The number of a set, NONE if it is empty. Members that no character from its UTF-8 row
@@ -120,6 +178,7 @@ class HypothesisSets:
             found = self.sets[number]
             build = self._full_rows if found.row == 0 else self._partial_rows
             self._rows[number] = build(found)
+            self._keep_rows()
         return self._rows[number]
 
     def after(self, number: int, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -244,6 +303,38 @@ class HypothesisSets:
             for h2 in np.flatnonzero(relation[follow[b, h, -1 - entry]].any(axis=0))
         ]
         return self.number(kind.tail, members)
+
+
+def _listed(known: KnownSets) -> list[HypothesisSet]:
+    members = [(h, b, w) for h, b, w in known.members.tolist()]
+    rows, start = known.row.tolist(), known.start.tolist()
+    parts = zip(rows, start[:-1], start[1:], strict=True)
+    return [HypothesisSet(row, tuple(members[low:high])) for row, low, high in parts]
+
+
+def check_known(known: KnownSets, pipeline: Pipeline, n_classes: int, n_whole: int) -> None:
+    """Are these numbers that kernels can be given, who check nothing? n_whole: nodes of the trie of
+    `WholePieces`. Raises CorruptFileError."""
+    n, shape, members = len(known.row), (len(known.numbers), n_classes), known.members
+    between = (  # array, its least value and the one that is too large
+        (known.row, 0, len(pipeline.alphabet.utf8)),
+        (known.numbers, 0, n),
+        (known.free, NONE, n),
+        (known.bound, NONE, n),
+        (known.start, 0, len(members) + 1),
+        *zip(members.T, (0, 0, MUST_END), (pipeline.boundaries.n, 2, n_whole), strict=False),
+    )
+    fits = (
+        all(array.dtype == np.int32 for array in known)
+        and [array.ndim for array in known] == [1, 1, 2, 1, 2, 2]
+        and members.shape[1] == 3
+        and len(known.start) == n + 1
+        and (np.diff(known.start, prepend=0, append=len(members)) >= 0).all()
+        and all(((low <= array) & (array < high)).all() for array, low, high in between)
+        and known.free.shape == known.bound.shape == shape
+    )
+    if not fits or len(set(sets := _listed(known))) < n or sets[:1] != [_FIRST]:
+        raise CorruptFileError("hypothesis sets that do not fit together")
 
 
 def _completed(pipeline: Pipeline) -> np.ndarray:
