@@ -110,7 +110,7 @@ class HypothesisSets:
     def _keep_rows(self) -> None:
         """Where there are many new ones: they cost up to some milliseconds each."""
         numbers = list(self._rows)  # before the sets, which have all that is after these
-        if self._keep is None or len(numbers) < self._n_kept + max(_MORE, self._n_kept // 2):
+        if self._keep is None or len(numbers) < self._n_kept + max(_MORE, self._n_kept // 4):
             return
         sets = self.sets[:]
         members = [member for found in sets for member in found.members]

@@ -1,11 +1,11 @@
 """The vocabulary with the bytes that a wide state does not tell apart made one.
 
 In a string, a line or a counted repeat hundreds of bytes do the same. The region of a DFA state are
-the states that it reaches by wide steps: many bytes with one target, or bytes of a character beyond
-ASCII. Bytes that all states of the region treat alike are one class; a byte that leaves the region
-somewhere stays what it is. Of the trie the nodes that are one word of classes become one node, with
-the ids there in groups that lead alike. A byte that leaves ends the collapsed part: from there on
-the trie itself is walked.
+the states that it reaches by wide steps (many bytes with one target, or bytes of a character beyond
+ASCII) and by steps to states with wide ones, as from a word to the next. Bytes that all states of
+the region treat alike are one class; a byte that leaves the region somewhere stays what it is. Of
+the trie the nodes that are one word of classes become one node, with the ids there in groups that
+lead alike. A byte that leaves ends the collapsed part: from there on the trie itself is walked.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def _region(
     bytes_to: np.ndarray,
     watch: np.ndarray,
 ) -> tuple[np.ndarray, bool]:
-    """(int32, the state, in its region or not, and those that it reaches by up to `deepest` wide
-    steps, nearest first; does one lead back to it?). level: by how many steps; -1, not at all."""
+    """(int32, the state, in its region or not, and those that it reaches by up to `deepest` steps,
+    nearest first; does one lead back to it?). level: by how many steps; -1, not at all."""
     size = np.zeros(trans.shape[1], np.int64)
     for byte in range(256):
         size[byte_class[byte]] += 1 if byte < 0x80 else _WIDE
@@ -145,14 +145,30 @@ def _region(
             bytes_to[trans[q, c]] += size[c]
         for c in range(len(size)):
             after = trans[q, c]
-            if bytes_to[after] >= _WIDE and after != 0:
+            # Each target once: afterwards there are no bytes to it any more.
+            if after == 0 or bytes_to[after] == 0:
+                continue
+            if bytes_to[after] >= _WIDE or _has_wide_step(after, trans, size):
                 again |= after == state
                 if level[after] < 0:
                     found = grown(found, count)
                     found[count], level[after] = after, level[q] + 1
                     count += 1
             bytes_to[after] = 0
+        bytes_to[0] = 0
     return found[:count].copy(), again
+
+
+@kernel
+def _has_wide_step(state: int, trans: np.ndarray, size: np.ndarray) -> bool:
+    """Do so many bytes lead from a state to one and the same? size: int64, bytes of each column."""
+    for first in range(len(size)):
+        after, found = trans[state, first], 0
+        for c in range(first, len(size) if after != 0 else first):
+            found += size[c] if trans[state, c] == after else 0
+            if found >= _WIDE:
+                return True
+    return False
 
 
 @kernel

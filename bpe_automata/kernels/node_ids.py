@@ -21,6 +21,7 @@ from bpe_automata.kernels.trie import Trie, walk
 from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import (
     ALIVE,
+    IN_VAIN,
     PARTLY,
     UNKNOWN,
     World,
@@ -34,6 +35,7 @@ from bpe_automata.kernels.world import (
 
 SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
 _MOST_LOOKED_FOR = 16  # rows that lead to one node
+_MOST_LOOKED_FOR_LONG = 2  # the same, where long ids are looked through
 _FEW = 64  # ids of a node that are looked at without more ado
 _MUCH = 8  # bytes that a state reads
 
@@ -176,14 +178,14 @@ def add_witnessed(
     w: World,
 ) -> np.ndarray:
     """One id that may follow, and surely leads on, is all that it takes: for each open row look for
-    one among short ids, remember it as a witness, and set the row's id in `free` or `bound`, packed
-    int32. rows: as `product_row` has them, those that lead to one node side by side. Returns bool
-    [n], which are undecided: also all that lead to a node that is settled, or that many lead to,
-    for which `settle` costs less."""
+    one among short ids, or among all where few rows lead to a node; remember it as a witness, and
+    set the row's id in `free` or `bound`, packed int32. rows: as `product_row` has them, those that
+    lead to one node side by side. Returns bool [n], which are undecided: also all that lead to a
+    node that is settled, or that many lead to, for which `settle` costs less."""
     undecided = np.ones(len(rows), np.bool_)
     forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
     complete, ids, maybe, end = False, np.empty(0, np.int64), np.empty((0, 2), np.int64), 0
-    looked_for = False
+    looked_for, few = False, False
     for i in range(len(rows)):
         token, bits, number = rows[i, 0], bound, rows[i, 2]
         key = node_key(rows[i, 1], number)
@@ -191,6 +193,7 @@ def add_witnessed(
             while end < len(rows) and node_key(rows[end, 1], rows[end, 2]) == key:
                 end += 1
             looked_for = end - i <= _MOST_LOOKED_FOR and settled_at(key, known) == UNSETTLED
+            few = end - i <= _MOST_LOOKED_FOR_LONG
             if looked_for:
                 deepest = SHALLOW if w.sets.row[number] == 0 else tokens.trie.deepest
                 complete, ids, maybe = leading_ids(key, deepest, tokens, w)
@@ -200,6 +203,14 @@ def add_witnessed(
             break
         forbid(token, beside.birth, 0, beside.after, forbidden)
         follower = first_beside(ids, forbidden, beside.right_at)
+        if follower < 0 and not complete and few and not _in_vain(token, number, w):
+            # A long one serves other states too: what all settle for themselves otherwise.
+            complete, ids, maybe = leading_ids(key, tokens.trie.deepest, tokens, w)
+            if is_void(w):
+                break
+            follower = first_beside(ids, forbidden, beside.right_at)
+            if follower < 0:
+                _remember_witness(token, number, IN_VAIN, -1, w)
         if follower >= 0:
             if rows[i, 3]:
                 bits = free
@@ -213,6 +224,14 @@ def add_witnessed(
         elif not _any_follows(after, tokens.class_of, forbidden, beside.right_at):
             _remember_witness(token, number, -1, -1, w)
     return undecided
+
+
+@kernel
+def _in_vain(token: int, number: int, w: World) -> bool:
+    """Was a long follower looked for before, where none led on?"""
+    key = node_key(token, number)
+    at = witness_slot(key, w.witnesses)
+    return bool(w.witnesses.key[at] == key and w.witnesses.id[at] == IN_VAIN)
 
 
 @kernel

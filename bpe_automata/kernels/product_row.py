@@ -33,6 +33,7 @@ from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import (
     ALIVE,
     DEAD,
+    IN_VAIN,
     UNKNOWN,
     Witnesses,
     World,
@@ -350,7 +351,7 @@ def _known_lively(token: int, place: int, number: int, trie: Trie, w: World) -> 
         return UNKNOWN
     n, after = w.witnesses.id[at], w.witnesses.after[at]
     if n < 0:
-        return DEAD
+        return UNKNOWN if n == IN_VAIN else DEAD
     data = trie.data[trie.start[n] : trie.start[n + 1]]
     q = walk(w.dfa.trans, w.dfa.byte_class, state, data)
     a = after_text(a, w.sets.row[number], data, w.reading.utf8, w.added.next)

@@ -26,6 +26,7 @@ from bpe_automata.kernels.watch import stopped
 UNKNOWN, ALIVE, DEAD, PARTLY = 0, 1, 2, 3
 SET_BITS = 24
 MOST_SETS = 1 << SET_BITS
+IN_VAIN = -2
 MOST_SHOWN = 3  # bytes: what is left of a character after its first
 
 
@@ -113,7 +114,7 @@ class Witnesses(NamedTuple):
     """Ids that show that others are not dead: after id t that led to set H, the id n may follow and
     leads to set H'. What fell into a slot last is there. key int64 [slots]: t and H, see
     `node_key`, -1 where there is none; id, after int32 [slots]: n, -1 where no id of the tokenizer
-    may follow, and H'."""
+    may follow, IN_VAIN where no n led on from some node, and H'."""
 
     key: np.ndarray
     id: np.ndarray

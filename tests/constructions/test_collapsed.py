@@ -337,13 +337,13 @@ def test_bytes_of_a_class_do_the_same_in_all_of_the_region(regex, data):
     step = dfa.trans[:, dfa.byte_class]
     level = {state: 0}
     for q in (todo := [state]):
-        for to in wide_steps(step[q]):
+        for to in steps_in_a_region(step, q):
             if to not in level and level[q] < 4 * reach:
                 level[to] = level[q] + 1
                 todo.append(to)
     assert {*region.tolist()} == {q for q in level if level[q] <= 3 * reach}
-    # A state that no wide step leads back to is not in its region, and has no say.
-    again = any(level[q] < 4 * reach and state in wide_steps(step[q]) for q in level)
+    # A state that no such step leads back to is not in its region, and has no say.
+    again = any(level[q] < 4 * reach and state in steps_in_a_region(step, q) for q in level)
     inside = {*level} - ({state} if not again else set())
     judges = [q for q in inside if level[q] < 4 * reach]
 
@@ -362,6 +362,12 @@ def test_bytes_of_a_class_do_the_same_in_all_of_the_region(regex, data):
         else:
             assert byte not in leaving
             assert (step[judges, byte] == step[judges, classes[byte]]).all()
+
+
+def steps_in_a_region(step, state):
+    """The states that wide steps lead to from a state, or from which wide steps lead on."""
+    wide = wide_steps(step[state])
+    return wide | {to for to in {*step[state].tolist()} - {0} if wide_steps(step[to])}
 
 
 def wide_steps(targets):
