@@ -38,7 +38,8 @@ dfa, words = compile_regex("[a-z]*"), [chr(97 + i % 26) * (1 + i // 26) for i in
 trie = vocabulary_trie([word.encode() for word in words], range(3000))
 kinds, nothing = np.arange(1, 3001, dtype=np.int32), np.zeros((1, 256), np.int32)
 texts = Texts(nothing, nothing, *np.zeros((2, 3000), np.int32))
-arguments = dfa.start, 0, 0, trie, kinds, NOTHING, texts, ANYWHERE, NEVER, NEVER
+begin = dfa.start, 0, 0, np.zeros(256, bool)
+arguments = *begin, trie, kinds, NOTHING, texts, ANYWHERE, NEVER, NEVER
 rows, start, ids = watched(fan, dfa.trans, dfa.byte_class, *arguments)
 print(sorted(rows[:, 2]) == [*range(1, 3001)], sorted(ids) == [*range(3000)])
 """

@@ -13,7 +13,14 @@ import numpy as np
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.stored import fetched, keep
-from bpe_automata.kernels.collapsed import Collapsed, collapse, full_row, n_readable, partition
+from bpe_automata.kernels.collapsed import (
+    Collapsed,
+    collapse,
+    full_row,
+    n_readable,
+    often_first,
+    partition,
+)
 from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
@@ -126,17 +133,16 @@ class CollapsedVocabularies:
 class Regions:
     """The collapsed vocabularies at the wide states of one DFA, found where they are asked for.
 
-    lock: the tokenizer's; reach: bytes of its longest token; vocabularies: made when they are first
-    needed."""
+    lock: the tokenizer's; trie: of the tokens; vocabularies: made when they are first needed."""
 
     def __init__(
         self,
         dfa: ByteDFA,
         lock: Lock,
-        reach: int,
+        trie: Trie,
         vocabularies: Callable[[], CollapsedVocabularies],
     ) -> None:
-        self._dfa, self.lock, self._reach, self._vocabularies = dfa, lock, reach, vocabularies
+        self._dfa, self.lock, self._trie, self._vocabularies = dfa, lock, trie, vocabularies
         self._of_state = np.full(dfa.n_states, _UNKNOWN, dtype=np.int32)
         self._classes: list[np.ndarray] = []
         self._outside: dict[int, np.ndarray] = {}  # by state, where there is any
@@ -157,6 +163,10 @@ class Regions:
             return vocabulary._replace(outside=self._outside[state])
         return vocabulary
 
+    @cached
+    def _often(self) -> np.ndarray:
+        return often_first(self._trie)
+
     def _find(self, state: int) -> int:
         dfa = self._dfa
         if np.count_nonzero(dfa.trans[state, dfa.byte_class]) < _LEAST:
@@ -167,7 +177,7 @@ class Regions:
             self._bytes_to = np.zeros(dfa.n_states, dtype=np.int64)
         scratch = self._level, self._bytes_to
         classes, outside, region = watched(
-            partition, state, self._reach, dfa.trans, dfa.byte_class, *scratch
+            partition, state, self._trie.deepest, self._often, dfa.trans, dfa.byte_class, *scratch
         )
         if not (classes >= 0).any():
             self._of_state[state] = _NARROW

@@ -158,8 +158,8 @@ class Graph:
             numbers = np.full(len(both), -1, dtype=np.int32)
             numbers[both >= 0] = self.numbers(both[both >= 0])
             found = Spread(numbers[: len(keyed.free)], numbers[len(keyed.free) :])
+            self._opened[node] = k  # first: an interrupt leaves no second partial opening
             self._spreads.put((node, k), found)
-            self._opened[node] = k
         return found
 
     def edges(self, node: int, k: int) -> Edges:

@@ -219,14 +219,18 @@ class ProductReader:
 
     def _again(self, at: _Opened) -> _Ids:
         """The ids of the groups of a fan, too many or forgotten: no two groups of a fan have one
-        place and class, and the fan with nothing left out has all of them."""
+        place and class, and the fan with nothing left out has all of them, under the same places
+        whether it is read in the trie or in a collapsed one."""
         place, row, _ = at
         fan = self._fan(at)
         places, kinds, start, ids = self._tables.fan(place, row)
         n = len(fan.kinds) - fan.n_added
         have, wanted = places << 32 | kinds, fan.places[:n] << 32 | fan.kinds[:n]
         order = np.argsort(have)
-        groups = order[np.searchsorted(have, wanted, sorter=order)]
+        found = np.minimum(np.searchsorted(have, wanted, sorter=order), len(have) - 1)
+        groups = order[found]
+        if (have[groups] != wanted).any():
+            raise RuntimeError("a fan has other places than before")
         ends = np.cumsum(start[groups + 1] - start[groups])
         more = self._tables.added_steps(place)[0] if fan.n_added else _NO_IDS
         kept = members_of(groups, start, ids).astype(np.int32)

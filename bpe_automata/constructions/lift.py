@@ -62,9 +62,7 @@ class Lift(Immutable):
         read = (self.trie.token >= 0) & ~np.isin(self.trie.token, self._banned)
         self.kinds = read.astype(np.int32)
         self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
-        self._regions = Regions(
-            self.dfa, tokenizer.lock, self.trie.deepest, lambda: self._vocabularies
-        )
+        self._regions = Regions(self.dfa, tokenizer.lock, self.trie, lambda: self._vocabularies)
         self.alive = self._alive_states()
         if not self.alive[self.prefixed.before]:
             raise EmptyLanguageError("no token sequence spells a text that matches the constraint")

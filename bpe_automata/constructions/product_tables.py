@@ -87,8 +87,8 @@ class ProductTables:
         check_fits("kinds of tokens", kinds, MOST_KINDS, "more than this tokenizer may have")
         check_fits("pairs of states", dfa.n_states * texts, MOST_PLACES, _SMALLER)
         self._text = text = text_for(canonical, dfa)
-        lock, reach = canonical.tokenizer.lock, canonical.trie.deepest
-        self._regions = Regions(dfa, lock, reach, lambda: text.vocabularies)
+        lock = canonical.tokenizer.lock
+        self._regions = Regions(dfa, lock, canonical.trie, lambda: text.vocabularies)
         derived = canonical.tokenizer.derived
         self._set_arrays = derived("set arrays", lambda _: SetArrays(canonical))
         n_rows = len(canonical.pipeline.alphabet.utf8)
@@ -160,8 +160,13 @@ class ProductTables:
         found, text = self._regions.at(int(self.memo.state[place])), int(self.memo.added[place])
         if text == 0 or found is NOTHING:
             return found
-        apart = self._text.begins_otherwise(text, self.canonical.pipeline.alphabet.utf8)
+        apart = self._begins_otherwise(place)
         return found._replace(outside=apart | found.outside if len(found.outside) else apart)
+
+    def _begins_otherwise(self, place: int) -> np.ndarray:
+        """bool [256], see `SeenText.begins_otherwise`."""
+        text, utf8 = int(self.memo.added[place]), self.canonical.pipeline.alphabet.utf8
+        return self._text.begins_otherwise(text, utf8)
 
     def _room_for_certificates(self) -> Certificates:
         """Those known, with room for all sets and for more states."""
@@ -245,7 +250,7 @@ class ProductTables:
         int32). Added tokens are left out, and what `near` says is more than `left` tokens from
         acceptance. Over `most_ids` ids are not listed: of length 0 then."""
         dfa, memo, canonical = self._world.dfa, self.memo, self.canonical
-        begin = int(memo.state[place]), int(memo.added[place]), row
+        begin = int(memo.state[place]), int(memo.added[place]), row, self._begins_otherwise(place)
         collapsed = self._collapsed(place) if row == 0 else NOTHING
         trie, kinds = canonical.trie, canonical.nodes.kind
         given = dfa.trans, dfa.byte_class, *begin, trie, kinds, collapsed, self._texts, near, left
@@ -262,9 +267,10 @@ class ProductTables:
         collapsed = self._collapsed(place) if row == 0 else NOTHING
         vocabulary = canonical.trie, canonical.nodes.kind, collapsed, NOTHING, self._texts, ANYWHERE
         certificates = self._certificates = self._room_for_certificates()
+        otherwise = self._begins_otherwise(place)
         while True:
             after = sides, self._set_arrays.known_rows(), most, packed(certificates), self._shortest
-            states, texts, numbers = self.ask(unsure, place, row, *vocabulary, *after).T
+            states, texts, numbers = self.ask(unsure, place, row, otherwise, *vocabulary, *after).T
             partial = [n for n in np.unique(numbers).tolist() if sets.sets[n].row]
             if not sum(not self._set_arrays.know(n) for n in partial):
                 return self.places(states, texts), numbers.astype(np.int64)

@@ -2,10 +2,11 @@
 
 In a string, a line or a counted repeat hundreds of bytes do the same. The region of a DFA state are
 the states that it reaches by wide steps (many bytes with one target, or bytes of a character beyond
-ASCII) and by steps to states with wide ones, as from a word to the next. Bytes that all states of
-the region treat alike are one class; a byte that leaves the region somewhere stays what it is. Of
-the trie the nodes that are one word of classes become one node, with the ids there in groups that
-lead alike. A byte that leaves ends the collapsed part: from there on the trie itself is walked.
+ASCII), and, by a byte that begins a large part of all tokens (the space between two words), to
+states with wide steps. Bytes that all states of the region treat alike are one class; a byte that
+leaves the region somewhere stays what it is. Of the trie the nodes that are one word of classes
+become one node, with the ids there in groups that lead alike. A byte that leaves ends the collapsed
+part: from there on the trie itself is walked.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bpe_automata.kernels.watch import poll
 
 UNREAD, LEAVES = -1, -2
 _WIDE = 16  # bytes with one target
+_OFTEN = 16
 
 
 class Collapsed(NamedTuple):
@@ -51,6 +53,7 @@ class Collapsed(NamedTuple):
 def partition(
     state: int,
     reach: int,
+    often: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
     level: np.ndarray,
@@ -65,11 +68,12 @@ def partition(
     words that begin there with a byte outside, or one that it does not treat as the others of the
     class, are read in the trie (see `beginnings`). Words are no longer than `reach`, so states
     further away than four times that are left out, and what is found holds for those no further
-    than three times that: a step that leads further than a wide one leaves too. level: int32
+    than three times that: a step that leads further than those of the region leaves too. often:
+    bool [256], bytes that begin a large part of all tokens, see `often_first`. level: int32
     [n_states], all -1, and bytes_to: int64 [n_states], all 0, for scratch; they are left as they
     were.
     """
-    region, again = _region(state, 4 * reach, trans, byte_class, level, bytes_to, watch)
+    region, again = _region(state, 4 * reach, often, trans, byte_class, level, bytes_to, watch)
     n = trans.shape[1]
     classes, of_class = np.zeros(n, np.int64), np.zeros(n, np.int64)
     read, leaves = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
@@ -122,9 +126,20 @@ def partition(
 
 
 @kernel
+def often_first(trie: Trie) -> np.ndarray:
+    """bool [256]: bytes that begin at least one in so many of the trie's nodes."""
+    found, node = np.zeros(256, np.bool_), 0
+    while node < len(trie.label):
+        found[trie.label[node]] = _OFTEN * (trie.skip[node] - node) >= len(trie.label)
+        node = trie.skip[node]
+    return found
+
+
+@kernel
 def _region(
     state: int,
     deepest: int,
+    often: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
     level: np.ndarray,
@@ -133,9 +148,10 @@ def _region(
 ) -> tuple[np.ndarray, bool]:
     """(int32, the state, in its region or not, and those that it reaches by up to `deepest` steps,
     nearest first; does one lead back to it?). level: by how many steps; -1, not at all."""
-    size = np.zeros(trans.shape[1], np.int64)
+    size, frequent = np.zeros(trans.shape[1], np.int64), np.zeros(trans.shape[1], np.bool_)
     for byte in range(256):
         size[byte_class[byte]] += 1 if byte < 0x80 else _WIDE
+        frequent[byte_class[byte]] |= often[byte]
     found, count, again = np.empty(64, np.int32), 1, False
     found[0], level[state], at = state, 0, 0
     while at < count and level[found[at]] < deepest and not poll(watch):
@@ -145,17 +161,16 @@ def _region(
             bytes_to[trans[q, c]] += size[c]
         for c in range(len(size)):
             after = trans[q, c]
-            # Each target once: afterwards there are no bytes to it any more.
-            if after == 0 or bytes_to[after] == 0:
-                continue
-            if bytes_to[after] >= _WIDE or _has_wide_step(after, trans, size):
+            if after != 0 and (
+                bytes_to[after] >= _WIDE or (frequent[c] and _has_wide_step(after, trans, size))
+            ):
                 again |= after == state
                 if level[after] < 0:
                     found = grown(found, count)
                     found[count], level[after] = after, level[q] + 1
                     count += 1
-            bytes_to[after] = 0
-        bytes_to[0] = 0
+        for c in range(len(size)):
+            bytes_to[trans[q, c]] = 0
     return found[:count].copy(), again
 
 

@@ -43,6 +43,7 @@ def fan(
     state: int,
     text: int,
     row: int,
+    otherwise: np.ndarray,
     trie: Trie,
     kinds: np.ndarray,
     collapsed: Collapsed,
@@ -57,15 +58,17 @@ def fan(
     3]; start int32 [groups + 1] into; ids int32).
 
     kinds: int32 [nodes of the trie], the kind of each token, 0: left out. There may be MOST_KINDS
-    of them, and MOST_PLACES pairs of a state of the DFA and one of the text automaton. collapsed:
+    of them, and MOST_PLACES pairs of a state of the DFA and one of the text automaton. otherwise:
+    bool [256], bytes that begin characters which `text` reads otherwise than state 0. collapsed:
     the trie for a region that the state is in, or nothing, see `product_row`; at a character's end.
     Where `left` is less than NEVER, tokens that lead to states with near.lower > left are left out,
     and, of those read in the trie, some others that are too far from acceptance. Over `most_ids`
     ids are not listed.
     """
     tokens, states, apart = read_tokens(
-        trans, byte_class, state, text, row, trie, kinds, collapsed, texts, near, left, watch
-    )
+        trans, byte_class, state, text, row, otherwise, trie, kinds, collapsed, texts, near, left,
+        watch,
+    )  # fmt: skip
     items, n = np.empty((len(states) and len(collapsed.node), 4), np.int32), 0
     for group in range(len(items)):
         q, after = states[collapsed.node[group]], collapsed.text[group]
@@ -87,6 +90,7 @@ def read_tokens(
     state: int,
     text: int,
     row: int,
+    otherwise: np.ndarray,
     trie: Trie,
     kinds: np.ndarray,
     collapsed: Collapsed,
@@ -106,8 +110,8 @@ def read_tokens(
     if not worth:
         found = _with_room(found, 0, len(trie.label))
         n = _read_trie(
-            0, len(trie.label), path, text, row, trans, byte_class, trie, kinds, texts, near, left,
-            found, n, watch,
+            0, len(trie.label), path, text, row, otherwise, trans, byte_class, trie, kinds, texts,
+            near, left, found, n, watch,
         )  # fmt: skip
         return found[:n], np.empty(0, np.int32), apart[:0]
     for byte in range(256):
@@ -118,8 +122,8 @@ def read_tokens(
         path[trie.depth[node] - 1] = states[collapsed.left_at[i]]
         found = _with_room(found, n, trie.skip[node] - node)
         n = _read_trie(
-            node, trie.skip[node], path, text, row, trans, byte_class, trie, kinds, texts, near,
-            left, found, n, watch,
+            node, trie.skip[node], path, text, row, otherwise, trans, byte_class, trie, kinds,
+            texts, near, left, found, n, watch,
         )  # fmt: skip
     kept = 0
     for i in range(n):  # what begins with a byte apart is read from where that leads
@@ -131,8 +135,8 @@ def read_tokens(
         if apart[trie.label[node]]:
             found = _with_room(found, n, trie.skip[node] - node)
             n = _read_trie(
-                node, trie.skip[node], path, text, row, trans, byte_class, trie, kinds, texts, near,
-                left, found, n, watch,
+                node, trie.skip[node], path, text, row, otherwise, trans, byte_class, trie, kinds,
+                texts, near, left, found, n, watch,
             )  # fmt: skip
         node = trie.skip[node]
     return found[:n], states, apart if apart.any() else apart[:0]
@@ -154,6 +158,7 @@ def _read_trie(
     path: np.ndarray,
     before: int,
     row: int,
+    otherwise: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
     trie: Trie,
@@ -169,8 +174,6 @@ def _read_trie(
     Returns how many there are then."""
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
     from_start, first = texts.from_start, texts.first
-    # What a token leads to depends on the text before it only if its first character does.
-    otherwise = texts.next[before] != texts.next[0]
     while node < end and not poll(watch):
         depth = depths[node]
         q = trans[path[depth - 1], byte_class[label[node]]]
@@ -182,7 +185,14 @@ def _read_trie(
             continue
         path[depth] = q
         token, kind, text = tokens[node], kinds[node], from_start[node]
-        alike = row == 0 and (before == 0 or (first[node] >= 0 and not otherwise[first[node]]))
+        # What a token leads to depends on the text before it only if its first character does, or,
+        # of a token that is only the beginning of one, if some such character does.
+        alike = row == 0 and before == 0
+        if row == 0 and before != 0:
+            if first[node] >= 0:
+                alike = texts.next[before, first[node]] == texts.next[0, first[node]]
+            elif token >= 0:
+                alike = not otherwise[trie.data[trie.start[token]]]
         node += 1
         if kind == 0 or (left < NEVER and near.lower[q] > left):
             continue

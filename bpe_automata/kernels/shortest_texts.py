@@ -50,7 +50,8 @@ class Shortest(NamedTuple):
 @kernel
 def unsure(
     place: int,
-    row: int,
+    utf8_row: int,
+    otherwise: np.ndarray,
     trie: Trie,
     kinds: np.ndarray,
     collapsed: Collapsed,
@@ -69,8 +70,8 @@ def unsure(
     others to acceptance. after_sides: int32 [kinds], the sets after tokens of each kind; known:
     `SetArrays.known_rows`; none, anywhere: empty ones; the other arguments as of `fan`."""
     tokens, states, apart = read_tokens(
-        w.dfa.trans, w.dfa.byte_class, w.memo.state[place], w.memo.added[place], row, trie, kinds,
-        collapsed, texts, anywhere, NEVER, w.watch,
+        w.dfa.trans, w.dfa.byte_class, w.memo.state[place], w.memo.added[place], utf8_row,
+        otherwise, trie, kinds, collapsed, texts, anywhere, NEVER, w.watch,
     )  # fmt: skip
     _, need, row_of = needed(after_sides, certificates, w)
     seen, sure = np.full(_SEEN, EMPTY, np.int64), np.zeros(_SEEN, np.bool_)
@@ -106,9 +107,12 @@ def unsure(
     kept = 0
     for i in range(n):
         state, text, number = found[i, 0], found[i, 1], found[i, 2]
-        if node_status(intern_place(state, text, w), number, w) != DEAD and not _goes_on_surely(
-            state, text, number, trie, kinds, none, texts, anywhere, known, most, shortest, w
-        ):
+        if node_status(intern_place(state, text, w), number, w) == DEAD:
+            continue
+        if not _goes_on_surely(
+            state, text, number, otherwise, trie, kinds, none, texts, anywhere, known, most,
+            shortest, w,
+        ):  # fmt: skip
             found[kept] = found[i]
             kept += 1
     return found[:kept].copy()
@@ -119,6 +123,7 @@ def _goes_on_surely(
     state: int,
     text: int,
     number: int,
+    otherwise: np.ndarray,
     trie: Trie,
     kinds: np.ndarray,
     none: Collapsed,
@@ -141,8 +146,8 @@ def _goes_on_surely(
             return False
         after = known[1][known[0][number]]
         tokens, _, _ = read_tokens(
-            w.dfa.trans, w.dfa.byte_class, state, text, row, trie, kinds, none, texts,
-            anywhere, NEVER, w.watch,
+            w.dfa.trans, w.dfa.byte_class, state, text, row, otherwise, trie, kinds, none,
+            texts, anywhere, NEVER, w.watch,
         )  # fmt: skip
         for i in range(len(tokens)):
             q, a, number = tokens[i, 0], tokens[i, 1], after[tokens[i, 2]]

@@ -330,20 +330,22 @@ def test_bytes_of_a_class_do_the_same_in_all_of_the_region(regex, data):
     state, reach = data.draw(st.integers(1, dfa.n_states - 1)), data.draw(st.integers(1, 6))
     level, bytes_to = np.full(dfa.n_states, -1, np.int32), np.zeros(dfa.n_states, np.int64)
     tables = dfa.trans, dfa.byte_class
-    classes, outside, region = watched(partition, state, reach, *tables, level, bytes_to)
+    often = np.zeros(256, dtype=bool)
+    often[data.draw(st.lists(st.sampled_from([*b" aA1,."]), max_size=3))] = True
+    classes, outside, region = watched(partition, state, reach, often, *tables, level, bytes_to)
     assert (level == -1).all()
     assert (bytes_to == 0).all()
     assert region[0] == state
     step = dfa.trans[:, dfa.byte_class]
     level = {state: 0}
     for q in (todo := [state]):
-        for to in steps_in_a_region(step, q):
+        for to in steps_in_a_region(step, q, often):
             if to not in level and level[q] < 4 * reach:
                 level[to] = level[q] + 1
                 todo.append(to)
     assert {*region.tolist()} == {q for q in level if level[q] <= 3 * reach}
     # A state that no such step leads back to is not in its region, and has no say.
-    again = any(level[q] < 4 * reach and state in steps_in_a_region(step, q) for q in level)
+    again = any(level[q] < 4 * reach and state in steps_in_a_region(step, q, often) for q in level)
     inside = {*level} - ({state} if not again else set())
     judges = [q for q in inside if level[q] < 4 * reach]
 
@@ -364,10 +366,11 @@ def test_bytes_of_a_class_do_the_same_in_all_of_the_region(regex, data):
             assert (step[judges, byte] == step[judges, classes[byte]]).all()
 
 
-def steps_in_a_region(step, state):
-    """The states that wide steps lead to from a state, or from which wide steps lead on."""
-    wide = wide_steps(step[state])
-    return wide | {to for to in {*step[state].tolist()} - {0} if wide_steps(step[to])}
+def steps_in_a_region(step, state, often):
+    """The states that wide steps lead to from a state, or bytes that tokens often begin with, if
+    wide steps lead on from there."""
+    few = {*step[state, often].tolist()} - {0}
+    return wide_steps(step[state]) | {to for to in few if wide_steps(step[to])}
 
 
 def wide_steps(targets):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_automata import Tokenizer, compile_regex, constrain, verify
-from bpe_automata.constructions import product_tables
+from bpe_automata.constructions import collapsed, product_tables
 from bpe_automata.constructions.canonical import canonical_automaton
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.errors import (
@@ -121,6 +121,27 @@ NFC = [
 @pytest.mark.parametrize("regex", NFC)
 def test_a_real_tokenizer_under_nfc(qwen, regex):
     assert check(qwen, regex, (), qwen.eos_ids, most=20_000)
+
+
+@pytest.mark.parametrize("regex", [r"([^\x00-\x7f]){2,20}", r"(\w| ){0,40}", r"[^\n]{3,9}é?"])
+@pytest.mark.parametrize("prompt", ["The answer is", "e", ""])
+def test_a_fan_says_the_same_however_it_is_read(qwen, monkeypatch, prompt, regex):
+    """After a letter that marks may follow, in the trie and in a collapsed vocabulary: one may be
+    there later than the other, and ids are looked up by what they lead to."""
+    monkeypatch.setattr(collapsed, "_WALKS", 0)
+    engine = constrain(qwen, regex).engine
+    place = engine.initial(qwen.encode(prompt)).place
+    tables = engine.tables
+
+    def leads():
+        places, kinds, start, ids = tables.fan(place, 0)
+        to = list(zip(places.tolist(), kinds.tolist(), strict=True))
+        return {i: to[k] for k in range(len(to)) for i in ids[start[k] : start[k + 1]].tolist()}
+
+    found = leads()
+    assert len(tables._collapsed(place).label)
+    tables._regions.at = lambda state: collapsed.NOTHING
+    assert leads() == found
 
 
 def test_a_character_beyond_ascii_costs_little(qwen, monkeypatch):
