@@ -51,8 +51,8 @@ class Reader(Source, Protocol[Read]):
         known."""
 
     def unsure(self, key: int, k: int) -> list[int] | None:
-        """Keys of nodes that ids of a node lead to, each once: all of which dead_k is not what it
-        stays, and perhaps others. None: nothing is known."""
+        """Keys of nodes that ids of a node lead to, each once: all from which some live id may need
+        more than k ids to acceptance, and perhaps others. None: nothing is known."""
 
     def plain(self, state: Read) -> np.ndarray:
         """The engine's own mask."""
@@ -166,8 +166,8 @@ class GraphHorizon(Horizon[State]):
         return row
 
     def _surely_plain(self, key: int, k: int) -> bool:
-        """Do texts show, without any search, that all ids of a node are live with k ids left that
-        are live at all? (No is no proof of the contrary.) Then its dead_k is what it stays."""
+        """Do texts show, without any search, that with k ids left all ids of a node are live that
+        are live with any number? (No is no proof of the contrary.)"""
         if self._plain_from.get(key, NEVER) <= k:
             return True
         if k <= self._unsure_to.get(key, 0) or self._patience == 0:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.token_actions import JOINT, TokenActions, TokenClass
 from bpe_automata.constructions.whole_pieces import MUST_END, OFF, WholePieces
 from bpe_automata.kernels.world import MOST_SETS
@@ -86,7 +87,10 @@ class HypothesisSets:
         self._members = 0
         self._numbers: dict[HypothesisSet, int] = {}
         self._rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self._some: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # like `_rows`, with gaps
+        # Like `_rows`, with gaps.
+        self._some: BoundedMemo[int, tuple[np.ndarray, np.ndarray]] = BoundedMemo(
+            8 * len(actions.classes)
+        )
         self._ends: dict[int, bool] = {}
         self._entries: dict[int, dict[int, int]] = {}  # by UTF-8 row
         self._alike: dict[bytes, int] = {}  # by what `_Stacked.alike` says of classes
@@ -187,7 +191,8 @@ class HypothesisSets:
         if known is None:
             n = len(self.actions.classes)
             unknown = np.full(n, _UNKNOWN, dtype=np.int32)
-            known = self._some.setdefault(number, (unknown, unknown.copy()))
+            known = unknown, unknown.copy()
+            self._some.put(number, known)
         free, bound = known
         more = classes[free[classes] == _UNKNOWN]
         if len(more):
@@ -195,19 +200,20 @@ class HypothesisSets:
             if len(few) > _FEW:
                 free, bound = self.rows(number)
             else:
-                for c in few:
-                    bound[c], free[c] = self._after(self.sets[number], c)
+                for c in few:  # free[c] last: where it is known both are
+                    after_boundary, bound[c] = self._after(self.sets[number], c)
+                    free[c] = after_boundary
         return free[classes], bound[classes]
 
     def _after(self, found: HypothesisSet, c: int) -> tuple[int, int]:
-        """(bound, free) of `rows` for one class."""
+        """(free, bound) of `rows` for one class."""
         if found.row == 0:
             by_whole = found.by_whole()
-            return self._one(by_whole, 0, c), self._one(by_whole, 1, c)
+            return self._one(by_whole, 1, c), self._one(by_whole, 0, c)
         entry = self._continuing(found.row).get(c)
         if entry is None:
             return NONE, NONE
-        return self._continued(found, entry, self.actions.classes[c]), NONE
+        return NONE, self._continued(found, entry, self.actions.classes[c])
 
     def _full_rows(self, found: HypothesisSet) -> tuple[np.ndarray, np.ndarray]:
         """At a character's end: classes without a leading fragment can follow."""

@@ -66,9 +66,9 @@ def unsure(
     w: World,
 ) -> np.ndarray:
     """int32 [found, 3]: DFA state, text state and hypothesis set of nodes that tokens lead to from
-    a place and a UTF-8 row: all those where an id that leads on at all may need more than `most`
-    others to acceptance. after_sides: int32 [kinds], the sets after tokens of each kind; known:
-    `SetArrays.known_rows`; none, anywhere: empty ones; the other arguments as of `fan`."""
+    a place and a UTF-8 row: all from which some id that leads on may need more than `most` ids to
+    acceptance, and perhaps others. after_sides: int32 [kinds], the sets after tokens of each kind;
+    known: `SetArrays.known_rows`; none, anywhere: empty ones; the other arguments as of `fan`."""
     tokens, states, apart = read_tokens(
         w.dfa.trans, w.dfa.byte_class, w.memo.state[place], w.memo.added[place], utf8_row,
         otherwise, trie, kinds, collapsed, texts, anywhere, NEVER, w.watch,
@@ -134,9 +134,9 @@ def _goes_on_surely(
     shortest: Shortest,
     w: World,
 ) -> bool:
-    """Inside a character: is the same said of all nodes that tokens lead to from this one, with
-    one id less? Then whatever leads on does so soon enough. Of these those inside a character too
-    are looked at like this one, _INSIDE of them at most."""
+    """Inside a character: is it known of all nodes that tokens lead to from this one that it takes
+    at most `most` - 1 ids from there? Then whatever leads on from here needs at most `most`. Nodes
+    that are inside a character too are looked at in the same way, _INSIDE of them at most."""
     open_, n, done = np.empty((_INSIDE, 4), np.int32), 1, 0
     open_[0, 0], open_[0, 1], open_[0, 2], open_[0, 3] = state, text, number, most
     while done < n and not poll(w.watch):
@@ -238,8 +238,8 @@ def ids_at_most(state: int, text: int, number: int, shortest: Shortest, w: World
 def _shown_at_most(
     state: int, text: int, shown: np.ndarray, whole: bool, shortest: Shortest, w: World
 ) -> int:
-    """The same by texts that show the node to be ALIVE, int32 [ways, 3] as in `world.Sets`; is it
-    at a character's end?"""
+    """`ids_at_most` by texts that show a node to be ALIVE, int32 [ways, 3] as in `world.Sets`.
+    whole: is the node at a character's end?"""
     most = 0
     for i in range(len(shown)):
         code, atom = shown[i, 1], shown[i, 2]
@@ -307,7 +307,9 @@ def _know(state: int, shortest: Shortest, w: World) -> None:
         n += 1
     for i in range(n - 1, -1, -1):
         if poll(w.watch):
-            return  # no bound is found where the bits are not known
+            for j in range(i + 1):
+                shortest.atom[path[j]] = NOT_YET
+            return
         _read_back(path[i], after[i], shortest, w)
 
 
