@@ -87,9 +87,9 @@ class HypothesisSets:
         self._members = 0
         self._numbers: dict[HypothesisSet, int] = {}
         self._rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        # Like `_rows`, with gaps.
+        # Like `_rows`, with gaps; an eighth of what is usually kept.
         self._some: BoundedMemo[int, tuple[np.ndarray, np.ndarray]] = BoundedMemo(
-            8 * len(actions.classes)
+            8 * 8 * len(actions.classes)
         )
         self._ends: dict[int, bool] = {}
         self._entries: dict[int, dict[int, int]] = {}  # by UTF-8 row
