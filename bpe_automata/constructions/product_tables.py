@@ -230,7 +230,9 @@ class ProductTables:
             tokens = self._tokens()
             # Interrupted while the kernel adds to it, all of it is forgotten.
             known, self.settled = self.settled, _settled(len(self.beside.before.order))
-            self.settled, wanted = self.ask(settle, nodes, known, tokens, packed(self.beside))
+            given = nodes, known, tokens, packed(self.beside)
+            (arrays, dead), wanted = self.ask(settle, *given)
+            self.settled = Settled(*arrays, Dead(*dead))
 
     def _tokens(self) -> Tokens:
         known, classes = self._set_arrays.known_rows(), self.canonical.actions.of_token

@@ -73,6 +73,10 @@ _SHORT, _TRIED, _ALL = 0, 1, 2  # those of a few bytes, those that helped elsewh
 _SAVED = 6  # of a frame: were its suspects put aside? If not, they are all ids.
 
 
+_Array = np.ndarray
+_Arrays = tuple[tuple[_Array, _Array, _Array], tuple[_Array, _Array, _Array, _Array]]
+
+
 class _Stack(NamedTuple):
     """The nodes under way. frames int64 [room, 7]: see the constants; saved int64 [room, words]:
     suspects of those that wait; pool int64 [room, 2]: ids that may take out more, and the node that
@@ -89,12 +93,13 @@ class _Stack(NamedTuple):
 @kernel
 def settle(
     nodes: np.ndarray, known: Settled, tokens: Tokens, beside: Beside, w: World
-) -> tuple[Settled, int]:
+) -> tuple[_Arrays, int]:
     """Settle nodes (int64, `world.node_key`), and those that they need; best with those nearest to
     acceptance first.
 
-    Returns (what is settled now; DONE, or AGAIN where the memo had no room to remember more, or the
-    number of a hypothesis set whose row must be known first). A search that was stopped returns
+    Returns ((the arrays of what is settled now, those of `Settled.dead`); DONE, or AGAIN where the
+    memo had no room to remember more, or the number of a hypothesis set whose row must be known
+    first). A search that was stopped returns
     `known` as it was; any other may have written into it, so that only what is returned is of use.
     Each node has one frame in all, and each turn begins or ends one, passes an open id of it, or
     turns to other ids of it.
@@ -136,9 +141,13 @@ def settle(
             _pop(stack, met.found, left, everything)
         if wanted != DONE or is_void(w):
             break
-    if is_void(w):
-        return known, DONE
-    return with_all(known, met, dead), wanted
+    void = is_void(w)
+    found = known if void else with_all(known, met, dead)
+    # Plain tuples: named ones are made by calls of Python, where the handler of a signal may run;
+    # of one inside another numba goes on without it, and crashes.
+    arrays, dead = (found.slots, found.values, found.n), found.dead
+    arrays_of_dead = dead.sets, dead.slots, dead.values, dead.n
+    return (arrays, arrays_of_dead), DONE if void else wanted
 
 
 # ---------------------------------------------------------------- what is known
