@@ -133,7 +133,9 @@ def warm_kernels(tokenizer: Tokenizer) -> None:
 def _steered(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
     """Budgets, forced ids, bans and masks of batches."""
     for method in METHODS:
-        _walk(constrain(tokenizer, r'"(\w| ){0,40}"|[a-z]+é', method, eos_ids=eos_ids).within(4))
+        for regex in (r'"(\w| ){0,40}"|[a-z]+é', "(the answers? ){3}"):
+            steered = constrain(tokenizer, regex, method, eos_ids=eos_ids)
+            _walk(steered.within(steered.matcher().min_tokens_to_accept()))
     ban = Ban(["a b"], whole_word=True, ignore_case=True)
     _walk(ban.constrain(tokenizer, r"[a-z ]{1,20}", eos_ids=eos_ids))
     spellings = Spellings(tokenizer, ban, eos_ids)
