@@ -24,7 +24,7 @@ from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.kernels.bits import has, set_bits, without
 from bpe_automata.sharing import Lock, locked
 
-_MOST_UNSURE = 64  # nodes that are asked where their ids lead, until texts have no say
+_MOST_UNSURE = 64  # nodes that one mask asks `unsure` about before it searches
 State = TypeVar("State", bound=Hashable)
 Read = TypeVar("Read", bound=Hashable, contravariant=True)
 
@@ -51,8 +51,8 @@ class Reader(Source, Protocol[Read]):
         known."""
 
     def unsure(self, key: int, k: int) -> list[int] | None:
-        """Keys of nodes that ids of a node lead to, each once: all from which some live id may need
-        more than k ids to acceptance, and perhaps others. None: nothing is known."""
+        """Keys of nodes that ids of a node lead to, each once: all that are not dead and of which
+        it is not known that k ids are enough to acceptance. None: nothing is known."""
 
     def plain(self, state: Read) -> np.ndarray:
         """The engine's own mask."""
@@ -175,9 +175,11 @@ class GraphHorizon(Horizon[State]):
         self._patience -= 1
         unsure = self._reader.unsure(key, k - 1)
         if unsure is not None and all(self._surely_plain(after, k - 1) for after in unsure):
-            self._plain_from[key] = k
+            # It may have been asked for fewer on the way.
+            self._plain_from[key] = min(k, self._plain_from.get(key, NEVER))
             return True
-        self._unsure_to[key] = k
+        if self._patience > 0:  # else it was not asked to the end
+            self._unsure_to[key] = k
         return False
 
     def _side(self, node: int, side: np.ndarray, k: int) -> np.ndarray:
