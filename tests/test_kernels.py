@@ -40,7 +40,7 @@ trie = vocabulary_trie([word.encode() for word in words], range(3000))
 kinds, nothing = np.arange(1, 3001, dtype=np.int32), np.zeros((1, 256), np.int32)
 texts = Texts(nothing, nothing, *np.zeros((2, 3000), np.int32))
 begin = dfa.start, 0, 0, np.zeros(256, bool)
-arguments = *begin, trie, kinds, NOTHING, texts, ANYWHERE, NEVER, NEVER
+arguments = *begin, trie, kinds, NOTHING, texts, ANYWHERE, NEVER
 rows, start, ids = watched(fan, dfa.trans, dfa.byte_class, *arguments)
 print(sorted(rows[:, 2]) == [*range(1, 3001)], sorted(ids) == [*range(3000)])
 """

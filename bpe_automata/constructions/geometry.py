@@ -23,8 +23,7 @@ from bpe_automata.kernels.geometry import (
     preorder,
 )
 from bpe_automata.kernels.hashing import build_table
-from bpe_automata.kernels.suspects import Half, narrow
-from bpe_automata.kernels.watch import watched
+from bpe_automata.kernels.suspects import Half
 from bpe_automata.tokenizer.derivation import Derivation
 
 
@@ -98,13 +97,6 @@ class Geometry:
         clear_intervals(
             token, d.left, d.birth, 1, c.by_part, c.merges, r.low, r.high, r.order, bits
         )
-
-    def narrow(self, tokens: np.ndarray, suspects: np.ndarray) -> int:
-        """Take out of `suspects` (int32 [n_words], packed) every id that some of `tokens` (int64,
-        reachable) may follow; returns how many are left."""
-        d = self.derivation
-        half = self.before, self.after
-        return int(watched(narrow, tokens, suspects, d.reachable, d.birth, *half))
 
     def breaking_merge(self, left: int, right: int) -> int:
         """The rank of the first merge that breaks the pair, -1 if it is canonical."""

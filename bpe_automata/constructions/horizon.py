@@ -17,14 +17,14 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from bpe_automata.budget import Budget, check, spent
-from bpe_automata.constructions.horizon_bounds import chase, close
+from bpe_automata.constructions.horizon_bounds import chase, chase_closely, close
 from bpe_automata.constructions.horizon_graph import NEVER, Graph, Source
 from bpe_automata.constructions.horizon_levels import Levels
 from bpe_automata.constructions.memo import BoundedMemo
-from bpe_automata.kernels.bits import has, set_bits, without
+from bpe_automata.kernels.bits import set_bits
 from bpe_automata.sharing import Lock, locked
 
-_MOST_UNSURE = 64  # nodes that one mask asks `unsure` about before it searches
+_MOST_UNSURE = 64  # nodes from which a mask looks for ways before it opens its own
 State = TypeVar("State", bound=Hashable)
 Read = TypeVar("Read", bound=Hashable, contravariant=True)
 
@@ -94,7 +94,6 @@ class GraphHorizon(Horizon[State]):
         self._levels = Levels(self._graph)
         self._plain_from: dict[int, int] = {}
         self._unsure_to: dict[int, int] = {}
-        self._patience = 0
         nothing = np.zeros(reader.n_words, dtype=np.int32)
         self._nothing = Row(nothing, nothing)
         self._rows: BoundedMemo[tuple[int, int], Row] = BoundedMemo(2 * nothing.nbytes)
@@ -128,9 +127,10 @@ class GraphHorizon(Horizon[State]):
         key = self._reader.key(state)
         if self._plain_from.get(key, NEVER) <= k:
             return self._reader.plain(state)
-        self._patience = _MOST_UNSURE
-        if self._surely_plain(key, k):
-            return self._reader.plain(state)
+        if k > 0:
+            fewer = 1 << (k.bit_length() - 1)  # asked for once, not at each of many masks
+            if self._surely_plain(key, fewer) or self._surely_plain(key, k):
+                return self._reader.plain(state)
         row = self._row(key, k)
         if row is None:
             self._plain_from[key] = k
@@ -147,7 +147,9 @@ class GraphHorizon(Horizon[State]):
         if k < self._graph.lower[node]:
             return False
         dead = self._levels.dead(node, k)
-        return dead is None or (last is not None and not has(dead, last))
+        if dead is None or last is None:
+            return dead is None
+        return len(self._reader.outside(np.array([last]), dead)) == 1
 
     def _row(self, key: int, k: int) -> Row | None:
         """The ids of a node by which acceptance can be reached with k ids; None: all of them."""
@@ -166,20 +168,24 @@ class GraphHorizon(Horizon[State]):
         return row
 
     def _surely_plain(self, key: int, k: int) -> bool:
-        """Do texts show, without any search, that with k ids left all ids of a node are live that
-        are live with any number? (No is no proof of the contrary.)"""
+        """With k ids left, are all ids of a node live that are live with any number? True is proved
+        by texts, and by ways found from the few nodes where those say nothing; False proves
+        nothing."""
         if self._plain_from.get(key, NEVER) <= k:
             return True
-        if k <= self._unsure_to.get(key, 0) or self._patience == 0:
+        if k <= self._unsure_to.get(key, 0):
             return False
-        self._patience -= 1
-        unsure = self._reader.unsure(key, k - 1)
-        if unsure is not None and all(self._surely_plain(after, k - 1) for after in unsure):
-            # It may have been asked for fewer on the way.
-            self._plain_from[key] = min(k, self._plain_from.get(key, NEVER))
-            return True
-        if self._patience > 0:  # else it was not asked to the end
-            self._unsure_to[key] = k
+        keys = self._reader.unsure(key, k - 1)
+        if keys is not None and len(keys) <= _MOST_UNSURE:
+            graph, left = self._graph, k - 1
+            unsure = graph.numbers(np.array(keys, dtype=np.int64))
+            graph.in_vain = 0
+            for node in graph.open(unsure, left).tolist():
+                chase(graph, node, left)
+            if (graph.final[unsure] <= left).all():
+                self._plain_from[key] = min(k, self._plain_from.get(key, NEVER))
+                return True
+        self._unsure_to[key] = k
         return False
 
     def _side(self, node: int, side: np.ndarray, k: int) -> np.ndarray:
@@ -195,7 +201,7 @@ class GraphHorizon(Horizon[State]):
                 graph.ids(node, NEVER, np.flatnonzero(side == target)),
                 self._levels.dead(target, k),
             )
-            set_bits(bits, ids if dead is None else without(ids, dead))
+            set_bits(bits, ids if dead is None else graph.source.outside(ids, dead))
         return bits
 
     # ------------------------------------------------------------ settling
@@ -206,12 +212,12 @@ class GraphHorizon(Horizon[State]):
         graph.in_vain = 0
         graph.tighten(graph.open(nodes, k), k)
         for node in graph.open(nodes, k).tolist():
-            chase(graph, node, min(k, int(graph.lower[node]) + 1))
-            chase(graph, node, k)
+            chase_closely(graph, node, k)
         step, level = 1, 0
         while len(left := graph.open(nodes, k)):
             check()
-            level = min(k, max(level, int(graph.lower[left].min())) + step)
+            near = min(graph.near(node, k) for node in left.tolist())
+            level = min(k, max(level + step, int(graph.lower[left].min()) + 1, near))
             step *= 2
             close(graph, left, level)
             self._levels.settle(left, level)

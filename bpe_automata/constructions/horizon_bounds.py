@@ -13,7 +13,6 @@ import numpy as np
 
 from bpe_automata.budget import check
 from bpe_automata.constructions.horizon_graph import NEVER, Graph
-from bpe_automata.kernels.bits import without
 from bpe_automata.kernels.nearest import nearest
 
 _MOST_IN_VAIN = 500  # nodes met by chases that found nothing, one after the other
@@ -23,8 +22,8 @@ _MOST_IN_VAIN = 500  # nodes met by chases that found nothing, one after the oth
 class _Step:
     """A node of the way, with `left` ids left. stages: what is to be tried, (behind a boundary, so
     that one target is enough?, for how many ids the node is opened); waiting: the targets of the
-    first of them, nearest first; suspects: packed ids that nothing met so far follows; high: the
-    greatest level that was used for that; last: the target to be settled."""
+    first of them, nearest first; suspects: the set of ids that nothing met so far may follow; high:
+    the greatest level that was used for that; last: the target to be settled."""
 
     node: int
     left: int
@@ -33,6 +32,13 @@ class _Step:
     suspects: np.ndarray | None = None
     high: int = 0
     last: int = -1
+
+
+def chase_closely(graph: Graph, root: int, k: int) -> None:
+    """`chase` with few ids first: those that lead astray are too far then, and left out."""
+    near = graph.near(root, k)
+    for most in sorted({int(graph.lower[root]) + 1, near, near + 1, k}):
+        chase(graph, root, min(most, k))
 
 
 def chase(graph: Graph, root: int, k: int) -> None:
@@ -48,7 +54,7 @@ def chase(graph: Graph, root: int, k: int) -> None:
         return
     tried[root] = k
     stack, n_met = [_begun(graph, root, k)], 1
-    while stack and n_met < 64 + 8 * k:
+    while stack and n_met < 64 + 3 * k:
         check()
         top = stack[-1]
         if top.last >= 0 and graph.final[top.last] < top.left and _used(graph, top):
@@ -115,7 +121,7 @@ def _used(graph: Graph, step: _Step) -> bool:
         spread = graph.spread(node, opened)
         sides = spread.free if behind else spread.bound
         ids = graph.ids(node, opened, np.flatnonzero(sides == target))
-        ids = ids if goal is None else without(ids, goal)
+        ids = ids if goal is None else graph.source.outside(ids, goal)
         if not len(ids):
             return False
         if not behind:

@@ -61,6 +61,10 @@ class Source(Protocol):
         """Length of a packed set of ids."""
 
     @property
+    def bytes_of_set(self) -> int:
+        """Of a set of last ids: an array in an order that only the source knows."""
+
+    @property
     def partial(self) -> bool:
         """Does it save work to leave out of a spread what is too far?"""
 
@@ -88,14 +92,18 @@ class Source(Protocol):
         """About how many ids it takes from a node to acceptance, NEVER where that is not known."""
 
     def goal(self, key: int) -> np.ndarray | None:
-        """The packed ids after which the node never accepts; None: none. Nodes that are `whole` at
+        """The set of ids after which the node never accepts; None: none. Nodes that are `whole` at
         first sight are not asked for."""
 
-    def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
-        """See `Geometry.narrow`."""
-
     def universe(self, key: int) -> np.ndarray:
-        """The packed ids by which the node can be reached, or more; new."""
+        """The set of ids by which the node can be reached, or more; new."""
+
+    def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
+        """Take out of a set what some of the ids (int64), bound to it, may follow: how many are
+        left?"""
+
+    def outside(self, ids: np.ndarray, dead: np.ndarray) -> np.ndarray:
+        """int64: those of the ids (int64) that are not in a set."""
 
 
 class Graph:
@@ -203,7 +211,7 @@ class Graph:
         return self._goals[node]
 
     def universe(self, node: int) -> np.ndarray:
-        """The packed ids among which dead ones are told apart at the node, new."""
+        """The set of ids among which dead ones are told apart at the node, new."""
         return self.source.universe(self.keys[node])
 
     def open(self, nodes: np.ndarray, k: int) -> np.ndarray:

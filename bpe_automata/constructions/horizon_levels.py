@@ -15,7 +15,6 @@ import numpy as np
 from bpe_automata.budget import check
 from bpe_automata.constructions.horizon_graph import Graph
 from bpe_automata.constructions.memo import BoundedMemo
-from bpe_automata.kernels.bits import without
 
 
 class Levels:
@@ -23,10 +22,12 @@ class Levels:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._dead: BoundedMemo[tuple[int, int], np.ndarray] = BoundedMemo(4 * graph.source.n_words)
+        self._dead: BoundedMemo[tuple[int, int], np.ndarray] = BoundedMemo(
+            graph.source.bytes_of_set
+        )
 
     def dead(self, node: int, k: int) -> np.ndarray | None:
-        """dead_k(node), packed; None: nothing."""
+        """dead_k(node); None: nothing."""
         graph = self._graph
         if k < graph.lower[node]:
             return graph.universe(node)
@@ -110,4 +111,4 @@ class Levels:
         sides = spread.free if behind else spread.bound
         ids = graph.ids(node, k, np.flatnonzero(sides == target))
         dead = self.dead(target, k - 1)
-        return ids if dead is None else without(ids, dead)
+        return ids if dead is None else graph.source.outside(ids, dead)

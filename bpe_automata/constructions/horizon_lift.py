@@ -123,7 +123,8 @@ class LiftHorizon(Horizon[int]):
         return bits
 
     def _settle(self, states: np.ndarray, k: int) -> None:
-        lower, upper = self._towards.lower[states], self._towards.upper[states]
+        lower = self._towards.lower[states]
+        upper = np.minimum(self._towards.upper[states], self._by_bytes[states])
         open_ = states[(lower <= k) & (k < upper)]
         if len(open_):
             self._ask(settle, open_, k)

@@ -99,15 +99,22 @@ class EngineReader(Generic[State]):
         return None
 
     def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
-        suspects[:] = 0
+        suspects[:] = False
         return 0
+
+    def outside(self, ids: np.ndarray, dead: np.ndarray) -> np.ndarray:
+        return ids[:0] if dead[0] else ids
 
     @property
     def n_words(self) -> int:
         return (self._engine.n_ids + 31) // 32
 
+    @property
+    def bytes_of_set(self) -> int:
+        return 1
+
     def universe(self, key: int) -> np.ndarray:
-        return np.full(self.n_words, -1, dtype=np.int32)
+        return np.full(1, True)  # all ids or none
 
     def before(self, state: State) -> tuple[int, int | None]:
         return self.key(state), None

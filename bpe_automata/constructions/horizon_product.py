@@ -19,9 +19,12 @@ from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.relevance import Relevance
+from bpe_automata.kernels.beside import all_places, narrow, outside, placed
 from bpe_automata.kernels.bits import set_bits
 from bpe_automata.kernels.fan import members_of
 from bpe_automata.kernels.fewest_tokens import Towards
+from bpe_automata.kernels.references import packed
+from bpe_automata.kernels.watch import watched
 from bpe_automata.kernels.world import ALIVE, DEAD
 from bpe_automata.sharing import cached
 
@@ -71,6 +74,10 @@ class ProductReader:
         self._ids: BoundedMemo[_Opened, _Ids] = BoundedMemo(4 * engine.n_ids)
         self._few = engine.n_ids // 64
         self._few_ids: BoundedMemo[_Opened, _Ids] = BoundedMemo(4 * self._few)
+
+    @property
+    def _n_places(self) -> int:
+        return len(self._tables.beside.before.order)
 
     @cached
     def _lift(self) -> LiftHorizon:
@@ -132,7 +139,8 @@ class ProductReader:
 
     def unsure(self, key: int, k: int) -> list[int]:
         place, number = key >> 32, (key & 0xFFFFFFFF) >> 1
-        places, numbers = self._tables.unsure(place, number, k)
+        free, bound = self._relevance.row(place, number)
+        places, numbers = self._tables.unsure(place, number, (free, bound), k)
         found = places << 32 | numbers << 1
         if self._canonical.sets.ends(number):
             after = self._tables.added_steps(place)[1]
@@ -152,10 +160,17 @@ class ProductReader:
         return int(self._lift.at_most[self._tables.memo.state[key >> 32]])
 
     def goal(self, key: int) -> np.ndarray | None:
-        return self._relevance.dead((key >> 32, (key & 0xFFFFFFFF) >> 1))
+        return self._relevance.dead_places((key >> 32, (key & 0xFFFFFFFF) >> 1))
 
     def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
-        return self._canonical.geometry.narrow(ids, suspects)
+        return int(watched(narrow, ids, suspects, packed(self._tables.beside)))
+
+    def outside(self, ids: np.ndarray, dead: np.ndarray) -> np.ndarray:
+        return outside(ids, dead, self._tables.beside.left_at)
+
+    @property
+    def bytes_of_set(self) -> int:
+        return all_places(self._n_places).nbytes
 
     @property
     def n_words(self) -> int:
@@ -164,10 +179,9 @@ class ProductReader:
     def universe(self, key: int) -> np.ndarray:
         row = self._canonical.sets.sets[(key & 0xFFFFFFFF) >> 1].row
         if row == 0:
-            return np.full(self.n_words, -1, dtype=np.int32)
-        bits = np.zeros(self.n_words, dtype=np.int32)
-        set_bits(bits, self._tables.ids_ending_in(row))
-        return bits
+            return all_places(self._n_places)
+        ids = self._tables.ids_ending_in(row)
+        return placed(ids, self._tables.beside.left_at, self._n_places)
 
     @property
     def partial(self) -> bool:
@@ -196,7 +210,7 @@ class ProductReader:
         found = self._few_ids.get(at) or self._ids.get(at)
         if found is None:
             found = self._again(at)
-            (self._few_ids if len(found.ids) <= self._few else self._ids).put(at, found)
+            self._put(at, found)
         return members_of(groups, found.start, found.ids)
 
     def _fan(self, at: _Opened) -> _Fan:
@@ -206,19 +220,21 @@ class ProductReader:
     def _opened(self, at: _Opened) -> _Fan:
         """What is left out depends on how much is known of the lift by now."""
         place, row, k = at
-        places, kinds, start, ids = self._tables.fan(place, row, self._near, k - 1, self._few)
+        places, kinds, start, ids = self._tables.fan(place, row, self._near, k - 1)
         more, after = self._tables.added_steps(place) if row == 0 else (_NO_IDS, _NO_IDS)
         # Each added token is a group of its own.
         fan = _Fan(
             np.append(kinds, np.full(len(more), _ADDED)), np.append(places, after), len(more)
         )
         self._fans[at] = fan
-        if len(ids) == start[-1]:  # of many ids hardly any are asked for
-            self._few_ids.put(at, _listed(start, ids, more))
+        self._put(at, _listed(start, ids, more))
         return fan
 
+    def _put(self, at: _Opened, found: _Ids) -> None:
+        (self._few_ids if len(found.ids) <= self._few else self._ids).put(at, found)
+
     def _again(self, at: _Opened) -> _Ids:
-        """The ids of the groups of a fan, too many or forgotten: no two groups of a fan have one
+        """The ids of the groups of a fan that were forgotten: no two groups of a fan have one
         place and class, and the fan with nothing left out has all of them, under the same places
         whether it is read in the trie or in a collapsed one."""
         place, row, _ = at

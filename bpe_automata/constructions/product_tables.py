@@ -240,39 +240,38 @@ class ProductTables:
         return Tokens(trie, nodes, NOTHING, _NO_CERTIFICATES, self._no_free, *known, classes)
 
     def fan(
-        self,
-        place: int,
-        row: int,
-        near: Towards = ANYWHERE,
-        left: int = NEVER,
-        most_ids: int = NEVER,
+        self, place: int, row: int, near: Towards = ANYWHERE, left: int = NEVER
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """All tokens that can be read at a place from UTF-8 row `row` if the hypotheses allow it,
         in groups that lead alike: (places int64, classes int64, start int32 [groups + 1] into, ids
         int32). Added tokens are left out, and what `near` says is more than `left` tokens from
-        acceptance. Over `most_ids` ids are not listed: of length 0 then."""
+        acceptance."""
         dfa, memo, canonical = self._world.dfa, self.memo, self.canonical
         begin = int(memo.state[place]), int(memo.added[place]), row, self._begins_otherwise(place)
         collapsed = self._collapsed(place) if row == 0 else NOTHING
         trie, kinds = canonical.trie, canonical.nodes.kind
-        given = dfa.trans, dfa.byte_class, *begin, trie, kinds, collapsed, self._texts, near, left
-        rows, start, ids = watched(fan, *given, most_ids)
+        vocabulary = packed(trie), kinds, collapsed, packed(self._texts)
+        given = dfa.trans, dfa.byte_class, *begin, *vocabulary, near, left
+        rows, start, ids = watched(fan, *given)
         return self.places(rows[:, 0], rows[:, 1]), rows[:, 2].astype(np.int64), start, ids
 
     @locked
-    def unsure(self, place: int, number: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    def unsure(
+        self, place: int, number: int, live: tuple[np.ndarray, np.ndarray], most: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(places, sets), int64, of nodes that ids lead to from a node, added tokens left out: all
         those where an id that leads on at all may need more than `most` others to acceptance, and
-        perhaps others."""
+        perhaps others. live: the node's row, `Relevance.row`."""
         canonical, sets = self.canonical, self.canonical.sets
         row, sides = sets.sets[number].row, sets.rows(number)
         collapsed = self._collapsed(place) if row == 0 else NOTHING
         vocabulary = canonical.trie, canonical.nodes.kind, collapsed, NOTHING, self._texts, ANYWHERE
         certificates = self._certificates = self._room_for_certificates()
-        otherwise = self._begins_otherwise(place)
+        begin = place, row, self._begins_otherwise(place)
         while True:
-            after = sides, self._set_arrays.known_rows(), most, packed(certificates), self._shortest
-            states, texts, numbers = self.ask(unsure, place, row, otherwise, *vocabulary, *after).T
+            after = sides, live, self._set_arrays.known_rows(), most
+            given = *begin, *vocabulary, *after, packed(certificates), self._shortest
+            states, texts, numbers = self.ask(unsure, *given).T
             partial = [n for n in np.unique(numbers).tolist() if sets.sets[n].row]
             if not sum(not self._set_arrays.know(n) for n in partial):
                 return self.places(states, texts), numbers.astype(np.int64)
@@ -292,8 +291,9 @@ class ProductTables:
     @cached
     def _shortest(self) -> Shortest:
         n_states, n_hypotheses = len(self._world.dfa.trans), len(self._world.reading.ends)
-        reads, begins = np.zeros((2, n_states, -(-n_hypotheses // 64)), dtype=np.int64)
-        return Shortest(np.full(n_states, NOT_YET, dtype=np.int32), reads, begins)
+        reads, begins, *others = np.zeros((4, n_states, -(-n_hypotheses // 64)), dtype=np.int64)
+        atom, longer = np.full((2, n_states), NOT_YET, dtype=np.int32)
+        return Shortest(atom, reads, begins, longer, others[0], others[1])
 
     def ids_ending_in(self, row: int) -> np.ndarray:
         """int64: the tokens that can end inside a character, in this UTF-8 row."""

@@ -65,13 +65,18 @@ class Relevance:
         """The ids that are irrelevant when they lead to this node (packed), None if none is."""
         found = self._packed.get(node)
         if found is None:
-            at, geometry = self._at(node), self._geometry
-            if at == NOTHING:
+            geometry, places = self._geometry, self.dead_places(node)
+            if places is None:
                 return None
-            places = self._tables.settled.dead.sets[at]
             found = unpacked(places, geometry.before.order, len(geometry.derivation.birth))
             self._packed.put(node, found)
         return found
+
+    @locked
+    def dead_places(self, node: Node) -> np.ndarray | None:
+        """The same as a set of places (see `kernels.beside`), not to be written to."""
+        at = self._at(node)
+        return None if at == NOTHING else self._tables.settled.dead.sets[at]
 
     @locked
     def any_dead(self, node: Node) -> bool:

@@ -43,6 +43,27 @@ def places_of(order: np.ndarray, n_ids: int) -> np.ndarray:
 
 
 @kernel
+def placed(ids: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
+    """The set of the places of ids (int64), out of n: int64 words. at: as of `places_of`."""
+    found = np.zeros((n + 63) >> 6, np.int64)
+    for token in ids:
+        if at[token] >= 0:
+            found[at[token] >> 6] |= np.int64(1) << (at[token] & 63)
+    return found
+
+
+@kernel
+def outside(ids: np.ndarray, places: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """int64: those of the ids (int64) that are not in a set of places, or have none."""
+    found, n = np.empty(len(ids), np.int64), 0
+    for token in ids:
+        if at[token] < 0 or not (places[at[token] >> 6] >> (at[token] & 63)) & 1:
+            found[n] = token
+            n += 1
+    return found[:n].copy()
+
+
+@kernel
 def all_places(n: int) -> np.ndarray:
     """The set of the first n places: int64 words."""
     found = np.zeros((n + 63) >> 6, np.int64)
@@ -153,6 +174,13 @@ def take_out_leading(tokens: np.ndarray, suspects: np.ndarray, beside: Beside) -
         if token >= 0:
             forbid(token, beside.birth, 1, beside.before, forbidden)
             keep(suspects, forbidden)
+
+
+@kernel
+def narrow(tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray) -> int:
+    """`take_out`, and how many suspects are left."""
+    take_out(tokens, suspects, beside, watch)
+    return how_many(suspects)
 
 
 @kernel

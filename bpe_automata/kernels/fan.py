@@ -13,14 +13,14 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.collapsed import Collapsed, beginnings, states_after
 from bpe_automata.kernels.fewest_tokens import NEVER, Towards
-from bpe_automata.kernels.hashing import EMPTY, slot_of
+from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import World, intern_place
 
-_KIND_BITS = 20
+_KIND_BITS, _GROUPS = 20, 256
 MOST_KINDS, MOST_PLACES = 1 << _KIND_BITS, 1 << (63 - _KIND_BITS)
 
 
@@ -50,7 +50,6 @@ def fan(
     texts: Texts,
     near: Towards,
     left: int,
-    most_ids: int,
     watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The tokens that the DFA and the text automaton read from `state` and `text`, and from UTF-8
@@ -62,8 +61,7 @@ def fan(
     bool [256], bytes that begin characters which `text` reads otherwise than state 0. collapsed:
     the trie for a region that the state is in, or nothing, see `product_row`; at a character's end.
     Where `left` is less than NEVER, tokens that lead to states with near.lower > left are left out,
-    and, of those read in the trie, some others that are too far from acceptance. Over `most_ids`
-    ids are not listed.
+    and, of those read in the trie, some others that are too far from acceptance.
     """
     tokens, states, apart = read_tokens(
         trans, byte_class, state, text, row, otherwise, trie, kinds, collapsed, texts, near, left,
@@ -80,7 +78,7 @@ def fan(
                 group,
             )
             n += 1
-    return _grouped(items[:n], tokens, len(texts.next), trie, collapsed, apart, most_ids)
+    return _grouped(items[:n], tokens, len(texts.next), trie, collapsed, apart)
 
 
 @kernel
@@ -105,7 +103,9 @@ def read_tokens(
     begin so are not meant; of length 0 where none is). Arguments as of `fan`."""
     path, found, n = np.empty(trie.deepest + 1, np.int32), np.empty((64, 4), np.int32), 0
     path[0], worth, apart, node = state, False, np.zeros(256, np.bool_), 0
-    if len(collapsed.label) > 0:
+    # Where only tokens that go far are near enough, the trie is left at most of its nodes.
+    pruned = left < NEVER and 4 * (near.far[state] - near.most * left) > near.most
+    if len(collapsed.label) > 0 and not pruned:
         begin, apart, worth = beginnings(state, collapsed, trans, byte_class, trie)
     if not worth:
         found = _with_room(found, 0, len(trie.label))
@@ -115,7 +115,8 @@ def read_tokens(
         )  # fmt: skip
         return found[:n], np.empty(0, np.int32), apart[:0]
     for byte in range(256):
-        apart[byte] |= texts.utf8[row, byte] == -1
+        if texts.utf8[row, byte] == -1 and trans[state, byte_class[byte]] != 0:
+            apart[byte] = True
     states = states_after(state, begin, collapsed, trans, byte_class)
     for i in range(len(collapsed.leaving)):
         node = collapsed.leaving[i]
@@ -212,58 +213,56 @@ def _grouped(
     trie: Trie,
     collapsed: Collapsed,
     apart: np.ndarray,
-    most_ids: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What `fan` returns of groups of the collapsed trie, int32 [n, 4], state, text, kind and
     number, without tokens that begin with a byte apart, and of other tokens, of `read_tokens`;
     in the order in which they are met."""
-    n_items = len(groups) + len(tokens)
-    slots = np.full(table_size(n_items), EMPTY, np.int64)
+    n_items, some = len(groups) + len(tokens), len(apart) > 0
+    slots = np.full(table_size(_GROUPS), EMPTY, np.int64)
     values, n = np.empty(len(slots), np.int32), 0
     rows, size = np.empty((n_items, 3), np.int32), np.zeros(n_items, np.int32)
-    to_row = np.empty(n_items, np.int32)
+    to_row, last, value = np.zeros(n_items, np.int32), np.int64(EMPTY), np.int32(0)
     for i in range(n_items):
-        is_token = i >= len(groups)
-        item = tokens[i - len(groups)] if is_token else groups[i]
-        own = 1 if is_token else n_together(item[3], trie, collapsed, apart)
-        if own == 0:
-            continue  # nothing leads there
-        key = (np.int64(item[0]) * n_texts + item[1]) << _KIND_BITS | item[2]
-        at = slot_of(slots, key)
-        if slots[at] != key:
-            slots[at], values[at] = key, n
-            rows[n, 0], rows[n, 1], rows[n, 2] = item[0], item[1], item[2]
-            n += 1
-        to_row[i] = values[at]
-        size[values[at]] += own
+        own, k = 1, i - len(groups)
+        if k >= 0:
+            state, text, kind = tokens[k, 0], tokens[k, 1], tokens[k, 2]
+        else:
+            state, text, kind = groups[i, 0], groups[i, 1], groups[i, 2]
+            low, high = collapsed.start[groups[i, 3]], collapsed.start[groups[i, 3] + 1]
+            own = high - low
+            for k in range(low, high if some else low):
+                own -= apart[trie.data[trie.start[collapsed.ids[k]]]]
+            if own == 0:
+                continue  # nothing leads there
+        key = (np.int64(state) * n_texts + text) << _KIND_BITS | kind
+        if key != last:
+            at = slot_of(slots, key)
+            if slots[at] != key:
+                slots[at], values[at] = key, n
+                rows[n, 0], rows[n, 1], rows[n, 2] = state, text, kind
+                n += 1
+            last, value = key, values[at]
+            if 2 * (n + 1) > len(slots):
+                slots, values = with_room(slots, values, 2 * n)
+        to_row[i] = value
+        size[value] += own
     start = np.zeros(n + 1, np.int32)
     for row in range(n):
         start[row + 1] = start[row] + size[row]
-    if start[n] > most_ids:
-        return rows[:n].copy(), start, np.empty(0, np.int32)
     ids, to = np.empty(start[n], np.int32), start.copy()
     for i in range(len(groups)):
-        for k in range(collapsed.start[groups[i, 3]], collapsed.start[groups[i, 3] + 1]):
-            token = collapsed.ids[k]
-            if len(apart) == 0 or not apart[trie.data[trie.start[token]]]:
-                ids[to[to_row[i]]] = token
-                to[to_row[i]] += 1
+        low, high = collapsed.start[groups[i, 3]], collapsed.start[groups[i, 3] + 1]
+        at = to[to_row[i]]
+        for k in range(low, high):
+            if not some or not apart[trie.data[trie.start[collapsed.ids[k]]]]:
+                ids[at] = collapsed.ids[k]
+                at += 1
+        to[to_row[i]] = at
     for i in range(len(tokens)):
         row = to_row[len(groups) + i]
         ids[to[row]] = tokens[i, 3]
         to[row] += 1
     return rows[:n].copy(), start, ids
-
-
-@kernel
-def n_together(group: int, trie: Trie, collapsed: Collapsed, apart: np.ndarray) -> int:
-    """How many tokens of a group of the collapsed trie do not begin with a byte apart. apart: bool
-    [256], or of length 0: none is."""
-    low, high = collapsed.start[group], collapsed.start[group + 1]
-    found = high - low
-    for k in range(low, high if len(apart) > 0 else low):
-        found -= apart[trie.data[trie.start[collapsed.ids[k]]]]
-    return found
 
 
 @kernel

@@ -2,8 +2,9 @@
 
 Every text has a canonical tokenization, and each of its ids spells at least one byte. So where some
 text leads on from a node to acceptance, whatever the last id was, the text's length is a bound.
-Looked at are the shortest text u(q) of the byte DFA from a state q, and the texts x that show the
-node to be ALIVE (see `world.shown_status`), each followed by the shortest text after it:
+Looked at are the shortest text u(q) of the byte DFA from a state q, where it will not do one that
+begins with an ASCII character a of another kind and goes on with u(q a), and the texts x that show
+the node to be ALIVE (see `world.shown_status`), each followed by such a text:
 
     D(node) <= |u(q)|                        if a boundary can come at the node, and u(q) follow it
     D(node) <= max { |x| + |u(q x)| : x }    where texts x show the node to be ALIVE
@@ -18,18 +19,21 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.certificates import NO_SET, Certificates, needed
 from bpe_automata.kernels.collapsed import Collapsed
-from bpe_automata.kernels.fan import Texts, n_together, read_tokens
+from bpe_automata.kernels.fan import Texts, read_tokens
 from bpe_automata.kernels.fewest_tokens import NEVER, Towards
 from bpe_automata.kernels.growing import grown, grown_rows
 from bpe_automata.kernels.hashing import EMPTY
 from bpe_automata.kernels.node_status import node_status
+from bpe_automata.kernels.product_row import after_text, witness_slot
 from bpe_automata.kernels.references import by_reference
-from bpe_automata.kernels.trie import Trie
-from bpe_automata.kernels.watch import poll
-from bpe_automata.kernels.world import DEAD, World, intern_place
+from bpe_automata.kernels.suspects import breaks
+from bpe_automata.kernels.trie import Trie, walk
+from bpe_automata.kernels.watch import poll, stopped
+from bpe_automata.kernels.world import DEAD, World, intern_place, node_key
 
 NOT_YET, _NONE = -2, -1
 _RECENT = 32
+_PATIENCE = 4096  # ids of which `unsure` looks at what follows them
 _INSIDE = 32
 _SEEN = 4096  # places and UTF-8 rows that `unsure` has in mind: a power of two
 
@@ -40,11 +44,15 @@ class Shortest(NamedTuple):
     atom of the shortest text, _NONE where that is empty, or leads out of state 0 of the text
     automaton; NOT_YET. reads, begins int64 [n_states, n_hypotheses / 64]: bits of the hypotheses
     with which the shortest text leads to acceptance, and of those with which it does so after a
-    boundary (or may end at once)."""
+    boundary (or may end at once). longer int32 [n_states]: bytes of the longest of the other texts,
+    NOT_YET; others_read, others_begin: the bits for those."""
 
     atom: np.ndarray
     reads: np.ndarray
     begins: np.ndarray
+    longer: np.ndarray
+    others_read: np.ndarray
+    others_begin: np.ndarray
 
 
 @kernel
@@ -59,6 +67,7 @@ def unsure(
     texts: Texts,
     anywhere: Towards,
     after_sides: tuple[np.ndarray, np.ndarray],
+    live: tuple[np.ndarray, np.ndarray],
     known: tuple[np.ndarray, np.ndarray],
     most: int,
     certificates: Certificates,
@@ -68,7 +77,8 @@ def unsure(
     """int32 [found, 3]: DFA state, text state and hypothesis set of nodes that tokens lead to from
     a place and a UTF-8 row: all from which some id that leads on may need more than `most` ids to
     acceptance, and perhaps others. after_sides: int32 [kinds], the sets after tokens of each kind;
-    known: `SetArrays.known_rows`; none, anywhere: empty ones; the other arguments as of `fan`."""
+    live: the node's row, packed ids of either side; known: `SetArrays.known_rows`; none, anywhere:
+    empty ones; the other arguments as of `fan`."""
     tokens, states, apart = read_tokens(
         w.dfa.trans, w.dfa.byte_class, w.memo.state[place], w.memo.added[place], utf8_row,
         otherwise, trie, kinds, collapsed, texts, anywhere, NEVER, w.watch,
@@ -76,7 +86,7 @@ def unsure(
     _, need, row_of = needed(after_sides, certificates, w)
     seen, sure = np.full(_SEEN, EMPTY, np.int64), np.zeros(_SEEN, np.bool_)
     n_groups = len(collapsed.node) if len(states) > 0 else 0
-    found, n = np.empty((64, 3), np.int32), 0
+    found, n, patience = np.empty((64, 3), np.int32), 0, _PATIENCE
     for i in range(n_groups + len(tokens)):
         if i < n_groups:
             state, text = states[collapsed.node[i]], collapsed.text[i]
@@ -98,17 +108,27 @@ def unsure(
                 seen[at] = key
             if sure[at]:
                 continue
-        if i < n_groups and n_together(i, trie, collapsed, apart) == 0:
-            continue
-        for after in after_sides:
-            number = after[kind]
-            if number >= 0 and ids_at_most(state, text, number, shortest, w) > most:
-                found, n = _with_node(found, n, state, text, number)
+        ids = tokens[i - n_groups : i - n_groups + 1, 3]
+        if i < n_groups:
+            ids = collapsed.ids[collapsed.start[i] : collapsed.start[i + 1]]
+        for side in range(2):
+            number = after_sides[side][kind]
+            if number < 0 or ids_at_most(state, text, number, shortest, w) <= most:
+                continue
+            for token in ids:
+                if i < n_groups and len(apart) > 0 and apart[trie.data[trie.start[token]]]:
+                    continue
+                if not (live[side][token >> 5] >> (token & 31)) & 1:
+                    continue
+                patience -= 1
+                if patience < 0 or not _follower_at_most(
+                    token, state, text, number, most, trie, shortest, w
+                ):
+                    found, n = _with_node(found, n, state, text, number)
+                    break
     kept = 0
     for i in range(n):
         state, text, number = found[i, 0], found[i, 1], found[i, 2]
-        if node_status(intern_place(state, text, w), number, w) == DEAD:
-            continue
         if not _goes_on_surely(
             state, text, number, otherwise, trie, kinds, none, texts, anywhere, known, most,
             shortest, w,
@@ -116,6 +136,43 @@ def unsure(
             found[kept] = found[i]
             kept += 1
     return found[:kept].copy()
+
+
+@kernel
+def _follower_at_most(
+    token: int,
+    state: int,
+    text: int,
+    number: int,
+    most: int,
+    trie: Trie,
+    shortest: Shortest,
+    w: World,
+) -> bool:
+    """After an id that led to a node, does a remembered follower (`world.Witnesses`, or of a steady
+    node `Steady.leading`) show that `most` more ids are enough?"""
+    if number == w.steady.number and text == 0:
+        for lead in w.steady.leading[state]:
+            if lead < 0:
+                break
+            data = trie.data[trie.start[lead] : trie.start[lead + 1]]
+            q = walk(w.dfa.trans, w.dfa.byte_class, state, data)
+            if (
+                q != 0
+                and not breaks(token, lead, w.pairs)
+                and ids_at_most(q, 0, number, shortest, w) < most
+            ):
+                return True
+        return False
+    key = node_key(token, number)
+    at = witness_slot(key, w.witnesses)
+    if w.witnesses.key[at] != key or w.witnesses.id[at] < 0:
+        return False
+    n, after = w.witnesses.id[at], w.witnesses.after[at]
+    data = trie.data[trie.start[n] : trie.start[n + 1]]
+    q = walk(w.dfa.trans, w.dfa.byte_class, state, data)
+    a = after_text(text, w.sets.row[number], data, w.reading.utf8, w.added.next)
+    return q != 0 and a >= 0 and ids_at_most(q, a, after, shortest, w) < most
 
 
 @kernel
@@ -229,8 +286,8 @@ def ids_at_most(state: int, text: int, number: int, shortest: Shortest, w: World
     whole, found = w.sets.row[number] == 0, NEVER
     if not w.sets.given_up[number]:
         found = _shown_at_most(state, text, w.sets.shown[number], whole, shortest, w)
-    if whole and _begins(state, text, number, shortest, w):
-        found = min(found, w.steady.distance[state])
+    if whole:
+        found = min(found, _beginning_at_most(state, text, number, shortest, w))
     return found
 
 
@@ -251,34 +308,53 @@ def _shown_at_most(
         for _ in range(code & 3):
             q = w.dfa.trans[q, w.dfa.byte_class[packed & 0xFF]]
             packed >>= 8
-        if q == 0 or w.steady.distance[q] < 0:
+        after = _bytes_at_most(q, hypothesis, not whole, shortest, w)
+        if after == NEVER:
             return NEVER
-        _know(q, shortest, w)
-        bits = shortest.reads if whole else shortest.begins
-        if not (bits[q, hypothesis >> 6] >> (hypothesis & 63)) & 1:
-            return NEVER
-        most = max(most, (code & 3) + w.steady.distance[q])
+        most = max(most, (code & 3) + after)
     return most
 
 
 @kernel
-def _begins(state: int, text: int, number: int, shortest: Shortest, w: World) -> bool:
-    """Can a boundary come at a node (or the text end), and the shortest text lead on from there?"""
+def _bytes_at_most(state: int, h: int, begins: bool, shortest: Shortest, w: World) -> int:
+    """Of a text that leads from a hypothesis to acceptance; does it begin with a boundary, or end
+    at once? NEVER: none is known."""
     if state == 0 or w.steady.distance[state] < 0:
-        return False
+        return NEVER
+    _know(state, shortest, w)
+    bits = shortest.begins if begins else shortest.reads
+    if (bits[state, h >> 6] >> (h & 63)) & 1:
+        return w.steady.distance[state]
+    _know_others(state, shortest, w)
+    bits = shortest.others_begin if begins else shortest.others_read
+    if shortest.longer[state] != NOT_YET and (bits[state, h >> 6] >> (h & 63)) & 1:
+        return shortest.longer[state]
+    return NEVER
+
+
+@kernel
+def _beginning_at_most(state: int, text: int, number: int, shortest: Shortest, w: World) -> int:
+    """Bytes of a text to acceptance at a node, behind a boundary (or the text ends)."""
+    if state == 0 or w.steady.distance[state] < 0:
+        return NEVER
     _know(state, shortest, w)
     if text != 0:
         atom = shortest.atom[state]
         if atom < 0:
             if w.steady.distance[state] > 0 or not w.added.ends[text]:
-                return False
+                return NEVER
         elif w.added.next[text, atom] != 0:
-            return False
+            return NEVER
+    found = NEVER
     for m in range(w.sets.start[number], w.sets.start[number + 1]):
         h = w.sets.hypothesis[m]
-        if w.sets.may_break[m] and (shortest.begins[state, h >> 6] >> (h & 63)) & 1:
-            return True
-    return False
+        if not w.sets.may_break[m]:
+            continue
+        if text == 0:
+            found = min(found, _bytes_at_most(state, h, True, shortest, w))
+        elif (shortest.begins[state, h >> 6] >> (h & 63)) & 1:
+            return int(w.steady.distance[state])
+    return found
 
 
 @kernel
@@ -310,7 +386,42 @@ def _know(state: int, shortest: Shortest, w: World) -> None:
             for j in range(i + 1):
                 shortest.atom[path[j]] = NOT_YET
             return
-        _read_back(path[i], after[i], shortest, w)
+        bits = shortest.reads, shortest.begins
+        _read_back(path[i], after[i], shortest.atom[path[i]], shortest, bits, w)
+
+
+@kernel
+def _know_others(state: int, shortest: Shortest, w: World) -> None:
+    """Make known what texts do that begin with an ASCII character, the nearest of each kind."""
+    if shortest.longer[state] != NOT_YET:
+        return
+    n_coarse = (len(w.reading.step_start) - 1) // (2 * len(w.reading.ends))
+    nearest, longest = np.full(n_coarse, -1, np.int32), 0
+    for byte in range(128):
+        after, entry = w.dfa.trans[state, w.dfa.byte_class[byte]], w.reading.utf8[0, byte]
+        if after == 0 or entry >= -1 or w.steady.distance[after] < 0:
+            continue
+        if w.added.next[0, -2 - entry] != 0:
+            continue
+        at = w.reading.coarse[-2 - entry]
+        best = nearest[at]
+        if best >= 0:
+            before = w.dfa.trans[state, w.dfa.byte_class[best]]
+            if w.steady.distance[before] <= w.steady.distance[after]:
+                continue
+        nearest[at] = byte
+    for at in range(n_coarse):
+        byte = int(nearest[at])
+        if poll(w.watch):
+            return
+        if byte >= 0:
+            after = w.dfa.trans[state, w.dfa.byte_class[byte]]
+            _know(after, shortest, w)
+            bits = shortest.others_read, shortest.others_begin
+            _read_back(state, after, -2 - w.reading.utf8[0, byte], shortest, bits, w)
+            longest = max(longest, 1 + int(w.steady.distance[after]))
+    if not stopped(w.watch):
+        shortest.longer[state] = longest
 
 
 @kernel
@@ -336,9 +447,17 @@ def _shortest_character(state: int, w: World) -> tuple[int, int]:
 
 
 @kernel
-def _read_back(state: int, after: int, shortest: Shortest, w: World) -> None:
-    """The hypotheses at a state from those at the one after the next character."""
-    n, atom = len(w.reading.ends), shortest.atom[state]
+def _read_back(
+    state: int,
+    after: int,
+    atom: int,
+    shortest: Shortest,
+    bits: tuple[np.ndarray, np.ndarray],
+    w: World,
+) -> None:
+    """Add to the bits of a state the hypotheses from which the text reads that goes on from `after`
+    with the shortest one; the second: behind a boundary."""
+    n = len(w.reading.ends)
     n_coarse = (len(w.reading.step_start) - 1) // (2 * n)
     for boundary in range(2):
         for h in range(n):
@@ -346,7 +465,7 @@ def _read_back(state: int, after: int, shortest: Shortest, w: World) -> None:
             for j in range(w.reading.step_start[index], w.reading.step_start[index + 1]):
                 to = w.reading.step_to[j]
                 if (shortest.reads[after, to >> 6] >> (to & 63)) & 1:
-                    shortest.reads[state, h >> 6] |= np.int64(1) << (h & 63)
+                    bits[0][state, h >> 6] |= np.int64(1) << (h & 63)
                     if boundary == 1:
-                        shortest.begins[state, h >> 6] |= np.int64(1) << (h & 63)
+                        bits[1][state, h >> 6] |= np.int64(1) << (h & 63)
                     break

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bpe_automata.constructions.horizon import GraphHorizon
 from bpe_automata.constructions.horizon_graph import NEVER, Facts, Graph, Spread
 from bpe_automata.constructions.horizon_levels import Levels
-from bpe_automata.kernels.bits import members, set_bits
+from bpe_automata.kernels.bits import members, set_bits, without
 
 N_IDS = 8
 FAR = 40
@@ -39,6 +39,7 @@ class Made:
     texts: int = 0
     partial: bool = False
     n_words: int = 1
+    bytes_of_set: int = 4
     opened: int = 0
 
     def __post_init__(self):
@@ -127,6 +128,9 @@ class Made:
         kept = [r for r in members(suspects) if all((r, n) in self.forbidden for n in ids)]
         suspects[:] = packed(kept)
         return len(kept)
+
+    def outside(self, ids, dead):
+        return without(ids, dead)
 
     def universe(self, key):
         return packed(range(N_IDS))
