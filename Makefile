@@ -39,7 +39,7 @@ HOSTS_PIP := $(HOSTS)/bin/python -m pip --disable-pip-version-check --quiet inst
 LLAMA_FLAGS := -DGGML_NATIVE=OFF -DGGML_AVX512=OFF -DGGML_OPENMP=OFF -DLLAVA_BUILD=OFF \
 	-DMTMD_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_COMMON=OFF -DCMAKE_CXX_FLAGS=-O1
 
-.PHONY: demo gemma peers paper test test-long test-bounds test-hosts speed masks exactness install clean
+.PHONY: demo gemma peers paper test test-long test-bounds test-hosts speed masks exactness wheel install clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m experiments distortion
@@ -100,6 +100,16 @@ masks: $(STAMP)
 
 exactness: $(STAMP)
 	@$(BIN)/python -m experiments exactness --tokenizer all --n 100000
+
+# A wheel with all kernels compiled, so that who installs it on such a processor waits for none.
+wheel: $(STAMP)
+	@rm -rf build/wheel dist && mkdir -p build/wheel dist
+	@git archive HEAD pyproject.toml README.md LICENSE bpe_automata | tar -x -C build/wheel
+	@cd build/wheel && NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=cache \
+		PYTHONDONTWRITEBYTECODE=1 $(CURDIR)/$(BIN)/python -m bpe_automata warm
+	@mv build/wheel/cache/* build/wheel/bpe_automata/kernels/compiled
+	@$(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps -w dist build/wheel
+	@ls -l dist
 
 install: $(STAMP)
 

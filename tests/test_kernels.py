@@ -22,7 +22,7 @@ from numba.core import event
 from numba.core.caching import IndexDataCacheFile
 
 from bpe_automata import kernels
-from bpe_automata.kernels import bits, freshness, references
+from bpe_automata.kernels import bits, freshness, linking, references
 from bpe_automata.kernels.hashing import EMPTY, build_table, look_up, slot_of, with_room
 from bpe_automata.kernels.mixing import table_size
 
@@ -44,6 +44,17 @@ arguments = *begin, trie, kinds, NOTHING, texts, ANYWHERE, NEVER
 rows, start, ids = watched(fan, dfa.trans, dfa.byte_class, *arguments)
 print(sorted(rows[:, 2]) == [*range(1, 3001)], sorted(ids) == [*range(3000)])
 """
+# With a folder of kernels that were shipped: `with_room` and what it calls, or a caller of it.
+SHIPPED = """
+import sys
+from pathlib import Path
+import numba, numpy as np
+from bpe_automata.kernels import freshness, linking
+linking.SHIPPED = Path(sys.argv[1])
+from bpe_automata.kernels.hashing import build_table, look_up, with_room
+slots, values = with_room(*build_table(np.array([3, 8])), 100)
+print(look_up(slots, values, 8), freshness.compiled())
+"""
 MODULES = [module.name for module in pkgutil.iter_modules(kernels.__path__)]
 
 
@@ -64,6 +75,36 @@ def test_tables_of_all_sizes_hold_their_keys(n):
         assert len(slots) & (len(slots) - 1) == 0  # a power of two, which the probes count on
         assert [look_up(slots, values, key * key) for key in range(n)] == [*range(n)]
         assert look_up(slots, values, 2) == EMPTY
+
+
+def test_what_was_shipped_is_not_compiled(tmp_path, monkeypatch):
+    """Where the processor knows the instructions, the sources are the same, and nothing else is
+    kept; damaged files are compiled anew."""
+    monkeypatch.setattr(linking, "SHIPPED", tmp_path)
+    linking._shipped_runs_here.cache_clear()
+    if not linking._shipped_runs_here() or not sys.platform.startswith("linux"):
+        pytest.skip("another kind of processor")
+    linking._shipped_runs_here.cache_clear()
+
+    def said(cache, **more):
+        command = [sys.executable, "-c", SHIPPED, str(tmp_path / "compiled")]
+        given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / cache), **more}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=given)
+        return done.stdout.split()
+
+    built = said("built", NUMBA_CPU_NAME=linking.SHIPPED_FOR, NUMBA_CPU_FEATURES="")
+    assert built[0] == "1"
+    assert int(built[1]) > 3
+    (folder,) = (tmp_path / "built").iterdir()
+    folder.rename(tmp_path / "compiled")
+    assert said("own") == ["1", "0"]
+    for file in (tmp_path / "compiled").glob("*look_up*.nbc"):
+        file.write_bytes(file.read_bytes()[:-1])
+    assert said("own") == ["1", "1"]  # calls what was shipped
+    assert said("own") == ["1", "0"]
+    for file in (tmp_path / "compiled").glob("*.nbc"):
+        file.unlink()
+    assert int(said("own")[1]) > 2
 
 
 def test_a_fan_of_any_number_of_groups_ends():

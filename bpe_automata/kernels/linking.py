@@ -8,6 +8,9 @@ matter which process compiled what.
 
 Loading reads machine code alone: neither numba's tables for compiling nor LLVM's form of a kernel
 are needed before something is compiled.
+
+A wheel may hold kernels that were compiled when it was built (`make wheel`), for the processors of
+the last ten years: SHIPPED. They are looked for after what this machine compiled itself.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import os
 import pickle
 import zlib
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from llvmlite import binding as llvm
@@ -29,6 +33,9 @@ from numba.core.serialize import dumps
 
 from bpe_automata.kernels.freshness import stamp
 
+SHIPPED = Path(__file__).parent / "compiled"
+SHIPPED_FOR = "x86-64-v3"
+_NEEDED = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")  # what that has over x86-64-v2
 _MOST_INLINED = 100
 """Instructions: LLVM inlines up to some 45, and more where arguments are constant."""
 
@@ -45,7 +52,8 @@ class Compiler(compiler.Compiler):  # type: ignore[misc]
 
 class _Code(NamedTuple):
     """symbol: the name of a kernel's machine code; digest: of the sources that it comes from, and
-    of all else that it depends on; file: that keeps it."""
+    of all else that it depends on; file: that keeps it, its path
+    where it is one that was shipped."""
 
     symbol: str
     digest: str
@@ -99,13 +107,26 @@ class Kept(FunctionCache):  # type: ignore[misc]
         return IndexDataCacheFile(self._cache_path, self._impl.filename_base, source + checked)
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        codegen = target_context.codegen()
+        if not self._enabled:
+            return None
+        key = self._index_key(sig, target_context.codegen())
+        found = self._loaded(self._cache_path, self._cache_file, key, target_context)
+        if found is None and _shipped_runs_here():
+            index = IndexDataCacheFile(
+                str(SHIPPED), self._impl.filename_base, self._cache_file._source_stamp
+            )
+            key = sig, (key[1][0], SHIPPED_FOR, ""), key[2]
+            found = self._loaded(str(SHIPPED), index, key, target_context)
+        return found
+
+    def _loaded(self, folder: str, index: Any, key: Any, target_context: Any) -> Any:
+        codegen, sig = target_context.codegen(), key[0]
         added: list[Environment] = []
         try:
-            file = self._cache_file._load_index().get(self._index_key(sig, codegen))
-            if file is None or not self._enabled:
+            file = index._load_index().get(key)
+            if file is None:
                 return None
-            rest = _add_code(codegen, self._cache_path, file, None, added)
+            rest = _add_code(codegen, folder, file, None, added)
         except (OSError, _StaleError, *_GARBLED):
             return None
         finally:
@@ -170,7 +191,8 @@ def _add_code(
             if each.symbol not in _known:
                 _add_code(codegen, folder, each.file, each, added)
         codegen._engine._ee.add_object_file(llvm.ObjectFileRef.from_data(code))
-        _known[symbol] = _Code(symbol, digest, file)
+        path = os.path.join(folder, file) if folder == str(SHIPPED) else file
+        _known[symbol] = _Code(symbol, digest, path)
         added.extend(_environment(*each) for each in pickle.loads(own))
     return rest
 
@@ -183,6 +205,13 @@ def _environment(name: str, module: str, constants: list[Any]) -> Environment:
         known.env_name, known.consts[:] = name, constants
     _environments.append(known)
     return known
+
+
+@cache
+def _shipped_runs_here() -> bool:
+    """Are there such kernels, and does this processor know all their instructions?"""
+    features = llvm.get_host_cpu_features() if SHIPPED.is_dir() else {}
+    return all(features.get(name, False) for name in _NEEDED)
 
 
 @cache
