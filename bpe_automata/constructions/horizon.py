@@ -128,7 +128,7 @@ class GraphHorizon(Horizon[State]):
         if self._plain_from.get(key, NEVER) <= k:
             return self._reader.plain(state)
         if k > 0:
-            fewer = 1 << (k.bit_length() - 1)  # asked for once, not at each of many masks
+            fewer = 1 << (int(k).bit_length() - 1)  # asked for once, not at each of many masks
             if self._surely_plain(key, fewer) or self._surely_plain(key, k):
                 return self._reader.plain(state)
         row = self._row(key, k)

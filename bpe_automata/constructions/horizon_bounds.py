@@ -21,7 +21,7 @@ _MOST_IN_VAIN = 500  # nodes met by chases that found nothing, one after the oth
 @dataclass
 class _Step:
     """A node of the way, with `left` ids left. stages: what is to be tried, (behind a boundary, so
-    that one target is enough?, for how many ids the node is opened); waiting: the targets of the
+    that one target is enough?, how many ids may be left before it); waiting: the targets of the
     first of them, nearest first; suspects: the set of ids that nothing met so far may follow; high:
     the greatest level that was used for that; last: the target to be settled."""
 
@@ -72,12 +72,11 @@ def chase(graph: Graph, root: int, k: int) -> None:
 
 
 def _begun(graph: Graph, node: int, k: int) -> _Step:
-    """Where nothing is dead in the end there mostly is a boundary; and mostly the targets that are
-    nearest are near enough."""
+    """Where nothing is dead in the end there mostly is a boundary; and targets that are no detour
+    come first, for ids that are left over are needed most near the end."""
     graph.look(np.array([node]))
     sides = (True, False) if graph.whole[node] else (False,)
-    opened = sorted({graph.opened(node, graph.near(node, k)), graph.opened(node, k)})
-    stages = [(behind, for_) for for_ in opened for behind in sides]
+    stages = [(behind, most) for most in sorted({graph.near(node, k), k}) for behind in sides]
     return _Step(node, k, stages, _nearest_first(graph, node, k, stages[0]))
 
 
@@ -90,12 +89,12 @@ def _turned(graph: Graph, step: _Step) -> bool:
 
 
 def _nearest_first(graph: Graph, node: int, k: int, stage: tuple[bool, int]) -> Iterator[int]:
-    behind, opened = stage
-    edges = graph.edges(node, opened)
+    behind, most = stage
+    edges = graph.edges(node, most)
     targets = edges.free if behind else edges.any
-    targets = targets[graph.lower[targets] < k]
-    graph.tighten(targets, k - 1)
-    targets = targets[graph.lower[targets] < k]
+    targets = targets[graph.lower[targets] < most]
+    graph.tighten(targets, most - 1)
+    targets = targets[graph.lower[targets] < most]
     order = np.lexsort((graph.final[targets], ~graph.whole[targets], graph.hint[targets]))
     return iter(targets[order].tolist())
 
@@ -115,12 +114,12 @@ def _next(graph: Graph, step: _Step) -> int:
 
 def _used(graph: Graph, step: _Step) -> bool:
     """Take the target that was settled last; is the node settled now?"""
-    node, target, (behind, opened) = step.node, step.last, step.stages[0]
+    node, target, (behind, most) = step.node, step.last, step.stages[0]
     goal, reached = graph.goal(target), 1 + int(graph.final[target])
     if not behind or goal is not None:
-        spread = graph.spread(node, opened)
+        spread = graph.spread(node, most)
         sides = spread.free if behind else spread.bound
-        ids = graph.ids(node, opened, np.flatnonzero(sides == target))
+        ids = graph.ids(node, most, np.flatnonzero(sides == target))
         ids = ids if goal is None else graph.source.outside(ids, goal)
         if not len(ids):
             return False

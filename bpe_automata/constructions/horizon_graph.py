@@ -103,7 +103,7 @@ class Source(Protocol):
         left?"""
 
     def outside(self, ids: np.ndarray, dead: np.ndarray) -> np.ndarray:
-        """int64: those of the ids (int64) that are not in a set."""
+        """int64: those of the ids (int64) that are not in a set; added tokens are in none."""
 
 
 class Graph:

@@ -223,9 +223,9 @@ def _grouped(
     rows, size = np.empty((n_items, 3), np.int32), np.zeros(n_items, np.int32)
     to_row, last, value = np.zeros(n_items, np.int32), np.int64(EMPTY), np.int32(0)
     for i in range(n_items):
-        own, k = 1, i - len(groups)
-        if k >= 0:
-            state, text, kind = tokens[k, 0], tokens[k, 1], tokens[k, 2]
+        own, t = 1, i - len(groups)
+        if t >= 0:
+            state, text, kind = tokens[t, 0], tokens[t, 1], tokens[t, 2]
         else:
             state, text, kind = groups[i, 0], groups[i, 1], groups[i, 2]
             low, high = collapsed.start[groups[i, 3]], collapsed.start[groups[i, 3] + 1]

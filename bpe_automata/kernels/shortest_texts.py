@@ -108,9 +108,10 @@ def unsure(
                 seen[at] = key
             if sure[at]:
                 continue
-        ids = tokens[i - n_groups : i - n_groups + 1, 3]
         if i < n_groups:
             ids = collapsed.ids[collapsed.start[i] : collapsed.start[i + 1]]
+        else:
+            ids = tokens[i - n_groups, 3:]
         for side in range(2):
             number = after_sides[side][kind]
             if number < 0 or ids_at_most(state, text, number, shortest, w) <= most:
