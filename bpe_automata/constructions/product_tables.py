@@ -93,7 +93,7 @@ class ProductTables:
         self._set_arrays = derived("set arrays", lambda _: SetArrays(canonical))
         n_rows = len(canonical.pipeline.alphabet.utf8)
         self._proven = derived("proven", lambda _: Proven(n_rows))
-        self._columns, self._proofs = self._set_arrays.current(), self._proven.taken()
+        self._columns, self._proofs = self._set_arrays.current(), self._proven.begun()
         fragments = derived("fragments", lambda _: fragments_of(canonical))
         self._world = World(
             dfa=Dfa(

@@ -138,6 +138,14 @@ class Proven:
         except IndexError:
             return _nothing_proved(self._n_rows)
 
+    def begun(self) -> Proofs:
+        """What a new product takes: what was given up in another language has another chance. (One
+        that was given up where it is not hopeless can cost seconds.)"""
+        proofs = self.taken()
+        proofs.shown[proofs.given_up] = 0
+        proofs.given_up[:] = False
+        return proofs
+
     def give_back(self, proofs: Proofs) -> None:
         """The one that was used last is the next that is taken."""
         self._idle.append(proofs)

@@ -531,3 +531,20 @@ def test_collapsed_vocabularies_go_with_the_texts_that_they_are_for():
     text = weakref.ref(engine.tables._text)
     del engine
     assert text() is None
+
+
+def test_what_was_given_up_in_one_language_has_a_chance_in_the_next(smollm2_tokenizer):
+    """A mask of 1,000 Chinese characters took 5.6 s where other languages had come before, and
+    0.03 s in a new process. What texts have shown stays."""
+    first = CartesianMerge(smollm2_tokenizer, compile_regex("[一-龯]{3}"))
+    first.mask(first.initial())
+    proven = first.tables._proven
+    proofs = proven.taken()
+    proofs.given_up[np.flatnonzero(proofs.shown.any(axis=(1, 2)))[0]] = True
+    shown = np.flatnonzero(proofs.shown.any(axis=(1, 2)) & ~proofs.given_up)
+    assert len(shown)
+    proven.give_back(proofs)
+    CartesianMerge(smollm2_tokenizer, compile_regex("[一-龯]{4}"))
+    proofs = proven.taken()
+    assert not proofs.given_up.any()
+    assert np.flatnonzero(proofs.shown.any(axis=(1, 2))).tolist() == shown.tolist()
