@@ -160,7 +160,7 @@ class ProductReader:
         return int(self._lift.at_most[self._tables.memo.state[key >> 32]])
 
     def goal(self, key: int) -> np.ndarray | None:
-        return self._relevance.dead_places((key >> 32, (key & 0xFFFFFFFF) >> 1))
+        return self._relevance.dead((key >> 32, (key & 0xFFFFFFFF) >> 1))
 
     def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
         return int(watched(narrow, ids, suspects, packed(self._tables.beside)))

@@ -21,7 +21,6 @@ import numpy as np
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.product_tables import ProductTables
-from bpe_automata.kernels.beside import unpacked
 from bpe_automata.kernels.settled import NOTHING, UNSETTLED, settled_at
 from bpe_automata.kernels.world import SET_BITS, node_key
 from bpe_automata.sharing import locked
@@ -40,9 +39,8 @@ class Relevance:
     """Rows and dead sets of one product, memoised; for any number of threads."""
 
     def __init__(self, tables: ProductTables, geometry: Geometry) -> None:
-        self._tables, self._geometry, self.lock = tables, geometry, tables.lock
+        self._tables, self.lock = tables, tables.lock
         self._rows: BoundedMemo[Node, Row] = BoundedMemo(2 * 4 * geometry.n_words)
-        self._packed: BoundedMemo[Node, np.ndarray] = BoundedMemo(4 * geometry.n_words)
 
     def row(self, place: int, number: int) -> Row:
         """The ids readable at a node that lead to relevant states."""
@@ -62,19 +60,8 @@ class Relevance:
 
     @locked
     def dead(self, node: Node) -> np.ndarray | None:
-        """The ids that are irrelevant when they lead to this node (packed), None if none is."""
-        found = self._packed.get(node)
-        if found is None:
-            geometry, places = self._geometry, self.dead_places(node)
-            if places is None:
-                return None
-            found = unpacked(places, geometry.before.order, len(geometry.derivation.birth))
-            self._packed.put(node, found)
-        return found
-
-    @locked
-    def dead_places(self, node: Node) -> np.ndarray | None:
-        """The same as a set of places (see `kernels.beside`), not to be written to."""
+        """The ids that are irrelevant when they lead to this node, None if none is: a set of places
+        (see `kernels.beside`), not to be written to."""
         at = self._at(node)
         return None if at == NOTHING else self._tables.settled.dead.sets[at]
 

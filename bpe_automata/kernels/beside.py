@@ -153,20 +153,6 @@ def listed(places: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def unpacked(places: np.ndarray, order: np.ndarray, n_ids: int) -> np.ndarray:
-    """int32 [ceil(n_ids / 32)]: the ids of a set of places, packed by id."""
-    bits = np.zeros((n_ids + 31) >> 5, np.int32)
-    for at in range(len(places)):
-        word, place = places[at], at << 6
-        while word != 0:
-            if word & 1:
-                bits[order[place] >> 5] |= np.int32(1) << np.int32(order[place] & 31)
-            word = (word >> 1) & 0x7FFFFFFFFFFFFFFF
-            place += 1
-    return bits
-
-
-@kernel
 def take_out_leading(tokens: np.ndarray, suspects: np.ndarray, beside: Beside) -> None:
     """`take_out` by the few ids (int32, -1: none) that are known to lead on from a steady node."""
     forbidden = np.empty(len(suspects), np.int64)

@@ -24,8 +24,9 @@ from bpe_automata.kernels.beside import (
     how_many,
     keep,
     listed,
+    outside,
+    placed,
     places_of,
-    unpacked,
 )
 from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.dead_sets import AGAIN, DONE
@@ -103,8 +104,8 @@ def check_dead_sets(tokenizer, dfa, at_once=False):
     status = tables.statuses(states, np.full(len(states), tables.steady))
     partly = states[status == PARTLY]
     for state in partly.tolist():
-        known = engine.rows.dead((state, tables.steady))
-        assert {*([] if known is None else members(known).tolist())} == expected[state], state
+        known, order = engine.rows.dead((state, tables.steady)), tables.beside.before.order
+        assert {*([] if known is None else order[listed(known)].tolist())} == expected[state], state
     return len(partly)
 
 
@@ -212,7 +213,9 @@ def test_sets_of_places_are_sets_of_ids(table, data):
     forbid(token, birth, 1, before, forbidden)
     first = {r for r in ids if (r, token) not in allowed}
     assert {*before.order[listed(forbidden)].tolist()} == first
-    assert {*members(unpacked(forbidden, before.order, tokenizer.n_ids)).tolist()} == first
+    assert (placed(np.array([*first], dtype=np.int64), at, len(ids)) == forbidden).all()
+    every = np.arange(tokenizer.n_ids)  # those that BPE does not make have no place
+    assert outside(every, forbidden, at).tolist() == [i for i in every.tolist() if i not in first]
     forbid(token, birth, 0, after, other)
     assert {*after.order[listed(other)].tolist()} == {n for n in ids if (token, n) not in allowed}
     forbid(data.draw(st.sampled_from(ids)), birth, 1, before, other)
