@@ -193,7 +193,8 @@ def beginnings(
     """How words begin at a state that may treat bytes of one class differently. Returns (int32
     [256], for each class, by its first byte, the state after most of its bytes, 0 for none; bool
     [256], the bytes that lead elsewhere: tokens that begin with them are to be walked in the trie;
-    are those no more than half of it?)."""
+    are those no more than half of it, and does the state read so much of the trie that its walk would
+    be the longer one?)."""
     classes, outside = collapsed.classes, np.zeros(256, np.bool_)
     outside[: len(collapsed.outside)] = collapsed.outside
     begin, votes = np.full(256, -1, np.int16), np.zeros(256, np.int16)
@@ -210,7 +211,7 @@ def beginnings(
             votes[c] += 1
         else:
             votes[c] -= 1
-    node, below, target = 0, 0, np.zeros(256, np.int32)
+    node, read, below, target = 0, 0, 0, np.zeros(256, np.int32)
     for c in range(256):
         if begin[c] >= 0:
             target[c] = trans[state, byte_class[begin[c]]]
@@ -219,10 +220,12 @@ def beginnings(
             apart[byte] = trans[state, byte_class[byte]] != target[classes[byte]]
     while node < len(trie.label):
         byte, end = trie.label[node], trie.skip[node]
-        if apart[byte] and trans[state, byte_class[byte]] != 0:
-            below += end - node
+        if trans[state, byte_class[byte]] != 0:
+            read += end - node
+            below += end - node if apart[byte] else 0
         node = end
-    return target, apart, 2 * below <= len(trie.label)
+    shorter = read >= len(collapsed.label) + len(collapsed.node) + len(collapsed.leaving)
+    return target, apart, shorter and 2 * below <= len(trie.label)
 
 
 @kernel

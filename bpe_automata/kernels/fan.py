@@ -119,8 +119,10 @@ def read_tokens(
             apart[byte] = True
     states = states_after(state, begin, collapsed, trans, byte_class)
     for i in range(len(collapsed.leaving)):
-        node = collapsed.leaving[i]
-        path[trie.depth[node] - 1] = states[collapsed.left_at[i]]
+        node, q = collapsed.leaving[i], states[collapsed.left_at[i]]
+        if q == 0:
+            continue
+        path[trie.depth[node] - 1] = q
         found = _with_room(found, n, trie.skip[node] - node)
         n = _read_trie(
             node, trie.skip[node], path, text, row, otherwise, trans, byte_class, trie, kinds,

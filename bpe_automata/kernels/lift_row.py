@@ -47,8 +47,10 @@ def lift_row(
         if not alive[states[collapsed.node[group]]]:
             clear_group(bits, collapsed, group)
     for i in range(len(collapsed.leaving)):
-        node = collapsed.leaving[i]
-        path[trie.depth[node] - 1] = states[collapsed.left_at[i]]
+        node, q = collapsed.leaving[i], states[collapsed.left_at[i]]
+        if q == 0:
+            continue
+        path[trie.depth[node] - 1] = q
         _walk(node, trie.skip[node], path, trie, trans, byte_class, alive, bits)
     node = 0
     while node < len(trie.label):

@@ -329,8 +329,10 @@ def _walk_collapsed(
                 groups = _with_row(groups, n_groups, g, q, side, after, a)
                 n_groups += 1
     for i in range(len(collapsed.leaving)):
-        node = collapsed.leaving[i]
-        path[trie.depth[node] - 1] = states[collapsed.left_at[i]]
+        node, q = collapsed.leaving[i], states[collapsed.left_at[i]]
+        if q == 0:
+            continue
+        path[trie.depth[node] - 1] = q
         slow, n_slow = _walk_row(
             node, trie.skip[node], path, clean, True, otherwise, trie.deepest, trie, nodes,
             after_sides, both, slow, n_slow, w,
