@@ -4,8 +4,7 @@
     mask(state, k) = { n : some w with |w| < k, and the engine accepts after n w }
 
 End-of-sequence is not counted. Lazy: only what the states that are visited depend on is looked at,
-and of that only as much as the number asked for needs. First a greedy way is tried, then bounds by
-least distances over a few more ids at a time, and what they leave open is settled level by level.
+and of that only as much as the number asked for needs: bounds first, and then `Search`.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from bpe_automata.budget import Budget, check, spent
-from bpe_automata.constructions.horizon_bounds import chase, chase_closely, close
 from bpe_automata.constructions.horizon_graph import NEVER, Graph, Source
-from bpe_automata.constructions.horizon_levels import Levels
+from bpe_automata.constructions.horizon_search import Search
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.kernels.bits import set_bits
 from bpe_automata.sharing import Lock, locked
@@ -91,7 +89,7 @@ class GraphHorizon(Horizon[State]):
         later call."""
         self._reader, self.lock, self.budget = reader, lock or Lock(), budget
         self._graph = Graph(reader)
-        self._levels = Levels(self._graph)
+        self._search = Search(self._graph)
         self._plain_from: dict[int, int] = {}
         self._unsure_to: dict[int, int] = {}
         nothing = np.zeros(reader.n_words, dtype=np.int32)
@@ -143,13 +141,10 @@ class GraphHorizon(Horizon[State]):
         return int(self._graph.numbers(np.array([key]))[0])
 
     def _reached(self, node: int, last: int | None, k: int) -> bool:
-        self._settle(np.array([node], dtype=np.int32), k)
-        if k < self._graph.lower[node]:
-            return False
-        dead = self._levels.dead(node, k)
-        if dead is None or last is None:
-            return dead is None
-        return len(self._reader.outside(np.array([last]), dead)) == 1
+        graph = self._graph
+        graph.tighten(np.array([node], dtype=np.int32), k)
+        ids = np.array([] if last is None else [last], dtype=np.int64)
+        return bool(self._search.live(node, k, graph.reached_by(node, ids)).any())
 
     def _row(self, key: int, k: int) -> Row | None:
         """The ids of a node by which acceptance can be reached with k ids; None: all of them."""
@@ -159,7 +154,7 @@ class GraphHorizon(Horizon[State]):
         if row is None:
             node, left, graph = self._number(key), k - 1, self._graph
             targets = graph.edges(node, NEVER).any
-            self._settle(targets, left)
+            graph.tighten(graph.open(targets, left), left)
             if not ((graph.final[targets] > left) & (graph.lower[targets] < NEVER)).any():
                 return None
             spread = graph.spread(node, NEVER)
@@ -169,7 +164,7 @@ class GraphHorizon(Horizon[State]):
 
     def _surely_plain(self, key: int, k: int) -> bool:
         """With k ids left, are all ids of a node live that are live with any number? True is proved
-        by texts, and by ways found from the few nodes where those say nothing; False proves
+        by texts, and by a search from the few nodes where those say nothing; False proves
         nothing."""
         if self._plain_from.get(key, NEVER) <= k:
             return True
@@ -179,9 +174,8 @@ class GraphHorizon(Horizon[State]):
         if keys is not None and len(keys) <= _MOST_UNSURE:
             graph, left = self._graph, k - 1
             unsure = graph.numbers(np.array(keys, dtype=np.int64))
-            graph.in_vain = 0
             for node in graph.open(unsure, left).tolist():
-                chase(graph, node, left)
+                self._search.live(node, left, graph.universe(node))
             if (graph.final[unsure] <= left).all():
                 self._plain_from[key] = min(k, self._plain_from.get(key, NEVER))
                 return True
@@ -197,29 +191,7 @@ class GraphHorizon(Horizon[State]):
         set_bits(bits, graph.ids(node, NEVER, np.flatnonzero(whole)))
         partly = known & ~whole & (graph.lower[side] <= k)
         for target in np.unique(side[partly]).tolist():
-            ids, dead = (
-                graph.ids(node, NEVER, np.flatnonzero(side == target)),
-                self._levels.dead(target, k),
-            )
-            set_bits(bits, ids if dead is None else graph.source.outside(ids, dead))
+            ids = graph.ids(node, NEVER, np.flatnonzero(side == target))
+            live = self._search.live(target, k, graph.reached_by(target, ids))
+            set_bits(bits, graph.among(ids, live))
         return bits
-
-    # ------------------------------------------------------------ settling
-
-    def _settle(self, nodes: np.ndarray, k: int) -> None:
-        """Make dead_k of the nodes known."""
-        graph = self._graph
-        graph.in_vain = 0
-        graph.tighten(graph.open(nodes, k), k)
-        for node in graph.open(nodes, k).tolist():
-            chase_closely(graph, node, k)
-        step, level = 1, 0
-        while len(left := graph.open(nodes, k)):
-            check()
-            near = min(graph.near(node, k) for node in left.tolist())
-            level = min(k, max(level + step, int(graph.lower[left].min()) + 1, near))
-            step *= 2
-            close(graph, left, level)
-            self._levels.settle(left, level)
-            if level == k:
-                return

@@ -98,6 +98,13 @@ class Source(Protocol):
     def universe(self, key: int) -> np.ndarray:
         """The set of ids by which the node can be reached, or more; new."""
 
+    def reached_by(self, key: int, ids: np.ndarray) -> np.ndarray:
+        """The set of some ids (int64) that lead to a node; of a node that nothing is bound to, the
+        universe; new."""
+
+    def following(self, ids: np.ndarray, suspects: np.ndarray) -> np.ndarray:
+        """int64: those of the ids (int64), bound to it, that may follow some of a set, or more."""
+
     def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
         """Take out of a set what some of the ids (int64), bound to it, may follow: how many are
         left?"""
@@ -117,9 +124,6 @@ class Graph:
         self._opened: dict[int, int] = {}  # for how many ids, the last time
         self._spreads: BoundedMemo[tuple[int, int], Spread] = BoundedMemo(_BYTES_OF_SPREAD)
         self._goals: dict[int, np.ndarray | None] = {}
-        # For how many ids a short way was looked for from nodes, and nodes met of late in vain.
-        self.chased: dict[int, int] = {}
-        self.in_vain = 0
         self._room = Facts(*(np.zeros(1024, dtype=t) for t in _TYPES))
 
     @property
@@ -185,13 +189,13 @@ class Graph:
         return self.source.members(self.keys[node], self.opened(node, k), groups)
 
     def opened(self, node: int, k: int) -> int:
-        """For how many ids a node is opened: for k or a few more, where little is near enough, and
-        for all of them when it is opened again for more."""
+        """For how many ids a node is opened: for k, where little is near enough, or what it was
+        opened for before, if that is more; else for any number."""
         for_ = self._opened.get(node, 0)
         if k <= for_:
             return for_
-        few = self.source.partial and k <= max(int(self.lower[node]) + 1, self.near(node, k))
-        return k if few and for_ == 0 else NEVER
+        few = self.source.partial and k <= max(int(self.lower[node]), self.near(node, k)) + 1
+        return k if few else NEVER
 
     def near(self, node: int, k: int) -> int:
         """At most k: about how many ids it takes, where that is known, else `lower`."""
@@ -213,6 +217,15 @@ class Graph:
     def universe(self, node: int) -> np.ndarray:
         """The set of ids among which dead ones are told apart at the node, new."""
         return self.source.universe(self.keys[node])
+
+    def reached_by(self, node: int, ids: np.ndarray) -> np.ndarray:
+        """The set of some ids that lead to a node, new."""
+        return self.source.reached_by(self.keys[node], ids)
+
+    def among(self, ids: np.ndarray, live: np.ndarray) -> np.ndarray:
+        """int64: those of the ids, which lead to one node, that are in a set of such ids; added
+        tokens are in each that is not empty."""
+        return self.source.outside(ids, ~live) if live.any() else ids[:0]
 
     def open(self, nodes: np.ndarray, k: int) -> np.ndarray:
         """Those of the nodes of which dead_k is not settled by the bounds."""

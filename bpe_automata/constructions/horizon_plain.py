@@ -98,6 +98,12 @@ class EngineReader(Generic[State]):
     def goal(self, key: int) -> np.ndarray | None:
         return None
 
+    def reached_by(self, key: int, ids: np.ndarray) -> np.ndarray:
+        return self.universe(key)
+
+    def following(self, ids: np.ndarray, suspects: np.ndarray) -> np.ndarray:
+        return ids
+
     def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
         suspects[:] = False
         return 0

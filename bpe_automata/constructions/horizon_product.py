@@ -19,7 +19,7 @@ from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.relevance import Relevance
-from bpe_automata.kernels.beside import all_places, narrow, outside, placed
+from bpe_automata.kernels.beside import all_places, narrow, outside, placed, which_follow
 from bpe_automata.kernels.bits import set_bits
 from bpe_automata.kernels.fan import members_of
 from bpe_automata.kernels.fewest_tokens import Towards
@@ -161,6 +161,16 @@ class ProductReader:
 
     def goal(self, key: int) -> np.ndarray | None:
         return self._relevance.dead((key >> 32, (key & 0xFFFFFFFF) >> 1))
+
+    def reached_by(self, key: int, ids: np.ndarray) -> np.ndarray:
+        left_at = self._tables.beside.left_at
+        if key & _UNBOUND or (left_at[ids] < 0).any():  # all of them or none
+            return all_places(self._n_places)
+        return placed(ids, left_at, self._n_places)
+
+    def following(self, ids: np.ndarray, suspects: np.ndarray) -> np.ndarray:
+        found = watched(which_follow, ids, suspects, packed(self._tables.beside))
+        return ids[found]
 
     def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
         return int(watched(narrow, ids, suspects, packed(self._tables.beside)))

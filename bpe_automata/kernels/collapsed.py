@@ -193,8 +193,8 @@ def beginnings(
     """How words begin at a state that may treat bytes of one class differently. Returns (int32
     [256], for each class, by its first byte, the state after most of its bytes, 0 for none; bool
     [256], the bytes that lead elsewhere: tokens that begin with them are to be walked in the trie;
-    are those no more than half of it, and does the state read so much of the trie that its walk would
-    be the longer one?)."""
+    is that no more than half of it, and would the walk over all that the state reads be longer?).
+    """
     classes, outside = collapsed.classes, np.zeros(256, np.bool_)
     outside[: len(collapsed.outside)] = collapsed.outside
     begin, votes = np.full(256, -1, np.int16), np.zeros(256, np.int16)

@@ -21,6 +21,7 @@ from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import World, intern_place
 
 _KIND_BITS, _GROUPS = 20, 256
+_NEAR_THE_ROOT = 2  # where the clock is looked at: less than a millisecond is spent further down
 MOST_KINDS, MOST_PLACES = 1 << _KIND_BITS, 1 << (63 - _KIND_BITS)
 
 
@@ -177,8 +178,10 @@ def _read_trie(
     Returns how many there are then."""
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
     from_start, first = texts.from_start, texts.first
-    while node < end and not poll(watch):
+    while node < end:
         depth = depths[node]
+        if depth <= _NEAR_THE_ROOT and poll(watch):
+            break
         q = trans[path[depth - 1], byte_class[label[node]]]
         if q == 0 or (depth == 1 and texts.utf8[row, label[node]] == -1):
             node = skip[node]

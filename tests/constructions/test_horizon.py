@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bpe_automata.constructions.horizon import GraphHorizon
 from bpe_automata.constructions.horizon_graph import NEVER, Facts, Graph, Spread
-from bpe_automata.constructions.horizon_levels import Levels
+from bpe_automata.constructions.horizon_search import Search
 from bpe_automata.kernels.bits import members, set_bits, without
 
 N_IDS = 8
@@ -124,6 +124,15 @@ class Made:
         left = self.left(key, k)
         return np.array([n for g in groups for n in left[g][0]], dtype=np.int64)
 
+    def reached_by(self, key, ids):
+        return packed(ids)
+
+    def following(self, ids, suspects):
+        some = members(suspects)
+        return np.array(
+            [n for n in ids if any((r, n) not in self.forbidden for r in some)], dtype=np.int64
+        )
+
     def narrow(self, ids, suspects):
         kept = [r for r in members(suspects) if all((r, n) in self.forbidden for n in ids)]
         suspects[:] = packed(kept)
@@ -190,7 +199,7 @@ def test_distances_and_masks(source, rng):
             assert members(got).tolist() == members(wanted).tolist()
 
 
-def test_levels_leave_alone_what_is_too_far():
+def test_a_search_leaves_alone_what_is_too_far():
     """A way of three ids to the end, which one last id forbids, and one of many more."""
     n = 12
     detour = [[([0], -1, node + 1)] for node in range(4, n - 1)]
@@ -199,10 +208,9 @@ def test_levels_leave_alone_what_is_too_far():
     def opened(slack):
         source = Made(groups, {3, n - 1}, {(7, 0)}, slack)
         graph = Graph(source)
-        levels = Levels(graph)
         root = graph.numbers(np.array([0]))
-        dead = levels.dead(int(root[0]), 5)
-        assert set(members(dead).tolist()) == source.dead(0, 5)
+        live = Search(graph).live(int(root[0]), 5, packed(range(N_IDS)))
+        assert set(range(N_IDS)) - set(members(live).tolist()) == source.dead(0, 5)
         return source.opened
 
     assert opened(slack=0) < opened(slack=FAR)

@@ -288,6 +288,16 @@ def test_the_shortest_text_is_not_the_one_with_the_fewest_ids():
     assert made.automaton().total() == 1
 
 
+@pytest.mark.parametrize("regex", ["(b|é|<){5}", "(é|<){1,5}b?", "(éé<){2,3}"])
+def test_tokens_to_which_nothing_is_bound(regex):
+    """With `ignore_merges` a whole pretoken is one token that no merge makes; `<` is added."""
+    vocabulary, merges = ["b", "é", "bé", "éé", "béé"], [("b", "é"), ("bé", "é")]
+    tokenizer = small_tokenizer(vocabulary, merges, None, ["<"], ignore_merges=True)
+    for order in range(3):
+        assert check(constrain(tokenizer, regex).engine, order=order)
+    budgets_are_intersections(constrain(tokenizer, regex), most=3)
+
+
 def test_two_ends_of_one_text_on_a_lookahead():
     """GPT-2: newline, newline is no canonical text, though it begins one."""
     tokenizer = small_tokenizer(["a", byte_spelling(b"\n")], [], {**BYTE_LEVEL, "use_regex": True})
