@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bpe_automata import Matcher, compile_regex, constrain
-from bpe_automata.constructions import Explored, Lift, explored
+from bpe_automata.constructions import CartesianMerge, Explored, Lift, explored
 from bpe_automata.constructions.horizon import GraphHorizon
 from bpe_automata.constructions.horizon_plain import EngineReader
 from bpe_automata.constructions.listed import Listed
@@ -58,6 +58,25 @@ def at_most(alphabet, n):
     return TokenAutomaton.from_transitions(edges, 0, range(n + 1), alphabet=alphabet)
 
 
+def known_without_search(engine, states, rows, far, rng):
+    """What texts show of nodes holds for all last ids: a bound is never too low, and an id after
+    which more than k others are needed leads to a node of which that is not known."""
+    reader, tables = engine.horizon._reader, engine.tables
+    actions, sets = engine.canonical.actions.of_token, engine.canonical.sets
+    for s in rng.sample(range(len(states)), min(20, len(states))):
+        for key in {reader.key(states[s]), reader.before(states[s])[0]}:
+            assert reader.at_most(key) >= far[s], states[s]
+            k = rng.randrange(2 + max(far.values()))
+            unsure = {(tables.memo.state[key >> 32], key >> 1) for key in reader.unsure(key, k)}
+            unsure = {(int(state), key & 0x7FFFFFFF) for state, key in unsure}
+            for token, after in rows(s):
+                here = int(tables.memo.state[states[after].place])
+                sides = [states[after].hypotheses]
+                if not engine.canonical.is_added(token):
+                    sides += [side[actions[token]] for side in sets.rows(states[s].hypotheses)]
+                assert far[after] <= k or any((here, n) in unsure for n in sides), (states[s], k)
+
+
 def check(engine, prefix=(), most=4, order=None, whole=None):
     """Every state's distance and, for each number of ids left, every mask. Each in a random order,
     so that what is known already differs. Returns the number of states."""
@@ -66,17 +85,25 @@ def check(engine, prefix=(), most=4, order=None, whole=None):
     states, eos = whole.states, set(engine.eos_ids)
     deepest = max(far.values()) + most
     cases = [(s, k) for s in range(len(states)) for k in (None, *range(deepest + 1))]
-    random.Random(order).shuffle(cases)
+    rng = random.Random(order)
+    rng.shuffle(cases)
     horizon = Within(engine, 0).inner_horizon
+
+    def rows(s):
+        return zip(*(part.tolist() for part in whole.automaton.row(s)), strict=True)
+
+    if isinstance(engine, CartesianMerge):
+        known_without_search(engine, states, rows, far, rng)
     for s, k in cases[:600]:
         if k is None:
             assert min_tokens(engine, states[s]) == far[s], states[s]
             continue
         wanted = eos if engine.accepting(states[s]) else set()
-        row = zip(*(part.tolist() for part in whole.automaton.row(s)), strict=True)
-        wanted = wanted | {token for token, after in row if far[after] < k}
+        wanted = wanted | {token for token, after in rows(s) if far[after] < k}
         assert set(members(horizon.mask(states[s], k)).tolist()) == wanted, (states[s], k)
         assert horizon.reaches(states[s], k) == (far[s] <= k)
+    if isinstance(engine, CartesianMerge):
+        known_without_search(engine, states, rows, far, rng)
     return len(states)
 
 
@@ -286,6 +313,19 @@ def test_the_shortest_text_is_not_the_one_with_the_fewest_ids():
     assert matcher.min_tokens_to_accept() == 2
     made = constrain(TOKENIZER, "bbb?b|abcabc").within(2)
     assert made.automaton().total() == 1
+
+
+@pytest.mark.parametrize(
+    "regex",
+    ["[aqe\u0300\u0323]{1,4}b", "(a\u0300?|q<?|<\u0323?|à)+", "[^a]{2,3}", "(q|<|<x>){2,4}"],
+)
+def test_what_normalization_composes(regex):
+    """NFC: a text that begins with a mark is read otherwise after `a` than after `<`."""
+    vocabulary = ["a", "q", "e", "b", "<", "x", ">", "\u0300", "\u0323", "à", "ạ", "ab", "<x"]
+    merges = [("a", "b"), ("<", "x")]
+    tokenizer = small_tokenizer(vocabulary, merges, None, ["<x>"], normalizer={"type": "NFC"})
+    for order in range(4):
+        assert check(constrain(tokenizer, regex).engine, order=order)
 
 
 @pytest.mark.parametrize("regex", ["(b|é|<){5}", "(é|<){1,5}b?", "(éé<){2,3}"])
