@@ -176,6 +176,8 @@ class GraphHorizon(Horizon[State]):
             unsure = graph.numbers(np.array(keys, dtype=np.int64))
             for node in graph.open(unsure, left).tolist():
                 self._search.live(node, left, graph.universe(node))
+                if graph.final[node] > left:
+                    break
             if (graph.final[unsure] <= left).all():
                 self._plain_from[key] = min(k, self._plain_from.get(key, NEVER))
                 return True

@@ -22,6 +22,7 @@ from bpe_automata.kernels.fan import distinct
 NEVER = 2**30
 _BYTES_OF_SPREAD = 8_000
 _FEW = 32
+_FEW_OPENINGS = 2
 _TYPES = (np.int32, np.int32, bool, np.int32, bool)
 
 
@@ -121,7 +122,7 @@ class Graph:
         self.keys: list[int] = []
         self._numbers: dict[int, int] = {}
         self._edges: dict[tuple[int, int], Edges] = {}
-        self._opened: dict[int, int] = {}  # for how many ids, the last time
+        self._opened: dict[int, tuple[int, int]] = {}  # for how many ids, and how often
         self._spreads: BoundedMemo[tuple[int, int], Spread] = BoundedMemo(_BYTES_OF_SPREAD)
         self._goals: dict[int, np.ndarray | None] = {}
         self._room = Facts(*(np.zeros(1024, dtype=t) for t in _TYPES))
@@ -170,7 +171,8 @@ class Graph:
             numbers = np.full(len(both), -1, dtype=np.int32)
             numbers[both >= 0] = self.numbers(both[both >= 0])
             found = Spread(numbers[: len(keyed.free)], numbers[len(keyed.free) :])
-            self._opened[node] = k  # first: an interrupt leaves no second partial opening
+            _, times = self._opened.get(node, (0, 0))
+            self._opened[node] = k, times + 1
             self._spreads.put((node, k), found)
         return found
 
@@ -189,18 +191,18 @@ class Graph:
         return self.source.members(self.keys[node], self.opened(node, k), groups)
 
     def opened(self, node: int, k: int) -> int:
-        """For how many ids a node is opened: for k, where little is near enough, or what it was
-        opened for before, if that is more; else for any number."""
-        for_ = self._opened.get(node, 0)
+        """For how many ids a node is opened: what it was opened for, if k is no more; k, where
+        little is near enough, _FEW_OPENINGS times; else any number."""
+        for_, times = self._opened.get(node, (0, 0))
         if k <= for_:
             return for_
-        few = self.source.partial and k <= max(int(self.lower[node]), self.near(node, k)) + 1
-        return k if few else NEVER
+        few = self.source.partial and k <= self.near(node, k) + 1
+        return k if few and times < _FEW_OPENINGS else NEVER
 
     def near(self, node: int, k: int) -> int:
-        """At most k: about how many ids it takes, where that is known, else `lower`."""
+        """At most k: about how many ids it takes."""
         near = self.source.near(self.keys[node])
-        return min(k, int(self.lower[node]) if near == NEVER else near)
+        return min(k, max(int(self.lower[node]), 0 if near == NEVER else near))
 
     def goal(self, node: int) -> np.ndarray | None:
         """dead_k of the node for large k; None: nothing is dead."""
@@ -223,8 +225,9 @@ class Graph:
         return self.source.reached_by(self.keys[node], ids)
 
     def among(self, ids: np.ndarray, live: np.ndarray) -> np.ndarray:
-        """int64: those of the ids, which lead to one node, that are in a set of such ids; added
-        tokens are in each that is not empty."""
+        """int64: those of the ids, all of which lead to one node, that are in a set of last ids.
+        Those without a place in sets lead to nodes where all last ids are alike: they are in each
+        set that is not empty."""
         return self.source.outside(ids, ~live) if live.any() else ids[:0]
 
     def open(self, nodes: np.ndarray, k: int) -> np.ndarray:

@@ -164,7 +164,7 @@ class ProductReader:
 
     def reached_by(self, key: int, ids: np.ndarray) -> np.ndarray:
         left_at = self._tables.beside.left_at
-        if key & _UNBOUND or (left_at[ids] < 0).any():  # all of them or none
+        if key & _UNBOUND or (left_at[ids] < 0).any():  # all last ids are alike
             return all_places(self._n_places)
         return placed(ids, left_at, self._n_places)
 

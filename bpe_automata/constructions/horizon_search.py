@@ -1,10 +1,10 @@
 """What the bounds leave open: after which last ids acceptance is near enough.
 
-An id n is live at level k, behind a boundary or without one, if it leads to a node from which k - 1
-ids are enough after n. From a node k ids are enough
+An id n is live at level k, with or without a boundary before it, if it leads to a node from which
+k - 1 ids are enough after n. From a node k ids are enough
 
-    after every last id    if the node accepts, or some id is live behind a boundary
-    after r                if some n that r does not forbid is live without one
+    after every r    if the node accepts, or some n is live behind a boundary
+    after r          if some n is live without a boundary, and may follow r
 
 So a question about some last ids leads to the same question about the ids that may come next:
 depth-first, nearest targets first, and no further than whoever asked needs it.
@@ -13,54 +13,64 @@ depth-first, nearest targets first, and no further than whoever asked needs it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from bpe_automata.budget import check
-from bpe_automata.constructions.horizon_graph import Graph
+from bpe_automata.constructions.horizon_graph import NEVER, Graph
 from bpe_automata.constructions.memo import BoundedMemo
-
-_no_ids = partial(np.empty, 0, dtype=np.int64)
 
 
 class _Known(NamedTuple):
-    """The last ids after which k ids are enough, and those after which they are not."""
+    """The last ids after which so many ids are enough, and those after which they are not."""
 
     live: np.ndarray
     dead: np.ndarray
 
 
+class _Visit(NamedTuple):
+    """A target that is looked at: with how many ids (the target's and those after it), by which ids
+    it is reached (int64), and whether they stand behind a boundary."""
+
+    target: int
+    level: int
+    behind: bool
+    via: np.ndarray
+
+
+_NOWHERE = _Visit(-1, 0, False, np.empty(0, dtype=np.int64))
+
+
 @dataclass
 class _Question:
-    """After which of the last ids `asked` are k ids enough from a node? open, live: of all that
-    lead to the node, those of which it is not known yet, and those after which k are enough; one:
-    does one of them do?; waiting: targets that are to be looked at, for how many ids, and are they
-    meant behind a boundary? most, ids, behind: for the target that is looked at, that number, the
-    ids that lead there, and that."""
+    """After which last ids are k ids enough from a node?
+
+    asked: those that are asked about; never written to
+    unknown, live: last ids, asked or not, of which it is not known, and after which they are enough
+    any_will_do: is it enough to know one of them?
+    targets: what is still to be looked at
+    visit: what is looked at now"""
 
     node: int
     k: int
     asked: np.ndarray
-    open: np.ndarray
+    unknown: np.ndarray
     live: np.ndarray
-    one: bool
-    waiting: Iterator[tuple[int, int, bool]]
-    ids: np.ndarray = field(default_factory=_no_ids)
-    behind: bool = False
-    most: int = 0
+    any_will_do: bool
+    targets: Iterator[_Visit]
+    visit: _Visit = _NOWHERE
 
     @property
     def answered(self) -> bool:
-        if self.one and (self.live & self.asked).any():
+        if self.any_will_do and (self.live & self.asked).any():
             return True
-        return not (self.open & self.asked).any()
+        return not (self.unknown & self.asked).any()
 
 
 class Search:
-    """Of a graph. What was found is kept, where the graph's bounds do not say it."""
+    """Answers questions about one graph, and keeps what its bounds cannot say."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -70,122 +80,159 @@ class Search:
 
     def live(self, node: int, k: int, asked: np.ndarray) -> np.ndarray:
         """Those of a set of last ids after which k ids are enough from a node."""
-        root = self._question(node, k, one=False)
-        root.asked = asked
-        stack = [] if root.answered else [root]
-        while stack:
-            check()
-            self._look_further(stack)
-        return root.live & asked
+        level, step, graph = k, 1, self._graph
+        if graph.source.near(graph.keys[node]) == NEVER:  # nothing says which targets are near
+            level = min(k, graph.near(node, k) + 1)
+        while True:
+            root = self._question(node, level, asked, any_will_do=False)
+            stack = [] if root.answered else [root]
+            while stack:
+                check()
+                self._go_on(stack)
+            if level == k or not (asked & ~root.live).any():
+                return root.live & asked
+            level, step = min(k, level + step), 2 * step
 
-    def _look_further(self, stack: list[_Question]) -> None:
-        """At the next target of the last question."""
+    def _go_on(self, stack: list[_Question]) -> None:
+        """Take the last question one step on: look at its next target, or close it."""
         top, graph = stack[-1], self._graph
-        top.most, target, top.behind = next(top.waiting, (top.k, -1, False))
-        if target < 0:
-            self._keep(top, np.zeros_like(top.open), top.open & top.asked)
+        top.visit = visit = next(top.targets, _NOWHERE)
+        if visit is _NOWHERE:  # whatever may follow what is asked has been looked at
+            self._keep_dead(top, top.unknown & top.asked)
             stack.pop()
-            return
-        if graph.lower[target] >= top.most:
-            return
-        spread = graph.spread(top.node, top.most)
-        sides = spread.free if top.behind else spread.bound
-        top.ids = graph.ids(top.node, top.most, np.flatnonzero(sides == target))
-        if graph.final[target] < top.most:
-            goal = graph.goal(target)
-            live = top.ids if goal is None else graph.source.outside(top.ids, goal)
-            self._lead_on(stack, live)
-            return
-        question = self._question(target, top.most - 1, one=top.behind)
-        live = graph.among(top.ids, question.live)
+        elif graph.final[visit.target] < visit.level:
+            goal = graph.goal(visit.target)
+            live = visit.via if goal is None else graph.source.outside(visit.via, goal)
+            self._report(stack, live)
+        elif graph.lower[visit.target] < visit.level:
+            self._ask(stack, top, visit)
+
+    def _ask(self, stack: list[_Question], top: _Question, visit: _Visit) -> None:
+        """After which of the ids by which a target is reached is it near enough?"""
+        graph, level = self._graph, visit.level - 1
+        known = self._known(visit.target, level)
+        live = graph.among(visit.via, known.live)
         if len(live):
-            self._lead_on(stack, live)
+            self._report(stack, live)
             if not stack or stack[-1] is not top:
                 return
-        if not top.behind:
-            top.ids = graph.source.following(top.ids, top.open)
-        question.asked = graph.reached_by(target, top.ids)
-        if len(top.ids) and not question.answered:
+        via = visit.via
+        if not visit.behind:
+            via = graph.source.following(via, top.unknown)
+            top.visit = visit._replace(via=via)
+        asked = graph.reached_by(visit.target, via)
+        question = self._question(visit.target, level, asked, any_will_do=visit.behind)
+        if len(via) and not question.answered:
             stack.append(question)
 
-    def _lead_on(self, stack: list[_Question], ids: np.ndarray) -> None:
-        """Some of the last question's ids are live: what that answers, from the last question to
-        the first one; those that are answered go, and those that they asked."""
-        answered = len(stack)
+    def _report(self, stack: list[_Question], ids: np.ndarray) -> None:
+        """These ids of the last question's visit are live. What does that make live there, and so
+        in the question before it, and so on? Those that are answered are dropped, and all that they
+        asked."""
+        n_left = len(stack)
         for i in range(len(stack) - 1, -1, -1):
             if not len(ids):
                 break
-            question, new = stack[i], stack[i].open.copy()
-            if question.behind:
-                question.open[:] = 0
+            question, new = stack[i], stack[i].unknown.copy()
+            if question.visit.behind:
+                question.unknown[:] = 0
             else:
-                self._graph.source.narrow(ids, question.open)
-                new &= ~question.open
+                self._graph.source.narrow(ids, question.unknown)
+                new &= ~question.unknown
             if not new.any():
                 break
             question.live |= new
-            self._keep(question, new, np.zeros_like(new))
+            self._keep_live(question, new)
             if question.answered:
-                answered = i
+                n_left = i
             if i > 0:
-                ids = self._graph.among(stack[i - 1].ids, new)
-        del stack[answered:]
+                ids = self._graph.among(stack[i - 1].visit.via, new)
+        del stack[n_left:]
 
-    def _question(self, node: int, k: int, *, one: bool) -> _Question:
-        """With what is known of it; nothing is asked yet."""
+    # ------------------------------------------------------------ what is known
+
+    def _question(self, node: int, k: int, asked: np.ndarray, *, any_will_do: bool) -> _Question:
+        """With what is known of it."""
+        known = self._known(node, k)
+        unknown = self._graph.universe(node) & ~known.live & ~known.dead
+        return _Question(node, k, asked, unknown, known.live, any_will_do, self._targets(node, k))
+
+    def _known(self, node: int, k: int) -> _Known:
+        """New sets."""
         graph = self._graph
         everything, goal = graph.universe(node), graph.goal(node)
         nothing = np.zeros_like(everything)
-        open_ = everything if goal is None else everything & ~goal
-        question = _Question(node, k, nothing, nothing, nothing, one, self._targets(node, k))
         if k < graph.lower[node]:
-            return question
+            return _Known(nothing, everything)
+        dead = nothing if goal is None else goal
         if k >= graph.final[node]:
-            question.live = open_
-            return question
-        question.open, question.live = open_, nothing.copy()
-        for most in {graph.near(node, k), k}:
-            kept = self._kept.get((node, most))
+            return _Known(everything & ~dead, dead)
+        live = nothing.copy()
+        for level in self._levels(node, k):
+            kept = self._kept.get((node, level))
             if kept is not None:
-                question.live |= kept.live
-                question.open &= ~kept.live
-                if most == k:
-                    question.open &= ~kept.dead
-        return question
+                live |= kept.live
+                if level == k:
+                    dead = dead | kept.dead
+        return _Known(live, dead)
 
-    def _keep(self, question: _Question, live: np.ndarray, dead: np.ndarray) -> None:
-        graph, node, k = self._graph, question.node, question.most
-        if question.behind and live.any():
-            graph.final[node], graph.whole[node] = min(graph.final[node], k), True
+    def _keep_live(self, question: _Question, new: np.ndarray) -> None:
+        """What is complete goes into the bounds."""
+        graph, node, level = self._graph, question.node, question.visit.level
+        if question.visit.behind:
+            graph.final[node], graph.whole[node] = min(graph.final[node], level), True
             return
-        kept, goal = self._kept.get((node, k)), graph.goal(node)
-        known = _Known(live, dead) if kept is None else _Known(kept.live | live, kept.dead | dead)
-        self._kept.put((node, k), known)
+        kept, goal = self._kept.get((node, level)), graph.goal(node)
+        known = _Known(new, np.zeros_like(new)) if kept is None else kept
+        known = known._replace(live=known.live | new)
+        self._kept.put((node, level), known)
         rest = graph.universe(node) if goal is None else graph.universe(node) & ~goal
-        if not (rest & ~known.dead).any():
-            graph.lower[node] = max(graph.lower[node], k + 1)
-        elif not (rest & ~known.live).any():
-            graph.final[node] = min(graph.final[node], k)
+        if not (rest & ~known.live).any():
+            graph.final[node] = min(graph.final[node], level)
         elif not (rest & ~question.live).any():
             graph.final[node] = min(graph.final[node], question.k)
 
-    def _targets(self, node: int, k: int) -> Iterator[tuple[int, int, bool]]:
-        """(for how many ids, target, behind a boundary?): what is settled first, then the nearest
-        ones."""
+    def _keep_dead(self, question: _Question, new: np.ndarray) -> None:
+        graph, node, k = self._graph, question.node, question.k
+        kept = self._kept.get((node, k))
+        known = _Known(np.zeros_like(new), new) if kept is None else kept
+        known = known._replace(dead=known.dead | new)
+        self._kept.put((node, k), known)
+        goal = graph.goal(node)
+        rest = graph.universe(node) if goal is None else graph.universe(node) & ~goal
+        if not (rest & ~known.dead).any():
+            graph.lower[node] = max(graph.lower[node], k + 1)
+
+    # ------------------------------------------------------------ where to look
+
+    def _levels(self, node: int, k: int) -> list[int]:
+        """With about as many ids as it takes, first: with more, most targets are detours."""
+        near = self._graph.near(node, k)
+        return sorted({near, min(near + 1, k), k})
+
+    def _targets(self, node: int, k: int) -> Iterator[_Visit]:
+        """What is settled first, then what is nearest."""
         graph, goal = self._graph, self._graph.goal(node)
-        near = graph.near(node, k)
-        for most in sorted({near, min(near + 1, k), k}):  # with few ids, most lead too far astray
-            edges = graph.edges(node, most)
-            targets = edges.any[graph.lower[edges.any] < most]
-            graph.tighten(targets, most - 1)
-            targets = targets[graph.lower[targets] < most]
+        for level in self._levels(node, k):
+            edges = graph.edges(node, level)
+            targets = edges.any[graph.lower[edges.any] < level]
+            graph.tighten(targets, level - 1)
+            targets = targets[graph.lower[targets] < level]
+            sides = graph.spread(node, level)
+            far = graph.final[targets] >= level
+            bound, n_groups = np.unique(sides.bound, return_counts=True)
+            bound, n_groups = np.append(bound, NEVER), np.append(n_groups, 0)
+            at = np.searchsorted(bound, targets)
+            size = np.where(bound[at] == targets, n_groups[at], 0)
+            order = np.lexsort((graph.hint[targets], np.where(far, 0, -size), far))
             behind = set(edges.free.tolist()) if goal is None else set()
-            sides, open_ = graph.spread(node, most).bound, graph.final[targets] >= most
-            bound = set(sides.tolist())
-            n_groups = np.bincount(sides[sides >= 0], minlength=len(graph.keys))[targets]
-            order = np.lexsort((graph.hint[targets], np.where(open_, 0, -n_groups), open_))
-            for target in targets[order].tolist():
+            for target, n in zip(targets[order].tolist(), size[order].tolist(), strict=True):
                 if target in behind:
-                    yield most, target, True
-                if target in bound:
-                    yield most, target, False
+                    yield self._visit(node, target, level, behind=True)
+                if n:
+                    yield self._visit(node, target, level, behind=False)
+
+    def _visit(self, node: int, target: int, level: int, *, behind: bool) -> _Visit:
+        spread = self._graph.spread(node, level)
+        groups = np.flatnonzero((spread.free if behind else spread.bound) == target)
+        return _Visit(target, level, behind, self._graph.ids(node, level, groups))

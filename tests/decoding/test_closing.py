@@ -24,7 +24,7 @@ from bpe_automata.errors import (
     EmptyLanguageError,
     PromptError,
 )
-from bpe_automata.kernels.bits import members
+from bpe_automata.kernels.bits import members, set_bits
 from bpe_automata.testing import (
     bpe_tokenizers,
     byte_spelling,
@@ -369,6 +369,34 @@ def test_any_engine(data):
     automaton = automaton.trimmed()
     whole = Explored(automaton, tuple(automaton.states()))
     check(Listed(automaton, (5,), 6), order=data.draw(st.integers(0, 9)), whole=whole)
+
+
+class Brackets:
+    """Id 0 opens two brackets, id 1 closes one; the state is how many are open, without a bound."""
+
+    n_ids, eos_ids, seen = 2, (), 0
+
+    def mask(self, state):
+        self.seen += 1
+        bits = np.zeros(1, dtype=np.int32)
+        set_bits(bits, np.array([0, 1] if state > 0 else [0]))
+        return bits
+
+    def steps(self, state, tokens):
+        return [state - 1 if token else state + 2 for token in tokens.tolist()]
+
+    def accepting(self, state):
+        return state == 0
+
+
+@pytest.mark.parametrize("k", [100, 4096])
+def test_what_is_looked_at_depends_on_the_way_and_not_on_the_ids_that_are_left(k):
+    engine = Brackets()
+    horizon = GraphHorizon(EngineReader(engine))
+    assert not horizon.reaches(6, 5)
+    assert horizon.reaches(6, k)
+    assert members(horizon.mask(6, k)).tolist() == [0, 1]
+    assert engine.seen < 50
 
 
 def test_the_fallback_says_the_same_of_the_lift():
