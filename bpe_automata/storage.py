@@ -198,8 +198,8 @@ def load_arrays(kind: str, key: str, stamp: str) -> dict[str, np.ndarray] | None
 
 def trim(kind: str, most: int) -> None:
     """Keep no more than `most` of the files of a kind: those written last."""
-    with contextlib.suppress(OSError):
-        files = [(entry.stat().st_mtime, entry.path) for entry in os.scandir(cache_folder(kind))]
+    with contextlib.suppress(OSError), os.scandir(cache_folder(kind)) as entries:
+        files = [(entry.stat().st_mtime, entry.path) for entry in entries]
         for _, path in sorted(files)[: max(0, len(files) - most)]:
             os.unlink(path)
 

@@ -25,6 +25,7 @@ from bpe_automata.kernels.watch import poll
 UNREAD, LEAVES = -1, -2
 _WIDE = 16  # bytes with one target
 _OFTEN = 16
+_SMALL = 1024
 
 
 class Collapsed(NamedTuple):
@@ -193,8 +194,8 @@ def beginnings(
     """How words begin at a state that may treat bytes of one class differently. Returns (int32
     [256], for each class, by its first byte, the state after most of its bytes, 0 for none; bool
     [256], the bytes that lead elsewhere: tokens that begin with them are to be walked in the trie;
-    is that no more than half of it, and would the walk over all that the state reads be longer?).
-    """
+    is that no more than half of it, and is the collapsed trie no larger than what the state reads
+    of the trie, or small?)."""
     classes, outside = collapsed.classes, np.zeros(256, np.bool_)
     outside[: len(collapsed.outside)] = collapsed.outside
     begin, votes = np.full(256, -1, np.int16), np.zeros(256, np.int16)
@@ -224,8 +225,8 @@ def beginnings(
             read += end - node
             below += end - node if apart[byte] else 0
         node = end
-    shorter = read >= len(collapsed.label) + len(collapsed.node) + len(collapsed.leaving)
-    return target, apart, shorter and 2 * below <= len(trie.label)
+    size = len(collapsed.label) + len(collapsed.node) + len(collapsed.leaving)
+    return target, apart, 2 * below <= len(trie.label) and size <= read + _SMALL
 
 
 @kernel
