@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
 
 _UNBOUND = 1
+_FEW_IDS = 64
 _ADDED = 0  # the class of added tokens, which have none
 _NO_IDS = np.empty(0, dtype=np.int64)
 
@@ -169,6 +170,8 @@ class ProductReader:
         return placed(ids, left_at, self._n_places)
 
     def following(self, ids: np.ndarray, suspects: np.ndarray) -> np.ndarray:
+        if len(ids) > _FEW_IDS and np.bitwise_count(suspects).sum() > _FEW_IDS:
+            return ids  # to tell them apart costs more than to ask about all
         found = watched(which_follow, ids, suspects, packed(self._tables.beside))
         return ids[found]
 
