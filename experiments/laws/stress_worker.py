@@ -244,7 +244,7 @@ def finished(parts: Parts, constraint: Constraint, matcher: Matcher) -> None:
 
 
 def texts(parts: Parts) -> None:
-    """The ids of texts of the language, where they are not too long, are allowed, one by one, and accepted."""
+    """The ids of texts of the language that are no longer than that are allowed, and accepted."""
     for data in (parts.dfa.shortest(), *(parts.dfa.sample(parts.rng) for _ in range(STRINGS))):
         _reads(parts, data or b"")
 
