@@ -165,8 +165,8 @@ class ProductTables:
 
     def _begins_otherwise(self, place: int) -> np.ndarray:
         """bool [256], see `SeenText.begins_otherwise`."""
-        text, utf8 = int(self.memo.added[place]), self.canonical.pipeline.alphabet.utf8
-        return self._text.begins_otherwise(text, utf8)
+        text, alphabet = int(self.memo.added[place]), self.canonical.pipeline.alphabet
+        return self._text.begins_otherwise(text, alphabet)
 
     def _room_for_certificates(self) -> Certificates:
         """Those known, with room for all sets and for more states."""

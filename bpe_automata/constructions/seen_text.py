@@ -24,9 +24,8 @@ from bpe_automata.kernels.spelling import wide_atoms
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import cached
+from bpe_automata.tokenizer.alphabet import Alphabet
 from bpe_automata.tokenizer.text_automaton import TextAutomaton
-
-_LONGEST = 4  # bytes of a character
 
 
 @dataclass(frozen=True)
@@ -47,20 +46,12 @@ class SeenText:
     def _begins(self) -> dict[int, np.ndarray]:
         return {}
 
-    def begins_otherwise(self, text: int, utf8: np.ndarray) -> np.ndarray:
+    def begins_otherwise(self, text: int, alphabet: Alphabet) -> np.ndarray:
         """bool [256], bytes that begin a character which a state of the text automaton reads
         otherwise than state 0 does."""
         found = self._begins.get(text)
         if found is None:
-            otherwise = self.next[text] != self.next[0]
-            below = np.zeros(len(utf8), dtype=bool)  # by UTF-8 row: is there one below?
-            for _ in range(_LONGEST):
-                leads = np.where(
-                    utf8 < -1, otherwise[-2 - np.minimum(utf8, -2)], below[np.maximum(utf8, 0)]
-                )
-                leads[utf8 == -1] = False
-                below = leads.any(axis=1)
-            found = self._begins[text] = leads[0]
+            found = self._begins[text] = alphabet.first_bytes(self.next[text] != self.next[0])
         return found
 
     @cached

@@ -176,8 +176,7 @@ def _read_trie(
 ) -> int:
     """Append what a part of the trie leads to, `path` being the states above it; `found` has room.
     Returns how many there are then."""
-    label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
-    from_start, first = texts.from_start, texts.first
+    label, depths, skip = trie.label, trie.depth, trie.skip
     while node < end:
         depth = depths[node]
         if depth <= _NEAR_THE_ROOT and poll(watch):
@@ -190,24 +189,31 @@ def _read_trie(
             node = skip[node]
             continue
         path[depth] = q
-        token, kind, text = tokens[node], kinds[node], from_start[node]
-        # What a token leads to depends on the text before it only if its first character does, or,
-        # of a token that is only the beginning of one, if some such character does.
-        alike = row == 0 and before == 0
-        if row == 0 and before != 0:
-            if first[node] >= 0:
-                alike = texts.next[before, first[node]] == texts.next[0, first[node]]
-            elif token >= 0:
-                alike = not otherwise[trie.data[trie.start[token]]]
+        if kinds[node] != 0 and not (left < NEVER and near.lower[q] > left):
+            text = _text_at(node, before, row, otherwise, trie, texts)
+            if text >= 0:
+                found[n, 0], found[n, 1], found[n, 2] = q, text, kinds[node]
+                found[n, 3] = trie.token[node]
+                n += 1
         node += 1
-        if kind == 0 or (left < NEVER and near.lower[q] > left):
-            continue
-        if not alike:
-            text = _text_after(token, before, row, trie, texts)
-        if text >= 0:
-            found[n, 0], found[n, 1], found[n, 2], found[n, 3] = q, text, kind, token
-            n += 1
     return n
+
+
+@kernel
+def _text_at(
+    node: int, before: int, row: int, otherwise: np.ndarray, trie: Trie, texts: Texts
+) -> int:
+    """State of the text automaton after the token of a node, -1 where no text goes on so."""
+    # It depends on the text before only if the token's first character does, or, of a token that is
+    # no more than the beginning of one, if some such character does.
+    if row == 0 and before == 0:
+        return texts.from_start[node]
+    first, token = texts.first[node], trie.token[node]
+    if row == 0 and first >= 0 and texts.next[before, first] == texts.next[0, first]:
+        return texts.from_start[node]
+    if row == 0 and first < 0 and not otherwise[trie.data[trie.start[token]]]:
+        return texts.from_start[node]
+    return _text_after(token, before, row, trie, texts)
 
 
 @kernel

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bpe_automata.sharing import cached
 from bpe_automata.tokenizer.ranges import LAST_CODE_POINT, Ranges
 
 DEAD = -1
+_LONGEST = 4  # bytes of a character
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,27 @@ class Alphabet:
                 return -2 - entry if entry < -1 else DEAD
             row = entry
         return DEAD
+
+    def first_bytes(self, atoms: np.ndarray) -> np.ndarray:
+        """bool [256]: the bytes that begin characters of some atoms (bool [n_atoms])."""
+        (rows, held), (above, below) = self._edges
+        found = np.zeros(len(self.utf8), dtype=bool)
+        found[rows[atoms[held]]] = True
+        for _ in range(_LONGEST - 1):
+            found[above[found[below]]] = True
+        first = self.utf8[0]
+        leads = found[np.maximum(first, 0)] & (first >= 0)
+        return np.where(first < -1, atoms[-2 - np.minimum(first, -2)], leads)
+
+    @cached
+    def _edges(self) -> tuple[np.ndarray, np.ndarray]:
+        """Each int64 [2, n]: rows, and the atoms that end there; rows, and the rows below them."""
+        most = max(self.n_atoms, len(self.utf8))
+        pairs = np.arange(len(self.utf8))[:, None] * most + np.where(
+            self.utf8 < 0, -2 - self.utf8, self.utf8
+        )
+        ends, goes_on = np.unique(pairs[self.utf8 < -1]), np.unique(pairs[self.utf8 >= 0])
+        return np.stack(np.divmod(ends, most)), np.stack(np.divmod(goes_on, most))
 
 
 def build(
