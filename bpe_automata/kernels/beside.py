@@ -170,19 +170,27 @@ def narrow(tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.n
 
 
 @kernel
-def take_out(tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray) -> None:
-    """Take out of the suspects every id that some of `tokens` (int64) may follow."""
+def take_out(
+    tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray
+) -> np.ndarray:
+    """Take out of the suspects every id that some of `tokens` (int64) may follow. Returns int64,
+    the tokens that took some out, of those that were tried one after the other."""
     forbidden, count = np.empty(len(suspects), np.int64), 0
+    helped, n_helped = np.empty(len(tokens), np.int64), 0
     for i in range(len(tokens)):
         if poll(watch):
-            return
+            break
         if i % _OFTEN == 0:
             count = how_many(suspects)
         if count <= len(tokens) - i:
             _take_out_singly(tokens[i:].copy(), suspects, beside, watch)
-            return
+            break
         forbid(tokens[i], beside.birth, 1, beside.before, forbidden)
-        keep(suspects, forbidden)
+        if exceeds(suspects, forbidden):
+            keep(suspects, forbidden)
+            helped[n_helped] = tokens[i]
+            n_helped += 1
+    return helped[:n_helped]
 
 
 @kernel

@@ -8,8 +8,8 @@ them. The suspects of a node, ids that may be dead
 there, are narrowed down by what costs least: a few ids that are known to lead on, then those that
 lead to ALIVE nodes, then those that lead to nodes that are settled. An id that leads to another
 node can matter only if it may follow a suspect that is left, and then that node is settled first.
-Where much can follow, tokens of a few bytes are tried before all others, and then those that took
-the last suspects of other nodes.
+Where much can follow, tokens that took suspects of other nodes are tried first, then those of a few
+bytes, then all.
 
 Where a node needs one that is on its way, both are on a cycle. Then all nodes that they need are
 settled together: every suspect counts as dead, until ids that lead on show otherwise. So leading on
@@ -59,17 +59,18 @@ from bpe_automata.kernels.settled import (
     with_all,
 )
 from bpe_automata.kernels.watch import poll, stopped
-from bpe_automata.kernels.world import World, key_number, key_place
+from bpe_automata.kernels.world import ALIVE, World, key_number, key_place, remember_status
 
 _SUSPECTS, _ON_CYCLE = -4, -5
-_MOST_HINTS = 16
+_MOST_HINTS = 64
 DONE, AGAIN = -1, -2
 _NONE = -1  # no node
+_FEW_SUSPECTS = 16  # of which followers are looked for one by one
 _FRAMES, _SETS, _POOL, _HINTS = 0, 1, 2, 3  # of a stack: how many there are
 _NODE, _BEGIN, _NEXT, _END = 0, 1, 2, 3  # of a frame: its open ids in the pool
 _FEWER = 4  # of a frame: are there fewer suspects than when its open ids were listed?
 _STAGE = 5  # of a frame: which of its ids are these?
-_SHORT, _TRIED, _ALL = 0, 1, 2  # those of a few bytes, those that helped elsewhere, all
+_FIRST, _TRIED, _SHORT, _ALL = 0, 1, 2, 3  # of few bytes, with no hints; hints; of few bytes; all
 _SAVED = 6  # of a frame: were its suspects put aside? If not, they are all ids.
 
 
@@ -80,8 +81,8 @@ _Arrays = tuple[tuple[_Array, _Array, _Array], tuple[_Array, _Array, _Array, _Ar
 class _Stack(NamedTuple):
     """The nodes under way. frames int64 [room, 7]: see the constants; saved int64 [room, words]:
     suspects of those that wait; pool int64 [room, 2]: ids that may take out more, and the node that
-    each leads to, ~ of it once it was passed on its way; hints int64 [16]: ids that may follow the
-    last suspects of a node; n int64 [4]: how many of each."""
+    each leads to, ~ of it once it was passed on its way; hints int64 [64]: the last ids that took
+    suspects of a node away; n int64 [4]: how many of each, of hints ever."""
 
     frames: np.ndarray
     saved: np.ndarray
@@ -120,18 +121,19 @@ def settle(
                 if wanted != DONE:
                     break
                 stack, met.found[needed] = _pushed(needed, left, everything, stack), UNDER_WAY
-                met, stack = _listed(_SHORT, stack, met, known, dead, left, tokens, beside, w)
+                stage = _TRIED if stack.n[_HINTS] > 0 else _FIRST
+                met, stack = _listed(stage, stack, met, known, dead, left, tokens, beside, w)
             frame = stack.frames[stack.n[_FRAMES] - 1]
             node = frame[_NODE]
             verdict, needed = _advanced(frame, met.found, dead, left, stack.pool, beside, w.watch)
             if needed != _NONE:
                 continue
             if verdict != NOTHING and frame[_STAGE] != _ALL:
-                stage = frame[_STAGE] + 1 if stack.n[_HINTS] > 0 else _ALL
+                stage = _SHORT if frame[_STAGE] == _TRIED else _ALL
                 met, stack = _listed(stage, stack, met, known, dead, left, tokens, beside, w)
                 continue
             if verdict == NOTHING:
-                met.found[node] = NOTHING
+                _note_alive(node, met, w)
             elif verdict == _SUSPECTS:
                 dead, met.found[node] = stored(left, dead)
             else:
@@ -139,6 +141,9 @@ def settle(
                 if wanted != DONE:
                     break
             _pop(stack, met.found, left, everything)
+            n = stack.n[_FRAMES]
+            if n > 0 and stack.frames[n - 1, _STAGE] == _FIRST and stack.n[_HINTS] > 0:
+                met, stack = _listed(_TRIED, stack, met, known, dead, left, tokens, beside, w)
         if wanted != DONE or is_void(w):
             break
     void = is_void(w)
@@ -151,6 +156,13 @@ def settle(
 
 
 # ---------------------------------------------------------------- what is known
+
+
+@kernel
+def _note_alive(node: int, met: Met, w: World) -> None:
+    """Nothing is dead at a node: rows that lead there need not ask again."""
+    met.found[node], key = NOTHING, met.key[node]
+    remember_status(key_place(key), key_number(key), ALIVE, w.memo, w.watch)
 
 
 @kernel
@@ -225,15 +237,19 @@ def _listed(
     frame, n = stack.frames[stack.n[_FRAMES] - 1], stack.n
     key = met.key[frame[_NODE]]
     if stage == _TRIED:
-        complete = False
-        ids, rows = leading_among(stack.hints[: n[_HINTS]], key, tokens, w)
+        complete, hints = False, stack.hints[: min(n[_HINTS], len(stack.hints))]
+        ids, rows = leading_among(hints, key, tokens, w)
     else:
-        deepest = SHALLOW if stage == _SHORT else tokens.trie.deepest
+        deepest = tokens.trie.deepest if stage == _ALL else SHALLOW
         complete, ids, rows = leading_ids(key, deepest, tokens, w)
-    if stage == _ALL and how_many(left) <= len(stack.hints):
-        _note_hints(left, ids, rows, beside, stack)
+    if stage == _ALL and how_many(left) <= _FEW_SUSPECTS:
+        for suspect in listed(left):
+            _note_follower(suspect, ids, rows, beside, stack)
     met = nodes_with_room(met, len(rows))
-    open_ = _begun(key, ids, rows, met, known, dead, left, beside, w)
+    open_, helped = _begun(key, ids, rows, met, known, dead, left, beside, w)
+    if stage != _TRIED:
+        for token in helped:
+            _note_hint(token, stack)
     pool = _appended(stack.pool, frame[_BEGIN], open_)
     n[_POOL] = frame[_BEGIN] + len(open_)
     frame[_NEXT], frame[_END], frame[_FEWER] = frame[_BEGIN], n[_POOL], 0
@@ -242,22 +258,26 @@ def _listed(
 
 
 @kernel
-def _note_hints(
-    left: np.ndarray, ids: np.ndarray, rows: np.ndarray, beside: Beside, stack: _Stack
+def _note_hint(token: int, stack: _Stack) -> None:
+    for i in range(min(stack.n[_HINTS], len(stack.hints))):
+        if stack.hints[i] == token:
+            return
+    stack.hints[stack.n[_HINTS] % len(stack.hints)] = token
+    stack.n[_HINTS] += 1
+
+
+@kernel
+def _note_follower(
+    suspect: int, ids: np.ndarray, rows: np.ndarray, beside: Beside, stack: _Stack
 ) -> None:
-    """Note for each of a few suspects an id that may follow it, instead of those noted before."""
+    """Note an id that may follow a suspect, if there is one."""
     forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
-    n = 0
-    for suspect in listed(left):
-        forbid(beside.before.order[suspect], beside.birth, 0, beside.after, forbidden)
-        follower = first_beside(ids, forbidden, beside.right_at)
-        if follower < 0:
-            follower = first_beside(rows[:, 0], forbidden, beside.right_at)
-        if follower >= 0:
-            stack.hints[n] = follower
-            n += 1
-    if n > 0:
-        stack.n[_HINTS] = n
+    forbid(beside.before.order[suspect], beside.birth, 0, beside.after, forbidden)
+    follower = first_beside(ids, forbidden, beside.right_at)
+    if follower < 0:
+        follower = first_beside(rows[:, 0], forbidden, beside.right_at)
+    if follower >= 0:
+        _note_hint(follower, stack)
 
 
 @kernel
@@ -283,14 +303,14 @@ def _begun(
     suspects: np.ndarray,
     beside: Beside,
     w: World,
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     """Take out of the suspects what all that is known to lead on from a node leaves. ids, rows: of
-    `leading_ids`. Returns int64 [n, 2], what may take out more: (id, number of the node that it
-    leads to)."""
+    `leading_ids`. Returns (int64 [n, 2], what may take out more: (id, number of the node that it
+    leads to); of `take_out`)."""
     number, state = key_number(key), w.memo.state[key_place(key)]
     if number == w.steady.number and w.memo.added[key_place(key)] == 0:
         take_out_leading(w.steady.leading[state], suspects, beside)
-    take_out(ids, suspects, beside, w.watch)
+    helped = take_out(ids, suspects, beside, w.watch)
     lively, n_lively = np.empty(len(rows), np.int64), 0
     others, n_others = np.empty((len(rows), 2), np.int64), 0
     for i in range(len(rows)):
@@ -301,9 +321,10 @@ def _begun(
         elif met.found[target] <= UNSETTLED:
             others[n_others, 0], others[n_others, 1] = token, target
             n_others += 1
-    take_out(lively[:n_lively], suspects, beside, w.watch)
+    more = take_out(lively[:n_lively], suspects, beside, w.watch)
     others = others[:n_others]
-    return others[which_follow(others[:, 0].copy(), suspects, beside, w.watch)]
+    others = others[which_follow(others[:, 0].copy(), suspects, beside, w.watch)]
+    return others, np.append(helped, more)
 
 
 # ---------------------------------------------------------------- one step, and cycles
@@ -378,7 +399,7 @@ def _settle_together(
             at = grown(at, len(at))
             at[len(at) >> 1 :] = _NONE
         suspects[n] = everything
-        needs = _begun(met.key[region[n]], ids, rows, met, known, dead, suspects[n], beside, w)
+        needs, _ = _begun(met.key[region[n]], ids, rows, met, known, dead, suspects[n], beside, w)
         pool, begin[n], end[n] = _appended(pool, n_pool, needs), n_pool, n_pool + len(needs)
         n_pool = end[n]
         n += 1
@@ -408,6 +429,8 @@ def _settle_together(
                 changed = True
     if not stopped(w.watch):
         for i in range(count):
-            dead, row = stored(suspects[i], dead)
-            met.found[region[i]] = row if how_many(suspects[i]) > 0 else NOTHING
+            if how_many(suspects[i]) == 0:
+                _note_alive(region[i], met, w)
+            else:
+                dead, met.found[region[i]] = stored(suspects[i], dead)
     return met, dead, DONE

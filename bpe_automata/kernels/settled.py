@@ -72,11 +72,14 @@ def add_settled(
 ) -> None:
     """Set the ids of open rows (see `kernels.product_row`) that are not dead where they lead, which
     must be settled; in `free` or `bound`, packed int32."""
+    last: Any = EMPTY
+    row = UNSETTLED
     for i in range(len(rows)):
-        token, bits = rows[i, 0], bound
+        token, bits, key = rows[i, 0], bound, node_key(rows[i, 1], rows[i, 2])
         if rows[i, 3]:
             bits = free
-        row = known.values[slot_of(known.slots, node_key(rows[i, 1], rows[i, 2]))]
+        if key != last:  # many ids lead to one node, side by side
+            last, row = key, settled_at(key, known)
         if lacks(token, row, known.dead, left_at):
             bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
 
