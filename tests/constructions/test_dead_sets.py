@@ -30,7 +30,7 @@ from bpe_automata.kernels.beside import (
 )
 from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.dead_sets import AGAIN, DONE
-from bpe_automata.kernels.world import PARTLY, key_number, key_place
+from bpe_automata.kernels.world import ALIVE, PARTLY, key_number, key_place
 from bpe_automata.reference.bpe import base_symbols, bpe, merge_ranks
 from bpe_automata.testing import byte_dfas, small_tokenizer, split
 from bpe_automata.testing.tables import merge_tables
@@ -103,6 +103,7 @@ def check_dead_sets(tokenizer, dfa, at_once=False):
         engine.rows.settle(states, np.full(len(states), tables.steady))
     status = tables.statuses(states, np.full(len(states), tables.steady))
     partly = states[status == PARTLY]
+    assert not any(expected[state] for state in states[status == ALIVE].tolist())
     for state in partly.tolist():
         known, order = engine.rows.dead((state, tables.steady)), tables.beside.before.order
         assert {*([] if known is None else order[listed(known)].tolist())} == expected[state], state

@@ -184,6 +184,25 @@ def test_a_full_memo_grows(smollm2_tokenizer, monkeypatch):
     assert min(grown.count("places"), grown.count("nodes")) > 1
 
 
+def test_where_nothing_is_dead_is_asked_once(smollm2_tokenizer, monkeypatch):
+    """The search for the first mask goes to the end of the language, and later rows know it all."""
+    asked, tables = [], product_tables.ProductTables
+    add = tables.add_lively
+
+    def counted(self, rows, free, bound):
+        asked.append(len(rows))
+        add(self, rows, free, bound)
+
+    monkeypatch.setattr(tables, "add_lively", counted)
+    matcher = constrain(smollm2_tokenizer, "[a-z]{60}", eos_ids=()).matcher([])
+    for token in smollm2_tokenizer.encode("thequickbrownfoxjumps"):
+        matcher.mask()
+        matcher.advance(token)
+    first, *later = asked
+    assert first > 1000
+    assert not any(later)
+
+
 @pytest.mark.parametrize(
     ("added_tokens", "read"), [("plain", {"<p>"}), (True, {"<|s|>", "<p>"}), (False, set())]
 )
