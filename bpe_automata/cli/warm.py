@@ -1,9 +1,12 @@
-"""`bpe-automata warm`: compile the kernels beforehand.
+"""`bpe-automata warm`: compile the kernels beforehand, and prepare tokenizers.
 
 The compiled kernels are kept on disk (numba's cache: beside the sources, or `$NUMBA_CACHE_DIR`).
 The tokenizer is trained here, in memory, so nothing else need be installed. What is left to be
 compiled when it is first needed are a few small kernels that make tables grow, or read what comes
 after an added token.
+
+A tokenizer is prepared by masks of common languages: what they find out of it alone is kept in the
+cache on disk (the automaton, vocabularies collapsed for classes of bytes, hypothesis sets).
 """
 
 from __future__ import annotations
@@ -27,8 +30,9 @@ import bpe_automata.kernels as kernels
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.banning import Ban, Spellings
-from bpe_automata.cli.common import Commands, add_command, show
+from bpe_automata.cli.common import Commands, add_command, load_tokenizer, show
 from bpe_automata.constructions import SegmentCache
+from bpe_automata.constructions.canonical import canonical_automaton
 from bpe_automata.decoding import Constraint, constrain, explain, matcher_of, verify
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.integrations.bitmask import apply_bitmask
@@ -48,18 +52,53 @@ _SMALL = (
     r"<[\s\S]*",
     r"(a|é|日)*é(a|é|日){11}",
 )
+# Counted: each place of a text is a state of its own, and vocabularies pay after a few new rows.
+_COMMON = (
+    r'"([^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,200}"',
+    r'"([^"\\\x00-\x1f\x7f-\x9f]|\\["\\]){0,200}"',
+    r"[\s\S]{0,200}",
+    r"[^\n]{0,200}",
+    r"[ -~]{0,200}",
+    r"\w{1,20}( \w{1,20}){0,9}",
+    r"[a-z]{1,20}( [a-z]{1,20}){0,9}",
+    r"[A-Za-z]{1,20}( [A-Za-z]{1,20}){0,9}",
+    r"[A-Z][a-z]{1,20}( [A-Z][a-z]{1,20}){0,9}",
+    r"[a-zA-Z0-9_.-]{0,99}",
+    r"[a-zA-Z0-9 .,;:!?'-]{0,99}",
+    r"[0-9a-f]{0,99}",
+    r"\s{0,99}[0-9]{0,99}\s{0,99}",
+)
+_TEXTS = (
+    '"She wrote: \\"Née in 1984\\", a naïve café\\nfor 3.5 % of the 日本語 text, \\u00e9 🎉 -- see '
+    'https://example.org/a_b?c=1&d=2#e."',
+    "The quick brown fox, it's said, couldn't jump over 12,345 lazy dogs; WHY NOT?\n\n\tdef f(x_1):"
+    "\r\n        return {'a': [x_1 + 1, None]}  # done\n",
+    "Überraschung für Ada Lovelace, Привет мир, γειά σου, 你好世界。 שלום مرحبا ไทย 한국어",
+    "0123456789abcdef",
+    "  \t \n\n  42",
+    "hello world this is text",
+    "Hello World",
+)
 _READ = "the answer is true, the answers are false: there was no other answer to it than that"
 
 
 def register(commands: Commands) -> None:
     """Add the command."""
     summary = "compile the kernels beforehand (a minute or two, once on a machine)"
-    add_command(commands, "warm", summary, run)
+    parser = add_command(commands, "warm", summary, run)
+    parser.add_argument(
+        "tokenizers",
+        nargs="*",
+        metavar="TOKENIZER",
+        help="keep on disk what masks of common languages need of these: later processes begin "
+        "with it",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     begin, before = time.perf_counter(), compiled()
+    tokenizers = list(map(load_tokenizer, arguments.tokenizers))
     quiet = logging.getLogger("bpe_automata")
     level = quiet.level
     with event.install_listener("numba:compile", Progress(sys.stderr)):
@@ -69,9 +108,27 @@ def run(arguments: argparse.Namespace) -> int:
         finally:
             quiet.setLevel(level)
             clear(sys.stderr)
+    for tokenizer in tokenizers:
+        prepare(tokenizer)
     taken = round(time.perf_counter() - begin, 1)
-    show({"kernels_compiled": compiled() - before, "seconds": taken}, arguments.json)
+    done = {"kernels_compiled": compiled() - before, "tokenizers_prepared": arguments.tokenizers}
+    if not arguments.json:
+        done["tokenizers_prepared"] = ", ".join(arguments.tokenizers) or None
+    show(done | {"seconds": taken}, arguments.json)
     return 0
+
+
+def prepare(tokenizer: Tokenizer) -> None:
+    """Make masks of common languages along a few texts. Raises what `constrain` raises."""
+    for regex in _COMMON:
+        constraint = constrain(tokenizer, regex, eos_ids=tokenizer.eos_ids)
+        for text in _TEXTS:
+            matcher = constraint.matcher()
+            for token in tokenizer.encode(text):
+                if not matcher.mask()[token]:
+                    break
+                matcher.advance(token)
+    canonical_automaton(tokenizer).sets.keep_rows()
 
 
 class Progress(event.Listener):  # type: ignore[misc]

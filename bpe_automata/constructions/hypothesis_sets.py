@@ -111,10 +111,10 @@ class HypothesisSets:
         self._rows.update((number, (free, bound)) for number, free, bound in rows)
 
     @locked
-    def _keep_rows(self) -> None:
-        """Where there are many new ones: they cost up to some milliseconds each."""
+    def keep_rows(self, fewest: int = 1) -> None:
+        """On the disk, where there are so many new ones: they cost up to some milliseconds each."""
         numbers = list(self._rows)  # before the sets, which have all that is after these
-        if self._keep is None or len(numbers) < self._n_kept + max(_MORE, self._n_kept // 4):
+        if self._keep is None or len(numbers) < self._n_kept + fewest:
             return
         sets = self.sets[:]
         members = [member for found in sets for member in found.members]
@@ -182,7 +182,7 @@ class HypothesisSets:
             found = self.sets[number]
             build = self._full_rows if found.row == 0 else self._partial_rows
             self._rows[number] = build(found)
-            self._keep_rows()
+            self.keep_rows(max(_MORE, self._n_kept // 4))
         return self._rows[number]
 
     def after(self, number: int, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

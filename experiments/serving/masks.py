@@ -2,8 +2,9 @@
 
 Every engine has a process of its own for each tokenizer and round. They are asked in turns, about
 the same constraints and the same texts: first masks (from the regex or the schema), cold masks
-(each place of a text for the first time; the constraint is new, the tokenizer known), warm masks (a
-second session of the same constraint along the same texts), reading an id, batches of 64, memory.
+(each place of a text for the first time; the constraint is new, the tokenizer prepared by
+`bpe-automata warm`), warm masks (a second session of the same constraint along the same texts),
+reading an id, batches of 64, memory.
 Rounds are in different orders, and of each time the median over rounds counts. Schemas are those of
 MaskBench with their valid instances, asked in the first round only; where they are not there the
 constraints alone are measured, and the table says so.
@@ -33,7 +34,7 @@ from experiments.shared.more_engines import OURS, PEERS, check_known, missing, v
 
 __all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
 
-VERSION = 1
+VERSION = 2
 ENGINES = ("canonical", "within", "lift", "llguidance", "glrmask", "xgrammar", "outlines_core")
 
 

@@ -32,9 +32,10 @@ MEANINGS = (
     "times: the lesser of wall time and CPU time of the process (all its threads), called from "
     "Python, into a packed buffer; of constraints the median over rounds at each place",
     "first mask: from the regex or the text of the schema; cold: each place of a text for the "
-    "first time, the constraint new, the tokenizer known; warm: a second session of the same "
-    "constraint along the same texts (of llguidance the same one, reset, for its copies do not "
-    "share what it has learned); advance: reading an id, the first time",
+    "first time, the constraint new, the tokenizer as `bpe-automata warm NAME` prepares it; "
+    "warm: a second session of the same constraint along the same texts (of llguidance the same "
+    "one, reset, for its copies do not share what it has learned); advance: reading an id, the "
+    "first time",
     "batch: 64 known places in one call, wall time, median; wide: in "
     f"{', '.join(BATCHES['wide'])}; mixed: in {', '.join(BATCHES['mixed'])}; the engines' own "
     "calls for batches with all cores (glrmask and outlines_core have none: one after the other)",
@@ -284,8 +285,8 @@ def readme(facts: Row) -> str:
         f"`python -m experiments masks`, here with {tokenizer} ([all](paper_figures/masks.md)): "
         f"{n} constraints, and {texts} texts of MaskBench schemas. *First mask*: from the regex or "
         "the schema, p50 and max, of schemas p50 and p99; *cold*: each place of a text for the "
-        "first time, the constraint new, p50, p99 and max; *warm*: again, p50 and p99; *64 at "
-        "once*: a batch of known wide places; *MB*: what the engine adds to a process; *with "
+        "first time, the constraint new, the tokenizer prepared by `bpe-automata warm`, p50, p99 "
+        "and max; *warm*: again, p50 and p99; *64 at once*: a batch of known wide places; *MB*: what the engine adds to a process; *with "
         "schemas kept*: that process, with so many compiled schemas alive. Engines that take long "
         "are asked no more after some seconds, and have fewer."
     )

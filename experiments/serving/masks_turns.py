@@ -49,20 +49,17 @@ class Task:
 
 
 def known(source: str, cache: Path) -> None:
-    """Make a cache on disk that knows a tokenizer, and no constraint."""
-    making = (
-        "import sys; from bpe_automata import Tokenizer; "
-        "from bpe_automata.constructions.canonical import canonical_automaton; "
-        "canonical_automaton(Tokenizer.load(sys.argv[1]))"
-    )
+    """Make a cache on disk that knows a tokenizer as `bpe-automata warm` prepares it."""
     cache.mkdir()
+    command = [sys.executable, "-m", "bpe_automata", "warm", "--json", source]
     environment = {**os.environ, CACHE: str(cache)}
-    subprocess.run([sys.executable, "-c", making, source], cwd=ROOT, env=environment, check=True)
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
 class Turns:
-    """Each engine in a process of its own, with a copy of `cache`, which knows the tokenizer: of
-    constraints it knows what it finds out. Schemas and batches are of the first round."""
+    """Each engine in a process of its own, with a copy of `cache`, which knows the tokenizer and
+    common languages; of others it knows what it finds out. Schemas and batches are of the first
+    round."""
 
     def __init__(
         self, run: Run[Config], source: str, number: int, every: Sequence[Task], cache: Path
