@@ -286,8 +286,8 @@ def readme(facts: Row) -> str:
         f"{n} constraints, and {texts} texts of MaskBench schemas. *First mask*: from the regex or "
         "the schema, p50 and max, of schemas p50 and p99; *cold*: each place of a text for the "
         "first time, the constraint new, the tokenizer prepared by `bpe-automata warm`, p50, p99 "
-        "and max; *warm*: again, p50 and p99; *64 at once*: a batch of known wide places; *MB*: what the engine adds to a process; *with "
-        "schemas kept*: that process, with so many compiled schemas alive. Engines that take long "
+        "and max; *warm*: again, p50 and p99; *64 at once*: a batch of known wide places; *MB*: "
+        "what the engine adds to a process; *with schemas kept*: that process, with so many compiled schemas alive. Engines that take long "
         "are asked no more after some seconds, and have fewer."
     )
     return "\n".join([told, "", *table])
