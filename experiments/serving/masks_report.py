@@ -287,7 +287,8 @@ def readme(facts: Row) -> str:
         "the schema, p50 and max, of schemas p50 and p99; *cold*: each place of a text for the "
         "first time, the constraint new, the tokenizer prepared by `bpe-automata warm`, p50, p99 "
         "and max; *warm*: again, p50 and p99; *64 at once*: a batch of known wide places; *MB*: "
-        "what the engine adds to a process; *with schemas kept*: that process, with so many compiled schemas alive. Engines that take long "
+        "what the engine adds to a process; *with schemas kept*: that process, with so many "
+        "compiled schemas alive. Engines that take long "
         "are asked no more after some seconds, and have fewer."
     )
     return "\n".join([told, "", *table])
