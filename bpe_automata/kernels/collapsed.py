@@ -114,7 +114,16 @@ def partition(
             of_class[c] = numbers[classes[c]]
     for s in region:
         level[s] = -1
-    found, first = np.empty(256, np.int16), np.full(n, -1, np.int16)
+    return _by_first_byte(classes, read, leaves, byte_class), outside, region[:held].copy()
+
+
+@kernel
+def _by_first_byte(
+    classes: np.ndarray, read: np.ndarray, leaves: np.ndarray, byte_class: np.ndarray
+) -> np.ndarray:
+    """int16 [256]: the class of each byte, of classes of the DFA's columns (int64; bool, is a
+    column read, does it leave)."""
+    found, first = np.empty(256, np.int16), np.full(len(classes), -1, np.int16)
     for byte in range(256):
         c = byte_class[byte]
         if not read[c] or leaves[c]:
@@ -123,7 +132,7 @@ def partition(
         if first[classes[c]] < 0:
             first[classes[c]] = byte
         found[byte] = first[classes[c]]
-    return found, outside, region[:held].copy()
+    return found
 
 
 @kernel

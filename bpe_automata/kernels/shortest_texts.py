@@ -109,34 +109,56 @@ def unsure(
             if sure[at]:
                 continue
         if i < n_groups:
-            ids = collapsed.ids[collapsed.start[i] : collapsed.start[i + 1]]
+            ids, without = collapsed.ids[collapsed.start[i] : collapsed.start[i + 1]], apart
         else:
-            ids = tokens[i - n_groups, 3:]
+            ids, without = tokens[i - n_groups, 3:], apart[:0]
         for side in range(2):
             number = after_sides[side][kind]
             if number < 0 or ids_at_most(state, text, number, shortest, w) <= most:
                 continue
-            for token in ids:
-                if i < n_groups and len(apart) > 0 and apart[trie.data[trie.start[token]]]:
-                    continue
-                if not (live[side][token >> 5] >> (token & 31)) & 1:
-                    continue
-                patience -= 1
-                if patience < 0 or not _follower_at_most(
-                    token, state, text, number, most, trie, shortest, w
-                ):
-                    found, n = _with_node(found, n, state, text, number)
-                    break
+            after = state, text, number
+            some, patience = _some_may_need_more(
+                ids, without, live[side], after, most, patience, trie, shortest, w
+            )
+            if some:
+                found, n = _with_node(found, n, state, text, number)
     kept = 0
     for i in range(n):
-        state, text, number = found[i, 0], found[i, 1], found[i, 2]
         if not _goes_on_surely(
-            state, text, number, otherwise, trie, kinds, none, texts, anywhere, known, most,
-            shortest, w,
-        ):  # fmt: skip
+            found[i], otherwise, trie, kinds, none, texts, anywhere, known, most, shortest, w
+        ):
             found[kept] = found[i]
             kept += 1
     return found[:kept].copy()
+
+
+@kernel
+def _some_may_need_more(
+    ids: np.ndarray,
+    without: np.ndarray,
+    live: np.ndarray,
+    after: tuple[int, int, int],
+    most: int,
+    patience: int,
+    trie: Trie,
+    shortest: Shortest,
+    w: World,
+) -> tuple[bool, int]:
+    """Of ids that lead to one node (state, text, set): is it not known of some in a packed row,
+    that does not begin with a byte of `without`, that `most` ids are enough after it? And for how
+    many ids there is patience left."""
+    state, text, number = after
+    for token in ids:
+        if len(without) > 0 and without[trie.data[trie.start[token]]]:
+            continue
+        if not (live[token >> 5] >> (token & 31)) & 1:
+            continue
+        patience -= 1
+        if patience < 0 or not _follower_at_most(
+            token, state, text, number, most, trie, shortest, w
+        ):
+            return True, patience
+    return False, patience
 
 
 @kernel
@@ -178,9 +200,7 @@ def _follower_at_most(
 
 @kernel
 def _goes_on_surely(
-    state: int,
-    text: int,
-    number: int,
+    node: np.ndarray,
     otherwise: np.ndarray,
     trie: Trie,
     kinds: np.ndarray,
@@ -192,11 +212,12 @@ def _goes_on_surely(
     shortest: Shortest,
     w: World,
 ) -> bool:
-    """Inside a character: is it known of all nodes that tokens lead to from this one that it takes
-    at most `most` - 1 ids from there? Then whatever leads on from here needs at most `most`. Nodes
-    that are inside a character too are looked at in the same way, _INSIDE of them at most."""
+    """Inside a character: is it known of all nodes that tokens lead to from this one (int32: DFA
+    state, text state, set) that it takes at most `most` - 1 ids from there? Then whatever leads on
+    from here needs at most `most`. Nodes that are inside a character too are looked at in the same
+    way, _INSIDE of them at most."""
     open_, n, done = np.empty((_INSIDE, 4), np.int32), 1, 0
-    open_[0, 0], open_[0, 1], open_[0, 2], open_[0, 3] = state, text, number, most
+    open_[0, :3], open_[0, 3] = node, most
     while done < n and not poll(w.watch):
         state, text, number, left = open_[done, 0], open_[done, 1], open_[done, 2], open_[done, 3]
         done, row = done + 1, w.sets.row[number]
