@@ -43,6 +43,7 @@ from bpe_automata.kernels.node_ids import (
     is_void,
     leading_among,
     leading_ids,
+    reads_much,
 )
 from bpe_automata.kernels.settled import (
     NOTHING,
@@ -66,12 +67,13 @@ _MOST_HINTS = 64
 DONE, AGAIN = -1, -2
 _NONE = -1  # no node
 _FEW_SUSPECTS = 16  # of which followers are looked for one by one
-_FRAMES, _SETS, _POOL, _HINTS = 0, 1, 2, 3  # of a stack: how many there are
+_FRAMES, _SETS, _POOL, _HINTS, _NOTED = 0, 1, 2, 3, 4  # of a stack: how many; hints ever noted
 _NODE, _BEGIN, _NEXT, _END = 0, 1, 2, 3  # of a frame: its open ids in the pool
 _FEWER = 4  # of a frame: are there fewer suspects than when its open ids were listed?
 _STAGE = 5  # of a frame: which of its ids are these?
-_FIRST, _TRIED, _SHORT, _ALL = 0, 1, 2, 3  # of few bytes, with no hints; hints; of few bytes; all
+_TRIED, _SHORT, _ALL = 0, 1, 2  # hints, those of a few bytes, all
 _SAVED = 6  # of a frame: were its suspects put aside? If not, they are all ids.
+_HINTED = 7  # of a frame: how many hints had been noted when its ids were listed
 
 
 _Array = np.ndarray
@@ -79,10 +81,10 @@ _Arrays = tuple[tuple[_Array, _Array, _Array], tuple[_Array, _Array, _Array, _Ar
 
 
 class _Stack(NamedTuple):
-    """The nodes under way. frames int64 [room, 7]: see the constants; saved int64 [room, words]:
+    """The nodes under way. frames int64 [room, 8]: see the constants; saved int64 [room, words]:
     suspects of those that wait; pool int64 [room, 2]: ids that may take out more, and the node that
     each leads to, ~ of it once it was passed on its way; hints int64 [64]: the last ids that took
-    suspects of a node away; n int64 [4]: how many of each, of hints ever."""
+    suspects of a node away; n int64 [5]: how many of each, and hints ever noted."""
 
     frames: np.ndarray
     saved: np.ndarray
@@ -121,7 +123,7 @@ def settle(
                 if wanted != DONE:
                     break
                 stack, met.found[needed] = _pushed(needed, left, everything, stack), UNDER_WAY
-                stage = _TRIED if stack.n[_HINTS] > 0 else _FIRST
+                stage = _TRIED if stack.n[_HINTS] > 0 else _SHORT
                 met, stack = _listed(stage, stack, met, known, dead, left, tokens, beside, w)
             frame = stack.frames[stack.n[_FRAMES] - 1]
             node = frame[_NODE]
@@ -129,7 +131,9 @@ def settle(
             if needed != _NONE:
                 continue
             if verdict != NOTHING and frame[_STAGE] != _ALL:
-                stage = _SHORT if frame[_STAGE] == _TRIED else _ALL
+                stage = _ALL
+                if frame[_STAGE] == _TRIED:  # there may be better hints by now
+                    stage = _TRIED if frame[_HINTED] < stack.n[_NOTED] else _SHORT
                 met, stack = _listed(stage, stack, met, known, dead, left, tokens, beside, w)
                 continue
             if verdict == NOTHING:
@@ -141,9 +145,6 @@ def settle(
                 if wanted != DONE:
                     break
             _pop(stack, met.found, left, everything)
-            n = stack.n[_FRAMES]
-            if n > 0 and stack.frames[n - 1, _STAGE] == _FIRST and stack.n[_HINTS] > 0:
-                met, stack = _listed(_TRIED, stack, met, known, dead, left, tokens, beside, w)
         if wanted != DONE or is_void(w):
             break
     void = is_void(w)
@@ -179,9 +180,9 @@ def _hindrance(key: int, tokens: Tokens, w: World) -> int:
 
 @kernel
 def _empty_stack(words: int) -> _Stack:
-    frames, saved = np.empty((32, _SAVED + 1), np.int64), np.empty((8, words), np.int64)
+    frames, saved = np.empty((32, _HINTED + 1), np.int64), np.empty((8, words), np.int64)
     pool, hints = np.empty((64, 2), np.int64), np.empty(_MOST_HINTS, np.int64)
-    return _Stack(frames, saved, pool, hints, np.zeros(4, np.int64))
+    return _Stack(frames, saved, pool, hints, np.zeros(5, np.int64))
 
 
 @kernel
@@ -189,6 +190,11 @@ def _pushed(node: int, left: np.ndarray, everything: np.ndarray, stack: _Stack) 
     """With a frame for a node, of which all ids are suspects; those of the one above are saved."""
     frames, saved, pool, hints, n = stack
     if n[_FRAMES] > 0:
+        if n[_HINTS] == 0:  # what is open here will mostly be so there
+            for i in range(frames[n[_FRAMES] - 1, _BEGIN], n[_POOL]):
+                _note_hint(pool[i, 0], stack)
+                if n[_HINTS] == len(hints):
+                    break
         frames[n[_FRAMES] - 1, _SAVED] = exceeds(everything, left)
         if frames[n[_FRAMES] - 1, _SAVED]:
             if n[_SETS] == len(saved):
@@ -236,9 +242,11 @@ def _listed(
     its suspects."""
     frame, n = stack.frames[stack.n[_FRAMES] - 1], stack.n
     key = met.key[frame[_NODE]]
+    if stage == _TRIED and not reads_much(w.memo.state[key_place(key)], w):
+        stage = _SHORT  # which are all there are
     if stage == _TRIED:
-        complete, hints = False, stack.hints[: min(n[_HINTS], len(stack.hints))]
-        ids, rows = leading_among(hints, key, tokens, w)
+        complete = False
+        ids, rows = leading_among(stack.hints[: n[_HINTS]], key, tokens, w)
     else:
         deepest = tokens.trie.deepest if stage == _ALL else SHALLOW
         complete, ids, rows = leading_ids(key, deepest, tokens, w)
@@ -250,20 +258,31 @@ def _listed(
     if stage != _TRIED:
         for token in helped:
             _note_hint(token, stack)
+    elif 0 < len(helped) < n[_HINTS] and not keep(left, left):
+        fewer, others = helped[::-1].copy(), all_places(len(beside.before.order))
+        take_out(fewer, others, beside, w.watch)
+        if not keep(others, others):  # they are all that it takes, best first
+            n[_HINTS] = len(fewer)
+            stack.hints[: n[_HINTS]] = fewer
     pool = _appended(stack.pool, frame[_BEGIN], open_)
     n[_POOL] = frame[_BEGIN] + len(open_)
     frame[_NEXT], frame[_END], frame[_FEWER] = frame[_BEGIN], n[_POOL], 0
-    frame[_STAGE] = _ALL if complete else stage
+    frame[_STAGE], frame[_HINTED] = _ALL if complete else stage, n[_NOTED]
     return met, _Stack(stack.frames, stack.saved, pool, stack.hints, n)
 
 
 @kernel
 def _note_hint(token: int, stack: _Stack) -> None:
-    for i in range(min(stack.n[_HINTS], len(stack.hints))):
-        if stack.hints[i] == token:
+    n, hints = stack.n, stack.hints
+    for i in range(n[_HINTS]):
+        if hints[i] == token:
             return
-    stack.hints[stack.n[_HINTS] % len(stack.hints)] = token
-    stack.n[_HINTS] += 1
+    if n[_HINTS] < len(hints):
+        hints[n[_HINTS]] = token
+        n[_HINTS] += 1
+    else:
+        hints[n[_NOTED] % len(hints)] = token
+    n[_NOTED] += 1
 
 
 @kernel

@@ -71,7 +71,7 @@ def leading_ids(
         few, ids, rows = _few_ids(w.memo.state[place], bound_after, tokens, w)
         if few:
             return True, ids, rows
-    if deepest < tokens.trie.deepest and not _reads_much(w.memo.state[place], w):
+    if deepest < tokens.trie.deepest and not reads_much(w.memo.state[place], w):
         deepest = tokens.trie.deepest
     _, bound, open_ = product_row(
         place,
@@ -160,7 +160,8 @@ def _few_ids(
 
 
 @kernel
-def _reads_much(state: int, w: World) -> bool:
+def reads_much(state: int, w: World) -> bool:
+    """Does a DFA state read so many bytes that not all ids are looked at first?"""
     count = 0
     for byte in range(256):
         count += w.dfa.trans[state, w.dfa.byte_class[byte]] != 0
