@@ -84,7 +84,8 @@ class Search:
         if graph.source.near(graph.keys[node]) == NEVER:  # nothing says which targets are near
             level = min(k, graph.near(node, k) + 1)
         while True:
-            root = self._question(node, level, asked, any_will_do=False)
+            known = self._known(node, level)
+            root = self._question(node, level, asked, known, any_will_do=False)
             stack = [] if root.answered else [root]
             while stack:
                 check()
@@ -116,12 +117,15 @@ class Search:
             self._report(stack, live)
             if not stack or stack[-1] is not top:
                 return
-        via = visit.via
+        via, settled = visit.via, known.live | known.dead
+        asked = graph.reached_by(visit.target, via)
+        if not (asked & ~settled).any():  # mostly
+            return
         if not visit.behind:
             via = graph.source.following(via, top.unknown)
             top.visit = visit._replace(via=via)
-        asked = graph.reached_by(visit.target, via)
-        question = self._question(visit.target, level, asked, any_will_do=visit.behind)
+            asked = graph.reached_by(visit.target, via)
+        question = self._question(visit.target, level, asked, known, any_will_do=visit.behind)
         if len(via) and not question.answered:
             stack.append(question)
 
@@ -151,9 +155,9 @@ class Search:
 
     # ------------------------------------------------------------ what is known
 
-    def _question(self, node: int, k: int, asked: np.ndarray, *, any_will_do: bool) -> _Question:
-        """With what is known of it."""
-        known = self._known(node, k)
+    def _question(
+        self, node: int, k: int, asked: np.ndarray, known: _Known, *, any_will_do: bool
+    ) -> _Question:
         unknown = self._graph.universe(node) & ~known.live & ~known.dead
         return _Question(node, k, asked, unknown, known.live, any_will_do, self._targets(node, k))
 
