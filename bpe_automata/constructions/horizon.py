@@ -48,6 +48,9 @@ class Reader(Source, Protocol[Read]):
         """A bound on the ids from a node to acceptance, whatever the last id was; NEVER: none is
         known."""
 
+    def longest(self, key: int) -> int:
+        """No way from a node to acceptance takes more ids than this; NEVER: some may."""
+
     def unsure(self, key: int, k: int) -> list[int] | None:
         """Keys of nodes that ids of a node lead to, each once: all that are not dead and of which
         it is not known that k ids are enough to acceptance. None: nothing is known."""
@@ -117,13 +120,15 @@ class GraphHorizon(Horizon[State]):
     @locked
     def reaches(self, state: State, k: int) -> bool:
         key, last = self._reader.before(state)
-        return self._reader.at_most(key) <= k or self._reached(self._number(key), last, k)
+        if min(self._reader.at_most(key), self._reader.longest(key)) <= k:
+            return True
+        return self._reached(self._number(key), last, k)
 
     @spent
     @locked
     def mask(self, state: State, k: int) -> np.ndarray:
         key = self._reader.key(state)
-        if self._plain_from.get(key, NEVER) <= k:
+        if min(self._plain_from.get(key, NEVER), self._reader.longest(key)) <= k:
             return self._reader.plain(state)
         if k > 0:
             fewer = 1 << (int(k).bit_length() - 1)  # asked for once, not at each of many masks

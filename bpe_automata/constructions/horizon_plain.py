@@ -128,6 +128,9 @@ class EngineReader(Generic[State]):
     def at_most(self, key: int) -> int:
         return NEVER
 
+    def longest(self, key: int) -> int:
+        return NEVER
+
     def plain(self, state: State) -> np.ndarray:
         return self._engine.mask(state)
 

@@ -21,6 +21,7 @@ from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.relevance import Relevance
 from bpe_automata.kernels.beside import all_places, narrow, outside, placed, which_follow
 from bpe_automata.kernels.bits import set_bits
+from bpe_automata.kernels.distance import longest_ways
 from bpe_automata.kernels.fan import members_of
 from bpe_automata.kernels.fewest_tokens import Towards
 from bpe_automata.kernels.references import packed
@@ -102,6 +103,18 @@ class ProductReader:
     def at_most(self, key: int) -> int:
         places, numbers = np.array([key >> 32]), np.array([(key & 0xFFFFFFFF) >> 1])
         return int(self._tables.at_most(places, numbers)[0])
+
+    def longest(self, key: int) -> int:
+        return int(self._longest[self._tables.memo.state[key >> 32]])
+
+    @cached
+    def _longest(self) -> np.ndarray:
+        """int32 [n_states], ids, of which each spells a byte at least."""
+        dfa, prefixed = self._engine.dfa, self._engine.prefixed
+        own = np.arange(dfa.n_states)
+        silent = (np.where(s == own, 0, s) for s in (prefixed.added_from, prefixed.after_added))
+        steps = [dfa.trans, *(s[:, None].astype(np.int32) for s in silent if s.any())]
+        return watched(longest_ways, np.concatenate(steps, axis=1))
 
     def plain(self, state: ProductState) -> np.ndarray:
         return self._engine.mask(state)

@@ -486,6 +486,23 @@ def walk(constraint, budget, rng, prefix=()):
     return matcher.ids
 
 
+def test_where_no_text_is_longer_than_ids_are_left_nothing_is_searched(
+    smollm2_tokenizer, monkeypatch
+):
+    made = constrain(smollm2_tokenizer, "[a-z]{60}", eos_ids=())
+
+    def searched(*_):
+        pytest.fail("there is nothing to be found out")
+
+    monkeypatch.setattr(made.engine.tables, "unsure", searched)
+    monkeypatch.setattr(GraphHorizon, "_row", searched)
+    within, plain = made.within(60).matcher([]), made.matcher([])
+    for token in smollm2_tokenizer.encode("thequickbrownfoxjumps"):
+        assert np.array_equal(within.mask(), plain.mask())
+        within.advance(token)
+        plain.advance(token)
+
+
 @pytest.mark.parametrize("method", ["canonical", "lift"])
 @pytest.mark.parametrize(
     "regex",
