@@ -48,8 +48,8 @@ class Reader(Source, Protocol[Read]):
         """A bound on the ids from a node to acceptance, whatever the last id was; NEVER: none is
         known."""
 
-    def longest(self, key: int) -> int:
-        """No way from a node to acceptance takes more ids than this; NEVER: some may."""
+    def bounded(self, key: int, k: int) -> bool:
+        """Does surely no way from a node to acceptance take more than k ids?"""
 
     def unsure(self, key: int, k: int) -> list[int] | None:
         """Keys of nodes that ids of a node lead to, each once: all that are not dead and of which
@@ -120,7 +120,7 @@ class GraphHorizon(Horizon[State]):
     @locked
     def reaches(self, state: State, k: int) -> bool:
         key, last = self._reader.before(state)
-        if min(self._reader.at_most(key), self._reader.longest(key)) <= k:
+        if self._reader.at_most(key) <= k or self._reader.bounded(key, k):
             return True
         return self._reached(self._number(key), last, k)
 
@@ -128,7 +128,7 @@ class GraphHorizon(Horizon[State]):
     @locked
     def mask(self, state: State, k: int) -> np.ndarray:
         key = self._reader.key(state)
-        if min(self._plain_from.get(key, NEVER), self._reader.longest(key)) <= k:
+        if self._plain_from.get(key, NEVER) <= k or self._reader.bounded(key, k):
             return self._reader.plain(state)
         if k > 0:
             fewer = 1 << (int(k).bit_length() - 1)  # asked for once, not at each of many masks

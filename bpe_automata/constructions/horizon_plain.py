@@ -128,8 +128,8 @@ class EngineReader(Generic[State]):
     def at_most(self, key: int) -> int:
         return NEVER
 
-    def longest(self, key: int) -> int:
-        return NEVER
+    def bounded(self, key: int, k: int) -> bool:
+        return False
 
     def plain(self, state: State) -> np.ndarray:
         return self._engine.mask(state)

@@ -104,8 +104,11 @@ class ProductReader:
         places, numbers = np.array([key >> 32]), np.array([(key & 0xFFFFFFFF) >> 1])
         return int(self._tables.at_most(places, numbers)[0])
 
-    def longest(self, key: int) -> int:
-        return int(self._longest[self._tables.memo.state[key >> 32]])
+    def bounded(self, key: int, k: int) -> bool:
+        state = self._tables.memo.state[key >> 32]
+        if self._engine.dfa.distance()[state] > k:  # as most are that are large, and bounded
+            return False
+        return bool(self._longest[state] <= k)
 
     @cached
     def _longest(self) -> np.ndarray:

@@ -88,8 +88,8 @@ class Made:
     def at_most(self, key):
         return max(self.far[key, r] for r in range(N_IDS)) if self.texts else NEVER
 
-    def longest(self, key):
-        return NEVER
+    def bounded(self, key, k):
+        return False
 
     def unsure(self, key, k):
         if not self.texts:
