@@ -62,10 +62,6 @@ class Source(Protocol):
         """Length of a packed set of ids."""
 
     @property
-    def bytes_of_set(self) -> int:
-        """Of a set of last ids: an array in an order that only the source knows."""
-
-    @property
     def partial(self) -> bool:
         """Does it save work to leave out of a spread what is too far?"""
 

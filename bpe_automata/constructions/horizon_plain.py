@@ -115,10 +115,6 @@ class EngineReader(Generic[State]):
     def n_words(self) -> int:
         return (self._engine.n_ids + 31) // 32
 
-    @property
-    def bytes_of_set(self) -> int:
-        return 1
-
     def universe(self, key: int) -> np.ndarray:
         return np.full(1, True)  # all ids or none
 

@@ -198,10 +198,6 @@ class ProductReader:
         return outside(ids, dead, self._tables.beside.left_at)
 
     @property
-    def bytes_of_set(self) -> int:
-        return all_places(self._n_places).nbytes
-
-    @property
     def n_words(self) -> int:
         return self._canonical.geometry.n_words
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from bpe_automata.budget import check
 from bpe_automata.constructions.horizon_graph import NEVER, Graph
-from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.constructions.memo import BYTES
 
 
 class _Known(NamedTuple):
@@ -28,6 +28,27 @@ class _Known(NamedTuple):
 
     live: np.ndarray
     dead: np.ndarray
+
+
+class _Words(NamedTuple):
+    """A set of few ids: the words of it that are not 0, and where they stand."""
+
+    at: np.ndarray
+    words: np.ndarray
+
+
+_NO_WORDS = _Words(np.empty(0, dtype=np.int64), np.empty(0, dtype=bool))
+
+
+class _Kept(NamedTuple):
+    """The same as `_Known`, of a tenth of the size or less: questions are mostly about one id."""
+
+    live: _Words = _NO_WORDS
+    dead: _Words = _NO_WORDS
+
+    @property
+    def n_bytes(self) -> int:
+        return 16 * (len(self.live.at) + len(self.dead.at)) + _BYTES_OF_ENTRY
 
 
 class _Visit(NamedTuple):
@@ -40,6 +61,7 @@ class _Visit(NamedTuple):
     via: np.ndarray
 
 
+_BYTES_OF_ENTRY = 1000  # of Python's objects, about
 _NOWHERE = _Visit(-1, 0, False, np.empty(0, dtype=np.int64))
 
 
@@ -74,9 +96,8 @@ class Search:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._kept: BoundedMemo[tuple[int, int], _Known] = BoundedMemo(
-            2 * graph.source.bytes_of_set
-        )
+        self._kept: dict[tuple[int, int], _Kept] = {}
+        self._n_bytes = 0
 
     def live(self, node: int, k: int, asked: np.ndarray) -> np.ndarray:
         """Those of a set of last ids after which k ids are enough from a node."""
@@ -124,10 +145,13 @@ class Search:
         if not visit.behind:
             via = graph.source.following(via, top.unknown)
             top.visit = visit._replace(via=via)
-            asked = graph.reached_by(visit.target, via)
-        question = self._question(visit.target, level, asked, known, any_will_do=visit.behind)
-        if len(via) and not question.answered:
-            stack.append(question)
+            if not len(via) or not (graph.reached_by(visit.target, via) & ~settled).any():
+                return
+            # About all at once: others will come by other ids, and mostly all have one answer.
+            asked = graph.universe(visit.target)
+        stack.append(
+            self._question(visit.target, level, asked, known, any_will_do=visit.behind)
+        )
 
     def _report(self, stack: list[_Question], ids: np.ndarray) -> None:
         """These ids of the last question's visit are live. What does that make live there, and so
@@ -175,9 +199,9 @@ class Search:
         for level in self._levels(node, k):
             kept = self._kept.get((node, level))
             if kept is not None:
-                live |= kept.live
+                live[kept.live.at] |= kept.live.words
                 if level == k:
-                    dead = dead | kept.dead
+                    dead = _with(dead, kept.dead)
         return _Known(live, dead)
 
     def _keep_live(self, question: _Question, new: np.ndarray) -> None:
@@ -186,26 +210,32 @@ class Search:
         if question.visit.behind:
             graph.final[node], graph.whole[node] = min(graph.final[node], level), True
             return
-        kept, goal = self._kept.get((node, level)), graph.goal(node)
-        known = _Known(new, np.zeros_like(new)) if kept is None else kept
-        known = known._replace(live=known.live | new)
-        self._kept.put((node, level), known)
+        kept, goal = self._kept.get((node, level), _Kept()), graph.goal(node)
+        live = _with(new, kept.live)
+        self._keep(node, level, kept._replace(live=_words_of(live)))
         rest = graph.universe(node) if goal is None else graph.universe(node) & ~goal
-        if not (rest & ~known.live).any():
+        if not (rest & ~live).any():
             graph.final[node] = min(graph.final[node], level)
         elif not (rest & ~question.live).any():
             graph.final[node] = min(graph.final[node], question.k)
 
     def _keep_dead(self, question: _Question, new: np.ndarray) -> None:
         graph, node, k = self._graph, question.node, question.k
-        kept = self._kept.get((node, k))
-        known = _Known(np.zeros_like(new), new) if kept is None else kept
-        known = known._replace(dead=known.dead | new)
-        self._kept.put((node, k), known)
-        goal = graph.goal(node)
+        kept, goal = self._kept.get((node, k), _Kept()), graph.goal(node)
+        dead = _with(new, kept.dead)
+        self._keep(node, k, kept._replace(dead=_words_of(dead)))
         rest = graph.universe(node) if goal is None else graph.universe(node) & ~goal
-        if not (rest & ~known.dead).any():
+        if not (rest & ~dead).any():
             graph.lower[node] = max(graph.lower[node], k + 1)
+
+    def _keep(self, node: int, k: int, known: _Kept) -> None:
+        """What was kept first goes first, where there is too much of it."""
+        old = self._kept.pop((node, k), None)
+        self._n_bytes -= 0 if old is None else old.n_bytes
+        self._kept[node, k] = known
+        self._n_bytes += known.n_bytes
+        while self._n_bytes > BYTES:
+            self._n_bytes -= self._kept.pop(next(iter(self._kept))).n_bytes
 
     # ------------------------------------------------------------ where to look
 
@@ -240,3 +270,15 @@ class Search:
         spread = self._graph.spread(node, level)
         groups = np.flatnonzero((spread.free if behind else spread.bound) == target)
         return _Visit(target, level, behind, self._graph.ids(node, level, groups))
+
+
+def _words_of(ids: np.ndarray) -> _Words:
+    at = np.flatnonzero(ids)
+    return _Words(at, ids[at])
+
+
+def _with(ids: np.ndarray, more: _Words) -> np.ndarray:
+    """A set with more ids, new."""
+    found = ids.copy()
+    found[more.at] |= more.words
+    return found

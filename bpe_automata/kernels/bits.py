@@ -24,20 +24,22 @@ def clear_bits(bits: np.ndarray, ids: np.ndarray) -> None:
 @kernel
 def members(bits: np.ndarray) -> np.ndarray:
     """The ids in a packed set, ascending, int64."""
-    ids = np.empty(64, np.int64)
     count = 0
+    for w in range(len(bits)):
+        word = np.int64(bits[w]) & 0xFFFFFFFF  # bit 31 is the sign
+        while word != 0:
+            word &= word - 1
+            count += 1
+    # Sized beforehand: an array that a loop replaces has its references counted at each turn.
+    ids, n = np.empty(count, np.int64), 0
     for w in range(len(bits)):
         if bits[w] == 0:
             continue
-        if count + 32 > len(ids):
-            bigger = np.empty(2 * len(ids), np.int64)
-            bigger[:count] = ids[:count]
-            ids = bigger
         for bit in range(32):
             if (bits[w] >> bit) & 1:
-                ids[count] = 32 * w + bit
-                count += 1
-    return ids[:count]
+                ids[n] = 32 * w + bit
+                n += 1
+    return ids
 
 
 @kernel

@@ -30,14 +30,21 @@ def ascii_steps(state: int, w: World) -> tuple[np.ndarray, np.ndarray]:
 @kernel
 def wide_steps(row: int, state: int, w: World) -> tuple[np.ndarray, np.ndarray]:
     """(atoms, states): where characters of several bytes lead, or (row > 0) the rest of one."""
-    atoms, states = np.empty(64, np.int32), np.empty(64, np.int32)
-    rows, at = np.empty(64, np.int32), np.empty(64, np.int32)
+    atoms, states = np.empty(256, np.int32), np.empty(256, np.int32)
+    rows, at = np.empty(256, np.int32), np.empty(256, np.int32)
     seen = np.full(table_size(2048), EMPTY, np.int64)
     n_seen, count, open_ = 0, 0, 1
     rows[0], at[0] = row, state
     while open_ > 0:
         open_ -= 1
         r, q = rows[open_], at[open_]
+        # Room for all bytes at once: an array that a loop replaces has its references counted.
+        if open_ + 128 > len(rows):
+            rows, at = grown(rows, len(rows)), grown(at, len(at))
+        if count + 128 > len(atoms):
+            atoms, states = grown(atoms, len(atoms)), grown(states, len(states))
+        if 2 * (n_seen + 128) > len(seen):
+            seen = keys_with_room(seen, 2 * (n_seen + 128))
         for byte in range(0x80, 0x100):
             after = w.dfa.trans[q, w.dfa.byte_class[byte]]
             entry = w.reading.utf8[r, byte]
@@ -49,14 +56,10 @@ def wide_steps(row: int, state: int, w: World) -> tuple[np.ndarray, np.ndarray]:
                 continue
             seen[slot] = key
             n_seen += 1
-            if 2 * n_seen > len(seen):
-                seen = keys_with_room(seen, 2 * n_seen)
             if entry > 0:
-                rows, at = grown(rows, open_), grown(at, open_)
                 rows[open_], at[open_] = entry, after
                 open_ += 1
             else:
-                atoms, states = grown(atoms, count), grown(states, count)
                 atoms[count], states[count] = -2 - entry, after
                 count += 1
     return atoms[:count], states[:count]

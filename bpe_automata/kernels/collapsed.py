@@ -162,7 +162,7 @@ def _region(
     for byte in range(256):
         size[byte_class[byte]] += 1 if byte < 0x80 else _WIDE
         frequent[byte_class[byte]] |= often[byte]
-    found, count, again = np.empty(64, np.int32), 1, False
+    found, count, again = np.empty(len(trans), np.int32), 1, False
     found[0], level[state], at = state, 0, 0
     while at < count and level[found[at]] < deepest and not poll(watch):
         q = found[at]
@@ -176,7 +176,6 @@ def _region(
             ):
                 again |= after == state
                 if level[after] < 0:
-                    found = grown(found, count)
                     found[count], level[after] = after, level[q] + 1
                     count += 1
         for c in range(len(size)):

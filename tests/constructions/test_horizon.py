@@ -39,7 +39,6 @@ class Made:
     texts: int = 0
     partial: bool = False
     n_words: int = 1
-    bytes_of_set: int = 4
     opened: int = 0
 
     def __post_init__(self):
