@@ -149,9 +149,7 @@ class Search:
                 return
             # About all at once: others will come by other ids, and mostly all have one answer.
             asked = graph.universe(visit.target)
-        stack.append(
-            self._question(visit.target, level, asked, known, any_will_do=visit.behind)
-        )
+        stack.append(self._question(visit.target, level, asked, known, any_will_do=visit.behind))
 
     def _report(self, stack: list[_Question], ids: np.ndarray) -> None:
         """These ids of the last question's visit are live. What does that make live there, and so
