@@ -465,3 +465,12 @@ def python_calls():
         if isinstance(node, ast.ImportFrom) and "kernels" in (node.module or ""):
             found |= {alias.name for alias in node.names}
     return found
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
+def test_members_are_the_bits_of_all_words(share):
+    """Bit 31 is the sign of its word."""
+    chosen = np.random.default_rng(7).random(64 * 32) < share
+    ids = np.flatnonzero(chosen)
+    packed = np.packbits(chosen, bitorder="little").view(np.int32)
+    assert bits.members(packed).tolist() == ids.tolist()
