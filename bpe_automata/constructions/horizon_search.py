@@ -41,7 +41,7 @@ _NO_WORDS = _Words(np.empty(0, dtype=np.int64), np.empty(0, dtype=bool))
 
 
 class _Kept(NamedTuple):
-    """The same as `_Known`, of a tenth of the size or less: questions are mostly about one id."""
+    """The same as `_Known`. Mostly small: what is live or dead for all ids goes into the bounds."""
 
     live: _Words = _NO_WORDS
     dead: _Words = _NO_WORDS
@@ -210,21 +210,23 @@ class Search:
             return
         kept, goal = self._kept.get((node, level), _Kept()), graph.goal(node)
         live = _with(new, kept.live)
-        self._keep(node, level, kept._replace(live=_words_of(live)))
         rest = graph.universe(node) if goal is None else graph.universe(node) & ~goal
         if not (rest & ~live).any():
             graph.final[node] = min(graph.final[node], level)
-        elif not (rest & ~question.live).any():
+            return
+        self._keep(node, level, kept._replace(live=_words_of(live)))
+        if not (rest & ~question.live).any():
             graph.final[node] = min(graph.final[node], question.k)
 
     def _keep_dead(self, question: _Question, new: np.ndarray) -> None:
         graph, node, k = self._graph, question.node, question.k
         kept, goal = self._kept.get((node, k), _Kept()), graph.goal(node)
         dead = _with(new, kept.dead)
-        self._keep(node, k, kept._replace(dead=_words_of(dead)))
         rest = graph.universe(node) if goal is None else graph.universe(node) & ~goal
         if not (rest & ~dead).any():
             graph.lower[node] = max(graph.lower[node], k + 1)
+        else:
+            self._keep(node, k, kept._replace(dead=_words_of(dead)))
 
     def _keep(self, node: int, k: int, known: _Kept) -> None:
         """What was kept first goes first, where there is too much of it."""
