@@ -4,15 +4,19 @@ what depends on the last id then matters at every level."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from unittest import mock
 
 import numpy as np
+import pytest
 from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from bpe_automata.constructions import horizon_search
 from bpe_automata.constructions.horizon import GraphHorizon
 from bpe_automata.constructions.horizon_graph import NEVER, Facts, Graph, Spread
 from bpe_automata.constructions.horizon_search import Search
+from bpe_automata.constructions.memo import BYTES
 from bpe_automata.kernels.bits import members, set_bits, without
 
 N_IDS = 8
@@ -183,22 +187,25 @@ def made(draw):
     return Made(draw(groups), accepting, draw(pairs), slack, texts, draw(st.booleans()))
 
 
+@pytest.mark.parametrize("n_bytes", [BYTES, 2_500, 0])
 @examples(60)
-@given(made(), st.randoms(use_true_random=False))
-def test_distances_and_masks(source, rng):
-    """D(node, last) and the ids of every mask, asked in any order, are those of the definition."""
+@given(source=made(), rng=st.randoms(use_true_random=False))
+def test_distances_and_masks(n_bytes, source, rng):
+    """D(node, last) and the ids of every mask, asked in any order, are those of the definition,
+    however little of what was found out may be kept."""
     states = [state for state, far in source.far.items() if far < FAR]
     assume(states)
     cases = [(state, k) for state in states for k in (None, 0, 1, 2, 3, 4, 5, 7, 12)]
     rng.shuffle(cases)
     horizon = GraphHorizon(source)
-    for state, k in cases[:150]:
-        if k is None:
-            assert horizon.least(state) == source.far[state]
-        else:
-            assert horizon.reaches(state, k) == (source.far[state] <= k)
-            got, wanted = horizon.mask(state, k), source.within(*state, k)
-            assert members(got).tolist() == members(wanted).tolist()
+    with mock.patch.object(horizon_search, "BYTES", n_bytes):
+        for state, k in cases[:150]:
+            if k is None:
+                assert horizon.least(state) == source.far[state]
+            else:
+                assert horizon.reaches(state, k) == (source.far[state] <= k)
+                got, wanted = horizon.mask(state, k), source.within(*state, k)
+                assert members(got).tolist() == members(wanted).tolist()
 
 
 def test_a_search_leaves_alone_what_is_too_far():
