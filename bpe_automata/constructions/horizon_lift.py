@@ -42,7 +42,7 @@ class LiftHorizon(Horizon[int]):
         added = lift.added, lift.prefixed.added_from, lift.prefixed.after_added
         self._spelled = Spelled(lift.trie, lift.kinds, *added)
         self._towards = _towards(lift, self._spelled)
-        by_bytes = lift.by_bytes()  # a bound that costs no search
+        by_bytes = lift.by_bytes  # a bound that costs no search
         self._by_bytes = np.where(by_bytes < 0, NEVER, by_bytes).astype(np.int32)
         self._plain_from: dict[int, int] = {}
         self._rows: BoundedMemo[tuple[int, int], np.ndarray] = BoundedMemo(lift.n_ids // 8)
@@ -138,7 +138,7 @@ def _towards(lift: Lift, spelled: Spelled) -> Towards:
     """What is known before any search."""
     accepting = lift.dfa.accepting
     steps = _steps(lift)
-    far = distances(steps, accepting)
+    far = lift.dfa.distance() if steps is lift.dfa.trans else distances(steps, accepting)
     _, longest = _gains(lift, spelled, far)  # by how many bytes a token takes a text nearer
     far = _weighed(lift, steps, far, longest)
     below, most = _gains(lift, spelled, far)

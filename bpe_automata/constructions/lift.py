@@ -155,12 +155,15 @@ class Lift(Immutable):
         dfa, trie = self.dfa, self.trie
         return states_after(dfa.trans, dfa.byte_class, state, trie.start, trie.data, tokens)
 
+    @cached
     def by_bytes(self) -> np.ndarray:
         """int32 [n_states]: ids of one byte from each state to acceptance, -1 where these do not
         lead there."""
         dfa = self.dfa
         ids, bytes_ = self.tokenizer.derived("tokens of one byte", _tokens_of_one_byte)
         single = np.unique(dfa.byte_class[bytes_[~np.isin(ids, self._banned)]])
+        if len(single) == dfa.trans.shape[1]:
+            return dfa.distance()
         return distances(np.ascontiguousarray(dfa.trans[:, single]), dfa.accepting)
 
     def _alive_states(self) -> np.ndarray:
@@ -168,7 +171,7 @@ class Lift(Immutable):
         that the bytes of all tokens do is needed; a state between the two is settled by tokens.
         """
         dfa, prefixed = self.dfa, self.prefixed
-        alive = self.by_bytes() >= 0
+        alive = self.by_bytes >= 0
         if alive[1:].all():
             return alive
         some = np.unique(dfa.byte_class[self.tokenizer.derived("bytes of tokens", _bytes)])

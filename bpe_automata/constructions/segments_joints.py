@@ -15,10 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.kernels.world import Dfa
 
 _CONTINUATION = slice(0x80, 0xC0)
+_AT_ONCE = 8192
+"""States that are looked at between two looks at the clock."""
 
 
 def meetings(canonical: CanonicalAutomaton) -> np.ndarray:
@@ -52,15 +55,21 @@ class Joints:
 def joints(canonical: CanonicalAutomaton, dfa: Dfa) -> Joints:
     """The joints of a trimmed DFA."""
     n, k = dfa.trans.shape
-    goes = dfa.trans > 0
     into = np.zeros((n, k), dtype=bool)
-    source, column = np.nonzero(goes)
-    into[dfa.trans[source, column], column] = True
     met = np.zeros((k, k), dtype=np.float32)
     x, y = np.nonzero(meetings(canonical))
     met[dfa.byte_class[x], dfa.byte_class[y]] = 1
-    merged = np.asarray(((into.astype(np.float32) @ met > 0) & goes).any(axis=1))
-    inside = np.asarray(goes[:, np.unique(dfa.byte_class[_CONTINUATION])].any(axis=1))
+    continuation = np.unique(dfa.byte_class[_CONTINUATION])
+    merged, inside = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    slices = [slice(begin, begin + _AT_ONCE) for begin in range(0, n, _AT_ONCE)]
+    for some in slices:
+        check()
+        into[dfa.trans[some], np.arange(k)] = True  # that of state 0, the dead one, is not asked
+    for some in slices:
+        check()
+        goes = dfa.trans[some] > 0
+        merged[some] = ((into[some].astype(np.float32) @ met > 0) & goes).any(axis=1)
+        inside[some] = goes[:, continuation].any(axis=1)
     return Joints(~merged, inside)
 
 
