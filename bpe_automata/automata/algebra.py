@@ -158,10 +158,9 @@ def _product(
     """((trans, byte_class) of the product, which starts in state 1; the parts of each state)."""
     joint = one.byte_class.astype(np.int64) * 256 + other.byte_class
     kinds, byte_class = np.unique(joint, return_inverse=True)
-    a = np.ascontiguousarray(one.trans[:, kinds // 256])
-    b = np.ascontiguousarray(other.trans[:, kinds % 256])
-    sure = np.zeros(len(b), np.bool_) if sure is None else sure
-    factors = Factors(a, b, one.accepting, sure, *need, restart)
+    columns = kinds // 256, kinds % 256
+    sure = np.zeros(other.n_states, np.bool_) if sure is None else sure
+    factors = Factors(one.trans, other.trans, *columns, one.accepting, sure, *need, restart)
     p, q = starts or (one.start, other.start)
     limits = budget.max_states, budget.max_bytes
     with spending(budget):

@@ -24,12 +24,15 @@ DONE, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2
 
 @by_reference
 class Factors(NamedTuple):
-    """a, b: int32 [n, k], row 0 all 0, over the same columns; a_accepting: bool [n_a]; sure: bool
-    [n_b], states of b beside which it does not matter where a is; need_a, need_b: is a pair dead
-    once this part of it is?; restart: state of b, 0 for none."""
+    """a, b: int32 [n, k], row 0 all 0; a_column, b_column: int64, theirs of each column of the
+    product; a_accepting: bool [n_a]; sure: bool [n_b], states of b beside which it does not matter
+    where a is; need_a, need_b: is a pair dead once this part of it is?; restart: state of b, 0 for
+    none."""
 
     a: np.ndarray
     b: np.ndarray
+    a_column: np.ndarray
+    b_column: np.ndarray
     a_accepting: np.ndarray
     sure: np.ndarray
     need_a: bool
@@ -53,7 +56,7 @@ def _begun(factors: Factors, p: int, q: int) -> Rows:
     """The dead pair is state 0, the start (p, q) state 1 (or 0, if it is dead)."""
     rows = Rows(
         np.zeros((64, 2), np.int32),
-        np.zeros((64, factors.a.shape[1]), np.int32),
+        np.zeros((64, len(factors.a_column)), np.int32),
         np.full(table_size(128), EMPTY, np.int64),
         np.zeros(table_size(128), np.int32),
         np.array([1, 1]),
@@ -67,7 +70,7 @@ def product(
     factors: Factors, p: int, q: int, max_states: int, max_bytes: int, watch: np.ndarray
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """From the pair (p, q): (DONE or what ran out; pairs int32 [n, 2] and trans int32 [n, k])."""
-    n_columns, rows, status = factors.a.shape[1], _begun(factors, p, q), DONE
+    n_columns, rows, status = len(factors.a_column), _begun(factors, p, q), DONE
     while rows.counts[1] < rows.counts[0] and not poll(watch):
         if rows.counts[0] > max_states:
             status = OUT_OF_STATES
@@ -80,7 +83,8 @@ def product(
         here = rows.counts[1]
         p, q = rows.pairs[here, 0], rows.pairs[here, 1]
         for c in range(n_columns):
-            rows.trans[here, c] = _state(factors, rows, factors.a[p, c], factors.b[q, c])
+            a, b = factors.a[p, factors.a_column[c]], factors.b[q, factors.b_column[c]]
+            rows.trans[here, c] = _state(factors, rows, a, b)
         rows.counts[1] += 1
     return status, rows.pairs[: rows.counts[0]], rows.trans[: rows.counts[0]]
 
