@@ -29,6 +29,7 @@ from numba.core.typing.typeof import typeof
 
 T = TypeVar("T", bound=type)
 _POINTER = ir.IntType(8).as_pointer()
+_OWNERS = 2  # of numba's arrays: the first words, null where nobody counts references
 
 llvm.initialize_native_asmparser()
 
@@ -77,12 +78,14 @@ def _memory(context: Any, kind: Reference) -> ir.Type:
 def _lower_attribute(context: Any, builder: Any, kind: Reference, value: Any, name: str) -> Any:
     place = kind.names.index(name)
     memory = builder.bitcast(value, _memory(context, kind).as_pointer())
-    found = _read(builder, cgutils.gep_inbounds(builder, memory, 0, place))
-    return impl_ret_borrowed(context, builder, kind.fields[place], found)
+    field = kind.fields[place]
+    found = _read(builder, cgutils.gep_inbounds(builder, memory, 0, place), field)
+    return impl_ret_borrowed(context, builder, field, found)
 
 
-def _read(builder: Any, pointer: Any) -> Any:
-    """Word by word: what LLVM is told of a load is lost where it takes the load apart."""
+def _read(builder: Any, pointer: Any, field: types.Type | None = None) -> Any:
+    """Word by word: what LLVM is told of a load is lost where it takes the load apart. field: its
+    type, where arrays may be in it: their references are not counted, which LLVM is to know."""
     kind = pointer.type.pointee
     if not isinstance(kind, ir.LiteralStructType | ir.ArrayType):
         loaded = builder.load(pointer)
@@ -90,7 +93,12 @@ def _read(builder: Any, pointer: Any) -> Any:
         return loaded
     whole = ir.Constant(kind, ir.Undefined)
     for k in range(len(kind)):
-        part = _read(builder, cgutils.gep_inbounds(builder, pointer, 0, k))
+        at = cgutils.gep_inbounds(builder, pointer, 0, k)
+        if isinstance(field, types.Array) and k < _OWNERS:
+            part = ir.Constant(at.type.pointee, None)
+        else:
+            inner = field.types[k] if isinstance(field, types.BaseTuple) else None
+            part = _read(builder, at, inner)
         whole = builder.insert_value(whole, part, k)
     return whole
 
@@ -193,8 +201,8 @@ def _write(field: types.Type, member: Any, words: list[int], held: list[Any]) ->
         words.append(held[-1].address)
     elif isinstance(field, types.Array):
         held.append(member)
-        nobody = 0, 0  # that counts references: see `Packed`
-        words += [*nobody, member.size, member.itemsize, member.ctypes.data]
+        words += [0] * _OWNERS  # see `Packed`
+        words += [member.size, member.itemsize, member.ctypes.data]
         words += [*member.shape, *member.strides]
     elif isinstance(field, types.BaseTuple):
         for inner, part in zip(field.types, member, strict=True):
