@@ -6,6 +6,8 @@ so at this level only the hypotheses and the added tokens restrict it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bpe_automata.kernels import kernel
@@ -24,6 +26,17 @@ from bpe_automata.kernels.world import (
 
 _ON_SEARCH = 3  # in `Memo.text`: met in the search that is running
 _RECENT = 32
+_KEPT, _MOST_STEPS = 64, 1024
+
+
+class Recent(NamedTuple):
+    """The steps of states that a search met last. state, count: int32 [kept], of which state they
+    are (-1: of none) and how many; atoms, states: int32 [kept, most of a state]."""
+
+    state: np.ndarray
+    count: np.ndarray
+    atoms: np.ndarray
+    states: np.ndarray
 
 
 @kernel
@@ -45,14 +58,28 @@ def _pushed(
 
 
 @kernel
+def _wide_steps(q: int, recent: Recent, w: World) -> tuple[np.ndarray, np.ndarray]:
+    """Of state q, as `characters.wide_steps`. Some hundreds of hypotheses may ask for the same."""
+    at = q % _KEPT
+    if recent.state[at] != q:
+        atoms, states = wide_steps(0, q, w)
+        if len(atoms) > _MOST_STEPS:
+            return atoms, states
+        recent.state[at], recent.count[at] = q, len(atoms)
+        recent.atoms[at, : len(atoms)], recent.states[at, : len(atoms)] = atoms, states
+    count = recent.count[at]
+    return recent.atoms[at, :count], recent.states[at, :count]
+
+
+@kernel
 def _successors(
-    place: int, h: int, wide: bool, pool: np.ndarray, count: int, w: World
+    place: int, h: int, wide: bool, pool: np.ndarray, count: int, recent: Recent, w: World
 ) -> tuple[np.ndarray, int]:
     """Append to `pool` the (place, hypothesis) that one character leads to: an ASCII one, or, if
     `wide`, any other or an added token. The one that is nearest to acceptance comes first."""
     first, q, a = count, w.memo.state[place], w.memo.added[place]
     if wide:
-        atoms, states = wide_steps(0, q, w)
+        atoms, states = _wide_steps(q, recent, w)
     else:
         atoms, states = ascii_steps(q, w)
     for i in range(len(atoms)):
@@ -115,6 +142,12 @@ def _search(p: int, h: int, w: World) -> bool:
     nodes, count = np.empty((64, 3), np.int32), 0  # place, hypothesis, low link, as first met
     frames, n_frames = np.empty((64, 4), np.int32), 0  # node, next and end in pool, is it wide
     component, n_component = np.empty((64, 1), np.int32), 0
+    recent = Recent(
+        np.full(_KEPT, -1, np.int32),
+        np.empty(_KEPT, np.int32),
+        np.empty((_KEPT, _MOST_STEPS), np.int32),
+        np.empty((_KEPT, _MOST_STEPS), np.int32),
+    )
     text, order = w.memo.text, w.memo.order
     entering, found = True, False
     while not found and not poll(w.watch):
@@ -127,7 +160,7 @@ def _search(p: int, h: int, w: World) -> bool:
             text[p, h], order[p, h] = _ON_SEARCH, count
             component[n_component, 0] = count
             frames[n_frames, 0], frames[n_frames, 1], frames[n_frames, 3] = count, n_pool, 0
-            pool, n_pool = _successors(p, h, False, pool, n_pool, w)
+            pool, n_pool = _successors(p, h, False, pool, n_pool, recent, w)
             frames[n_frames, 2] = n_pool
             count, n_component, n_frames = count + 1, n_component + 1, n_frames + 1
         top = frames[n_frames - 1]
@@ -145,7 +178,9 @@ def _search(p: int, h: int, w: World) -> bool:
             entering = known == UNKNOWN and not found
         elif top[3] == 0:
             top[3] = 1
-            pool, n_pool = _successors(nodes[node, 0], nodes[node, 1], True, pool, n_pool, w)
+            pool, n_pool = _successors(
+                nodes[node, 0], nodes[node, 1], True, pool, n_pool, recent, w
+            )
             top[2] = n_pool
         else:
             n_frames -= 1

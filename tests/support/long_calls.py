@@ -73,8 +73,8 @@ def _tangle(n: int) -> ByteDFA:
     return ByteDFA(trans, byte_class, accepting, 1)
 
 
-def _constraint(pieces: bool) -> Constraint:
-    return constrain(_tokenizer(pieces), _tangle(300_000), budget=ROOM)
+def _constraint(pieces: bool, states: int = 300_000) -> Constraint:
+    return constrain(_tokenizer(pieces), _tangle(states), budget=ROOM)
 
 
 @cache
@@ -154,12 +154,9 @@ def _within(_: Path) -> Long:
 
 
 def _min_tokens(_: Path) -> Long:
-    matcher = _constraint(False).matcher()
+    matcher = _constraint(False, 3_000_000).matcher()
     right = matcher.mask().tolist()
-    return (
-        lambda: _constraint(False).matcher().min_tokens_to_accept(),
-        lambda: matcher.mask().tolist() == right,
-    )
+    return matcher.min_tokens_to_accept, lambda: matcher.mask().tolist() == right
 
 
 def _written_out(_: Path) -> Long:
