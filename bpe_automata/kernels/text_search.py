@@ -148,8 +148,7 @@ def _search(p: int, h: int, w: World) -> bool:
         np.empty((_KEPT, _MOST_STEPS), np.int32),
         np.empty((_KEPT, _MOST_STEPS), np.int32),
     )
-    text, order = w.memo.text, w.memo.order
-    entering, found = True, False
+    text, order, entering, found = w.memo.text, w.memo.order, True, False
     while not found and not poll(w.watch):
         if entering:
             entering = False
