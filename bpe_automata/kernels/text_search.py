@@ -30,11 +30,11 @@ _KEPT, _MOST_STEPS = 64, 1024
 
 
 class Recent(NamedTuple):
-    """The steps of states that a search met last. state, count: int32 [kept], of which state they
+    """The steps of states that a search met last. state, size: int32 [kept], of which state they
     are (-1: of none) and how many; atoms, states: int32 [kept, most of a state]."""
 
     state: np.ndarray
-    count: np.ndarray
+    size: np.ndarray
     atoms: np.ndarray
     states: np.ndarray
 
@@ -65,9 +65,9 @@ def _wide_steps(q: int, recent: Recent, w: World) -> tuple[np.ndarray, np.ndarra
         atoms, states = wide_steps(0, q, w)
         if len(atoms) > _MOST_STEPS:
             return atoms, states
-        recent.state[at], recent.count[at] = q, len(atoms)
+        recent.state[at], recent.size[at] = q, len(atoms)
         recent.atoms[at, : len(atoms)], recent.states[at, : len(atoms)] = atoms, states
-    count = recent.count[at]
+    count = recent.size[at]
     return recent.atoms[at, :count], recent.states[at, :count]
 
 
