@@ -102,64 +102,62 @@ def read_tokens(
     their kind, and the token; int32, the DFA state after each node of the collapsed trie, of length
     0 if that is not used; bool [256], the bytes apart: of the collapsed trie's tokens those that
     begin so are not meant; of length 0 where none is). Arguments as of `fan`."""
-    path, found, n = np.empty(trie.deepest + 1, np.int32), np.empty((64, 4), np.int32), 0
-    path[0], worth, apart, node = state, False, np.zeros(256, np.bool_), 0
+    apart, worth, states = np.zeros(256, np.bool_), False, np.empty(0, np.int32)
+    tokens = np.empty((0, 4), np.int32)
     # Where only tokens that go far are near enough, the trie is left at most of its nodes.
     pruned = left < NEVER and 4 * (near.far[state] - near.most * left) > near.most
     if len(collapsed.label) > 0 and not pruned:
         begin, apart, worth = beginnings(state, collapsed, trans, byte_class, trie)
-    if not worth:
-        found = _with_room(found, 0, len(trie.label))
-        n = _read_trie(
-            0, len(trie.label), path, text, row, otherwise, trans, byte_class, trie, kinds, texts,
-            near, left, found, n, watch,
+    if worth:
+        for byte in range(256):
+            if texts.utf8[row, byte] == -1 and trans[state, byte_class[byte]] != 0:
+                apart[byte] = True
+        states = states_after(state, begin, collapsed, trans, byte_class)
+        tokens = _read_trie(
+            _leaving(collapsed, states), text, row, otherwise, trans, byte_class, trie, kinds,
+            texts, near, left, watch,
         )  # fmt: skip
-        return found[:n], np.empty(0, np.int32), apart[:0]
-    for byte in range(256):
-        if texts.utf8[row, byte] == -1 and trans[state, byte_class[byte]] != 0:
-            apart[byte] = True
-    states = states_after(state, begin, collapsed, trans, byte_class)
-    for i in range(len(collapsed.leaving)):
-        node, q = collapsed.leaving[i], states[collapsed.left_at[i]]
-        if q == 0:
-            continue
-        path[trie.depth[node] - 1] = q
-        found = _with_room(found, n, trie.skip[node] - node)
-        n = _read_trie(
-            node, trie.skip[node], path, text, row, otherwise, trans, byte_class, trie, kinds,
-            texts, near, left, found, n, watch,
-        )  # fmt: skip
-    kept = 0
-    for i in range(n):  # what begins with a byte apart is read from where that leads
-        if not apart[trie.data[trie.start[found[i, 3]]]]:
-            found[kept] = found[i]
-            kept += 1
-    n, node = kept, 0
-    while node < len(trie.label):
-        if apart[trie.label[node]]:
-            found = _with_room(found, n, trie.skip[node] - node)
-            n = _read_trie(
-                node, trie.skip[node], path, text, row, otherwise, trans, byte_class, trie, kinds,
-                texts, near, left, found, n, watch,
-            )  # fmt: skip
-        node = trie.skip[node]
-    return found[:n], states, apart if apart.any() else apart[:0]
+        # What begins with a byte apart is read from where that leads.
+        tokens = tokens[~apart[trie.data[trie.start[tokens[:, 3]]]]]
+    if not worth or apart.any():
+        begins = _first_nodes(state, trie, apart if worth else np.ones(256, np.bool_))
+        more = _read_trie(
+            begins, text, row, otherwise, trans, byte_class, trie, kinds, texts, near, left, watch
+        )
+        tokens = np.concatenate((tokens, more)) if worth else more
+    return tokens, states, apart if worth and apart.any() else apart[:0]
 
 
 @kernel
-def _with_room(found: np.ndarray, n: int, more: int) -> np.ndarray:
-    if n + more <= len(found):
-        return found
-    longer = np.empty((2 * len(found) + more, found.shape[1]), np.int32)
-    longer[:n] = found[:n]
-    return longer
+def _leaving(collapsed: Collapsed, states: np.ndarray) -> np.ndarray:
+    """int32 [n, 2]: nodes where the trie goes on after the collapsed one, and the states above."""
+    found, n = np.empty((len(collapsed.leaving), 2), np.int32), 0
+    for i in range(len(collapsed.leaving)):
+        q = states[collapsed.left_at[i]]
+        if q != 0:
+            found[n, 0], found[n, 1] = collapsed.leaving[i], q
+            n += 1
+    return found[:n]
+
+
+@kernel
+def _first_nodes(state: int, trie: Trie, bytes_: np.ndarray) -> np.ndarray:
+    """int32 [n, 2]: the nodes after one byte, of those in a bool [256], and the state above."""
+    size, n, node = 0, 0, 0
+    while node < len(trie.label):
+        size, node = size + 1, trie.skip[node]  # tokens of the same byte have nodes of their own
+    found, node = np.empty((size, 2), np.int32), 0
+    while node < len(trie.label):
+        if bytes_[trie.label[node]]:
+            found[n, 0], found[n, 1] = node, state
+            n += 1
+        node = trie.skip[node]
+    return found[:n]
 
 
 @kernel
 def _read_trie(
-    node: int,
-    end: int,
-    path: np.ndarray,
+    begins: np.ndarray,
     before: int,
     row: int,
     otherwise: np.ndarray,
@@ -170,33 +168,39 @@ def _read_trie(
     texts: Texts,
     near: Towards,
     left: int,
-    found: np.ndarray,
-    n: int,
     watch: np.ndarray,
-) -> int:
-    """Append what a part of the trie leads to, `path` being the states above it; `found` has room.
-    Returns how many there are then."""
-    label, depths, skip = trie.label, trie.depth, trie.skip
-    while node < end:
-        depth = depths[node]
-        if depth <= _NEAR_THE_ROOT and poll(watch):
+) -> np.ndarray:
+    """int32 [n, 4]: what some nodes and all below them lead to, see `read_tokens`. begins: nodes,
+    and the state above each."""
+    label, depths, skip, size = trie.label, trie.depth, trie.skip, 0
+    for i in range(len(begins)):
+        size += skip[begins[i, 0]] - begins[i, 0]
+    path, found, n = np.empty(trie.deepest + 1, np.int32), np.empty((size, 4), np.int32), 0
+    for i in range(len(begins)):
+        node = begins[i, 0]
+        path[depths[node] - 1], end = begins[i, 1], skip[node]
+        if poll(watch):
             break
-        q = trans[path[depth - 1], byte_class[label[node]]]
-        if q == 0 or (depth == 1 and texts.utf8[row, label[node]] == -1):
-            node = skip[node]
-            continue
-        if left < NEVER and near.far[q] - near.gain[node] > near.most * left:
-            node = skip[node]
-            continue
-        path[depth] = q
-        if kinds[node] != 0 and not (left < NEVER and near.lower[q] > left):
-            text = _text_at(node, before, row, otherwise, trie, texts)
-            if text >= 0:
-                found[n, 0], found[n, 1], found[n, 2] = q, text, kinds[node]
-                found[n, 3] = trie.token[node]
-                n += 1
-        node += 1
-    return n
+        while node < end:
+            depth = depths[node]
+            if depth <= _NEAR_THE_ROOT and poll(watch):
+                break
+            q = trans[path[depth - 1], byte_class[label[node]]]
+            if q == 0 or (depth == 1 and texts.utf8[row, label[node]] == -1):
+                node = skip[node]
+                continue
+            if left < NEVER and near.far[q] - near.gain[node] > near.most * left:
+                node = skip[node]
+                continue
+            path[depth] = q
+            if kinds[node] != 0 and not (left < NEVER and near.lower[q] > left):
+                text = _text_at(node, before, row, otherwise, trie, texts)
+                if text >= 0:
+                    found[n, 0], found[n, 1], found[n, 2] = q, text, kinds[node]
+                    found[n, 3] = trie.token[node]
+                    n += 1
+            node += 1
+    return found[:n]
 
 
 @kernel
@@ -228,45 +232,29 @@ def _grouped(
     """What `fan` returns of groups of the collapsed trie, int32 [n, 4], state, text, kind and
     number, without tokens that begin with a byte apart, and of other tokens, of `read_tokens`;
     in the order in which they are met."""
-    n_items, some = len(groups) + len(tokens), len(apart) > 0
+    n_items, first, n = len(groups) + len(tokens), 0, 0
     slots = np.full(table_size(_GROUPS), EMPTY, np.int64)
-    values, n = np.empty(len(slots), np.int32), 0
+    values = np.empty(len(slots), np.int32)
     rows, size = np.empty((n_items, 3), np.int32), np.zeros(n_items, np.int32)
-    to_row, last, value = np.zeros(n_items, np.int32), np.int64(EMPTY), np.int32(0)
-    for i in range(n_items):
-        own, t = 1, i - len(groups)
-        if t >= 0:
-            state, text, kind = tokens[t, 0], tokens[t, 1], tokens[t, 2]
-        else:
-            state, text, kind = groups[i, 0], groups[i, 1], groups[i, 2]
-            low, high = collapsed.start[groups[i, 3]], collapsed.start[groups[i, 3] + 1]
-            own = high - low
-            for k in range(low, high if some else low):
-                own -= apart[trie.data[trie.start[collapsed.ids[k]]]]
-            if own == 0:
-                continue  # nothing leads there
-        key = (np.int64(state) * n_texts + text) << _KIND_BITS | kind
-        if key != last:
-            at = slot_of(slots, key)
-            if slots[at] != key:
-                slots[at], values[at] = key, n
-                rows[n, 0], rows[n, 1], rows[n, 2] = state, text, kind
-                n += 1
-            last, value = key, values[at]
-            if 2 * (n + 1) > len(slots):
-                slots, values = with_room(slots, values, 2 * n)
-        to_row[i] = value
-        size[value] += own
+    to_row = np.zeros(n_items, np.int32)
+    while first < n_items:  # each turn but the last doubles the table
+        first, n = _numbered(
+            first, n, groups, tokens, n_texts, trie, collapsed, apart, slots, values, rows, size,
+            to_row,
+        )  # fmt: skip
+        if first < n_items:
+            slots, values = with_room(slots, values, 2 * n)
     start = np.zeros(n + 1, np.int32)
     for row in range(n):
         start[row + 1] = start[row] + size[row]
     ids, to = np.empty(start[n], np.int32), start.copy()
+    all_ids, starts, some = collapsed.ids, collapsed.start, len(apart) > 0
     for i in range(len(groups)):
-        low, high = collapsed.start[groups[i, 3]], collapsed.start[groups[i, 3] + 1]
+        low, high = starts[groups[i, 3]], starts[groups[i, 3] + 1]
         at = to[to_row[i]]
         for k in range(low, high):
-            if not some or not apart[trie.data[trie.start[collapsed.ids[k]]]]:
-                ids[at] = collapsed.ids[k]
+            if not some or not apart[trie.data[trie.start[all_ids[k]]]]:
+                ids[at] = all_ids[k]
                 at += 1
         to[to_row[i]] = at
     for i in range(len(tokens)):
@@ -274,6 +262,54 @@ def _grouped(
         ids[to[row]] = tokens[i, 3]
         to[row] += 1
     return rows[:n].copy(), start, ids
+
+
+@kernel
+def _numbered(
+    first: int,
+    n: int,
+    groups: np.ndarray,
+    tokens: np.ndarray,
+    n_texts: int,
+    trie: Trie,
+    collapsed: Collapsed,
+    apart: np.ndarray,
+    slots: np.ndarray,
+    values: np.ndarray,
+    rows: np.ndarray,
+    size: np.ndarray,
+    to_row: np.ndarray,
+) -> tuple[int, int]:
+    """Write for items from `first` on the number of the row that each belongs to, `to_row`, with
+    what is new in `rows`, and how many ids are in each row, `size`; slots, values: the table from
+    keys to rows, n of them. Returns (the first item that the table has no room for, rows)."""
+    ids, starts, some = collapsed.ids, collapsed.start, len(apart) > 0
+    last, value = np.int64(EMPTY), np.int32(0)
+    for i in range(first, len(to_row)):
+        own, t = 1, i - len(groups)
+        if t >= 0:
+            state, text, kind = tokens[t, 0], tokens[t, 1], tokens[t, 2]
+        else:
+            state, text, kind = groups[i, 0], groups[i, 1], groups[i, 2]
+            low, high = starts[groups[i, 3]], starts[groups[i, 3] + 1]
+            own = high - low
+            for k in range(low, high if some else low):
+                own -= apart[trie.data[trie.start[ids[k]]]]
+            if own == 0:
+                continue  # nothing leads there
+        key = (np.int64(state) * n_texts + text) << _KIND_BITS | kind
+        if key != last:
+            at = slot_of(slots, key)
+            if slots[at] != key:
+                if 2 * (n + 1) > len(slots):
+                    return i, n
+                slots[at], values[at] = key, n
+                rows[n, 0], rows[n, 1], rows[n, 2] = state, text, kind
+                n += 1
+            last, value = key, values[at]
+        to_row[i] = value
+        size[value] += own
+    return len(to_row), n
 
 
 @kernel
