@@ -21,6 +21,11 @@ def require(name: str, install: str = INSTALL) -> ModuleType:
         raise MissingDependencyError(message) from error
 
 
+def cache_name() -> str:
+    """What the installed transformers calls a model's key and value cache."""
+    return str(require("bpe_automata.integrations.transformers.support").CACHE)
+
+
 def package_file(package: str, pattern: str, install: str) -> Path:
     """The one file that matches `pattern` in an installed package, which is not imported.
 

@@ -27,7 +27,7 @@ from bpe_automata.arguments import at_least
 from bpe_automata.errors import LogitsError, PromptError
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.sampling.arguments import checked
-from experiments.run.optional import require
+from experiments.run.optional import cache_name, require
 from experiments.shared.batched_rows import Language, Masked, Rows
 
 
@@ -124,7 +124,7 @@ class Batch:
         self._numbers = torch.from_numpy(numbers).to(model.device)
         self._sums = np.zeros((2, len(numbers)))
         read = model(input_ids=torch.tensor([prompt], device=model.device), use_cache=True)
-        self._cache = read.past_key_values
+        self._cache = read[cache_name()]
         self._cache.batch_repeat_interleave(len(numbers))
         self._logits = read.logits[:, -1].repeat(len(numbers), 1)
 
@@ -156,7 +156,9 @@ class Batch:
         last = step + 1 == self._settings.max_new_tokens or self._rows.only_ends(tokens)
         reading = self._beside.submit(self._rows.read, tokens)
         if not last:
-            read = self._model(input_ids=ids[:, None], past_key_values=self._cache, use_cache=True)
+            read = self._model(
+                input_ids=ids[:, None], **{cache_name(): self._cache}, use_cache=True
+            )
             self._logits = read.logits[:, -1]
         reading.result()
 

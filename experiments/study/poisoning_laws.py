@@ -12,7 +12,7 @@ import numpy as np
 
 from bpe_automata.decoding.visible import visible_tokens
 from experiments.run.cells import Row
-from experiments.run.optional import require
+from experiments.run.optional import cache_name, require
 from experiments.shared.models import LoadedModel, special_ids
 from experiments.study.poisoning_cases import Sentence
 from experiments.study.spontaneous_texts import after
@@ -95,9 +95,9 @@ def next_laws(
     }
     with torch.inference_mode():
         begun = model(torch.tensor([list(start)], device=model.device), logits_to_keep=1)
-        begun.past_key_values.batch_repeat_interleave(len(rows))
+        begun[cache_name()].batch_repeat_interleave(len(rows))
         moved = {name: values.to(model.device) for name, values in inputs.items()}
-        logits = model(**moved, past_key_values=begun.past_key_values).logits
+        logits = model(**moved, **{cache_name(): begun[cache_name()]}).logits
         return logits.double().log_softmax(-1)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpe_automata.errors import PromptError
-from experiments.run.optional import require
+from experiments.run.optional import cache_name, require
 
 BLOCK = 512
 """Ids whose masses are summed in one go."""
@@ -63,7 +63,7 @@ def sample(
             if all(ended) or step + 1 == numbers.shape[1]:
                 break
             inputs = _next(inputs, ids)
-            read = model(**inputs, past_key_values=cache, use_cache=True)
+            read = model(**inputs, **{cache_name(): cache}, use_cache=True)
             logits = read.logits[:, -1].float()
     return [Text(tuple(ids), end) for ids, end in zip(found, ended, strict=True)]
 
@@ -115,9 +115,9 @@ def _begun(
     inputs = {name: values.to(model.device) for name, values in inputs.items()}
     read = model(**inputs, use_cache=True, logits_to_keep=1)
     rows = torch.tensor(list(which), device=model.device)
-    read.past_key_values.batch_select_indices(rows)
+    read[cache_name()].batch_select_indices(rows)
     logits = read.logits[:, -1].float()[rows]
-    return logits, read.past_key_values, {name: each[rows] for name, each in inputs.items()}
+    return logits, read[cache_name()], {name: each[rows] for name, each in inputs.items()}
 
 
 def _next(inputs: dict[str, Any], ids: Any) -> dict[str, Any]:

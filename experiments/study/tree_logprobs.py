@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bpe_automata.errors import PromptError
-from experiments.run.optional import require
+from experiments.run.optional import cache_name, require
 from experiments.study.token_trie import TokenTrie
 
 Progress = Callable[[int], None]
@@ -162,7 +162,7 @@ class PackedReader:
         prompt = _tensor(model, [_checked(prompt_ids)])
         with require("torch").inference_mode():
             read = model(
-                input_ids=prompt, past_key_values=self._cache, use_cache=True, logits_to_keep=1
+                input_ids=prompt, **{cache_name(): self._cache}, use_cache=True, logits_to_keep=1
             )
         self._first = read.logits[0, -1:].clone()
 
@@ -203,7 +203,7 @@ class PackedReader:
                 input_ids=_tensor(self._model, [[int(tree.token[node]) for node in nodes]]),
                 position_ids=_tensor(self._model, [at]),
                 attention_mask=self._masks(sees, np.array(at)),
-                past_key_values=self._cache,
+                **{cache_name(): self._cache},
                 use_cache=True,
             ).logits[0]
 

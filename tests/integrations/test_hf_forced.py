@@ -30,6 +30,7 @@ from bpe_automata.integrations.transformers import (  # noqa: E402
     TokenTableProcessor,
     padded,
 )
+from bpe_automata.integrations.transformers.support import CACHE  # noqa: E402
 
 MODELS = {kind: tiny(kind) for kind in ("llama", "gpt2", "mistral")}
 OPTIONS = {"max_new_tokens": 25, "eos_token_id": [END], "pad_token_id": PAD}
@@ -248,10 +249,10 @@ def test_a_cache_that_is_given_back_holds_the_same(kind, theirs):
             logits_processor=[masks],
             custom_generate=ForcedDecoding(masks) if forced else None,
             return_dict_in_generate=not theirs,
-            **({"past_key_values": cache} if theirs else {}),
+            **({CACHE: cache} if theirs else {}),
             **{**OPTIONS, "max_new_tokens": 4},
         )
-        caches.append(cache if theirs else found.past_key_values)
+        caches.append(cache if theirs else found[CACHE])
     one, other = caches
     assert one.get_seq_length() == other.get_seq_length() > 0
     for left, right in zip(one.layers, other.layers, strict=True):
@@ -267,9 +268,9 @@ def test_a_cache_that_holds_a_beginning_of_the_prompt():
         cache = transformers.DynamicCache(config=model.config)
         with torch.no_grad():
             begun = {name: tensor[:, :2] for name, tensor in inputs.items()}
-            model(**begun, past_key_values=cache)
+            model(**begun, **{CACHE: cache})
         loop = ForcedDecoding(masks) if forced else None
-        options = {"logits_processor": [masks], "past_key_values": cache, "do_sample": True}
+        options = {"logits_processor": [masks], CACHE: cache, "do_sample": True}
         torch.manual_seed(1)
         counted = Counted(model)
         found = model.generate(**inputs, custom_generate=loop, **options, **OPTIONS)

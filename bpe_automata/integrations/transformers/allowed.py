@@ -26,9 +26,9 @@ def prefix_allowed_tokens_fn(
     The arguments are those of the processor, and so are the masks, in beam search too. It is slower
     by the making of lists of ids. transformers itself refuses it under continuous batching.
 
-    With several return sequences and one beam, transformers counts rows instead of prompts: fn then
-    raises `UnsupportedFeatureError` (repeat the prompt instead). Raises `PromptError` for a row of
-    another prompt, and the errors of the processor.
+    With several return sequences and one beam, transformers before 5.24 counts rows instead of
+    prompts: fn then raises `UnsupportedFeatureError` (repeat the prompt instead). Raises
+    `PromptError` for a row of another prompt, and the errors of the processor.
     """
     rows = Rows(constraints, input_ids, attention_mask, prefix, pad_id)
     prompts, width = rows.given.shape

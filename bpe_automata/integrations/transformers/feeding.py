@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from transformers.utils import ModelOutput
 
+from bpe_automata.integrations.transformers.support import CACHE
+
 
 class Feeder:
     """Gives the model the ids that it has not read yet.
@@ -30,7 +32,7 @@ class Feeder:
     @property
     def cache(self) -> Any:
         """The key and value cache; None without."""
-        return self.kwargs.get("past_key_values")
+        return self.kwargs.get(CACHE)
 
     @property
     def gives_cache_back(self) -> bool:
@@ -77,8 +79,8 @@ class Feeder:
             self.passes += 1
             output = self.model(**inputs, return_dict=True)
         self._read = int(ids.shape[1])
-        if "past_key_values" in output:
-            self.kwargs["past_key_values"] = output.past_key_values
+        if CACHE in output:
+            self.kwargs[CACHE] = output[CACHE]
         return output
 
     def _cover(self, length: int) -> None:

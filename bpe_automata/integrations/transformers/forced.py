@@ -4,9 +4,10 @@
     model.generate(**inputs, custom_generate=forced, logits_processor=[processor])
     forced.passes, forced.saved
 
-The loop emits what `GenerationMixin._sample` of transformers 5.23 emits for the same arguments and
-seed, with fewer forward passes. Ids that are forced wait, and go through the model in one pass with
-the next id that is not: with several rows, a run is what is forced in every unfinished row.
+The loop emits what `GenerationMixin._sample` of transformers 5.23 and 5.24 emits for the same
+arguments and seed, with fewer forward passes. Ids that are forced wait, and go through the model in
+one pass with the next id that is not: with several rows, a run is what is forced in every
+unfinished row.
 `torch.multinomial` takes from the generator by the shape of its argument alone, so what it would
 have taken for the forced ids is made up for before the next draw.
 """
@@ -21,6 +22,7 @@ from transformers.generation import GenerateDecoderOnlyOutput
 
 from bpe_automata.integrations.transformers.feeding import Feeder
 from bpe_automata.integrations.transformers.forced_checks import check_forced
+from bpe_automata.integrations.transformers.support import CACHE
 
 
 class Forcing(Protocol):
@@ -81,7 +83,7 @@ class ForcedDecoding:
         if self.streamer is not None:
             self.streamer.end()
         if generation_config.return_dict_in_generate:
-            return GenerateDecoderOnlyOutput(sequences=ids, past_key_values=feeder.cache)
+            return GenerateDecoderOnlyOutput(sequences=ids, **{CACHE: feeder.cache})
         return ids
 
 

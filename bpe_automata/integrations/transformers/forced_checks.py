@@ -11,6 +11,7 @@ from transformers.generation import logits_process
 
 from bpe_automata.errors import ArgumentError, UnsupportedFeatureError
 from bpe_automata.integrations.transformers.support import (
+    CACHE,
     check_decoder,
     check_positions,
     is_recurrent,
@@ -83,7 +84,7 @@ def _check_inputs(config: Any, kwargs: dict[str, Any]) -> None:
 
 
 def _check_model(model: Any, config: Any, kwargs: dict[str, Any]) -> None:
-    name, cache = type(model).__name__, kwargs.get("past_key_values")
+    name, cache = type(model).__name__, kwargs.get(CACHE)
     if is_recurrent(model, cache):
         raise UnsupportedFeatureError(
             f"{name} with forced ids", "its state may depend on how many ids are read at once"
@@ -101,6 +102,7 @@ def _check_model(model: Any, config: Any, kwargs: dict[str, Any]) -> None:
         )
     if not hasattr(model, "_prefill"):
         raise UnsupportedFeatureError(
-            f"transformers {transformers.__version__} with forced ids", "5.23 is known to work"
+            f"transformers {transformers.__version__} with forced ids",
+            "5.23 and 5.24 are known to work",
         )
     check_positions(model.config, config.max_length)

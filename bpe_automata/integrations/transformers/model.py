@@ -12,6 +12,7 @@ from transformers.cache_utils import DynamicLayer
 from bpe_automata.decoding.drafts import common_length
 from bpe_automata.errors import PromptError, TokenOutOfRangeError
 from bpe_automata.integrations.transformers.support import (
+    CACHE,
     check_decoder,
     check_positions,
     is_recurrent,
@@ -87,11 +88,11 @@ class CausalModel:
         if self._masked:  # without a mask, some models take the padding id for padding
             inputs["attention_mask"] = torch.ones(1, len(ids), dtype=torch.long, device=read.device)
         if kept:
-            inputs["past_key_values"] = self._cache
+            inputs[CACHE] = self._cache
         output = self.model(**inputs, return_dict=True)
         self.passes += 1
         self.fed += len(ids) - kept
-        cache = getattr(output, "past_key_values", None)
+        cache = getattr(output, CACHE, None)
         self.cached = self.cached and _croppable(self.model, cache)
         self._cache = cache if self.cached else None
         found: np.ndarray = output.logits[0, -1].to(torch.float32).cpu().numpy()

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import fields
 from typing import Any
 
+from transformers.generation import GenerateDecoderOnlyOutput
+
 from bpe_automata.errors import UnsupportedFeatureError
+
+CACHE = next(
+    field.name
+    for field in fields(GenerateDecoderOnlyOutput)
+    if field.name in ("cache", "past_key_values")
+)
+"""The key and value cache in transformers: `cache` from 5.24 on, `past_key_values` before."""
 
 
 def check_decoder(model: Any) -> None:
