@@ -76,6 +76,10 @@ class Source(Protocol):
         """Where the groups of a node lead. Ids that leave more than k - 1 others to acceptance may
         be left out."""
 
+    def step(self, key: int, token: int) -> tuple[int, int]:
+        """The nodes that an id leads to with and without a boundary before it, -1: none. The id is
+        one of `members` of some node."""
+
     def members(self, key: int, k: int, groups: np.ndarray) -> np.ndarray:
         """The ids of some groups of that spread, int64."""
 
@@ -185,6 +189,12 @@ class Graph:
     def ids(self, node: int, k: int, groups: np.ndarray) -> np.ndarray:
         """int64: the ids of some groups of that spread."""
         return self.source.members(self.keys[node], self.opened(node, k), groups)
+
+    def step(self, node: int, token: int) -> tuple[int, int]:
+        """The nodes that an id leads to with and without a boundary, by number, -1: none."""
+        found = self.source.step(self.keys[node], token)
+        free, bound = (int(self.numbers(np.array([key]))[0]) if key >= 0 else -1 for key in found)
+        return free, bound
 
     def opened(self, node: int, k: int) -> int:
         """For how many ids a node is opened: what it was opened for, if k is no more; k, where

@@ -22,6 +22,7 @@ from bpe_automata.kernels.fewest_tokens import (
     open_after,
     settle,
 )
+from bpe_automata.kernels.inclusion import widest
 from bpe_automata.kernels.token_walks import Spelled
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
@@ -35,7 +36,7 @@ _MOST_UNIT = 2**14  # what a token costs
 
 
 class LiftHorizon(Horizon[int]):
-    """A state is the byte DFA's. What has been found out of it is kept, 20 bytes a state."""
+    """A state is the byte DFA's. What has been found out of it is kept, 24 bytes a state."""
 
     def __init__(self, lift: Lift) -> None:
         self.lock, self.budget, self._lift = Lock(), lift.budget, lift
@@ -44,6 +45,7 @@ class LiftHorizon(Horizon[int]):
         self._towards = _towards(lift, self._spelled)
         by_bytes = lift.by_bytes  # a bound that costs no search
         self._by_bytes = np.where(by_bytes < 0, NEVER, by_bytes).astype(np.int32)
+        self._is_included = False
         self._plain_from: dict[int, int] = {}
         self._rows: BoundedMemo[tuple[int, int], np.ndarray] = BoundedMemo(lift.n_ids // 8)
 
@@ -68,6 +70,19 @@ class LiftHorizon(Horizon[int]):
     def at_most(self) -> np.ndarray:
         """int32 [n_states]: the same from above."""
         return self._towards.upper
+
+    @locked
+    def widest(self) -> np.ndarray:
+        """int32 [n_states]: for each state one whose language includes its own, so that no ids more
+        are needed from there; itself where none was found. Found when it is first asked for."""
+        if not self._is_included:
+            lift, steps = self._lift, _steps(self._lift)
+            trans, byte_class = lift.dfa.trans, lift.dfa.byte_class
+            n_bytes = np.bincount(byte_class, minlength=steps.shape[1]).astype(np.int32)
+            near = lift.dfa.distance() if steps is trans else distances(steps, lift.dfa.accepting)
+            self._towards.widest[:] = watched(widest, steps, n_bytes, near)
+            self._is_included = True
+        return self._towards.widest
 
     @spent
     @locked
@@ -130,7 +145,7 @@ class LiftHorizon(Horizon[int]):
             self._ask(settle, open_, k)
 
     def _ask(self, kernel: Callable[..., None], *arguments: Any) -> None:
-        dfa = self._lift.dfa
+        dfa, _ = self._lift.dfa, self.widest()
         watched(kernel, dfa.trans, dfa.byte_class, *arguments, self._spelled, self._towards)
 
 
@@ -144,7 +159,7 @@ def _towards(lift: Lift, spelled: Spelled) -> Towards:
     below, most = _gains(lift, spelled, far)
     upper = np.where(accepting, 0, NEVER).astype(np.int32)
     lower = np.where(lift.alive, -(-far // most), NEVER).astype(np.int32)
-    return Towards(far, below, most, lower, upper)
+    return Towards(far, below, most, lower, upper, np.arange(lift.dfa.n_states, dtype=np.int32))
 
 
 def _gains(lift: Lift, spelled: Spelled, far: np.ndarray) -> tuple[np.ndarray, int]:

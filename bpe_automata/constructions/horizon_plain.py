@@ -11,7 +11,7 @@ from bpe_automata.constructions.engine import Engine
 from bpe_automata.constructions.horizon_graph import NEVER, Facts, Spread
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.kernels.bits import members, set_bits
+from bpe_automata.kernels.bits import has, members, set_bits
 from bpe_automata.kernels.fan import by_group, members_of
 
 State = TypeVar("State", bound=Hashable)
@@ -75,6 +75,12 @@ class EngineReader(Generic[State]):
     def spread(self, key: int, k: int) -> Spread:
         keys = self._kept(key).keys
         return Spread(keys, np.full(len(keys), -1))
+
+    def step(self, key: int, token: int) -> tuple[int, int]:
+        state = self._states[key]
+        if not has(self._engine.mask(state), token):
+            return -1, -1
+        return self.key(self._engine.step(state, token)), -1
 
     def members(self, key: int, k: int, groups: np.ndarray) -> np.ndarray:
         found = self._kept(key)

@@ -25,6 +25,7 @@ from bpe_automata.kernels.distance import longest_ways
 from bpe_automata.kernels.fan import members_of
 from bpe_automata.kernels.fewest_tokens import Towards
 from bpe_automata.kernels.references import packed
+from bpe_automata.kernels.trie import walk
 from bpe_automata.kernels.watch import watched
 from bpe_automata.kernels.world import ALIVE, DEAD
 from bpe_automata.sharing import cached
@@ -229,6 +230,22 @@ class ProductReader:
         if key & _UNBOUND:
             bound[:] = -1
         return Spread(free, bound)
+
+    def step(self, key: int, token: int) -> tuple[int, int]:
+        canonical, memo, dfa = self._canonical, self._tables.memo, self._engine.dfa
+        place, number = key >> 32, (key & 0xFFFFFFFF) >> 1
+        data = np.frombuffer(self._engine.tokenizer.spellings[token], dtype=np.uint8)
+        state = int(walk(dfa.trans, dfa.byte_class, int(memo.state[place]), data))
+        if state == 0 or canonical.is_added(token):
+            return -1, -1
+        text = canonical.text_after(int(memo.added[place]), number, token)
+        if text < 0:
+            return -1, -1
+        free, bound = canonical.sets.after(number, canonical.actions.of_token[token : token + 1])
+        after = self._tables.place(state, text) << 32
+        sides = free[0], NONE if key & _UNBOUND else bound[0]
+        with_boundary, without = (-1 if n == NONE else after | int(n) << 1 for n in sides)
+        return with_boundary, without
 
     def members(self, key: int, k: int, groups: np.ndarray) -> np.ndarray:
         at = key >> 32, self._canonical.sets.sets[(key & 0xFFFFFFFF) >> 1].row, k

@@ -7,13 +7,15 @@ k - 1 ids are enough after n. From a node k ids are enough
     after r          if some n is live without a boundary, and may follow r
 
 So a question about some last ids leads to the same question about the ids that may come next:
-depth-first, nearest targets first, and no further than whoever asked needs it.
+depth-first, nearest targets first, and no further than whoever asked needs it. Ids that led on
+elsewhere are tried before a node is opened: most nodes of a mask are near enough by the same few.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +63,8 @@ class _Visit(NamedTuple):
     via: np.ndarray
 
 
+_REMEMBERED = 8  # ids, for each number of ids that are left
+_STEPS = 48  # by them, before a node is opened
 _BYTES_OF_ENTRY = 1000  # of Python's objects, about
 _NOWHERE = _Visit(-1, 0, False, np.empty(0, dtype=np.int64))
 
@@ -98,10 +102,13 @@ class Search:
         self._graph = graph
         self._kept: dict[tuple[int, int], _Kept] = {}
         self._n_bytes = 0
+        self._led_on: dict[int, list[int]] = {}
 
     def live(self, node: int, k: int, asked: np.ndarray) -> np.ndarray:
         """Those of a set of last ids after which k ids are enough from a node."""
         level, step, graph = k, 1, self._graph
+        if not self._not_shown(node, k, asked, [_STEPS]).any():
+            return asked
         if graph.source.near(graph.keys[node]) == NEVER:  # nothing says which targets are near
             level = min(k, graph.near(node, k) + 1)
         while True:
@@ -149,6 +156,14 @@ class Search:
                 return
             # About all at once: others will come by other ids, and mostly all have one answer.
             asked = graph.universe(visit.target)
+        live = graph.among(via, asked & ~self._not_shown(visit.target, level, asked, [_STEPS]))
+        if len(live):
+            self._report(stack, live)
+            if not stack or stack[-1] is not top:
+                return
+            if len(live) == len(via):
+                return
+            known = self._known(visit.target, level)
         stack.append(self._question(visit.target, level, asked, known, any_will_do=visit.behind))
 
     def _report(self, stack: list[_Question], ids: np.ndarray) -> None:
@@ -160,6 +175,7 @@ class Search:
             if not len(ids):
                 break
             question, new = stack[i], stack[i].unknown.copy()
+            self._remember(question.visit.level, int(ids[0]))
             if question.visit.behind:
                 question.unknown[:] = 0
             else:
@@ -174,6 +190,57 @@ class Search:
             if i > 0:
                 ids = self._graph.among(stack[i - 1].visit.via, new)
         del stack[n_left:]
+
+    # ------------------------------------------------------------ what led on elsewhere
+
+    def _remember(self, k: int, token: int) -> None:
+        """The last that helped are the first to be tried."""
+        led_on = self._led_on.setdefault(k, [])
+        if token in led_on:
+            led_on.remove(token)
+        led_on.insert(0, token)
+        del led_on[_REMEMBERED:]
+
+    def _not_shown(self, node: int, k: int, asked: np.ndarray, steps: list[int]) -> np.ndarray:
+        """Those of a set of last ids of which remembered ids do not show that k ids are enough after
+        them. steps: how many may still be made, one number, counted down."""
+        graph, asked = self._graph, self._not_known(node, k, asked)
+        if not asked.any() or k < graph.lower[node]:
+            return asked
+        ways: list[tuple[int, int, bool]] = []
+        led_on = (self._led_on.get(level, []) for level in self._levels(node, k))
+        for token in [*dict.fromkeys(chain.from_iterable(led_on))][: steps[0]]:
+            steps[0] -= 1
+            free, bound = graph.step(node, token)
+            ways += [(token, free, True)] if free >= 0 else []
+            ways += [(token, bound, False)] if bound >= 0 else []
+        for further in (False, True):  # most lead to where it is known
+            for token, after, behind in ways:
+                rest = self._not_known(after, k - 1, graph.reached_by(after, np.array([token])))
+                if further and rest.any():
+                    rest = self._not_shown(after, k - 1, rest, steps)
+                if rest.any():
+                    continue
+                self._remember(graph.near(node, k), token)
+                if behind:
+                    graph.final[node], graph.whole[node] = min(graph.final[node], k), True
+                    return np.zeros_like(asked)
+                asked = asked.copy()
+                if not graph.source.narrow(np.array([token]), asked):
+                    return asked
+        return asked
+
+    def _not_known(self, node: int, k: int, asked: np.ndarray) -> np.ndarray:
+        """Those of a set of last ids of which it is not known that k ids are enough after them."""
+        graph = self._graph
+        if graph.final[node] <= k:
+            goal = graph.goal(node)
+            return np.zeros_like(asked) if goal is None else asked & goal
+        kept = self._kept.get((node, k))
+        if kept is not None:
+            asked = asked.copy()
+            asked[kept.live.at] &= ~kept.live.words
+        return asked
 
     # ------------------------------------------------------------ what is known
 

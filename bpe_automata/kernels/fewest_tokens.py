@@ -12,7 +12,8 @@ most costs about 1 / n of a token.
 
 What that leaves open is searched depth first, nearest states first. With k tokens left only those
 tokens are read that can lead to a state with far <= most * (k - 1): for a count of characters the
-longest ones, which are few.
+longest ones, which are few. A state is searched after the one that includes it: of a counted repeat
+one state is searched where hundreds are too far.
 """
 
 from __future__ import annotations
@@ -37,17 +38,19 @@ class Towards(NamedTuple):
     """far: int32 [n_states], as above; gain: int32 [nodes of the trie], the greatest of a token's
     rest below each node, _NO_GAIN where none ends; most: of any token. lower, upper: int32
     [n_states], written by the search: lower <= D <= upper, NEVER where acceptance is out of reach,
-    or no number is known."""
+    or no number is known. widest: int32 [n_states], for each state one that includes it, see
+    `kernels.inclusion`: from there it takes no more tokens."""
 
     far: np.ndarray
     gain: np.ndarray
     most: int
     lower: np.ndarray
     upper: np.ndarray
+    widest: np.ndarray
 
 
 _NOTHING = np.empty(0, np.int32)
-ANYWHERE = Towards(_NOTHING, _NOTHING, 0, _NOTHING, _NOTHING)
+ANYWHERE = Towards(_NOTHING, _NOTHING, 0, _NOTHING, _NOTHING, _NOTHING)
 
 
 @kernel
@@ -125,17 +128,21 @@ def settle(
     """Make lower > k or upper <= k for each of the states, int32. A state is searched for at most
     2 + log2(k) numbers of tokens."""
     scratch = Scratch(np.zeros(len(trans), np.int64), np.empty(spelled.trie.deepest + 1, np.int32))
-    lower, upper = towards.lower, towards.upper
-    for state in states:
-        near, more = max(lower[state], 1), 1
-        while lower[state] <= k < upper[state]:
-            # Mostly a way that is little longer than the bound is soon found.
-            most = 64 + 8 * near if near < k else NEVER
-            tokens = min(near, k)
-            _search(trans, byte_class, state, tokens, most, spelled, towards, scratch, watch)
-            if stopped(watch):
-                return
-            near, more = max(near + more, lower[state]), 2 * more
+    lower, upper, widest = towards.lower, towards.upper, towards.widest
+    for narrow in states:
+        wide = widest[narrow]
+        upper[wide] = min(upper[wide], upper[narrow])
+        for state in (wide, narrow):
+            lower[state] = max(lower[state], lower[wide])
+            near, more = max(lower[state], 1), 1
+            while lower[state] <= k < upper[state]:
+                # Mostly a way that is little longer than the bound is soon found.
+                most = 64 + 8 * near if near < k else NEVER
+                tokens = min(near, k)
+                _search(trans, byte_class, state, tokens, most, spelled, towards, scratch, watch)
+                if stopped(watch):
+                    return
+                near, more = max(near + more, lower[state]), 2 * more
 
 
 @kernel
@@ -198,8 +205,8 @@ def _search(
 ) -> None:
     """Depth first, until lower > k or upper <= k for the root or `most` states were read. Below a
     state with k tokens left there are k - 1, so it is at most k deep; and a state that was read in
-    vain with k is not read again with k or fewer."""
-    lower, upper = towards.lower, towards.upper
+    vain with k is not read again with k or fewer, nor is one that it includes."""
+    lower, upper, widest = towards.lower, towards.upper, towards.widest
     path, begin = np.empty(64, np.int32), np.empty(64, np.int64)
     at, end = np.empty(64, np.int64), np.empty(64, np.int64)
     found = np.empty(2 * len(trans), np.int32)
@@ -232,7 +239,10 @@ def _search(
                 if upper[state] <= left:
                     upper[here] = min(upper[here], upper[state] + 1)
                     break
+                wide = widest[state]
+                lower[state] = max(lower[state], lower[wide])
                 if lower[state] <= left:
+                    state = wide if upper[wide] > left else state  # that one first
                     going = True
                     break
                 at[depth - 1] += 1

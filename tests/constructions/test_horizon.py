@@ -33,8 +33,8 @@ def packed(ids):
 class Made:
     """A `Reader` of states (node, last id). groups[node]: (ids, free target, bound target), -1 for
     none; forbidden: pairs that may not stand side by side without a boundary; slack: how much too
-    low the better bounds from below are; partial: is what is too far left out; opened: how many
-    spreads were asked for."""
+    low the better bounds from below are; partial: is what is too far left out; opened, stepped: how
+    many spreads and steps were asked for."""
 
     groups: list[list[tuple[list[int], int, int]]]
     accepting: set[int]
@@ -44,6 +44,7 @@ class Made:
     partial: bool = False
     n_words: int = 1
     opened: int = 0
+    stepped: int = 0
 
     def __post_init__(self):
         self.nodes = range(len(self.groups))
@@ -125,6 +126,10 @@ class Made:
         self.opened += 1
         sides = np.array([(f, b) for _, f, b in self.left(key, k)], dtype=np.int64).reshape(-1, 2)
         return Spread(sides[:, 0].copy(), sides[:, 1].copy())
+
+    def step(self, key, token):
+        self.stepped += 1
+        return next((tuple(to) for ids, *to in self.groups[key] if token in ids), (-1, -1))
 
     def members(self, key, k, groups):
         left = self.left(key, k)
@@ -240,3 +245,15 @@ def test_one_short_way_saves_the_others():
     assert GraphHorizon(source).reaches((0, 0), 4)
     assert source.far[0, 0] == 3
     assert source.opened < 30  # of 86
+
+
+def test_what_led_on_elsewhere_is_tried_before_a_node_is_opened():
+    """A hundred nodes that the root leads to, each with ways of its own, and one that all share."""
+    n, end = 100, 102
+    groups = [[([node % 7], node + 1, -1) for node in range(n)]]
+    groups += [[([0], 0, -1), ([node % 6 + 1], n + 1, -1), ([7], n + 1, -1)] for node in range(n)]
+    source = Made([*groups, [([3], end, -1)], []], {end}, set())
+    mask = GraphHorizon(source).mask((0, 0), 3)
+    assert members(mask).tolist() == list(range(7))
+    assert source.opened < 12
+    assert source.stepped < 600
