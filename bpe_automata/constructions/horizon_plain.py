@@ -80,7 +80,7 @@ class EngineReader(Generic[State]):
         state = self._states[key]
         if not has(self._engine.mask(state), token):
             return -1, -1
-        return self.key(self._engine.step(state, token)), -1
+        return self.key(self._engine.steps(state, np.array([token]))[0]), -1
 
     def members(self, key: int, k: int, groups: np.ndarray) -> np.ndarray:
         found = self._kept(key)

@@ -64,7 +64,7 @@ class _Visit(NamedTuple):
 
 
 _REMEMBERED = 8  # ids, for each number of ids that are left
-_STEPS = 48  # by them, before a node is opened
+_FEWEST_STEPS, _MOST_STEPS = 32, 64  # by them, before a node is opened: more where they help
 _BYTES_OF_ENTRY = 1000  # of Python's objects, about
 _NOWHERE = _Visit(-1, 0, False, np.empty(0, dtype=np.int64))
 
@@ -103,11 +103,12 @@ class Search:
         self._kept: dict[tuple[int, int], _Kept] = {}
         self._n_bytes = 0
         self._led_on: dict[int, list[int]] = {}
+        self._steps = _MOST_STEPS
 
     def live(self, node: int, k: int, asked: np.ndarray) -> np.ndarray:
         """Those of a set of last ids after which k ids are enough from a node."""
         level, step, graph = k, 1, self._graph
-        if not self._not_shown(node, k, asked, [_STEPS]).any():
+        if not self._still_unknown(node, k, asked).any():
             return asked
         if graph.source.near(graph.keys[node]) == NEVER:  # nothing says which targets are near
             level = min(k, graph.near(node, k) + 1)
@@ -156,7 +157,7 @@ class Search:
                 return
             # About all at once: others will come by other ids, and mostly all have one answer.
             asked = graph.universe(visit.target)
-        live = graph.among(via, asked & ~self._not_shown(visit.target, level, asked, [_STEPS]))
+        live = graph.among(via, asked & ~self._still_unknown(visit.target, level, asked))
         if len(live):
             self._report(stack, live)
             if not stack or stack[-1] is not top:
@@ -201,8 +202,17 @@ class Search:
         led_on.insert(0, token)
         del led_on[_REMEMBERED:]
 
+    def _still_unknown(self, node: int, k: int, asked: np.ndarray) -> np.ndarray:
+        """`_not_shown`, within what it is worth."""
+        rest = self._not_shown(node, k, asked, [self._steps])
+        if rest.any():
+            self._steps = max(self._steps // 2, _FEWEST_STEPS)
+        else:
+            self._steps = min(2 * self._steps, _MOST_STEPS)
+        return rest
+
     def _not_shown(self, node: int, k: int, asked: np.ndarray, steps: list[int]) -> np.ndarray:
-        """Those of a set of last ids of which remembered ids do not show that k ids are enough after
+        """Those of a set of last ids of which remembered ids do not show that k are enough after
         them. steps: how many may still be made, one number, counted down."""
         graph, asked = self._graph, self._not_known(node, k, asked)
         if not asked.any() or k < graph.lower[node]:
@@ -225,8 +235,11 @@ class Search:
                 if behind:
                     graph.final[node], graph.whole[node] = min(graph.final[node], k), True
                     return np.zeros_like(asked)
-                asked = asked.copy()
-                if not graph.source.narrow(np.array([token]), asked):
+                rest = asked.copy()
+                graph.source.narrow(np.array([token]), rest)
+                self._add_live(node, k, asked & ~rest)
+                asked = rest
+                if not asked.any():
                     return asked
         return asked
 
@@ -275,15 +288,23 @@ class Search:
         if question.visit.behind:
             graph.final[node], graph.whole[node] = min(graph.final[node], level), True
             return
-        kept, goal = self._kept.get((node, level), _Kept()), graph.goal(node)
+        if self._add_live(node, level, new):
+            goal = graph.goal(node)
+            rest = graph.universe(node) if goal is None else graph.universe(node) & ~goal
+            if not (rest & ~question.live).any():
+                graph.final[node] = min(graph.final[node], question.k)
+
+    def _add_live(self, node: int, k: int, new: np.ndarray) -> bool:
+        """Is some last id left of which it is not known?"""
+        graph = self._graph
+        kept, goal = self._kept.get((node, k), _Kept()), graph.goal(node)
         live = _with(new, kept.live)
         rest = graph.universe(node) if goal is None else graph.universe(node) & ~goal
         if not (rest & ~live).any():
-            graph.final[node] = min(graph.final[node], level)
-            return
-        self._keep(node, level, kept._replace(live=_words_of(live)))
-        if not (rest & ~question.live).any():
-            graph.final[node] = min(graph.final[node], question.k)
+            graph.final[node] = min(graph.final[node], k)
+            return False
+        self._keep(node, k, kept._replace(live=_words_of(live)))
+        return True
 
     def _keep_dead(self, question: _Question, new: np.ndarray) -> None:
         graph, node, k = self._graph, question.node, question.k

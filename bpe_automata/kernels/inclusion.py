@@ -34,8 +34,9 @@ def widest(
     states, the state itself where none was found (there may be some all the same).
 
     steps: int32 [n, k], 0: none; n_bytes: int32 [k], how many bytes take each step; distance:
-    int32 [n], the fewest steps to acceptance, less than 0 where it is out of reach. Tried are pairs of a state and one that it reaches by a byte that most go along with,
-    or by a character of such bytes, and all pairs that those depend on, _TRIED n at most.
+    int32 [n], the fewest steps to acceptance, less than 0 where it is out of reach. Tried are pairs
+    of a state and one that it reaches by a byte that most go along with, or by a character of such
+    bytes, and all pairs that those depend on, _TRIED n at most.
     """
     n = len(steps)
     above, left, n_keys = np.zeros(n, np.int32), min(_TRIED * n, _MOST_TRIED), 0
@@ -88,10 +89,10 @@ def _try(
     above: np.ndarray,
     watch: np.ndarray,
 ) -> tuple[int, int, np.ndarray, np.ndarray]:
-    """Assume that `small` is included in `wide`, and what follows from it, depth first, `most` pairs
-    at most. If nothing contradicts, all of it holds: `above` gets the least p of each q. If not, it
-    is taken back, and what led to the contradiction fails. keys, values: table of what is known of
-    pairs. Returns (keys in the table, pairs tried, the table)."""
+    """Assume that `small` is included in `wide`, and what follows from it, depth first, `most`
+    pairs at most. If nothing contradicts, all of it holds: `above` gets the least p of each q. If
+    not, it is taken back, and what led to the contradiction fails. keys, values: table of what is
+    known of pairs. Returns (keys in the table, pairs tried, the table)."""
     n, k = steps.shape
     assumed, path = np.empty(_ROOM, np.int64), np.empty(_ROOM, np.int64)
     column = np.empty(_ROOM, np.int32)
