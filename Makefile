@@ -39,7 +39,7 @@ HOSTS_PIP := $(HOSTS)/bin/python -m pip --disable-pip-version-check --quiet inst
 LLAMA_FLAGS := -DGGML_NATIVE=OFF -DGGML_AVX512=OFF -DGGML_OPENMP=OFF -DLLAVA_BUILD=OFF \
 	-DMTMD_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_COMMON=OFF -DCMAKE_CXX_FLAGS=-O1
 
-.PHONY: demo gemma peers paper test test-long test-bounds test-hosts speed masks exactness wheel install clean
+.PHONY: demo gemma peers paper test test-long test-bounds test-free-threaded test-hosts speed masks exactness wheel install clean
 
 demo: $(STAMP)
 	@$(BIN)/python -m experiments distortion
@@ -75,6 +75,15 @@ BOUNDED ?= tests
 test-bounds: $(STAMP)
 	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-checked \
 		$(BIN)/python -m pytest $(TOGETHER) $(BOUNDED)
+
+# Threads without the interpreter's lock, under a free-threaded CPython that numba has a wheel for:
+# `make test-free-threaded FREE_THREADED=python3.14t`. An environment of its own.
+FREE_THREADED ?= python3.14t
+FREE := .venv-free-threaded
+test-free-threaded:
+	@$(FREE_THREADED) -m venv $(FREE)
+	@$(FREE)/bin/python -m pip --disable-pip-version-check --quiet install -e . pytest hypothesis
+	@$(FREE)/bin/python -X gil=0 -m pytest tests/threads/test_threads.py
 
 # The integrations against the real outlines, llama-cpp-python and Triton, which the other tests
 # stand in for. A second environment on top of the first; llama.cpp is compiled, for 13 minutes.
@@ -126,5 +135,5 @@ $(STAMP): pyproject.toml Makefile
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(HOSTS) .numba-checked build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(HOSTS) $(FREE) .numba-checked build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,7 +9,9 @@ once and hand over to each other as often as the interpreter can.
 from __future__ import annotations
 
 import random
+import subprocess
 import sys
+import sysconfig
 import threading
 from collections.abc import Iterator
 
@@ -99,6 +101,18 @@ def test_threads_see_what_one_sees_alone(
         if trial % len(files) not in known:
             known[trial % len(files)] = alone(Tokenizer.from_json(data), WORDS, schema)
         compare(Tokenizer.from_json(data), WORDS, schema, known[trial % len(files)], trial)
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"),
+    reason="no free-threaded CPython: `make test-free-threaded` has one",
+)
+def test_nothing_brings_the_lock_of_the_interpreter_back() -> None:
+    """A library that is not made for free threads turns it on again when it is imported."""
+    code = "import sys, bpe_automata; bpe_automata.compile_regex('a'); print(sys._is_gil_enabled())"
+    command = [sys.executable, "-X", "gil=0", "-W", "error", "-c", code]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SLOWEST)
+    assert shown.stdout.split() == ["False"]
 
 
 def test_threads_on_a_deployed_tokenizer(
