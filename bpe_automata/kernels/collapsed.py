@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.growing import grown
-from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
+from bpe_automata.kernels.hashing import EMPTY, slot_of
 from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.trie import Trie, skips
 from bpe_automata.kernels.watch import poll
@@ -26,6 +25,7 @@ UNREAD, LEAVES = -1, -2
 _WIDE = 16  # bytes with one target
 _OFTEN = 16
 _SMALL = 1024
+_WORDS = 8192  # nodes that there is room for at first
 
 
 class Collapsed(NamedTuple):
@@ -371,28 +371,49 @@ def _words(
     """(int32 by node of the trie: its collapsed node, as first met; LEAVES - (that of its parent)
     if its byte leaves; UNREAD if nothing reads it, or it is beneath one that leaves; first child,
     next sibling, parent and label of the collapsed nodes). The root is 0."""
-    at = np.full(len(trie.label), UNREAD, np.int32)
-    first, next_ = np.full(1024, -1, np.int32), np.full(1024, -1, np.int32)
-    parent, label, count = np.zeros(1024, np.int32), np.zeros(1024, np.uint8), 1
-    slots, numbers = np.full(2048, EMPTY, np.int64), np.zeros(2048, np.int32)
-    path, node = np.zeros(trie.deepest + 1, np.int32), 0
+    n = len(trie.label) + 1
+    at, label = np.empty(n - 1, np.int32), np.zeros(n, np.uint8)
+    first, next_, parent = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.int32)
+    size, count = table_size(_WORDS), 0
+    while count == 0:  # each turn but the last doubles the table; the last has room for all nodes
+        slots, numbers = np.full(size, EMPTY, np.int64), np.empty(size, np.int32)
+        count = _numbered(classes, trie, slots, numbers, at, first, next_, parent, label, watch)
+        size = table_size(size)
+    return at, first[:count].copy(), next_[:count].copy(), parent[:count], label[:count]
+
+
+@kernel
+def _numbered(
+    classes: np.ndarray,
+    trie: Trie,
+    slots: np.ndarray,
+    numbers: np.ndarray,
+    at: np.ndarray,
+    first: np.ndarray,
+    next_: np.ndarray,
+    parent: np.ndarray,
+    label: np.ndarray,
+    watch: np.ndarray,
+) -> int:
+    """Write what `_words` returns; how many collapsed nodes there are, 0: `slots`, a table of pairs
+    of parent and class, has no room for them. (A loop of its own, which replaces no array: numba
+    would count references to it at each node.)"""
+    at[:], first[0], next_[0], count, node = UNREAD, -1, -1, 1, 0
+    path = np.zeros(trie.deepest + 1, np.int32)
+    labels, depths, skip = trie.label, trie.depth, trie.skip
     while node < len(at) and not poll(watch):
-        depth, c = trie.depth[node], classes[trie.label[node]]
+        depth, c = depths[node], classes[labels[node]]
         above = path[depth - 1]
         if c < 0:
             if c == LEAVES:
                 at[node] = LEAVES - above
-            node = trie.skip[node]
+            node = skip[node]
             continue
         key = np.int64(above) << 8 | c
         slot = slot_of(slots, key)
         if slots[slot] != key:
-            if 2 * count >= len(slots) - 2:
-                slots, numbers = with_room(slots, numbers, 2 * count + 2)
-                slot = slot_of(slots, key)
-            if count == len(label):
-                first, next_ = grown(first, count), grown(next_, count)
-                parent, label = grown(parent, count), grown(label, count)
+            if 2 * (count + 1) > len(slots):
+                return 0
             slots[slot], numbers[slot] = key, count
             label[count], first[count], next_[count] = c, -1, first[above]
             parent[count] = above
@@ -400,7 +421,7 @@ def _words(
             count += 1
         at[node] = path[depth] = numbers[slot]
         node += 1
-    return at, first[:count].copy(), next_[:count].copy(), parent[:count], label[:count]
+    return count
 
 
 @kernel
