@@ -92,7 +92,11 @@ def product_row(
         place, number, deepest, trie, nodes, collapsed, full, certificates, free_after,
         bound_after, w,
     )  # fmt: skip
-    open_, n_open, known = np.empty((64, 4), np.int32), 0, at_once(w)
+    room = len(slow)
+    for i in range(len(groups)):
+        room += collapsed.start[groups[i, 0] + 1] - collapsed.start[groups[i, 0]]
+    # Room for all: numba counts references wherever a loop replaces an array.
+    open_, n_open, known = np.empty((room, 4), np.int32), 0, at_once(w)
     for i in range(len(groups) + len(slow)):
         if poll(w.watch):
             break
@@ -124,8 +128,6 @@ def product_row(
                 both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
             if lively != UNKNOWN:
                 continue
-            if n_open == len(open_):
-                open_ = grown_rows(open_)
             open_[n_open, 0], open_[n_open, 1], open_[n_open, 2] = token, p, after
             open_[n_open, 3] = 1 - side
             n_open += 1
@@ -215,19 +217,48 @@ def _walk_row(
     n_slow: int,
     w: World,
 ) -> tuple[np.ndarray, int]:
-    """The hot loop: one walk over a part of the trie, `path` being the DFA states above it. What is
-    known to be ALIVE is set at once in `both`, the packed ids (free ones, then bound ones); the
-    rest is appended to `slow`, as rows (node, DFA state, is it bound, set, state of the text
-    automaton or _TO_BE_READ). `clean`: the text automaton is in state 0 at the beginning;
-    `at_character`: that is at a character's end.
+    """A walk over a part of the trie, `path` being the DFA states above it. What is known to be
+    ALIVE is set at once in `both`, the packed ids (free ones, then bound ones); the rest is
+    appended to `slow`, as rows (node, DFA state, is it bound, set, state of the text automaton or
+    _TO_BE_READ). `clean`: the text automaton is in state 0 at the beginning; `at_character`: that
+    is at a character's end.
     """
+    while node < end:  # each turn but the last doubles the rows
+        node, n_slow = _walk_on(
+            node, end, path, clean, at_character, otherwise, deepest, trie, nodes, after_sides,
+            both, slow, n_slow, w,
+        )  # fmt: skip
+        if node < end:
+            slow = grown_rows(slow)
+    return slow, n_slow
+
+
+@kernel
+def _walk_on(
+    node: int,
+    end: int,
+    path: np.ndarray,
+    clean: bool,
+    at_character: bool,
+    otherwise: np.ndarray,
+    deepest: int,
+    trie: Trie,
+    nodes: Nodes,
+    after_sides: tuple[np.ndarray, np.ndarray],
+    both: np.ndarray,
+    slow: np.ndarray,
+    n_slow: int,
+    w: World,
+) -> tuple[int, int]:
+    """The hot loop: as far as there is room for rows, two a node. (It replaces no array: numba
+    would count references to it at each node.) Returns (the node to go on with, rows)."""
     trans, byte_class, n_text_states = w.dfa.trans, w.dfa.byte_class, len(w.added.next)
     keys, values, known_nodes, known = w.memo.keys, w.memo.values, w.memo.nodes, w.memo.status
     at_once_ = at_once(w)
     n_words = (len(trie.start) + 30) >> 5
     label, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
     kinds, texts, firsts = nodes.kind, nodes.text, nodes.first
-    while node < end:
+    while node < end and n_slow + 2 <= len(slow):
         depth, here = depths[node], node
         q = trans[path[depth - 1], byte_class[label[node]]]
         if q == 0:
@@ -257,20 +288,10 @@ def _walk_row(
             if status == ALIVE:
                 both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
             elif status != DEAD:
-                slow = _with_row(slow, n_slow, here, q, side, after, a)
+                slow[n_slow, 0], slow[n_slow, 1], slow[n_slow, 2] = here, q, side
+                slow[n_slow, 3], slow[n_slow, 4] = after, a
                 n_slow += 1
-    return slow, n_slow
-
-
-@kernel
-def _with_row(
-    rows: np.ndarray, n: int, node: int, state: int, side: int, after: int, text: int
-) -> np.ndarray:
-    """The rows of `_walk_row` with one after the first n."""
-    if n == len(rows):
-        rows = grown_rows(rows)
-    rows[n, 0], rows[n, 1], rows[n, 2], rows[n, 3], rows[n, 4] = node, state, side, after, text
-    return rows
+    return node, n_slow
 
 
 @kernel
@@ -295,7 +316,7 @@ def _walk_collapsed(
     keys, values, known_nodes, known = w.memo.keys, w.memo.values, w.memo.nodes, w.memo.status
     at_once_, n_text_states = at_once(w), len(w.added.next)
     n_words, n_slow = (len(trie.start) + 30) >> 5, 0
-    groups, n_groups = np.empty((256, 5), np.int32), 0
+    groups, n_groups = np.empty((2 * len(collapsed.node), 5), np.int32), 0
     states = states_after(path[0], begin, collapsed, w.dfa.trans, w.dfa.byte_class)
     call, need, rows = needed(after_sides, certificates, w)
     at, seen = certificates.at, certificates.seen
@@ -326,7 +347,8 @@ def _walk_collapsed(
                 continue
             clear_group(both[side * n_words :], collapsed, g)
             if status != DEAD:
-                groups = _with_row(groups, n_groups, g, q, side, after, a)
+                groups[n_groups, 0], groups[n_groups, 1], groups[n_groups, 2] = g, q, side
+                groups[n_groups, 3], groups[n_groups, 4] = after, a
                 n_groups += 1
     for i in range(len(collapsed.leaving)):
         node, q = collapsed.leaving[i], states[collapsed.left_at[i]]
