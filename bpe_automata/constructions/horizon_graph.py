@@ -77,8 +77,8 @@ class Source(Protocol):
         be left out."""
 
     def step(self, key: int, token: int) -> tuple[int, int]:
-        """The nodes that an id leads to with and without a boundary before it, -1: none. The id is
-        one of `members` of some node."""
+        """The nodes that an id leads to with and without a boundary before it, -1: none, or it is
+        not told. The id is one of `members` of some node."""
 
     def members(self, key: int, k: int, groups: np.ndarray) -> np.ndarray:
         """The ids of some groups of that spread, int64."""

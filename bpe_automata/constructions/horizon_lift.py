@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from bpe_automata.constructions.lift import Lift
 
 _MOST_UNIT = 2**14  # what a token costs
+_SHORT, _STATES_A_READING = 64, 256
+"""States that a search reads, and one more for so many states of the DFA, before it is asked which
+states include others: that takes about as long."""
 
 
 class LiftHorizon(Horizon[int]):
@@ -45,7 +48,7 @@ class LiftHorizon(Horizon[int]):
         self._towards = _towards(lift, self._spelled)
         by_bytes = lift.by_bytes  # a bound that costs no search
         self._by_bytes = np.where(by_bytes < 0, NEVER, by_bytes).astype(np.int32)
-        self._is_included = False
+        self._widest_found = False
         self._plain_from: dict[int, int] = {}
         self._rows: BoundedMemo[tuple[int, int], np.ndarray] = BoundedMemo(lift.n_ids // 8)
 
@@ -71,25 +74,15 @@ class LiftHorizon(Horizon[int]):
         """int32 [n_states]: the same from above."""
         return self._towards.upper
 
-    @locked
-    def widest(self) -> np.ndarray:
-        """int32 [n_states]: for each state one whose language includes its own, so that no ids more
-        are needed from there; itself where none was found. Found when it is first asked for."""
-        if not self._is_included:
-            lift, steps = self._lift, _steps(self._lift)
-            trans, byte_class = lift.dfa.trans, lift.dfa.byte_class
-            n_bytes = np.bincount(byte_class, minlength=steps.shape[1]).astype(np.int32)
-            near = lift.dfa.distance() if steps is trans else distances(steps, lift.dfa.accepting)
-            self._towards.widest[:] = watched(widest, steps, n_bytes, near)
-            self._is_included = True
-        return self._towards.widest
-
     @spent
     @locked
     def least(self, state: int) -> int:
         lower, upper = self._towards.lower, self._towards.upper
         if lower[state] < upper[state]:
-            self._ask(fewest, state)
+            self._asked(fewest, state)
+        if lower[state] < upper[state]:
+            self._include()
+            self._asked(fewest, state)
         return int(upper[state])
 
     @spent
@@ -138,15 +131,35 @@ class LiftHorizon(Horizon[int]):
         return bits
 
     def _settle(self, states: np.ndarray, k: int) -> None:
+        open_ = self._open(states, k)
+        if len(open_) and self._asked(settle, open_, k) and len(self._open(open_, k)):
+            self._include()
+            self._asked(settle, self._open(open_, k), k)
+
+    def _open(self, states: np.ndarray, k: int) -> np.ndarray:
+        """Those of which it is not known whether k ids are enough."""
         lower = self._towards.lower[states]
         upper = np.minimum(self._towards.upper[states], self._by_bytes[states])
-        open_ = states[(lower <= k) & (k < upper)]
-        if len(open_):
-            self._ask(settle, open_, k)
+        return states[(lower <= k) & (k < upper)]
 
-    def _ask(self, kernel: Callable[..., None], *arguments: Any) -> None:
-        dfa, _ = self._lift.dfa, self.widest()
-        watched(kernel, dfa.trans, dfa.byte_class, *arguments, self._spelled, self._towards)
+    def _asked(self, kernel: Callable[..., None], *arguments: Any) -> bool:
+        """Run a search, as long as it is short if nothing is known of which states include others:
+        may it have been ended for that?"""
+        dfa = self._lift.dfa
+        patience = NEVER if self._widest_found else _SHORT + dfa.n_states // _STATES_A_READING
+        given = *arguments, patience, self._spelled, self._towards
+        watched(kernel, dfa.trans, dfa.byte_class, *given)
+        return not self._widest_found
+
+    def _include(self) -> None:
+        """Find for each state one whose language includes its own: from there it takes no more
+        ids."""
+        lift, steps = self._lift, _steps(self._lift)
+        trans, byte_class = lift.dfa.trans, lift.dfa.byte_class
+        n_bytes = np.bincount(byte_class, minlength=steps.shape[1]).astype(np.int32)
+        near = lift.dfa.distance() if steps is trans else distances(steps, lift.dfa.accepting)
+        self._widest_found = True  # once: a budget that was spent on it is not spent again
+        self._towards.widest[:] = watched(widest, steps, n_bytes, near)
 
 
 def _towards(lift: Lift, spelled: Spelled) -> Towards:

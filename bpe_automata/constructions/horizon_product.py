@@ -234,16 +234,18 @@ class ProductReader:
     def step(self, key: int, token: int) -> tuple[int, int]:
         canonical, memo, dfa = self._canonical, self._tables.memo, self._engine.dfa
         place, number = key >> 32, (key & 0xFFFFFFFF) >> 1
-        data = np.frombuffer(self._engine.tokenizer.spellings[token], dtype=np.uint8)
-        state = int(walk(dfa.trans, dfa.byte_class, int(memo.state[place]), data))
-        if state == 0 or canonical.is_added(token):
-            return -1, -1
-        text = canonical.text_after(int(memo.added[place]), number, token)
-        if text < 0:
+        if canonical.is_added(token):
             return -1, -1
         free, bound = canonical.sets.after(number, canonical.actions.of_token[token : token + 1])
-        after = self._tables.place(state, text) << 32
         sides = free[0], NONE if key & _UNBOUND else bound[0]
+        if sides == (NONE, NONE):
+            return -1, -1
+        data = np.frombuffer(self._engine.tokenizer.spellings[token], dtype=np.uint8)
+        state = int(walk(dfa.trans, dfa.byte_class, int(memo.state[place]), data))
+        text = canonical.text_after(int(memo.added[place]), number, token) if state else -1
+        if text < 0:
+            return -1, -1
+        after = self._tables.place(state, text) << 32
         with_boundary, without = (-1 if n == NONE else after | int(n) << 1 for n in sides)
         return with_boundary, without
 

@@ -107,9 +107,9 @@ class Search:
 
     def live(self, node: int, k: int, asked: np.ndarray) -> np.ndarray:
         """Those of a set of last ids after which k ids are enough from a node."""
-        level, step, graph = k, 1, self._graph
-        if not self._still_unknown(node, k, asked).any():
-            return asked
+        level, step, graph, known = k, 1, self._graph, self._known(node, k)
+        if not self._still_unknown(node, k, asked & ~known.live & ~known.dead).any():
+            return asked & ~known.dead
         if graph.source.near(graph.keys[node]) == NEVER:  # nothing says which targets are near
             level = min(k, graph.near(node, k) + 1)
         while True:
@@ -157,14 +157,18 @@ class Search:
                 return
             # About all at once: others will come by other ids, and mostly all have one answer.
             asked = graph.universe(visit.target)
-        live = graph.among(via, asked & ~self._still_unknown(visit.target, level, asked))
-        if len(live):
-            self._report(stack, live)
-            if not stack or stack[-1] is not top:
-                return
-            if len(live) == len(via):
-                return
+        unknown = asked & ~settled
+        shown = unknown & ~self._still_unknown(visit.target, level, unknown)
+        if shown.any():
+            live = graph.among(via, shown)
+            if len(live):
+                self._report(stack, live)
+                if not stack or stack[-1] is not top:
+                    return
             known = self._known(visit.target, level)
+            reached = graph.reached_by(visit.target, via)
+            if not (reached & ~known.live & ~known.dead).any():
+                return
         stack.append(self._question(visit.target, level, asked, known, any_will_do=visit.behind))
 
     def _report(self, stack: list[_Question], ids: np.ndarray) -> None:
@@ -203,11 +207,12 @@ class Search:
         del led_on[_REMEMBERED:]
 
     def _still_unknown(self, node: int, k: int, asked: np.ndarray) -> np.ndarray:
-        """`_not_shown`, within what it is worth."""
-        rest = self._not_shown(node, k, asked, [self._steps])
-        if rest.any():
+        """`_not_shown`, in as many steps as have been worth it."""
+        steps = [self._steps]
+        rest = self._not_shown(node, k, asked, steps)
+        if steps[0] < self._steps and rest.any():
             self._steps = max(self._steps // 2, _FEWEST_STEPS)
-        else:
+        elif steps[0] < self._steps:
             self._steps = min(2 * self._steps, _MOST_STEPS)
         return rest
 
@@ -215,7 +220,7 @@ class Search:
         """Those of a set of last ids of which remembered ids do not show that k are enough after
         them. steps: how many may still be made, one number, counted down."""
         graph, asked = self._graph, self._not_known(node, k, asked)
-        if not asked.any() or k < graph.lower[node]:
+        if not self._hopeful(node, k, asked):
             return asked
         ways: list[tuple[int, int, bool]] = []
         led_on = (self._led_on.get(level, []) for level in self._levels(node, k))
@@ -243,6 +248,13 @@ class Search:
                     return asked
         return asked
 
+    def _hopeful(self, node: int, k: int, asked: np.ndarray) -> bool:
+        """Are there some of which it is not known that k ids are too few after them?"""
+        graph, kept = self._graph, self._kept.get((node, k))
+        if not graph.lower[node] <= k < graph.final[node]:
+            return False  # it is known of all
+        return bool((asked if kept is None else _without(asked, kept.dead)).any())
+
     def _not_known(self, node: int, k: int, asked: np.ndarray) -> np.ndarray:
         """Those of a set of last ids of which it is not known that k ids are enough after them."""
         graph = self._graph
@@ -250,10 +262,7 @@ class Search:
             goal = graph.goal(node)
             return np.zeros_like(asked) if goal is None else asked & goal
         kept = self._kept.get((node, k))
-        if kept is not None:
-            asked = asked.copy()
-            asked[kept.live.at] &= ~kept.live.words
-        return asked
+        return asked if kept is None else _without(asked, kept.live)
 
     # ------------------------------------------------------------ what is known
 
@@ -369,4 +378,11 @@ def _with(ids: np.ndarray, more: _Words) -> np.ndarray:
     """A set with more ids, new."""
     found = ids.copy()
     found[more.at] |= more.words
+    return found
+
+
+def _without(ids: np.ndarray, fewer: _Words) -> np.ndarray:
+    """A set without some ids, new."""
+    found = ids.copy()
+    found[fewer.at] &= ~fewer.words
     return found

@@ -121,12 +121,13 @@ def settle(
     byte_class: np.ndarray,
     states: np.ndarray,
     k: int,
+    patience: int,
     spelled: Spelled,
     towards: Towards,
     watch: np.ndarray,
 ) -> None:
-    """Make lower > k or upper <= k for each of the states, int32. A state is searched for at most
-    2 + log2(k) numbers of tokens."""
+    """Make lower > k or upper <= k for each of the states, int32, unless more than `patience`
+    states would have to be read. A state is searched for at most 2 + log2(k) numbers of tokens."""
     scratch = Scratch(np.zeros(len(trans), np.int64), np.empty(spelled.trie.deepest + 1, np.int32))
     lower, upper, widest = towards.lower, towards.upper, towards.widest
     for narrow in states:
@@ -137,10 +138,10 @@ def settle(
             near, more = max(lower[state], 1), 1
             while lower[state] <= k < upper[state]:
                 # Mostly a way that is little longer than the bound is soon found.
-                most = 64 + 8 * near if near < k else NEVER
+                most = min(64 + 8 * near if near < k else NEVER, patience - scratch.seen[0])
                 tokens = min(near, k)
                 _search(trans, byte_class, state, tokens, most, spelled, towards, scratch, watch)
-                if stopped(watch):
+                if stopped(watch) or scratch.seen[0] >= patience:
                     return
                 near, more = max(near + more, lower[state]), 2 * more
 
@@ -150,20 +151,23 @@ def fewest(
     trans: np.ndarray,
     byte_class: np.ndarray,
     state: int,
+    patience: int,
     spelled: Spelled,
     towards: Towards,
     watch: np.ndarray,
 ) -> None:
-    """Make lower == upper for a state from which acceptance is in reach: in fewer than n_states
-    tokens. The way found first is hardly too long, so bounds are tried from above, and the more
-    apart the more are too high."""
-    lower, upper, less = towards.lower, towards.upper, 1
+    """Make lower == upper for a state from which acceptance is in reach, in fewer than n_states
+    tokens; unless more than `patience` states would have to be read for one of the bounds. The way
+    found first is hardly too long, so bounds are tried from above, and the more apart the more are
+    too high."""
+    lower, upper, less, tried = towards.lower, towards.upper, 0, len(trans)
     one = np.array([state], np.int32)
-    settle(trans, byte_class, one, len(trans), spelled, towards, watch)
-    while lower[state] < upper[state] and not stopped(watch):
+    while lower[state] < upper[state]:
+        settle(trans, byte_class, one, tried, patience, spelled, towards, watch)
+        if stopped(watch) or lower[state] <= tried < upper[state]:
+            return
+        less = max(2 * less, 1) if upper[state] <= tried else 1
         tried = max(lower[state], upper[state] - less)
-        settle(trans, byte_class, one, tried, spelled, towards, watch)
-        less = 2 * less if upper[state] <= tried else 1
 
 
 @kernel

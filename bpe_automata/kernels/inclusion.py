@@ -20,7 +20,8 @@ from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.watch import poll
 
 _BYTES_OF_A_CHARACTER = 4
-_TRIED, _MOST_TRIED = 64, 1 << 22  # pairs: for each state, and in all
+_TRIED, _MOST_TRIED = 64, 1 << 20  # pairs: for each state, and in all
+_SHARE = 4  # of the pairs that are left, what one try may take
 _AT_ONCE = 2  # pairs that tell the inside of a character from a state between characters
 _ROOM = 256
 _UNKNOWN, _HOLDS, _FAILS = 0, 1, 2
@@ -36,7 +37,7 @@ def widest(
     steps: int32 [n, k], 0: none; n_bytes: int32 [k], how many bytes take each step; distance:
     int32 [n], the fewest steps to acceptance, less than 0 where it is out of reach. Tried are pairs
     of a state and one that it reaches by a byte that most go along with, or by a character of such
-    bytes, and all pairs that those depend on, _TRIED n at most.
+    bytes, and all pairs that those depend on, _TRIED n and _MOST_TRIED at most.
     """
     n = len(steps)
     above, left, n_keys = np.zeros(n, np.int32), min(_TRIED * n, _MOST_TRIED), 0
@@ -51,7 +52,7 @@ def widest(
             if _nearer(q, p, distance):
                 continue
             n_keys, tried, keys, values = _try(
-                steps, distance, q, p, left, n_keys, keys, values, above, watch
+                steps, distance, q, p, left // _SHARE, n_keys, keys, values, above, watch
             )
             left -= tried
             if tried > _AT_ONCE:
