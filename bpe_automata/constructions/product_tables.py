@@ -34,7 +34,7 @@ from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.dead_sets import AGAIN, DONE, settle
 from bpe_automata.kernels.fan import MOST_KINDS, MOST_PLACES, Texts, fan, intern_places
 from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER, Towards
-from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
+from bpe_automata.kernels.hashing import EMPTY, with_room
 from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.node_ids import Tokens, add_witnessed
 from bpe_automata.kernels.node_status import node_statuses
@@ -60,6 +60,7 @@ from bpe_automata.sharing import Lock, cached, locked
 T = TypeVar("T")
 
 _SPARE_PLACES = 1024
+_MORE_PLACES = 4  # times as many: what a search has found is lost when there is no room for more
 _STATES_A_PLACE = 64
 _SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 2048
@@ -354,23 +355,16 @@ class ProductTables:
 
     def _grow_places(self) -> None:
         old, size = self.memo, len(self.memo.state)
-        n_states = len(self._world.dfa.trans)
-        new = _memo(n_states, old.text.shape[1], 2 * (size - n_states), len(old.nodes) // 2)
+        n_states, n_nodes = len(self._world.dfa.trans), len(old.nodes) // 2
+        new = _memo(n_states, old.text.shape[1], _MORE_PLACES * (size - n_states), n_nodes)
         # Texts that were found are texts. All else may rest on a place that was not there.
         new.text[:size] = np.where(old.text == ALIVE, ALIVE, 0)
         new.state[:size], new.added[:size] = old.state, old.added
         new.n_places[0] = size
-        self._world = self._world._replace(memo=new)
+        keys, values = with_room(old.keys, old.values, len(new.state) - n_states)
+        self._world = self._world._replace(memo=new._replace(keys=keys, values=values))
         self._certificates.asked[:] = 0
         self._certificates.holds[:] = 0
-        for place in range(n_states, size):
-            self._reinsert(place)
-
-    def _reinsert(self, place: int) -> None:
-        memo = self.memo
-        key = int(memo.state[place]) * len(self._world.added.next) + int(memo.added[place])
-        at = slot_of(memo.keys, key)
-        memo.keys[at], memo.values[at] = key, place
 
 
 def _added(canonical: CanonicalAutomaton, seen: SeenText, banned: set[int]) -> Added:
