@@ -36,6 +36,7 @@ _MOST_UNIT = 2**14  # what a token costs
 _SHORT, _STATES_A_READING = 64, 256
 """States that a search reads, and one more for so many states of the DFA, before it is asked which
 states include others: that takes about as long."""
+_INCLUDED = 8  # states, at least, that one includes, so that it is searched first
 
 
 class LiftHorizon(Horizon[int]):
@@ -153,13 +154,15 @@ class LiftHorizon(Horizon[int]):
 
     def _include(self) -> None:
         """Find for each state one whose language includes its own: from there it takes no more
-        ids."""
+        ids. It is searched first, which pays if there are others that it includes."""
         lift, steps = self._lift, _steps(self._lift)
         trans, byte_class = lift.dfa.trans, lift.dfa.byte_class
         n_bytes = np.bincount(byte_class, minlength=steps.shape[1]).astype(np.int32)
         near = lift.dfa.distance() if steps is trans else distances(steps, lift.dfa.accepting)
         self._widest_found = True  # once: a budget that was spent on it is not spent again
-        self._towards.widest[:] = watched(widest, steps, n_bytes, near)
+        found = watched(widest, steps, n_bytes, near)
+        many = np.bincount(found, minlength=len(found))[found] >= _INCLUDED
+        self._towards.widest[many] = found[many]
 
 
 def _towards(lift: Lift, spelled: Spelled) -> Towards:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import check
 from bpe_automata.tokenizer import Tokenizer
 from bpe_automata.tokenizer.description import Prefix
 
@@ -44,7 +45,8 @@ class PrefixedDfa:
 
 
 def prefixed(dfa: ByteDFA, prefix: Prefix) -> PrefixedDfa:
-    """`dfa` with the states that the prefix needs; with none, the same automaton."""
+    """`dfa` with the states that the prefix needs; with none, the same automaton. Raises
+    BudgetExceededError."""
     n = dfa.n_states
     if prefix in _ONCE:
         after = np.array([dfa.start], dtype=np.int32)
@@ -55,16 +57,18 @@ def prefixed(dfa: ByteDFA, prefix: Prefix) -> PrefixedDfa:
     itself = np.arange(n, dtype=np.int32)
     if not len(after):
         return PrefixedDfa(dfa, dfa.start, itself, itself)
-    trans, byte_class = _space_apart(dfa)
-    rows = trans[after]
-    rows[:, byte_class[_SPACE]] = after
-    rows[after == 0] = 0
-    bigger = ByteDFA(
-        np.concatenate([trans, rows]),
-        byte_class,
-        np.concatenate([dfa.accepting, dfa.accepting[after]]),
-        dfa.start,
-    )
+    columns, byte_class = _space_apart(dfa)
+    trans = np.empty((n + len(after), len(columns)), dtype=np.int32)
+    # Written at once, and in place: tables may have hundreds of megabytes.
+    np.take(dfa.trans, columns, axis=1, out=trans[:n], mode="clip")
+    check()
+    np.take(trans[:n], after, axis=0, out=trans[n:], mode="clip")
+    check()
+    trans[n:, byte_class[_SPACE]] = after
+    trans[n:][after == 0] = 0
+    accepting = np.concatenate([dfa.accepting, dfa.accepting[after]])
+    bigger = ByteDFA(trans, byte_class, accepting, dfa.start)
+    check()
     before = n if prefix in _ONCE else n + dfa.start
     after_added = np.arange(n + len(after), dtype=np.int32)
     if prefix in _EACH_PIECE:
@@ -73,13 +77,12 @@ def prefixed(dfa: ByteDFA, prefix: Prefix) -> PrefixedDfa:
 
 
 def _space_apart(dfa: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
-    """(trans, byte_class) in which the space has a column of its own."""
+    """(columns of the table, byte_class), so that the space has a column of its own."""
     column = dfa.byte_class[_SPACE]
     if (dfa.byte_class == column).sum() == 1:
-        return dfa.trans, dfa.byte_class
+        return np.arange(dfa.trans.shape[1]), dfa.byte_class
     # Columns that no byte has are left out: with one for the space there are at most 256 then.
     used, byte_class = np.unique(dfa.byte_class, return_inverse=True)
     byte_class = byte_class.astype(np.uint8)
     byte_class[_SPACE] = len(used)
-    columns = [*used.tolist(), int(column)]
-    return np.ascontiguousarray(dfa.trans[:, columns]), byte_class
+    return np.array([*used.tolist(), int(column)]), byte_class
