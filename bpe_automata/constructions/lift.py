@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.budget import Budget, spent
+from bpe_automata.budget import Budget, check, spent
 from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies, Regions
 from bpe_automata.constructions.horizon_lift import LiftHorizon
 from bpe_automata.constructions.memo import BoundedMemo
@@ -176,7 +176,11 @@ class Lift(Immutable):
             return alive
         some = np.unique(dfa.byte_class[self.tokenizer.derived("bytes of tokens", _bytes)])
         silent = [prefixed.added_from[:, None], prefixed.after_added[:, None]]
-        steps = np.concatenate([dfa.trans[:, some], *silent], axis=1)
+        check()
+        read = dfa.trans if len(some) == dfa.trans.shape[1] else dfa.trans[:, some]
+        check()  # a table may have hundreds of megabytes
+        steps = np.concatenate([read, *silent], axis=1)
+        check()
         open_ = np.flatnonzero((distances(steps, dfa.accepting) >= 0) & ~alive)
         if len(open_):
             added = self.added, prefixed.added_from, prefixed.after_added

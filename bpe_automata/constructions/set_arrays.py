@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bpe_automata.budget import check
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.hypothesis_sets import NONE
 from bpe_automata.constructions.whole_pieces import MUST_END
@@ -171,6 +172,9 @@ def with_room_for(proofs: Proofs, n_sets: int) -> Proofs:
 
 def resized(array: np.ndarray, size: int, fill: int = 0) -> np.ndarray:
     """A larger one that begins with it; what is new is `fill`."""
-    bigger = np.full((size, *array.shape[1:]), fill, dtype=array.dtype)
+    shape = size, *array.shape[1:]
+    # Pages of zeros that nobody writes to take no time, and no memory.
+    bigger = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)
+    check()
     bigger[: len(array)] = array
     return bigger
