@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 _MOST_UNIT = 2**14  # what a token costs
 _SHORT, _STATES_A_READING = 64, 256
-"""States that a search reads, and one more for so many states of the DFA, before it is asked which
-states include others: that takes about as long."""
-_INCLUDED = 8  # states, at least, that one includes, so that it is searched first
+"""A search reads _SHORT states, and one more for every _STATES_A_READING states of the DFA, before
+inclusions are looked for, which takes about as long."""
+_INCLUDED = 8  # a state is searched for others only if it includes at least so many
 
 
 class LiftHorizon(Horizon[int]):
@@ -144,8 +144,8 @@ class LiftHorizon(Horizon[int]):
         return states[(lower <= k) & (k < upper)]
 
     def _asked(self, kernel: Callable[..., None], *arguments: Any) -> bool:
-        """Run a search, as long as it is short if nothing is known of which states include others:
-        may it have been ended for that?"""
+        """Run a search, but only a short one while it is not known which states include others.
+        May it have stopped early for that reason?"""
         dfa = self._lift.dfa
         patience = NEVER if self._widest_found else _SHORT + dfa.n_states // _STATES_A_READING
         given = *arguments, patience, self._spelled, self._towards
@@ -153,12 +153,12 @@ class LiftHorizon(Horizon[int]):
         return not self._widest_found
 
     def _include(self) -> None:
-        """Find for each state one whose language includes its own: from there it takes no more
-        ids. It is searched first, which pays if there are others that it includes."""
+        """Find for each state a wider one, whose language includes its own: acceptance is no
+        farther from there. Searching the wider one first pays only where it includes many states."""
         lift, steps = self._lift, _steps(self._lift)
         trans, byte_class = lift.dfa.trans, lift.dfa.byte_class
         n_bytes = np.bincount(byte_class, minlength=steps.shape[1]).astype(np.int32)
-        near = lift.dfa.distance() if steps is trans else distances(steps, lift.dfa.accepting)
+        near = _nearest(lift, steps)
         self._widest_found = True  # once: a budget that was spent on it is not spent again
         found = watched(widest, steps, n_bytes, near)
         many = np.bincount(found, minlength=len(found))[found] >= _INCLUDED
@@ -169,7 +169,7 @@ def _towards(lift: Lift, spelled: Spelled) -> Towards:
     """What is known before any search."""
     accepting = lift.dfa.accepting
     steps = _steps(lift)
-    far = lift.dfa.distance() if steps is lift.dfa.trans else distances(steps, accepting)
+    far = _nearest(lift, steps)
     _, longest = _gains(lift, spelled, far)  # by how many bytes a token takes a text nearer
     far = _weighed(lift, steps, far, longest)
     below, most = _gains(lift, spelled, far)
@@ -195,6 +195,13 @@ def _steps(lift: Lift) -> np.ndarray:
     if all((after == np.arange(dfa.n_states)).all() for after in silent):
         return dfa.trans
     return np.concatenate([dfa.trans, *(after[:, None] for after in silent)], axis=1)
+
+
+def _nearest(lift: Lift, steps: np.ndarray) -> np.ndarray:
+    """int32 [n_states]: the fewest steps to acceptance, -1 where it is out of reach."""
+    if steps is lift.dfa.trans:
+        return lift.dfa.distance()
+    return distances(steps, lift.dfa.accepting)
 
 
 def _weighed(lift: Lift, steps: np.ndarray, near: np.ndarray, longest: int) -> np.ndarray:
