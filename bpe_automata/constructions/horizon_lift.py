@@ -154,10 +154,9 @@ class LiftHorizon(Horizon[int]):
 
     def _include(self) -> None:
         """Find for each state a wider one, whose language includes its own: acceptance is no
-        farther from there. Searching the wider one first pays only where it includes many states."""
+        farther from there. To search the wider one first pays where it includes many states."""
         lift, steps = self._lift, _steps(self._lift)
-        trans, byte_class = lift.dfa.trans, lift.dfa.byte_class
-        n_bytes = np.bincount(byte_class, minlength=steps.shape[1]).astype(np.int32)
+        n_bytes = np.bincount(lift.dfa.byte_class, minlength=steps.shape[1]).astype(np.int32)
         near = _nearest(lift, steps)
         self._widest_found = True  # once: a budget that was spent on it is not spent again
         found = watched(widest, steps, n_bytes, near)
