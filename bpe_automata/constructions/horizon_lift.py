@@ -36,7 +36,7 @@ _MOST_UNIT = 2**14  # what a token costs
 _SHORT, _STATES_A_READING = 64, 256
 """A search reads _SHORT states, and one more for every _STATES_A_READING states of the DFA, before
 inclusions are looked for, which takes about as long."""
-_INCLUDED = 8  # a state is searched for others only if it includes at least so many
+_INCLUDED = 8  # a state is searched before others only if it includes so many, itself among them
 
 
 class LiftHorizon(Horizon[int]):
@@ -144,8 +144,8 @@ class LiftHorizon(Horizon[int]):
         return states[(lower <= k) & (k < upper)]
 
     def _asked(self, kernel: Callable[..., None], *arguments: Any) -> bool:
-        """Run a search, but only a short one while it is not known which states include others.
-        May it have stopped early for that reason?"""
+        """Run a search kernel. Until inclusions have been looked for, its length is limited; was
+        it?"""
         dfa = self._lift.dfa
         patience = NEVER if self._widest_found else _SHORT + dfa.n_states // _STATES_A_READING
         given = *arguments, patience, self._spelled, self._towards
@@ -155,6 +155,8 @@ class LiftHorizon(Horizon[int]):
     def _include(self) -> None:
         """Find for each state a wider one, whose language includes its own: acceptance is no
         farther from there. To search the wider one first pays where it includes many states."""
+        if self._widest_found:
+            return
         lift, steps = self._lift, _steps(self._lift)
         n_bytes = np.bincount(lift.dfa.byte_class, minlength=steps.shape[1]).astype(np.int32)
         near = _nearest(lift, steps)

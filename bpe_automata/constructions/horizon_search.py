@@ -273,7 +273,7 @@ class Search:
         return _Question(node, k, asked, unknown, known.live, any_will_do, self._targets(node, k))
 
     def _known(self, node: int, k: int) -> _Known:
-        """New sets."""
+        """`live` is a new set; `dead` may be shared, and is not written to."""
         graph = self._graph
         everything, goal = graph.universe(node), graph.goal(node)
         nothing = np.zeros_like(everything)

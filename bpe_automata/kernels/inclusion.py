@@ -1,12 +1,12 @@
 """Inclusion between the languages of a DFA's states: L(q) is a part of L(p).
 
-With steps q a, it is the greatest relation for which
+With steps q a, it is the greatest relation, where acceptance is in reach of all states, for which
 
     q included in p    =>    q accepts => p accepts,  and for each a:  q a = 0,  or  q a in p a
 
 After more repeats of a counted repeat fewer are left: in x{10,300} the state after 11 is included
-in that after 10, and so on. What takes too long, or too much, from the wider state does so from all
-that it includes: one answer serves hundreds of states.
+in that after 10, and so on. If k tokens do not suffice from a state, they do not suffice from any
+state that it includes: one answer serves hundreds of states.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bpe_automata.kernels.watch import poll
 _BYTES_OF_A_CHARACTER = 4
 _TRIED, _MOST_TRIED = 64, 1 << 20  # pairs: for each state, and in all
 _SHARE = 4  # of the pairs that are left, what one try may take
-_AT_ONCE = 2  # pairs that tell the inside of a character from a state between characters
+_AT_ONCE = 2  # a try that ends after so few pairs suggests the inside of a character
 _ROOM = 256
 _UNKNOWN, _HOLDS, _FAILS = 0, 1, 2
 
@@ -36,8 +36,8 @@ def widest(
 
     steps: int32 [n, k], 0: none; n_bytes: int32 [k], how many bytes take each step; distance:
     int32 [n], the fewest steps to acceptance, less than 0 where it is out of reach. Tried are pairs
-    of a state and one that it reaches by a byte that most go along with, or by a character of such
-    bytes, and all pairs that those depend on, _TRIED n and _MOST_TRIED at most.
+    of a state and one that it reaches by bytes of the largest classes, up to one character further
+    on, and all pairs that those depend on, _TRIED n and _MOST_TRIED at most.
     """
     n = len(steps)
     above, left, n_keys = np.zeros(n, np.int32), min(_TRIED * n, _MOST_TRIED), 0
@@ -62,7 +62,7 @@ def widest(
 
 @kernel
 def _usual(steps: np.ndarray, n_bytes: np.ndarray, state: int) -> int:
-    """The state that the most bytes lead to by one step, 0: none."""
+    """The state after a byte of the largest class of bytes that is read, 0: none is."""
     best, most = 0, 0
     for c in range(steps.shape[1]):
         if steps[state, c] != 0 and n_bytes[c] > most:
@@ -91,9 +91,10 @@ def _try(
     watch: np.ndarray,
 ) -> tuple[int, int, np.ndarray, np.ndarray]:
     """Assume that `small` is included in `wide`, and what follows from it, depth first, `most`
-    pairs at most. If nothing contradicts, all of it holds: `above` gets the least p of each q. If
-    not, it is taken back, and what led to the contradiction fails. keys, values: table of what is
-    known of pairs. Returns (keys in the table, pairs tried, the table)."""
+    pairs at most. If nothing contradicts, all of it holds: `above` gets the p of the smallest
+    number of each q. If something does, or the pairs are used up, it is taken back, and what led
+    there fails: it is not asked again. keys, values: table of what is known of pairs. Returns (keys
+    in the table, pairs tried, the table)."""
     n, k = steps.shape
     assumed, path = np.empty(_ROOM, np.int64), np.empty(_ROOM, np.int64)
     column = np.empty(_ROOM, np.int32)
