@@ -32,16 +32,16 @@ import numpy as np
 from bpe_automata import compile_regex
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.constructions.collapsed import NOTHING
-from bpe_automata.kernels.fan import Texts, fan
+from bpe_automata.kernels.edges import Nodes, Vocabulary, grouped_edges
 from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER
 from bpe_automata.kernels.watch import watched
 dfa, words = compile_regex("[a-z]*"), [chr(97 + i % 26) * (1 + i // 26) for i in range(3000)]
 trie = vocabulary_trie([word.encode() for word in words], range(3000))
 kinds, nothing = np.arange(1, 3001, dtype=np.int32), np.zeros((1, 256), np.int32)
-texts = Texts(nothing, nothing, *np.zeros((2, 3000), np.int32))
-begin = dfa.start, 0, 0, np.zeros(256, bool)
-arguments = *begin, trie, kinds, NOTHING, texts, ANYWHERE, NEVER
-rows, start, ids = watched(fan, dfa.trans, dfa.byte_class, *arguments)
+nodes = Nodes(kinds, *np.zeros((2, 3000), np.int32))
+vocabulary = Vocabulary(trie, nodes, nothing, nothing, ANYWHERE)
+begin = dfa.start, 0, 0, np.zeros(256, bool), dfa.trans, dfa.byte_class
+rows, start, ids = watched(grouped_edges, *begin, NOTHING, vocabulary, NEVER)
 print(sorted(rows[:, 2]) == [*range(1, 3001)], sorted(ids) == [*range(3000)])
 """
 # With a folder of kernels that were shipped: `with_room` and what it calls, or a caller of it.
@@ -107,7 +107,7 @@ def test_what_was_shipped_is_not_compiled(tmp_path, monkeypatch):
     assert int(said("own")[1]) > 2
 
 
-def test_a_fan_of_any_number_of_groups_ends():
+def test_edges_of_any_number_of_groups_ends():
     done = subprocess.run(
         [sys.executable, "-c", MANY_GROUPS], capture_output=True, text=True, timeout=300, check=True
     )

@@ -30,7 +30,7 @@ from bpe_automata.constructions.token_actions import TokenActions, classify
 from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.constructions.whole_pieces import Unmade, WholePieces, find_unmade
 from bpe_automata.errors import TokenizerMismatchError, UnsupportedTokenizerError
-from bpe_automata.kernels.product_row import Nodes
+from bpe_automata.kernels.edges import Nodes
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.sharing import Immutable
 from bpe_automata.tokenizer import Description, Tokenizer

@@ -21,7 +21,7 @@ from bpe_automata.kernels.collapsed import (
     often_first,
     partition,
 )
-from bpe_automata.kernels.product_row import Nodes
+from bpe_automata.kernels.edges import Nodes
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import Lock, cached, locked

@@ -64,7 +64,7 @@ def settle(engine: CartesianMerge, nodes: Iterable[Where]) -> int:
 def beyond(engine: CartesianMerge, node: Node, row: Row) -> set[Node]:
     """Where the ids of a node's row lead, whatever the last id was."""
     tables, sets = engine.tables, engine.canonical.sets
-    places, kinds, start, ids = tables.fan(node[0], sets.sets[node[1]].row)
+    places, kinds, start, ids = tables.edges(node[0], sets.sets[node[1]].row)
     free, bound = sets.rows(node[1])
     is_free, is_bound = (contained(side, ids) for side in row)
     leads: set[Node] = set()

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from bpe_automata.constructions.memo import BoundedMemo
-from bpe_automata.kernels.fan import distinct
+from bpe_automata.kernels.edges import distinct
 
 NEVER = 2**30
 _BYTES_OF_SPREAD = 8_000

@@ -12,7 +12,7 @@ from bpe_automata.constructions.horizon_graph import NEVER, Facts, Spread
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.bits import has, members, set_bits
-from bpe_automata.kernels.fan import by_group, members_of
+from bpe_automata.kernels.edges import by_group, members_of
 
 State = TypeVar("State", bound=Hashable)
 _MOST_EDGES = 50_000_000

@@ -22,8 +22,7 @@ from bpe_automata.constructions.relevance import Relevance
 from bpe_automata.kernels.beside import all_places, narrow, outside, placed, which_follow
 from bpe_automata.kernels.bits import set_bits
 from bpe_automata.kernels.distance import longest_ways
-from bpe_automata.kernels.fan import members_of
-from bpe_automata.kernels.fewest_tokens import Towards
+from bpe_automata.kernels.edges import Vocabulary, members_of
 from bpe_automata.kernels.references import packed
 from bpe_automata.kernels.trie import walk
 from bpe_automata.kernels.watch import watched
@@ -39,7 +38,7 @@ _ADDED = 0  # the class of added tokens, which have none
 _NO_IDS = np.empty(0, dtype=np.int64)
 
 
-class _Fan(NamedTuple):
+class _Groups(NamedTuple):
     """Groups of one place: class and place after, int64; added tokens come last."""
 
     kinds: np.ndarray
@@ -73,7 +72,7 @@ class ProductReader:
         self._engine, self._tables, self._relevance = engine, tables, relevance
         self._canonical = engine.canonical
         self._eos = np.array([i for i in engine.eos_ids if 0 <= i < engine.n_ids], dtype=np.int64)
-        self._fans: dict[_Opened, _Fan] = {}
+        self._groups: dict[_Opened, _Groups] = {}
         self._ids: BoundedMemo[_Opened, _Ids] = BoundedMemo(4 * engine.n_ids)
         self._few = engine.n_ids // 64
         self._few_ids: BoundedMemo[_Opened, _Ids] = BoundedMemo(4 * self._few)
@@ -87,8 +86,10 @@ class ProductReader:
         return self._make_lift()
 
     @cached
-    def _near(self) -> Towards:
-        return self._lift.towards_of(self._canonical.trie, self._canonical.nodes.kind)
+    def _near(self) -> Vocabulary:
+        """With what the lift says of how near acceptance is, and will say."""
+        towards = self._lift.towards_of(self._canonical.trie, self._canonical.nodes.kind)
+        return self._tables.vocabulary._replace(towards=towards)
 
     # ------------------------------------------------------------ states
 
@@ -216,13 +217,13 @@ class ProductReader:
     def spread(self, key: int, k: int) -> Spread:
         place, number = key >> 32, (key & 0xFFFFFFFF) >> 1
         sets = self._canonical.sets
-        fan = self._fan((place, sets.sets[number].row, k))
-        base = fan.places << 32
+        groups = self._groups_at((place, sets.sets[number].row, k))
+        base = groups.places << 32
         free, bound = (
             np.where(after == NONE, -1, base | (after.astype(np.int64) << 1))
-            for after in sets.after(number, fan.kinds)
+            for after in sets.after(number, groups.kinds)
         )
-        added = fan.n_added
+        added = groups.n_added
         if added:
             after_added = base[-added:] | BEGINNING << 1 | _UNBOUND
             free[-added:] = after_added if sets.ends(number) else -1
@@ -257,42 +258,42 @@ class ProductReader:
             self._put(at, found)
         return members_of(groups, found.start, found.ids)
 
-    def _fan(self, at: _Opened) -> _Fan:
-        found = self._fans.get(at)
+    def _groups_at(self, at: _Opened) -> _Groups:
+        found = self._groups.get(at)
         return self._opened(at) if found is None else found
 
-    def _opened(self, at: _Opened) -> _Fan:
+    def _opened(self, at: _Opened) -> _Groups:
         """What is left out depends on how much is known of the lift by now."""
         place, row, k = at
-        places, kinds, start, ids = self._tables.fan(place, row, self._near, k - 1)
+        places, kinds, start, ids = self._tables.edges(place, row, self._near, k - 1)
         more, after = self._tables.added_steps(place) if row == 0 else (_NO_IDS, _NO_IDS)
         # Each added token is a group of its own.
-        fan = _Fan(
+        groups = _Groups(
             np.append(kinds, np.full(len(more), _ADDED)), np.append(places, after), len(more)
         )
-        self._fans[at] = fan
+        self._groups[at] = groups
         self._put(at, _listed(start, ids, more))
-        return fan
+        return groups
 
     def _put(self, at: _Opened, found: _Ids) -> None:
         (self._few_ids if len(found.ids) <= self._few else self._ids).put(at, found)
 
     def _again(self, at: _Opened) -> _Ids:
-        """The ids of the groups of a fan that were forgotten: no two groups of a fan have one
-        place and class, and the fan with nothing left out has all of them, under the same places
+        """The ids of groups that were forgotten: no two groups of a place have one place after and
+        class, and the edges with nothing left out have all of them, under the same places
         whether it is read in the trie or in a collapsed one."""
         place, row, _ = at
-        fan = self._fan(at)
-        places, kinds, start, ids = self._tables.fan(place, row)
-        n = len(fan.kinds) - fan.n_added
-        have, wanted = places << 32 | kinds, fan.places[:n] << 32 | fan.kinds[:n]
+        before = self._groups_at(at)
+        places, kinds, start, ids = self._tables.edges(place, row)
+        n = len(before.kinds) - before.n_added
+        have, wanted = places << 32 | kinds, before.places[:n] << 32 | before.kinds[:n]
         order = np.argsort(have)
         found = np.minimum(np.searchsorted(have, wanted, sorter=order), len(have) - 1)
         groups = order[found]
         if (have[groups] != wanted).any():
-            raise RuntimeError("a fan has other places than before")
+            raise RuntimeError("ids lead to other places than before")
         ends = np.cumsum(start[groups + 1] - start[groups])
-        more = self._tables.added_steps(place)[0] if fan.n_added else _NO_IDS
+        more = self._tables.added_steps(place)[0] if before.n_added else _NO_IDS
         kept = members_of(groups, start, ids).astype(np.int32)
         return _listed(np.append(0, ends).astype(np.int32), kept, more)
 

@@ -24,8 +24,10 @@ from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import clear_bits, has, set_bits
 from bpe_automata.kernels.distance import distances
+from bpe_automata.kernels.edges import Nodes, Vocabulary
+from bpe_automata.kernels.fewest_tokens import ANYWHERE
 from bpe_automata.kernels.lift_row import lift_row
-from bpe_automata.kernels.product_row import Nodes
+from bpe_automata.kernels.references import packed
 from bpe_automata.kernels.token_walks import Spelled, settle_alive, states_after
 from bpe_automata.kernels.trie import Trie, walk
 from bpe_automata.kernels.watch import watched
@@ -33,6 +35,7 @@ from bpe_automata.sharing import Immutable, cached
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
 _ALL = np.zeros(2, dtype=np.int32)  # what is after a token of each class
+_NO_BYTES = np.zeros(256, dtype=bool)
 
 
 class Lift(Immutable):
@@ -119,8 +122,9 @@ class Lift(Immutable):
         full = collapsed.ids
         if collapsed is not NOTHING:
             full = self._vocabularies.full_row(collapsed, 0, _ALL, _ALL)
-        dfa = self.dfa
-        return lift_row(self.trie, collapsed, full, dfa.trans, dfa.byte_class, alive, state)
+        dfa, vocabulary = self.dfa, self.tokenizer.derived("lift vocabulary", _vocabulary)
+        begin = state, _NO_BYTES, dfa.trans, dfa.byte_class, alive
+        return watched(lift_row, *begin, collapsed, full, packed(vocabulary))
 
     @property
     def _vocabularies(self) -> CollapsedVocabularies:
@@ -197,13 +201,19 @@ def _ordinary_trie(tokenizer: Tokenizer) -> Trie:
     return vocabulary_trie(tokenizer.spellings, ids)
 
 
-def _collapsed(tokenizer: Tokenizer) -> CollapsedVocabularies:
-    """Of the same trie: all ids at a node lead alike."""
+def _vocabulary(tokenizer: Tokenizer) -> Vocabulary:
+    """All ids at a node of this trie lead alike, and any byte may begin one."""
     trie = tokenizer.derived("lift trie", _ordinary_trie)
     nothing = np.zeros_like(trie.token)
     nodes = Nodes((trie.token >= 0).astype(np.int32), nothing, nothing)
+    utf8, next_ = np.zeros((1, 256), dtype=np.int32), np.zeros((1, 1), dtype=np.int32)
+    return Vocabulary(trie, nodes, utf8, next_, ANYWHERE)
+
+
+def _collapsed(tokenizer: Tokenizer) -> CollapsedVocabularies:
+    vocabulary = tokenizer.derived("lift vocabulary", _vocabulary)
     key = f"{cache_key(tokenizer)}; lift" if is_kept(tokenizer) else ""
-    return CollapsedVocabularies(trie, nodes, key)
+    return CollapsedVocabularies(vocabulary.trie, vocabulary.nodes, key)
 
 
 def _tokens_of_one_byte(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,6 @@ import numpy as np
 from bpe_automata.budget import check
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.collapsed import NOTHING, Regions
-from bpe_automata.constructions.hypothesis_sets import NONE
 from bpe_automata.constructions.prefixed import PrefixedDfa
 from bpe_automata.constructions.product_parts import (
     beside_of,
@@ -32,8 +31,14 @@ from bpe_automata.constructions.steady import steady_for
 from bpe_automata.kernels.certificates import ROWS, Certificates
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.dead_sets import AGAIN, DONE, settle
-from bpe_automata.kernels.fan import MOST_KINDS, MOST_PLACES, Texts, fan, intern_places
-from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER, Towards
+from bpe_automata.kernels.edges import (
+    MOST_KINDS,
+    MOST_PLACES,
+    Vocabulary,
+    grouped_edges,
+    intern_places,
+)
+from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER
 from bpe_automata.kernels.hashing import EMPTY, with_room
 from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.node_ids import Tokens, add_witnessed
@@ -67,6 +72,7 @@ _ROOM = 2048
 _ROOM_OF_SETS = 8
 _ROOM_OF_STATES = 256
 _MOST_CERTIFICATES = 256
+_ALL_BYTES = np.ones(256, dtype=bool)
 
 
 class ProductTables:
@@ -119,7 +125,6 @@ class ProductTables:
         self.beside = derived("beside", lambda _: beside_of(canonical))
         self.settled = _settled(len(self.beside.before.order))
         self._certificates = _NO_CERTIFICATES
-        self._no_free = np.full(kinds, NONE, dtype=np.int32)
 
     @property
     def memo(self) -> Memo:
@@ -139,25 +144,21 @@ class ProductTables:
         return int(self.ask(intern_place, state, text))
 
     @locked
-    def row(
-        self, place: int, number: int, deepest: int | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def row(self, place: int, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(free, bound, open) of `kernels.product_row`."""
-        canonical = self.canonical
-        deepest = canonical.trie.deepest if deepest is None else deepest
-        free, bound = canonical.sets.rows(number)
-        trie, nodes, collapsed = canonical.trie, self._text.nodes, NOTHING
-        if deepest == trie.deepest and canonical.sets.sets[number].row == 0:
-            collapsed = self._collapsed(place)
+        free, bound = self.canonical.sets.rows(number)
+        collapsed = self._collapsed(place, self.canonical.sets.sets[number].row)
         full, certificates = collapsed.ids, _NO_CERTIFICATES
         if collapsed is not NOTHING:
             full = self._text.vocabularies.full_row(collapsed, number, free, bound)
             certificates = self._certificates = self._room_for_certificates()
-        given = packed(trie), packed(nodes), collapsed, full, packed(certificates), free, bound
-        return self.ask(product_row, place, number, deepest, *given)
+        given = collapsed, full, packed(certificates), free, bound, packed(self.vocabulary)
+        return self.ask(product_row, place, number, self._begins_otherwise(place), *given)
 
-    def _collapsed(self, place: int) -> Collapsed:
+    def _collapsed(self, place: int, row: int) -> Collapsed:
         """The collapsed vocabulary for a place, at a character's end, or NOTHING."""
+        if row != 0:
+            return NOTHING
         found, text = self._regions.at(int(self.memo.state[place])), int(self.memo.added[place])
         if text == 0 or found is NOTHING:
             return found
@@ -237,23 +238,19 @@ class ProductTables:
 
     def _tokens(self) -> Tokens:
         known, classes = self._set_arrays.known_rows(), self.canonical.actions.of_token
-        trie, nodes = self.canonical.trie, self._text.nodes
-        return Tokens(trie, nodes, NOTHING, _NO_CERTIFICATES, self._no_free, *known, classes)
+        return Tokens(self.vocabulary, _ALL_BYTES, NOTHING, *known, classes)
 
-    def fan(
-        self, place: int, row: int, near: Towards = ANYWHERE, left: int = NEVER
+    def edges(
+        self, place: int, row: int, vocabulary: Vocabulary | None = None, left: int = NEVER
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """All tokens that can be read at a place from UTF-8 row `row` if the hypotheses allow it,
         in groups that lead alike: (places int64, classes int64, start int32 [groups + 1] into, ids
-        int32). Added tokens are left out, and what `near` says is more than `left` tokens from
-        acceptance."""
-        dfa, memo, canonical = self._world.dfa, self.memo, self.canonical
+        int32). Added tokens are left out, and what `vocabulary.towards` says is more than `left`
+        tokens from acceptance."""
+        dfa, memo = self._world.dfa, self.memo
         begin = int(memo.state[place]), int(memo.added[place]), row, self._begins_otherwise(place)
-        collapsed = self._collapsed(place) if row == 0 else NOTHING
-        trie, kinds = canonical.trie, canonical.nodes.kind
-        vocabulary = packed(trie), kinds, collapsed, packed(self._texts)
-        given = dfa.trans, dfa.byte_class, *begin, *vocabulary, near, left
-        rows, start, ids = watched(fan, *given)
+        given = self._collapsed(place, row), packed(vocabulary or self.vocabulary), left
+        rows, start, ids = watched(grouped_edges, *begin, dfa.trans, dfa.byte_class, *given)
         return self.places(rows[:, 0], rows[:, 1]), rows[:, 2].astype(np.int64), start, ids
 
     @locked
@@ -263,10 +260,9 @@ class ProductTables:
         """(places, sets), int64, of nodes that ids lead to from a node, added tokens left out: all
         those where an id that leads on at all may need more than `most` others to acceptance, and
         perhaps others. live: the node's row, `Relevance.row`."""
-        canonical, sets = self.canonical, self.canonical.sets
+        sets = self.canonical.sets
         row, sides = sets.sets[number].row, sets.rows(number)
-        collapsed = self._collapsed(place) if row == 0 else NOTHING
-        vocabulary = canonical.trie, canonical.nodes.kind, collapsed, NOTHING, self._texts, ANYWHERE
+        vocabulary = self._collapsed(place, row), NOTHING, packed(self.vocabulary)
         certificates = self._certificates = self._room_for_certificates()
         begin = place, row, self._begins_otherwise(place)
         while True:
@@ -278,11 +274,10 @@ class ProductTables:
                 return self.places(states, texts), numbers.astype(np.int64)
 
     @cached
-    def _texts(self) -> Texts:
-        nodes = self._text.nodes
-        return Texts(
-            self.canonical.pipeline.alphabet.utf8, self._text.next, nodes.text, nodes.first
-        )
+    def vocabulary(self) -> Vocabulary:
+        """The tokens that BPE makes, with the text automaton as the DFA sees it."""
+        text, utf8 = self._text, self.canonical.pipeline.alphabet.utf8
+        return Vocabulary(text.trie, text.nodes, utf8, text.next, ANYWHERE)
 
     def at_most(self, places: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """int32: bounds on the ids from nodes to acceptance, whatever the last id was; NEVER where

@@ -18,8 +18,8 @@ from bpe_automata.budget import check_bytes
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.collapsed import CollapsedVocabularies
 from bpe_automata.constructions.stored import cache_key, is_kept
+from bpe_automata.kernels.edges import Nodes
 from bpe_automata.kernels.minimise import blocks
-from bpe_automata.kernels.product_row import Nodes
 from bpe_automata.kernels.spelling import wide_atoms
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched

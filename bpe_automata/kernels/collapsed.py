@@ -258,12 +258,15 @@ def states_after(
 
 
 @kernel
-def clear_below(node: int, trie: Trie, bits: np.ndarray) -> None:
-    """Take the tokens of a part of the trie out of packed ids."""
-    for i in range(node, trie.skip[node]):
-        token = trie.token[i]
-        if token >= 0:
-            bits[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
+def clear_beginning(bytes_: np.ndarray, trie: Trie, bits: np.ndarray) -> None:
+    """Take the tokens that begin with some bytes (bool [256], or none) out of packed ids."""
+    node = 0
+    while node < len(trie.label) and len(bytes_) > 0:
+        for i in range(node, trie.skip[node] if bytes_[trie.label[node]] else node):
+            token = trie.token[i]
+            if token >= 0:
+                bits[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
+        node = trie.skip[node]
 
 
 @kernel

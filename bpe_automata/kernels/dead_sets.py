@@ -248,7 +248,7 @@ def _listed(
         complete = False
         ids, rows = leading_among(stack.hints[: n[_HINTS]], key, tokens, w)
     else:
-        deepest = tokens.trie.deepest if stage == _ALL else SHALLOW
+        deepest = tokens.vocabulary.trie.deepest if stage == _ALL else SHALLOW
         complete, ids, rows = leading_ids(key, deepest, tokens, w)
     if stage == _ALL and how_many(left) <= _FEW_SUSPECTS:
         for suspect in listed(left):
@@ -412,7 +412,7 @@ def _settle_together(
         wanted = _hindrance(met.key[region[n]], tokens, w)
         if wanted != DONE or is_void(w):
             return met, dead, wanted
-        _, ids, rows = leading_ids(met.key[region[n]], tokens.trie.deepest, tokens, w)
+        _, ids, rows = leading_ids(met.key[region[n]], tokens.vocabulary.trie.deepest, tokens, w)
         met = nodes_with_room(met, len(rows))
         while len(met.key) > len(at):
             at = grown(at, len(at))

@@ -9,15 +9,15 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.beside import Beside, forbid
-from bpe_automata.kernels.bits import members
-from bpe_automata.kernels.certificates import Certificates
 from bpe_automata.kernels.collapsed import Collapsed
+from bpe_automata.kernels.edges import Vocabulary, edges, text_after
+from bpe_automata.kernels.fewest_tokens import NEVER
 from bpe_automata.kernels.hashing import EMPTY
 from bpe_automata.kernels.node_status import node_status
-from bpe_automata.kernels.product_row import Nodes, after_text, product_row, witness_slot
+from bpe_automata.kernels.product_row import known_lively, witness_slot
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.settled import UNSETTLED, Settled, settled_at
-from bpe_automata.kernels.trie import Trie, walk
+from bpe_automata.kernels.trie import walk
 from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import (
     ALIVE,
@@ -36,22 +36,18 @@ from bpe_automata.kernels.world import (
 SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
 _MOST_LOOKED_FOR = 16  # rows that lead to one node
 _MOST_LOOKED_FOR_LONG = 2  # the same, where long ids are looked through
-_FEW = 64  # ids of a node that are looked at without more ado
-_MUCH = 8  # bytes that a state reads
+_MUCH = 16  # bytes that a state reads
 
 
 @by_reference
 class Tokens(NamedTuple):
-    """Of the tokenizer: trie, nodes as in `product_row`; collapsed, certificates: none; no_free:
-    int32 [n_classes], all -1, for a node where no boundary can come; row_of int32 [n_sets] into
-    bound_after int32 [rows, n_classes]: the rows of hypothesis sets, -1 where it is not known.
-    class_of: int32 [n_ids], the class of each id."""
+    """Of the tokenizer: the vocabulary; otherwise: bool [256], all True, see `edges`; none: no
+    collapsed vocabulary; row_of int32 [n_sets] into bound_after int32 [rows, n_classes]: the rows
+    of hypothesis sets, -1 where it is not known. class_of: int32 [n_ids], the class of each id."""
 
-    trie: Trie
-    nodes: Nodes
-    collapsed: Collapsed
-    certificates: Certificates
-    no_free: np.ndarray
+    vocabulary: Vocabulary
+    otherwise: np.ndarray
+    none: Collapsed
     row_of: np.ndarray
     bound_after: np.ndarray
     class_of: np.ndarray
@@ -65,31 +61,35 @@ def leading_ids(
     int64 [k], ids that surely lead on; int64 [n, 2], (id, key of the node that it leads to) for
     those of which that is not known). Where the DFA reads many bytes, only ids of at most `deepest`
     bytes are among them."""
-    place, number = key_place(key), key_number(key)
-    bound_after = tokens.bound_after[tokens.row_of[number]]
-    if w.memo.added[place] == 0 and w.sets.row[number] == 0:
-        few, ids, rows = _few_ids(w.memo.state[place], bound_after, tokens, w)
-        if few:
-            return True, ids, rows
-    if deepest < tokens.trie.deepest and not reads_much(w.memo.state[place], w):
-        deepest = tokens.trie.deepest
-    _, bound, open_ = product_row(
-        place,
-        number,
-        deepest,
-        tokens.trie,
-        tokens.nodes,
-        tokens.collapsed,
-        tokens.collapsed.ids,
-        tokens.certificates,
-        tokens.no_free,
-        bound_after,
-        w,
-    )
-    rows = np.empty((len(open_), 2), np.int64)
-    for i in range(len(open_)):
-        rows[i, 0], rows[i, 1] = open_[i, 0], node_key(open_[i, 1], open_[i, 2])
-    return deepest == tokens.trie.deepest, members(bound), rows
+    place, number, known = key_place(key), key_number(key), at_once(w)
+    state, bound_after = w.memo.state[place], tokens.bound_after[tokens.row_of[number]]
+    if deepest < tokens.vocabulary.trie.deepest and not reads_much(state, w):
+        deepest = tokens.vocabulary.trie.deepest
+    found, _, _ = edges(
+        state, w.memo.added[place], w.sets.row[number], tokens.otherwise, w.dfa.trans,
+        w.dfa.byte_class, tokens.none, tokens.vocabulary, deepest, NEVER, w.watch,
+    )  # fmt: skip
+    sure, rows = np.empty(len(found), np.int64), np.empty((len(found), 2), np.int64)
+    n_sure, n_rows = 0, 0
+    for i in range(len(found)):
+        q, a, after, token = found[i, 0], found[i, 1], bound_after[found[i, 2]], found[i, 3]
+        if after < 0:
+            continue
+        if poll(w.watch):
+            break
+        target = intern_place(q, a, w) if a > 0 else q
+        status = status_at_once(q, after, known) if a == 0 else UNKNOWN
+        if status == UNKNOWN:
+            status = node_status(target, after, w)
+        if status == PARTLY:
+            status = known_lively(token, target, after, tokens.vocabulary.trie, w)
+            if status == UNKNOWN:
+                rows[n_rows, 0], rows[n_rows, 1] = token, node_key(target, after)
+                n_rows += 1
+        if status == ALIVE:
+            sure[n_sure] = token
+            n_sure += 1
+    return deepest == tokens.vocabulary.trie.deepest, sure[:n_sure].copy(), rows[:n_rows].copy()
 
 
 @kernel
@@ -98,7 +98,7 @@ def leading_among(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of some ids (int64) the same; none where the node is not at a character's end in state 0 of
     the text automaton."""
-    place, number, trie = key_place(key), key_number(key), tokens.trie
+    place, number, trie = key_place(key), key_number(key), tokens.vocabulary.trie
     ids, n_ids = np.empty(len(some), np.int64), 0
     rows, n_rows = np.empty((len(some), 2), np.int64), 0
     bound_after = tokens.bound_after[tokens.row_of[number]]
@@ -108,7 +108,7 @@ def leading_among(
             continue
         data = trie.data[trie.start[token] : trie.start[token + 1]]
         q = walk(w.dfa.trans, w.dfa.byte_class, w.memo.state[place], data)
-        a = after_text(0, 0, data, w.reading.utf8, w.added.next)
+        a = text_after(0, 0, data, w.reading.utf8, w.added.next)
         if q == 0 or a < 0:
             continue
         target = intern_place(q, a, w)
@@ -120,43 +120,6 @@ def leading_among(
             rows[n_rows, 0], rows[n_rows, 1] = token, node_key(target, after)
             n_rows += 1
     return ids[:n_ids], rows[:n_rows]
-
-
-@kernel
-def _few_ids(
-    state: int, bound_after: np.ndarray, tokens: Tokens, w: World
-) -> tuple[bool, np.ndarray, np.ndarray]:
-    """The same at a character's end in state 0 of the text automaton, if no more than a few ids can
-    be read (is that so, ...)."""
-    trans, byte_class, trie = w.dfa.trans, w.dfa.byte_class, tokens.trie
-    label, depths, kinds, texts = trie.label, trie.depth, tokens.nodes.kind, tokens.nodes.text
-    sure, rows = np.empty(_FEW, np.int64), np.empty((_FEW, 2), np.int64)
-    path, n_sure, n_rows = np.empty(trie.deepest + 1, np.int32), 0, 0
-    path[0], node, known = state, 0, at_once(w)
-    while node < len(label):
-        depth = depths[node]
-        q = trans[path[depth - 1], byte_class[label[node]]]
-        if q == 0:
-            node = trie.skip[node]
-            continue
-        path[depth], here = q, node
-        node += 1
-        after, a = bound_after[kinds[here]], texts[here]
-        if kinds[here] == 0 or after < 0 or a < 0:
-            continue
-        if max(n_sure, n_rows) == _FEW:
-            return False, sure[:0], rows[:0]
-        place = intern_place(q, a, w) if a > 0 else q
-        status = status_at_once(q, after, known) if a == 0 else UNKNOWN
-        if status == UNKNOWN:
-            status = node_status(place, after, w)
-        if status == ALIVE:
-            sure[n_sure] = trie.token[here]
-            n_sure += 1
-        elif status == PARTLY:
-            rows[n_rows, 0], rows[n_rows, 1] = trie.token[here], node_key(place, after)
-            n_rows += 1
-    return True, sure[:n_sure], rows[:n_rows]
 
 
 @kernel
@@ -196,7 +159,7 @@ def add_witnessed(
             looked_for = end - i <= _MOST_LOOKED_FOR and settled_at(key, known) == UNSETTLED
             few = end - i <= _MOST_LOOKED_FOR_LONG
             if looked_for:
-                deepest = SHALLOW if w.sets.row[number] == 0 else tokens.trie.deepest
+                deepest = SHALLOW if w.sets.row[number] == 0 else tokens.vocabulary.trie.deepest
                 complete, ids, maybe = leading_ids(key, deepest, tokens, w)
         if not looked_for:
             continue
@@ -206,7 +169,7 @@ def add_witnessed(
         follower = first_beside(ids, forbidden, beside.right_at)
         if follower < 0 and not complete and few and not _in_vain(token, number, w):
             # A long one serves other states too: what all settle for themselves otherwise.
-            complete, ids, maybe = leading_ids(key, tokens.trie.deepest, tokens, w)
+            complete, ids, maybe = leading_ids(key, tokens.vocabulary.trie.deepest, tokens, w)
             if is_void(w):
                 break
             follower = first_beside(ids, forbidden, beside.right_at)

@@ -19,12 +19,12 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.certificates import NO_SET, Certificates, needed
 from bpe_automata.kernels.collapsed import Collapsed
-from bpe_automata.kernels.fan import Texts, read_tokens
-from bpe_automata.kernels.fewest_tokens import NEVER, Towards
+from bpe_automata.kernels.edges import ALL, Vocabulary, edges, text_after
+from bpe_automata.kernels.fewest_tokens import NEVER
 from bpe_automata.kernels.growing import grown, grown_rows
 from bpe_automata.kernels.hashing import EMPTY
 from bpe_automata.kernels.node_status import node_status
-from bpe_automata.kernels.product_row import after_text, witness_slot
+from bpe_automata.kernels.product_row import witness_slot
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.suspects import breaks
 from bpe_automata.kernels.trie import Trie, walk
@@ -60,12 +60,9 @@ def unsure(
     place: int,
     utf8_row: int,
     otherwise: np.ndarray,
-    trie: Trie,
-    kinds: np.ndarray,
     collapsed: Collapsed,
     none: Collapsed,
-    texts: Texts,
-    anywhere: Towards,
+    vocabulary: Vocabulary,
     after_sides: tuple[np.ndarray, np.ndarray],
     live: tuple[np.ndarray, np.ndarray],
     known: tuple[np.ndarray, np.ndarray],
@@ -77,11 +74,12 @@ def unsure(
     """int32 [found, 3]: DFA state, text state and hypothesis set of nodes that tokens lead to from
     a place and a UTF-8 row: all from which some id that leads on may need more than `most` ids to
     acceptance, and perhaps others. after_sides: int32 [kinds], the sets after tokens of each kind;
-    live: the node's row, packed ids of either side; known: `SetArrays.known_rows`; none, anywhere:
-    empty ones; the other arguments as of `fan`."""
-    tokens, states, apart = read_tokens(
-        w.dfa.trans, w.dfa.byte_class, w.memo.state[place], w.memo.added[place], utf8_row,
-        otherwise, trie, kinds, collapsed, texts, anywhere, NEVER, w.watch,
+    live: the node's row, packed ids of either side; known: `SetArrays.known_rows`; none: an empty
+    one; the other arguments as of `edges`."""
+    trie = vocabulary.trie
+    tokens, states, apart = edges(
+        w.memo.state[place], w.memo.added[place], utf8_row, otherwise, w.dfa.trans,
+        w.dfa.byte_class, collapsed, vocabulary, ALL, NEVER, w.watch,
     )  # fmt: skip
     _, need, row_of = needed(after_sides, certificates, w)
     seen, sure = np.full(_SEEN, EMPTY, np.int64), np.zeros(_SEEN, np.bool_)
@@ -99,7 +97,7 @@ def unsure(
             continue
         if row >= 0:
             # Hundreds of tokens lead to one place: what may come there, of any of these sets?
-            key = (np.int64(state) * len(texts.next) + text) * len(need) + row
+            key = (np.int64(state) * len(vocabulary.next) + text) * len(need) + row
             at = (key * -7046029254386353131 >> 40) & (_SEEN - 1)
             if seen[at] != key:
                 if poll(w.watch):
@@ -124,9 +122,7 @@ def unsure(
                 found, n = _with_node(found, n, state, text, number)
     kept = 0
     for i in range(n):
-        if not _goes_on_surely(
-            found[i], otherwise, trie, kinds, none, texts, anywhere, known, most, shortest, w
-        ):
+        if not _goes_on_surely(found[i], otherwise, none, vocabulary, known, most, shortest, w):
             found[kept] = found[i]
             kept += 1
     return found[:kept].copy()
@@ -194,7 +190,7 @@ def _follower_at_most(
     n, after = w.witnesses.id[at], w.witnesses.after[at]
     data = trie.data[trie.start[n] : trie.start[n + 1]]
     q = walk(w.dfa.trans, w.dfa.byte_class, state, data)
-    a = after_text(text, w.sets.row[number], data, w.reading.utf8, w.added.next)
+    a = text_after(text, w.sets.row[number], data, w.reading.utf8, w.added.next)
     return q != 0 and a >= 0 and ids_at_most(q, a, after, shortest, w) < most
 
 
@@ -202,11 +198,8 @@ def _follower_at_most(
 def _goes_on_surely(
     node: np.ndarray,
     otherwise: np.ndarray,
-    trie: Trie,
-    kinds: np.ndarray,
     none: Collapsed,
-    texts: Texts,
-    anywhere: Towards,
+    vocabulary: Vocabulary,
     known: tuple[np.ndarray, np.ndarray],
     most: int,
     shortest: Shortest,
@@ -224,9 +217,9 @@ def _goes_on_surely(
         if row == 0 or left == 0 or number >= len(known[0]) or known[0][number] < 0:
             return False
         after = known[1][known[0][number]]
-        tokens, _, _ = read_tokens(
-            w.dfa.trans, w.dfa.byte_class, state, text, row, otherwise, trie, kinds, none,
-            texts, anywhere, NEVER, w.watch,
+        tokens, _, _ = edges(
+            state, text, row, otherwise, w.dfa.trans, w.dfa.byte_class, none, vocabulary, ALL,
+            NEVER, w.watch,
         )  # fmt: skip
         for i in range(len(tokens)):
             q, a, number = tokens[i, 0], tokens[i, 1], after[tokens[i, 2]]

@@ -114,7 +114,7 @@ def test_rows_after_letters_that_marks_may_follow_are_those_of_the_plain_walk(to
                 assert (here == other).all()
             if engine.canonical.sets.sets[number].row == 0:
                 assert led(engine, place) == led(plain, there)
-                n += text != 0 and engine.tables._collapsed(place) is not NOTHING
+                n += text != 0 and engine.tables._collapsed(place, 0) is not NOTHING
     event(f"collapsed: {n > 0}")
 
 
@@ -204,8 +204,8 @@ def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa, 
 
 
 def led(engine, place):
-    """Where the fan leads: its groups by what the place is and class, each with its ids."""
-    places, kinds, start, ids = engine.tables.fan(place, 0)
+    """Where the edges lead: their groups by what the place is and class, each with its ids."""
+    places, kinds, start, ids = engine.tables.edges(place, 0)
     memo = engine.tables.memo
     columns = memo.state[places], memo.added[places], kinds
     groups = zip(*(column.tolist() for column in columns), strict=True)
@@ -218,7 +218,7 @@ def led(engine, place):
 
 @examples(40)
 @given(st.data())
-def test_fans_are_those_of_the_plain_walk(data):
+def test_edges_are_those_of_the_plain_walk(data):
     """Of tokens that hold parts of characters, and DFAs that read those anywhere."""
     tokenizer, dfa = data.draw(bpe_tokenizers()), data.draw(wide_dfas(beyond=True))
     engine, plain = (CartesianMerge(tokenizer, dfa) for _ in range(2))
@@ -228,7 +228,7 @@ def test_fans_are_those_of_the_plain_walk(data):
             assert led(engine, state) == led(plain, state)
 
 
-def test_ids_of_fans_that_were_forgotten_are_found_again():
+def test_ids_of_groups_that_were_forgotten_are_found_again():
     """Where the normalizer remembers letters, of which the regex sees no more than one kind."""
     vocabulary = ["a", "e", "b", "x", "\u0300", "à", "è"]
     tokenizer = small_tokenizer(vocabulary, (), normalizer={"type": "NFC"})

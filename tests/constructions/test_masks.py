@@ -124,7 +124,7 @@ def test_a_real_tokenizer_under_nfc(qwen, regex):
 
 @pytest.mark.parametrize("regex", [r"([^\x00-\x7f]){2,20}", r"(\w| ){0,40}", r"[^\n]{3,9}é?"])
 @pytest.mark.parametrize("prompt", ["The answer is", "e", ""])
-def test_a_fan_says_the_same_however_it_is_read(qwen, monkeypatch, prompt, regex):
+def test_edges_are_the_same_however_they_are_read(qwen, monkeypatch, prompt, regex):
     """After a letter that marks may follow, in the trie and in a collapsed vocabulary: one may be
     there later than the other, and ids are looked up by what they lead to."""
     monkeypatch.setattr(collapsed, "_WALKS", 0)
@@ -133,12 +133,12 @@ def test_a_fan_says_the_same_however_it_is_read(qwen, monkeypatch, prompt, regex
     tables = engine.tables
 
     def leads():
-        places, kinds, start, ids = tables.fan(place, 0)
+        places, kinds, start, ids = tables.edges(place, 0)
         to = list(zip(places.tolist(), kinds.tolist(), strict=True))
         return {i: to[k] for k in range(len(to)) for i in ids[start[k] : start[k + 1]].tolist()}
 
     found = leads()
-    assert len(tables._collapsed(place).label)
+    assert len(tables._collapsed(place, 0).label)
     tables._regions.at = lambda state: collapsed.NOTHING
     assert leads() == found
 

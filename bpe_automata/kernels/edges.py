@@ -1,7 +1,10 @@
-"""The fan of a place: where every token leads from it, grouped by what the token does.
+"""Edges: where each token leads from a place, whatever the hypotheses.
 
-The same for all hypothesis sets at the place that read from the same UTF-8 row: what a set makes of
-a token depends on the token's class alone.
+    edges(q, a) = { (token, q token, a token) : the DFA and the text automaton read the token }
+
+A row, the successors of a node, what is dead there, how far acceptance is, are functions of these.
+What a hypothesis set makes of a token depends on the token's class alone, so tokens of one class
+that lead to one place are alike: they are a group. In the lift there is one class, and one text.
 """
 
 from __future__ import annotations
@@ -23,55 +26,113 @@ from bpe_automata.kernels.world import World, intern_place
 _KIND_BITS, _GROUPS = 20, 256
 _NEAR_THE_ROOT = 2  # where the clock is looked at: less than a millisecond is spent further down
 MOST_KINDS, MOST_PLACES = 1 << _KIND_BITS, 1 << (63 - _KIND_BITS)
+ALL = NEVER  # bytes, of tokens that may be of any length
 
 
 @by_reference
-class Texts(NamedTuple):
-    """utf8, next: tables of UTF-8 and of the text automaton; from_start: int32 [nodes of the trie],
-    state after each token from text 0 and row 0, -1 where no text goes on so; first: int32 [nodes],
-    the atom of its first character, -1 where it begins with a part of one."""
+class Nodes(NamedTuple):
+    """What each node of the trie stands for, int32 [nodes]: kind, the token's class (0: no token
+    that can be read); text, state of the text automaton after the token from state 0 and UTF-8 row
+    0 (-1: none); first, the atom of its first character (-1: it begins with a part of one)."""
 
-    utf8: np.ndarray
-    next: np.ndarray
-    from_start: np.ndarray
+    kind: np.ndarray
+    text: np.ndarray
     first: np.ndarray
 
 
+@by_reference
+class Vocabulary(NamedTuple):
+    """The tokens, as a trie; utf8, next: tables of UTF-8 and of the text automaton. towards: which
+    states are near acceptance, or `ANYWHERE`. Of tokens there may be MOST_KINDS classes, and
+    MOST_PLACES pairs of a state of the DFA and one of the text automaton."""
+
+    trie: Trie
+    nodes: Nodes
+    utf8: np.ndarray
+    next: np.ndarray
+    towards: Towards
+
+
 @kernel
-def fan(
-    trans: np.ndarray,
-    byte_class: np.ndarray,
+def edges(
     state: int,
     text: int,
     row: int,
     otherwise: np.ndarray,
-    trie: Trie,
-    kinds: np.ndarray,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
     collapsed: Collapsed,
-    texts: Texts,
-    near: Towards,
+    vocabulary: Vocabulary,
+    deepest: int,
     left: int,
     watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The tokens that the DFA and the text automaton read from `state` and `text`, and from UTF-8
-    row `row` of a character, in groups that lead alike: (rows (state, text, kind) int32 [groups,
-    3]; start int32 [groups + 1] into; ids int32).
+    """From states of the DFA and the text automaton, and UTF-8 row `row` of a character: (int32
+    [n, 4], the state after a token, the text after it, its class, and the token, of those that are
+    read in the trie; int32, the state after each node of the collapsed trie, of length 0 if that is
+    not used; bool [256], the bytes apart: of the collapsed trie's tokens those that begin so are
+    not meant; of length 0 where none is).
 
-    kinds: int32 [nodes of the trie], the kind of each token, 0: left out. There may be MOST_KINDS
-    of them, and MOST_PLACES pairs of a state of the DFA and one of the text automaton. otherwise:
-    bool [256], bytes that begin characters which `text` reads otherwise than state 0. collapsed:
-    the trie for a region that the state is in, or nothing, see `product_row`; at a character's end.
-    Where `left` is less than NEVER, tokens that lead to states with near.lower > left are left out,
-    and, of those read in the trie, some others that are too far from acceptance.
+    otherwise: bool [256], bytes that begin characters which `text` may read otherwise than state 0.
+    collapsed: the trie for a region that the state is in, at a character's end, or nothing. Tokens
+    of more than `deepest` bytes are left out, if it is less than the trie's; and where `left` is
+    less than NEVER, those that lead to states with towards.lower > left, and, of those read in the
+    trie, some others that are too far from acceptance.
     """
-    tokens, states, apart = read_tokens(
-        trans, byte_class, state, text, row, otherwise, trie, kinds, collapsed, texts, near, left,
-        watch,
-    )  # fmt: skip
+    trie, towards = vocabulary.trie, vocabulary.towards
+    apart, worth, states = np.zeros(256, np.bool_), False, np.empty(0, np.int32)
+    # Where only tokens that go far are near enough, the trie is left at most of its nodes.
+    pruned = left < NEVER and 4 * (towards.far[state] - towards.most * left) > towards.most
+    if len(collapsed.label) > 0 and not pruned and deepest >= trie.deepest:
+        begin, apart, worth = beginnings(state, collapsed, trans, byte_class, trie)
+    if not worth:
+        begins = _first_nodes(state, trie, np.ones(256, np.bool_))
+        tokens = _read_trie(
+            begins, text, row, otherwise, trans, byte_class, vocabulary, deepest, left, watch
+        )
+        return tokens, states, apart[:0]
+    for byte in range(256):
+        if vocabulary.utf8[row, byte] == -1 and trans[state, byte_class[byte]] != 0:
+            apart[byte] = True
+    states = states_after(state, begin, collapsed, trans, byte_class)
+    begins = _leaving(collapsed, states)
+    tokens = _read_trie(
+        begins, text, row, otherwise, trans, byte_class, vocabulary, deepest, left, watch
+    )
+    if not apart.any():
+        return tokens, states, apart[:0]
+    # What begins with a byte apart is read from where that leads.
+    tokens = tokens[~apart[trie.data[trie.start[tokens[:, 3]]]]]
+    begins = _first_nodes(state, trie, apart)
+    more = _read_trie(
+        begins, text, row, otherwise, trans, byte_class, vocabulary, deepest, left, watch
+    )
+    return np.concatenate((tokens, more)), states, apart
+
+
+@kernel
+def grouped_edges(
+    state: int,
+    text: int,
+    row: int,
+    otherwise: np.ndarray,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    collapsed: Collapsed,
+    vocabulary: Vocabulary,
+    left: int,
+    watch: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same in groups that lead alike: (rows (state, text, class) int32 [groups, 3]; start int32
+    [groups + 1] into; ids int32)."""
+    lower = vocabulary.towards.lower
+    tokens, states, apart = edges(
+        state, text, row, otherwise, trans, byte_class, collapsed, vocabulary, ALL, left, watch
+    )
     items, n = np.empty((len(states) and len(collapsed.node), 4), np.int32), 0
     for group in range(len(items)):
         q, after = states[collapsed.node[group]], collapsed.text[group]
-        if q != 0 and after >= 0 and not (left < NEVER and near.lower[q] > left):
+        if q != 0 and after >= 0 and not (left < NEVER and lower[q] > left):
             items[n, 0], items[n, 1], items[n, 2], items[n, 3] = (
                 q,
                 after,
@@ -79,53 +140,7 @@ def fan(
                 group,
             )
             n += 1
-    return _grouped(items[:n], tokens, len(texts.next), trie, collapsed, apart)
-
-
-@kernel
-def read_tokens(
-    trans: np.ndarray,
-    byte_class: np.ndarray,
-    state: int,
-    text: int,
-    row: int,
-    otherwise: np.ndarray,
-    trie: Trie,
-    kinds: np.ndarray,
-    collapsed: Collapsed,
-    texts: Texts,
-    near: Towards,
-    left: int,
-    watch: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(int32 [n, 4]: the states of DFA and text automaton after tokens that are read in the trie,
-    their kind, and the token; int32, the DFA state after each node of the collapsed trie, of length
-    0 if that is not used; bool [256], the bytes apart: of the collapsed trie's tokens those that
-    begin so are not meant; of length 0 where none is). Arguments as of `fan`."""
-    apart, worth, states = np.zeros(256, np.bool_), False, np.empty(0, np.int32)
-    tokens = np.empty((0, 4), np.int32)
-    # Where only tokens that go far are near enough, the trie is left at most of its nodes.
-    pruned = left < NEVER and 4 * (near.far[state] - near.most * left) > near.most
-    if len(collapsed.label) > 0 and not pruned:
-        begin, apart, worth = beginnings(state, collapsed, trans, byte_class, trie)
-    if worth:
-        for byte in range(256):
-            if texts.utf8[row, byte] == -1 and trans[state, byte_class[byte]] != 0:
-                apart[byte] = True
-        states = states_after(state, begin, collapsed, trans, byte_class)
-        tokens = _read_trie(
-            _leaving(collapsed, states), text, row, otherwise, trans, byte_class, trie, kinds,
-            texts, near, left, watch,
-        )  # fmt: skip
-        # What begins with a byte apart is read from where that leads.
-        tokens = tokens[~apart[trie.data[trie.start[tokens[:, 3]]]]]
-    if not worth or apart.any():
-        begins = _first_nodes(state, trie, apart if worth else np.ones(256, np.bool_))
-        more = _read_trie(
-            begins, text, row, otherwise, trans, byte_class, trie, kinds, texts, near, left, watch
-        )
-        tokens = np.concatenate((tokens, more)) if worth else more
-    return tokens, states, apart if worth and apart.any() else apart[:0]
+    return _grouped(items[:n], tokens, len(vocabulary.next), vocabulary.trie, collapsed, apart)
 
 
 @kernel
@@ -163,16 +178,17 @@ def _read_trie(
     otherwise: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
-    trie: Trie,
-    kinds: np.ndarray,
-    texts: Texts,
-    near: Towards,
+    vocabulary: Vocabulary,
+    deepest: int,
     left: int,
     watch: np.ndarray,
 ) -> np.ndarray:
-    """int32 [n, 4]: what some nodes and all below them lead to, see `read_tokens`. begins: nodes,
-    and the state above each."""
-    label, depths, skip, size = trie.label, trie.depth, trie.skip, 0
+    """int32 [n, 4]: what some nodes and all below them lead to, see `edges`. begins: nodes, and the
+    state above each."""
+    trie, towards, nodes = vocabulary.trie, vocabulary.towards, vocabulary.nodes
+    label, depths, skip, ids = trie.label, trie.depth, trie.skip, trie.token
+    kinds, texts = nodes.kind, nodes.text
+    utf8, bounded, plain, size = vocabulary.utf8[row], left < NEVER, row == 0 and before == 0, 0
     for i in range(len(begins)):
         size += skip[begins[i, 0]] - begins[i, 0]
     path, found, n = np.empty(trie.deepest + 1, np.int32), np.empty((size, 4), np.int32), 0
@@ -182,42 +198,57 @@ def _read_trie(
         if poll(watch):
             break
         while node < end:
-            depth = depths[node]
+            depth, here = depths[node], node
             if depth <= _NEAR_THE_ROOT and poll(watch):
                 break
             q = trans[path[depth - 1], byte_class[label[node]]]
-            if q == 0 or (depth == 1 and texts.utf8[row, label[node]] == -1):
+            if q == 0 or (depth == 1 and utf8[label[node]] == -1):
                 node = skip[node]
                 continue
-            if left < NEVER and near.far[q] - near.gain[node] > near.most * left:
+            if bounded and towards.far[q] - towards.gain[node] > towards.most * left:
                 node = skip[node]
                 continue
             path[depth] = q
-            if kinds[node] != 0 and not (left < NEVER and near.lower[q] > left):
-                text = _text_at(node, before, row, otherwise, trie, texts)
+            node = skip[node] if depth == deepest else node + 1
+            if kinds[here] != 0 and not (bounded and towards.lower[q] > left):
+                text = texts[here] if plain else _text_at(here, before, row, otherwise, vocabulary)
                 if text >= 0:
-                    found[n, 0], found[n, 1], found[n, 2] = q, text, kinds[node]
-                    found[n, 3] = trie.token[node]
+                    found[n, 0], found[n, 1], found[n, 2] = q, text, kinds[here]
+                    found[n, 3] = ids[here]
                     n += 1
-            node += 1
     return found[:n]
 
 
 @kernel
 def _text_at(
-    node: int, before: int, row: int, otherwise: np.ndarray, trie: Trie, texts: Texts
+    node: int, before: int, row: int, otherwise: np.ndarray, vocabulary: Vocabulary
 ) -> int:
     """State of the text automaton after the token of a node, -1 where no text goes on so."""
     # It depends on the text before only if the token's first character does, or, of a token that is
     # no more than the beginning of one, if some such character does.
-    if row == 0 and before == 0:
-        return texts.from_start[node]
-    first, token = texts.first[node], trie.token[node]
-    if row == 0 and first >= 0 and texts.next[before, first] == texts.next[0, first]:
-        return texts.from_start[node]
+    trie, next_ = vocabulary.trie, vocabulary.next
+    first, token = vocabulary.nodes.first[node], trie.token[node]
+    if row == 0 and first >= 0 and next_[before, first] == next_[0, first]:
+        return vocabulary.nodes.text[node]
     if row == 0 and first < 0 and not otherwise[trie.data[trie.start[token]]]:
-        return texts.from_start[node]
-    return _text_after(token, before, row, trie, texts)
+        return vocabulary.nodes.text[node]
+    data = trie.data[trie.start[token] : trie.start[token + 1]]
+    return text_after(before, row, data, vocabulary.utf8, next_)
+
+
+@kernel
+def text_after(text: int, row: int, data: np.ndarray, utf8: np.ndarray, next_: np.ndarray) -> int:
+    """State of the text automaton after bytes, from a UTF-8 row; -1 where no text goes on so."""
+    entry = row
+    for byte in data:
+        entry = utf8[max(entry, 0), byte]
+        if entry == -1:
+            return -1
+        if entry < -1:
+            text = next_[text, -2 - entry]
+            if text < 0:
+                return -1
+    return text
 
 
 @kernel
@@ -229,9 +260,9 @@ def _grouped(
     collapsed: Collapsed,
     apart: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What `fan` returns of groups of the collapsed trie, int32 [n, 4], state, text, kind and
-    number, without tokens that begin with a byte apart, and of other tokens, of `read_tokens`;
-    in the order in which they are met."""
+    """What `grouped_edges` returns of groups of the collapsed trie, int32 [n, 4]: state, text,
+    class and number; without tokens that begin with a byte apart; and of tokens, of `edges`; in the
+    order in which they are met."""
     n_items, first, n = len(groups) + len(tokens), 0, 0
     slots = np.full(table_size(_GROUPS), EMPTY, np.int64)
     values = np.empty(len(slots), np.int32)
@@ -310,21 +341,6 @@ def _numbered(
         to_row[i] = value
         size[value] += own
     return len(to_row), n
-
-
-@kernel
-def _text_after(token: int, text: int, row: int, trie: Trie, texts: Texts) -> int:
-    """State of the text automaton after a token, -1 where no text goes on so."""
-    here, entry = text, row
-    for at in range(trie.start[token], trie.start[token + 1]):
-        entry = texts.utf8[max(entry, 0), trie.data[at]]
-        if entry == -1:
-            return -1
-        if entry < -1:
-            here = texts.next[here, -2 - entry]
-            if here < 0:
-                return -1
-    return here
 
 
 @kernel
