@@ -84,7 +84,7 @@ class CartesianMerge(Immutable):
         self._tables = ProductTables(self.canonical, self.prefixed, {*eos_ids, *unread})
         self._relevance = Relevance(self._tables, self.canonical.geometry)
         self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
-        self.leads = Successors(self._tables, self._relevance, self.prefixed).of_node
+        self.leads = Successors(self._tables, self._relevance).of_node
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -170,24 +170,26 @@ class CartesianMerge(Immutable):
     def step(self, state: ProductState, token: int) -> ProductState:
         """Readings that cannot be completed are dropped, so equal futures meet in equal states."""
         canonical, tables = self.canonical, self._tables
+        if canonical.is_added(token):
+            return self._step_added(state, token)
         row = self._relevance.row(state.place, state.hypotheses)
-        place = CanonicalState(int(tables.memo.added[state.place]), state.hypotheses, state.last)
-        data = np.frombuffer(self.tokenizer.spellings[token], dtype=np.uint8)
-        q = int(tables.memo.state[state.place])
-        is_added = canonical.is_added(token)
-        q = int(self.prefixed.added_from[q]) if is_added else q
-        q = int(walk(self.dfa.trans, self.dfa.byte_class, q, data))
-        q = int(self.prefixed.after_added[q]) if is_added else q
-        if is_added:
-            after = canonical.step(place, token) or canonical.start
-            return ProductState(tables.place(q, after.text), BEGINNING, NO_TOKEN)
         free, bound = canonical.sets.rows(state.hypotheses)
         kind = canonical.actions.of_token[token]
         number = int(free[kind]) if has(row.free, token) else NONE
         if has(row.bound, token) and canonical.allowed(state.last, token):
             number = canonical.sets.union(number, int(bound[kind]))
-        text = canonical.text_after(place.text, place.hypotheses, token)
-        return ProductState(tables.place(q, text), number, token)
+        return ProductState(tables.place_after(state.place, state.hypotheses, token), number, token)
+
+    def _step_added(self, state: ProductState, token: int) -> ProductState:
+        text, q = (
+            int(at[state.place]) for at in (self._tables.memo.added, self._tables.memo.state)
+        )
+        before = CanonicalState(text, state.hypotheses, state.last)
+        after = self.canonical.step(before, token) or self.canonical.start
+        data = np.frombuffer(self.tokenizer.spellings[token], dtype=np.uint8)
+        q = int(walk(self.dfa.trans, self.dfa.byte_class, int(self.prefixed.added_from[q]), data))
+        place = self._tables.place(int(self.prefixed.after_added[q]), after.text)
+        return ProductState(place, BEGINNING, NO_TOKEN)
 
     @spent
     def steps(self, state: ProductState, tokens: np.ndarray) -> list[ProductState]:

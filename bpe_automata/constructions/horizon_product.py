@@ -24,7 +24,6 @@ from bpe_automata.kernels.bits import set_bits
 from bpe_automata.kernels.distance import longest_ways
 from bpe_automata.kernels.edges import Vocabulary, members_of
 from bpe_automata.kernels.references import packed
-from bpe_automata.kernels.trie import walk
 from bpe_automata.kernels.watch import watched
 from bpe_automata.kernels.world import ALIVE, DEAD
 from bpe_automata.sharing import cached
@@ -233,21 +232,17 @@ class ProductReader:
         return Spread(free, bound)
 
     def step(self, key: int, token: int) -> tuple[int, int]:
-        canonical, memo, dfa = self._canonical, self._tables.memo, self._engine.dfa
-        place, number = key >> 32, (key & 0xFFFFFFFF) >> 1
+        canonical, place, number = self._canonical, key >> 32, (key & 0xFFFFFFFF) >> 1
         if canonical.is_added(token):
             return -1, -1
         free, bound = canonical.sets.after(number, canonical.actions.of_token[token : token + 1])
         sides = free[0], NONE if key & _UNBOUND else bound[0]
         if sides == (NONE, NONE):
             return -1, -1
-        data = np.frombuffer(self._engine.tokenizer.spellings[token], dtype=np.uint8)
-        state = int(walk(dfa.trans, dfa.byte_class, int(memo.state[place]), data))
-        text = canonical.text_after(int(memo.added[place]), number, token) if state else -1
-        if text < 0:
+        place = self._tables.place_after(place, number, token)
+        if place < 0:
             return -1, -1
-        after = self._tables.place(state, text) << 32
-        with_boundary, without = (-1 if n == NONE else after | int(n) << 1 for n in sides)
+        with_boundary, without = (-1 if n == NONE else place << 32 | int(n) << 1 for n in sides)
         return with_boundary, without
 
     def members(self, key: int, k: int, groups: np.ndarray) -> np.ndarray:

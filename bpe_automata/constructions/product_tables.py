@@ -48,6 +48,7 @@ from bpe_automata.kernels.references import packed
 from bpe_automata.kernels.settled import Dead, Settled, add_settled, unsettled
 from bpe_automata.kernels.shortest_texts import NOT_YET, Shortest, all_at_most, unsure
 from bpe_automata.kernels.token_walks import states_after
+from bpe_automata.kernels.trie import walk
 from bpe_automata.kernels.watch import armed, called, watched
 from bpe_automata.kernels.world import (
     ALIVE,
@@ -142,6 +143,14 @@ class ProductTables:
         if text == 0:
             return state
         return int(self.ask(intern_place, state, text))
+
+    def place_after(self, place: int, number: int, token: int) -> int:
+        """The place that an id of BPE leads to from a node, -1: it cannot be read there."""
+        dfa, memo, canonical = self._world.dfa, self.memo, self.canonical
+        data = np.frombuffer(canonical.tokenizer.spellings[token], dtype=np.uint8)
+        state = int(walk(dfa.trans, dfa.byte_class, int(memo.state[place]), data))
+        text = canonical.text_after(int(memo.added[place]), number, token) if state else -1
+        return -1 if text < 0 else self.place(state, text)
 
     @locked
     def row(self, place: int, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -13,11 +13,9 @@ import numpy as np
 
 from bpe_automata.constructions.hypothesis_sets import NONE
 from bpe_automata.constructions.memo import BoundedMemo
-from bpe_automata.constructions.prefixed import PrefixedDfa
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.relevance import Node, Relevance
 from bpe_automata.kernels.bits import contained, members
-from bpe_automata.kernels.token_walks import states_after, texts_after
 
 _BYTES_OF_ID = 29  # in Leads, whose `free` is int32
 _LOW = (1 << 32) - 1
@@ -38,8 +36,8 @@ class Leads(NamedTuple):
 class Successors:
     """The successors of the nodes of one product, memoised."""
 
-    def __init__(self, tables: ProductTables, relevance: Relevance, prefixed: PrefixedDfa) -> None:
-        self._tables, self._relevance, self._dfa = tables, relevance, prefixed.dfa
+    def __init__(self, tables: ProductTables, relevance: Relevance) -> None:
+        self._tables, self._relevance = tables, relevance
         self._canonical = tables.canonical
         self._nodes: BoundedMemo[Node, Leads] = BoundedMemo(
             _BYTES_OF_ID * self._canonical.tokenizer.n_ids
@@ -49,41 +47,25 @@ class Successors:
         """The ids of the node, and where they lead."""
         found = self._nodes.get((place, hypotheses))
         if found is None:
-            row = self._relevance.row(place, hypotheses)
-            ids = members(row.free | row.bound)
-            added = np.isin(ids, self._canonical.pipeline.text.ids)
-            places = self._places(place, hypotheses, ids)
-            found = Leads(ids, added, places, *self._numbers(place, hypotheses, ids))
+            found = self._led(place, hypotheses)
             self._nodes.put((place, hypotheses), found)
         return found
 
-    def _numbers(
-        self, place: int, hypotheses: int, ids: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The set after each id: that with a boundary alone, and its union with the other one."""
+    def _led(self, place: int, hypotheses: int) -> Leads:
         row, sets = self._relevance.row(place, hypotheses), self._canonical.sets
-        kind = self._canonical.actions.of_token[ids]
-        free, bound = sets.rows(hypotheses)
-        by_free = np.where(contained(row.free, ids), free[kind], NONE)
-        by_bound = np.where(contained(row.bound, ids), bound[kind], NONE)
+        ids = members(row.free | row.bound)
+        places, kinds, start, grouped = self._tables.edges(place, sets.sets[hypotheses].row)
+        # Added tokens are in no group: their own is the last one, of which nothing is said.
+        group_of = np.full(self._canonical.tokenizer.n_ids, len(kinds), dtype=np.int32)
+        group_of[grouped] = np.repeat(np.arange(len(kinds), dtype=np.int32), np.diff(start))
+        group, places = group_of[ids], np.append(places, 0)
+        none = np.int32(NONE)
+        free, bound = (np.append(after, none) for after in sets.after(hypotheses, kinds))
+        by_free = np.where(contained(row.free, ids), free[group], none)
+        by_bound = np.where(contained(row.bound, ids), bound[group], none)
         # (numpy's own way with pairs makes another error of an interrupt.)
         both = (by_free.astype(np.int64) + 1) << 32 | (by_bound.astype(np.int64) + 1)
         pairs, which = np.unique(both, return_inverse=True)
         unions = [sets.union((pair >> 32) - 1, (pair & _LOW) - 1) for pair in pairs.tolist()]
-        return by_free, np.array(unions, dtype=np.int64)[which]
-
-    def _places(self, place: int, hypotheses: int, ids: np.ndarray) -> np.ndarray:
-        """The place after each id that is no added one."""
-        canonical, memo, trie = self._canonical, self._tables.memo, self._canonical.trie
-        state, text = int(memo.state[place]), int(memo.added[place])
-        row, dfa = canonical.sets.sets[hypotheses].row, self._dfa
-        tokens = trie.start, trie.data, ids
-        places = states_after(dfa.trans, dfa.byte_class, state, *tokens).astype(np.int64)
-        if text == 0 and row == 0:
-            texts = canonical.actions.text[ids]
-        else:
-            utf8, text_next = canonical.pipeline.alphabet.utf8, canonical.pipeline.text.next
-            texts = texts_after(utf8, text_next, text, row, *tokens)
-        some = np.flatnonzero(texts > 0)
-        places[some] = self._tables.places(places[some], texts[some])
-        return places
+        by_bound = np.array(unions, dtype=np.int64)[which]
+        return Leads(ids, group == len(kinds), places[group], by_free, by_bound)

@@ -311,7 +311,7 @@ def test_warm_asks_for_the_kernels(run) -> None:
     compiled = {n: kernel for (_, n), kernel in named.items() if hasattr(kernel, "py_func")}
     assert len(compiled) > 50
     left = {name for name, kernel in compiled.items() if not kernel.signatures}
-    assert left <= {"texts_after", "after_added", "slot_of", "with_room", "rehashed", "nearest"}
+    assert left <= {"after_added", "slot_of", "with_room", "rehashed", "nearest"}
 
 
 # ---------------------------------------------------------------- errors
