@@ -449,7 +449,7 @@ def test_no_named_tuple_is_returned_inside_another_tuple():
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and node.returns
         if "kernel" in map(ast.unparse, node.decorator_list)
     }
-    assert "Collapsed" in returned.values()
+    assert "Met" in returned.values()
     called = python_calls()
     for name, kind in returned.items():
         inside = fields.get(kind, set(re.findall(r"\w+", kind)) - {kind})

@@ -22,6 +22,7 @@ from bpe_automata.kernels.collapsed import (
     partition,
 )
 from bpe_automata.kernels.edges import Nodes
+from bpe_automata.kernels.references import packed
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import Lock, cached, locked
@@ -34,6 +35,7 @@ _WALKS = 2  # over all of the trie, that a collapsed one is worth
 _LEAST = 16  # bytes that a state must read: else a walk over the trie is short
 _UNKNOWN, _NARROW = -1, -2
 _NONE = np.empty(0, dtype=np.int32)
+NO_BYTES = np.zeros(256, dtype=bool)
 NOTHING = Collapsed(
     classes=_NONE.astype(np.int16),
     label=_NONE.astype(np.uint8),
@@ -46,7 +48,6 @@ NOTHING = Collapsed(
     ids=_NONE,
     left_at=_NONE,
     leaving=_NONE,
-    outside=_NONE.astype(np.bool_),
 )
 
 
@@ -82,7 +83,7 @@ class CollapsedVocabularies:
                 self._left[key] = left - 1
                 return NOTHING
             if found is None:
-                found = watched(collapse, classes, *self._pairs, self._trie)
+                found = Collapsed(*watched(collapse, classes, *self._pairs, packed(self._trie)))
                 self._keep(classes, found)
             self._left.pop(key, None)
         self._found[key] = found  # last, as the one used last
@@ -158,10 +159,11 @@ class Regions:
         found = int(self._of_state[state])
         if found == _UNKNOWN:
             found = self._find(state)
-        vocabulary = NOTHING if found < 0 else self._vocabularies().of(self._classes[found])
-        if vocabulary is not NOTHING and state in self._outside:
-            return vocabulary._replace(outside=self._outside[state])
-        return vocabulary
+        return NOTHING if found < 0 else self._vocabularies().of(self._classes[found])
+
+    def outside(self, state: int) -> np.ndarray:
+        """bool [256], the bytes that lead from a state, not in its region, out of that."""
+        return self._outside.get(state, NO_BYTES)
 
     @cached
     def _often(self) -> np.ndarray:

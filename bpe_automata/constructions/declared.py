@@ -46,7 +46,8 @@ pipeline.text.ids i4 added 0 ids | pipeline.text.put ? texts
 unmade.ids i4 unmade 0 ids | unmade.start i4 unmade+1 0 spelled+1 csr
 unmade.spelled i4 spelled 0 ids | usable ? ids
 trie.label u1 nodes | trie.depth i4 nodes 1 1+deepest | trie.skip i4 nodes 1 nodes+1
-trie.token i4 nodes -1 ids | trie.start i4 ids+1 0 bytes+1 csr | trie.data u1 bytes
+trie.token i4 nodes -1 ids | trie.first i4 257 0 nodes+1
+trie.start i4 ids+1 0 bytes+1 csr | trie.data u1 bytes
 actions.of_token i4 ids 0 kinds | actions.text i4 ids -1 texts | actions.first i4 ids -1 atoms
 nodes.kind i4 nodes 0 kinds | nodes.text i4 nodes -1 texts | nodes.first i4 nodes -1 atoms
 """
@@ -80,6 +81,7 @@ def check_parts(parts: Parts, n_ids: int) -> None:
     sound = (
         (np.diff(depth) <= 1).all()
         and (trie.skip > np.arange(len(trie.skip))).all()
+        and (np.diff(trie.first) >= 0).all()
         and derivation.listed.n_ids == n_ids
         and (halves >= 0).all()
         and (lengths[halves] < lengths[made]).all()

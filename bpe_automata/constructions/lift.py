@@ -35,7 +35,6 @@ from bpe_automata.sharing import Immutable, cached
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
 _ALL = np.zeros(2, dtype=np.int32)  # what is after a token of each class
-_NO_BYTES = np.zeros(256, dtype=bool)
 
 
 class Lift(Immutable):
@@ -123,8 +122,8 @@ class Lift(Immutable):
         if collapsed is not NOTHING:
             full = self._vocabularies.full_row(collapsed, 0, _ALL, _ALL)
         dfa, vocabulary = self.dfa, self.tokenizer.derived("lift vocabulary", _vocabulary)
-        begin = state, _NO_BYTES, dfa.trans, dfa.byte_class, alive
-        return watched(lift_row, *begin, collapsed, full, packed(vocabulary))
+        begin = state, self._regions.outside(state), dfa.trans, dfa.byte_class, alive
+        return watched(lift_row, *begin, packed(collapsed), full, packed(vocabulary))
 
     @property
     def _vocabularies(self) -> CollapsedVocabularies:

@@ -156,28 +156,26 @@ class ProductTables:
     def row(self, place: int, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(free, bound, open) of `kernels.product_row`."""
         free, bound = self.canonical.sets.rows(number)
-        collapsed = self._collapsed(place, self.canonical.sets.sets[number].row)
+        collapsed, alone = self._collapsed(place, self.canonical.sets.sets[number].row)
         full, certificates = collapsed.ids, _NO_CERTIFICATES
         if collapsed is not NOTHING:
             full = self._text.vocabularies.full_row(collapsed, number, free, bound)
             certificates = self._certificates = self._room_for_certificates()
-        given = collapsed, full, packed(certificates), free, bound, packed(self.vocabulary)
-        return self.ask(product_row, place, number, self._begins_otherwise(place), *given)
+        given = alone, packed(collapsed), full, packed(certificates), free, bound
+        both, open_ = self.ask(product_row, place, number, *given, packed(self.vocabulary))
+        n_words = len(both) >> 1
+        return both[:n_words], both[n_words:], open_
 
-    def _collapsed(self, place: int, row: int) -> Collapsed:
-        """The collapsed vocabulary for a place, at a character's end, or NOTHING."""
-        if row != 0:
-            return NOTHING
-        found, text = self._regions.at(int(self.memo.state[place])), int(self.memo.added[place])
-        if text == 0 or found is NOTHING:
-            return found
-        apart = self._begins_otherwise(place)
-        return found._replace(outside=apart | found.outside if len(found.outside) else apart)
-
-    def _begins_otherwise(self, place: int) -> np.ndarray:
-        """bool [256], see `SeenText.begins_otherwise`."""
-        text, alphabet = int(self.memo.added[place]), self.canonical.pipeline.alphabet
-        return self._text.begins_otherwise(text, alphabet)
+    def _collapsed(self, place: int, row: int) -> tuple[Collapsed, np.ndarray]:
+        """The collapsed vocabulary for a place, at a character's end, or NOTHING; bool [256], the
+        bytes of which tokens are read alone, see `kernels.edges`."""
+        state, text = int(self.memo.state[place]), int(self.memo.added[place])
+        collapsed = self._regions.at(state) if row == 0 else NOTHING
+        outside = self._regions.outside(state)
+        if text == 0:
+            return collapsed, outside
+        alphabet = self.canonical.pipeline.alphabet
+        return collapsed, self._text.begins_otherwise(text, alphabet) | outside
 
     def _room_for_certificates(self) -> Certificates:
         """Those known, with room for all sets and for more states."""
@@ -257,8 +255,9 @@ class ProductTables:
         int32). Added tokens are left out, and what `vocabulary.towards` says is more than `left`
         tokens from acceptance."""
         dfa, memo = self._world.dfa, self.memo
-        begin = int(memo.state[place]), int(memo.added[place]), row, self._begins_otherwise(place)
-        given = self._collapsed(place, row), packed(vocabulary or self.vocabulary), left
+        collapsed, alone = self._collapsed(place, row)
+        begin = int(memo.state[place]), int(memo.added[place]), row, alone
+        given = packed(collapsed), packed(vocabulary or self.vocabulary), left
         rows, start, ids = watched(grouped_edges, *begin, dfa.trans, dfa.byte_class, *given)
         return self.places(rows[:, 0], rows[:, 1]), rows[:, 2].astype(np.int64), start, ids
 
@@ -271,9 +270,10 @@ class ProductTables:
         perhaps others. live: the node's row, `Relevance.row`."""
         sets = self.canonical.sets
         row, sides = sets.sets[number].row, sets.rows(number)
-        vocabulary = self._collapsed(place, row), NOTHING, packed(self.vocabulary)
+        collapsed, alone = self._collapsed(place, row)
+        vocabulary = packed(collapsed), packed(NOTHING), packed(self.vocabulary)
         certificates = self._certificates = self._room_for_certificates()
-        begin = place, row, self._begins_otherwise(place)
+        begin = place, row, alone
         while True:
             after = sides, live, self._set_arrays.known_rows(), most
             given = *begin, *vocabulary, *after, packed(certificates), self._shortest

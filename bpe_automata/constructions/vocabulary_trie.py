@@ -20,7 +20,10 @@ def vocabulary_trie(spellings: Sequence[bytes], ids: Iterable[int]) -> Trie:
     tokens = np.fromiter(ids, np.int64) if not isinstance(ids, np.ndarray) else ids
     order = _sorted(tokens[start[tokens + 1] > start[tokens]], start, data).astype(np.int32)
     label, depth, skip, token = build_nodes(order, start, data)
-    return Trie(label, depth, skip, token, int(depth.max(initial=0)), start, data)
+    roots = np.flatnonzero(depth == 1)
+    first = np.append(roots, len(label))[np.searchsorted(label[roots], np.arange(257))]
+    deepest = int(depth.max(initial=0))
+    return Trie(label, depth, skip, token, first.astype(np.int32), deepest, start, data)
 
 
 def _sorted(tokens: np.ndarray, start: np.ndarray, data: np.ndarray) -> np.ndarray:

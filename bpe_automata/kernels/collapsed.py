@@ -18,6 +18,7 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import EMPTY, slot_of
 from bpe_automata.kernels.mixing import table_size
+from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie, skips
 from bpe_automata.kernels.watch import poll
 
@@ -28,13 +29,12 @@ _SMALL = 1024
 _WORDS = 8192  # nodes that there is room for at first
 
 
+@by_reference
 class Collapsed(NamedTuple):
     """classes: int16 [256], see `partition`. Nodes in depth-first order, the root first: label
     uint8, one byte of the class; parent int32; skip int32 as in `Trie`. Groups of ids, node by
-    node, int32: node, kind and text, see `product_row.Nodes`; start [groups + 1] into ids. left_at
-    int32: the nodes where a byte leaves, leaving int32: that byte's node in the trie. outside: bool
-    [256], the bytes that lead from one DFA state, that where words begin, out of its region, or
-    that begin words to be read in the trie for other reasons (of length 0: none does)."""
+    node, int32: node, kind and text, see `edges.Nodes`; start [groups + 1] into ids. left_at int32:
+    the nodes where a byte leaves, leaving int32: that byte's node in the trie."""
 
     classes: np.ndarray
     label: np.ndarray
@@ -47,7 +47,6 @@ class Collapsed(NamedTuple):
     ids: np.ndarray
     left_at: np.ndarray
     leaving: np.ndarray
-    outside: np.ndarray
 
 
 @kernel
@@ -62,8 +61,9 @@ def partition(
     watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(int16 [256], the class of each byte, by its first byte; UNREAD where no state of the region
-    reads it, LEAVES where it leaves the region; bool, `Collapsed.outside` for `state`; int32,
-    states for which this holds, `state` first).
+    reads it, LEAVES where it leaves the region; bool [256], the bytes that lead from `state`
+    out of the region, of length 0 where it is in it itself; int32, states for which this holds,
+    `state` first).
 
     A state that no wide step leads back to is not in its region, and has no say in the classes:
     words that begin there with a byte outside, or one that it does not treat as the others of the
@@ -197,42 +197,39 @@ def _has_wide_step(state: int, trans: np.ndarray, size: np.ndarray) -> bool:
 
 @kernel
 def beginnings(
-    state: int, collapsed: Collapsed, trans: np.ndarray, byte_class: np.ndarray, trie: Trie
+    state: int,
+    alone: np.ndarray,
+    collapsed: Collapsed,
+    trans: np.ndarray,
+    byte_class: np.ndarray,
+    trie: Trie,
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """How words begin at a state that may treat bytes of one class differently. Returns (int32
-    [256], for each class, by its first byte, the state after most of its bytes, 0 for none; bool
-    [256], the bytes that lead elsewhere: tokens that begin with them are to be walked in the trie;
-    is that no more than half of it, and is the collapsed trie no larger than what the state reads
-    of the trie, or small?)."""
-    classes, outside = collapsed.classes, np.zeros(256, np.bool_)
-    outside[: len(collapsed.outside)] = collapsed.outside
-    begin, votes = np.full(256, -1, np.int16), np.zeros(256, np.int16)
-    apart = outside.copy()
+    """How words begin at a state that may treat bytes of one class differently. alone: bool [256],
+    bytes that are to be walked in the trie. Returns (int32 [256], for each class, by its first
+    byte, the state after most of its bytes, 0 for none; bool [256], the bytes that lead elsewhere:
+    tokens that begin with them are to be walked in the trie; is that no more than half of it, and
+    is the collapsed trie no larger than what the state reads of the trie, or small?)."""
+    classes, apart, first = collapsed.classes, np.zeros(256, np.bool_), trie.first
+    votes, after, target = np.zeros(256, np.int16), np.zeros(256, np.int32), np.zeros(256, np.int32)
     for byte in range(256):
-        c = classes[byte]
-        if c < 0:
-            apart[byte] = c == UNREAD and trans[state, byte_class[byte]] != 0
-        elif outside[byte]:
+        c, q = classes[byte], trans[state, byte_class[byte]]
+        after[byte] = q
+        if c < 0 or alone[byte]:
             continue
-        elif votes[c] == 0:
-            begin[c], votes[c] = byte, 1
-        elif trans[state, byte_class[byte]] == trans[state, byte_class[begin[c]]]:
-            votes[c] += 1
+        if votes[c] == 0:
+            target[c], votes[c] = q, 1
         else:
-            votes[c] -= 1
-    node, read, below, target = 0, 0, 0, np.zeros(256, np.int32)
-    for c in range(256):
-        if begin[c] >= 0:
-            target[c] = trans[state, byte_class[begin[c]]]
+            votes[c] += 1 if q == target[c] else -1
+    read, below = 0, 0
     for byte in range(256):
-        if classes[byte] >= 0 and not outside[byte]:
-            apart[byte] = trans[state, byte_class[byte]] != target[classes[byte]]
-    while node < len(trie.label):
-        byte, end = trie.label[node], trie.skip[node]
-        if trans[state, byte_class[byte]] != 0:
-            read += end - node
-            below += end - node if apart[byte] else 0
-        node = end
+        c, q = classes[byte], after[byte]
+        if c < 0:
+            apart[byte] = c == UNREAD and q != 0
+        else:
+            apart[byte] = alone[byte] or q != target[c]
+        if q != 0:
+            read += first[byte + 1] - first[byte]
+            below += first[byte + 1] - first[byte] if apart[byte] else 0
     size = len(collapsed.label) + len(collapsed.node) + len(collapsed.leaving)
     return target, apart, 2 * below <= len(trie.label) and size <= read + _SMALL
 
@@ -260,13 +257,11 @@ def states_after(
 @kernel
 def clear_beginning(bytes_: np.ndarray, trie: Trie, bits: np.ndarray) -> None:
     """Take the tokens that begin with some bytes (bool [256], or none) out of packed ids."""
-    node = 0
-    while node < len(trie.label) and len(bytes_) > 0:
-        for i in range(node, trie.skip[node] if bytes_[trie.label[node]] else node):
-            token = trie.token[i]
+    for byte in range(len(bytes_)):
+        for node in range(trie.first[byte], trie.first[byte + 1] if bytes_[byte] else 0):
+            token = trie.token[node]
             if token >= 0:
                 bits[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
-        node = trie.skip[node]
 
 
 @kernel
@@ -319,9 +314,10 @@ def collapse(
     texts: np.ndarray,
     trie: Trie,
     watch: np.ndarray,
-) -> Collapsed:
-    """classes: int16 [256], of `partition`. pair: int32, for each node of the trie which pair
-    (kinds, texts: int32) of class and text is that of its token, -1 for none."""
+) -> tuple[np.ndarray, ...]:
+    """The fields of `Collapsed`. classes: int16 [256], of `partition`. pair: int32, for each node
+    of the trie which pair (kinds, texts: int32) of class and text is that of its token, -1 for
+    none."""
     n = len(trie.label)
     at, first, next_, above, label = _words(classes, trie, watch)
     order, place = _depth_first(first, next_)
@@ -351,7 +347,7 @@ def collapse(
             nodes[n_groups], start[n_groups] = place[at[node]], i
             n_groups += 1
     start[n_groups] = n_tokens
-    return Collapsed(
+    return (
         classes,
         label[order],
         parent,
@@ -363,7 +359,6 @@ def collapse(
         trie.token[tokens],
         place[LEAVES - at[leaving]],
         leaving.copy(),
-        np.zeros(0, np.bool_),
     )
 
 

@@ -58,7 +58,7 @@ def edges(
     state: int,
     text: int,
     row: int,
-    otherwise: np.ndarray,
+    alone: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
     collapsed: Collapsed,
@@ -73,8 +73,9 @@ def edges(
     not used; bool [256], the bytes apart: of the collapsed trie's tokens those that begin so are
     not meant; of length 0 where none is).
 
-    otherwise: bool [256], bytes that begin characters which `text` may read otherwise than state 0.
-    collapsed: the trie for a region that the state is in, at a character's end, or nothing. Tokens
+    alone: bool [256], bytes that begin characters which `text` may read otherwise than state 0, or
+    with which the DFA leaves the region (see `kernels.collapsed`).
+    collapsed: the trie for that region, at a character's end, or nothing. Tokens
     of more than `deepest` bytes are left out, if it is less than the trie's; and where `left` is
     less than NEVER, those that lead to states with towards.lower > left, and, of those read in the
     trie, some others that are too far from acceptance.
@@ -84,29 +85,28 @@ def edges(
     # Where only tokens that go far are near enough, the trie is left at most of its nodes.
     pruned = left < NEVER and 4 * (towards.far[state] - towards.most * left) > towards.most
     if len(collapsed.label) > 0 and not pruned and deepest >= trie.deepest:
-        begin, apart, worth = beginnings(state, collapsed, trans, byte_class, trie)
+        begin, apart, worth = beginnings(state, alone, collapsed, trans, byte_class, trie)
     if not worth:
-        begins = _first_nodes(state, trie, np.ones(256, np.bool_))
+        apart[:] = True
+        begins = _by_bytes(state, apart, trans, byte_class, trie)
         tokens = _read_trie(
-            begins, text, row, otherwise, trans, byte_class, vocabulary, deepest, left, watch
+            begins, text, row, alone, trans, byte_class, vocabulary, deepest, left, watch
         )
         return tokens, states, apart[:0]
     for byte in range(256):
         if vocabulary.utf8[row, byte] == -1 and trans[state, byte_class[byte]] != 0:
             apart[byte] = True
     states = states_after(state, begin, collapsed, trans, byte_class)
-    begins = _leaving(collapsed, states)
+    begins = _leaving(collapsed, states, trie)
     tokens = _read_trie(
-        begins, text, row, otherwise, trans, byte_class, vocabulary, deepest, left, watch
+        begins, text, row, alone, trans, byte_class, vocabulary, deepest, left, watch
     )
     if not apart.any():
         return tokens, states, apart[:0]
     # What begins with a byte apart is read from where that leads.
     tokens = tokens[~apart[trie.data[trie.start[tokens[:, 3]]]]]
-    begins = _first_nodes(state, trie, apart)
-    more = _read_trie(
-        begins, text, row, otherwise, trans, byte_class, vocabulary, deepest, left, watch
-    )
+    begins = _by_bytes(state, apart, trans, byte_class, trie)
+    more = _read_trie(begins, text, row, alone, trans, byte_class, vocabulary, deepest, left, watch)
     return np.concatenate((tokens, more)), states, apart
 
 
@@ -115,7 +115,7 @@ def grouped_edges(
     state: int,
     text: int,
     row: int,
-    otherwise: np.ndarray,
+    alone: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
     collapsed: Collapsed,
@@ -127,7 +127,7 @@ def grouped_edges(
     [groups + 1] into; ids int32)."""
     lower = vocabulary.towards.lower
     tokens, states, apart = edges(
-        state, text, row, otherwise, trans, byte_class, collapsed, vocabulary, ALL, left, watch
+        state, text, row, alone, trans, byte_class, collapsed, vocabulary, ALL, left, watch
     )
     items, n = np.empty((len(states) and len(collapsed.node), 4), np.int32), 0
     for group in range(len(items)):
@@ -144,29 +144,28 @@ def grouped_edges(
 
 
 @kernel
-def _leaving(collapsed: Collapsed, states: np.ndarray) -> np.ndarray:
-    """int32 [n, 2]: nodes where the trie goes on after the collapsed one, and the states above."""
-    found, n = np.empty((len(collapsed.leaving), 2), np.int32), 0
+def _leaving(collapsed: Collapsed, states: np.ndarray, trie: Trie) -> np.ndarray:
+    """int32 [n, 3]: the nodes where the trie goes on after the collapsed one, where what is below
+    them ends, and the state above."""
+    found, n = np.empty((len(collapsed.leaving), 3), np.int32), 0
     for i in range(len(collapsed.leaving)):
-        q = states[collapsed.left_at[i]]
+        node, q = collapsed.leaving[i], states[collapsed.left_at[i]]
         if q != 0:
-            found[n, 0], found[n, 1] = collapsed.leaving[i], q
+            found[n, 0], found[n, 1], found[n, 2] = node, trie.skip[node], q
             n += 1
     return found[:n]
 
 
 @kernel
-def _first_nodes(state: int, trie: Trie, bytes_: np.ndarray) -> np.ndarray:
-    """int32 [n, 2]: the nodes after one byte, of those in a bool [256], and the state above."""
-    size, n, node = 0, 0, 0
-    while node < len(trie.label):
-        size, node = size + 1, trie.skip[node]  # tokens of the same byte have nodes of their own
-    found, node = np.empty((size, 2), np.int32), 0
-    while node < len(trie.label):
-        if bytes_[trie.label[node]]:
-            found[n, 0], found[n, 1] = node, state
+def _by_bytes(
+    state: int, bytes_: np.ndarray, trans: np.ndarray, byte_class: np.ndarray, trie: Trie
+) -> np.ndarray:
+    """The same of what begins with bytes of a bool [256] that the state reads."""
+    found, n = np.empty((256, 3), np.int32), 0
+    for byte in range(256):
+        if bytes_[byte] and trans[state, byte_class[byte]] != 0:
+            found[n, 0], found[n, 1], found[n, 2] = trie.first[byte], trie.first[byte + 1], state
             n += 1
-        node = trie.skip[node]
     return found[:n]
 
 
@@ -175,7 +174,7 @@ def _read_trie(
     begins: np.ndarray,
     before: int,
     row: int,
-    otherwise: np.ndarray,
+    alone: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
     vocabulary: Vocabulary,
@@ -183,18 +182,20 @@ def _read_trie(
     left: int,
     watch: np.ndarray,
 ) -> np.ndarray:
-    """int32 [n, 4]: what some nodes and all below them lead to, see `edges`. begins: nodes, and the
-    state above each."""
+    """int32 [n, 4]: what some parts of the trie lead to, see `edges`. begins: int32 [k, 3], the
+    first node of each, the one behind the last, and the state above."""
     trie, towards, nodes = vocabulary.trie, vocabulary.towards, vocabulary.nodes
     label, depths, skip, ids = trie.label, trie.depth, trie.skip, trie.token
     kinds, texts = nodes.kind, nodes.text
     utf8, bounded, plain, size = vocabulary.utf8[row], left < NEVER, row == 0 and before == 0, 0
     for i in range(len(begins)):
-        size += skip[begins[i, 0]] - begins[i, 0]
+        size += begins[i, 1] - begins[i, 0]
     path, found, n = np.empty(trie.deepest + 1, np.int32), np.empty((size, 4), np.int32), 0
     for i in range(len(begins)):
-        node = begins[i, 0]
-        path[depths[node] - 1], end = begins[i, 1], skip[node]
+        node, end = begins[i, 0], begins[i, 1]
+        if node == end:
+            continue
+        path[depths[node] - 1] = begins[i, 2]
         if poll(watch):
             break
         while node < end:
@@ -211,7 +212,7 @@ def _read_trie(
             path[depth] = q
             node = skip[node] if depth == deepest else node + 1
             if kinds[here] != 0 and not (bounded and towards.lower[q] > left):
-                text = texts[here] if plain else _text_at(here, before, row, otherwise, vocabulary)
+                text = texts[here] if plain else _text_at(here, before, row, alone, vocabulary)
                 if text >= 0:
                     found[n, 0], found[n, 1], found[n, 2] = q, text, kinds[here]
                     found[n, 3] = ids[here]
@@ -220,9 +221,7 @@ def _read_trie(
 
 
 @kernel
-def _text_at(
-    node: int, before: int, row: int, otherwise: np.ndarray, vocabulary: Vocabulary
-) -> int:
+def _text_at(node: int, before: int, row: int, alone: np.ndarray, vocabulary: Vocabulary) -> int:
     """State of the text automaton after the token of a node, -1 where no text goes on so."""
     # It depends on the text before only if the token's first character does, or, of a token that is
     # no more than the beginning of one, if some such character does.
@@ -230,7 +229,7 @@ def _text_at(
     first, token = vocabulary.nodes.first[node], trie.token[node]
     if row == 0 and first >= 0 and next_[before, first] == next_[0, first]:
         return vocabulary.nodes.text[node]
-    if row == 0 and first < 0 and not otherwise[trie.data[trie.start[token]]]:
+    if row == 0 and first < 0 and not alone[trie.data[trie.start[token]]]:
         return vocabulary.nodes.text[node]
     data = trie.data[trie.start[token] : trie.start[token + 1]]
     return text_after(before, row, data, vocabulary.utf8, next_)

@@ -13,7 +13,7 @@ from bpe_automata.kernels.fewest_tokens import NEVER
 @kernel
 def lift_row(
     state: int,
-    otherwise: np.ndarray,
+    alone: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
     alive: np.ndarray,
@@ -29,7 +29,7 @@ def lift_row(
     """
     trie = vocabulary.trie
     tokens, states, apart = edges(
-        state, 0, 0, otherwise, trans, byte_class, collapsed, vocabulary, ALL, NEVER, watch
+        state, 0, 0, alone, trans, byte_class, collapsed, vocabulary, ALL, NEVER, watch
     )
     bits = np.zeros((len(trie.start) + 30) >> 5, np.int32)
     if len(states) > 0:

@@ -41,12 +41,12 @@ _MUCH = 16  # bytes that a state reads
 
 @by_reference
 class Tokens(NamedTuple):
-    """Of the tokenizer: the vocabulary; otherwise: bool [256], all True, see `edges`; none: no
+    """Of the tokenizer: the vocabulary; alone: bool [256], all True, see `edges`; none: no
     collapsed vocabulary; row_of int32 [n_sets] into bound_after int32 [rows, n_classes]: the rows
     of hypothesis sets, -1 where it is not known. class_of: int32 [n_ids], the class of each id."""
 
     vocabulary: Vocabulary
-    otherwise: np.ndarray
+    alone: np.ndarray
     none: Collapsed
     row_of: np.ndarray
     bound_after: np.ndarray
@@ -66,7 +66,7 @@ def leading_ids(
     if deepest < tokens.vocabulary.trie.deepest and not reads_much(state, w):
         deepest = tokens.vocabulary.trie.deepest
     found, _, _ = edges(
-        state, w.memo.added[place], w.sets.row[number], tokens.otherwise, w.dfa.trans,
+        state, w.memo.added[place], w.sets.row[number], tokens.alone, w.dfa.trans,
         w.dfa.byte_class, tokens.none, tokens.vocabulary, deepest, NEVER, w.watch,
     )  # fmt: skip
     sure, rows = np.empty(len(found), np.int64), np.empty((len(found), 2), np.int64)

@@ -45,7 +45,7 @@ from bpe_automata.kernels.world import (
 def product_row(
     place: int,
     number: int,
-    otherwise: np.ndarray,
+    alone: np.ndarray,
     collapsed: Collapsed,
     full: np.ndarray,
     certificates: Certificates,
@@ -53,21 +53,21 @@ def product_row(
     bound_after: np.ndarray,
     vocabulary: Vocabulary,
     w: World,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """The ids readable at a node, by whether there is a boundary at the joint before them.
 
-    otherwise, collapsed: as of `edges`; full: the collapsed trie's `full_row`; certificates: what
+    alone, collapsed: as of `edges`; full: the collapsed trie's `full_row`; certificates: what
     is known of those that its nodes need. free_after, bound_after: int32 [n_classes], the set after
     a token of each class with and without a boundary at the joint (-1: none).
 
-    Returns (free, bound, open): packed int32 ids that are known to lead on, as their node is ALIVE
-    or a known id may follow them there (added tokens are free ones); and rows (id, place, set, is
-    it free) of int32 for those at a PARTLY node of which it is not known yet.
+    Returns (both, open): packed int32 ids that are known to lead on, as their node is ALIVE or a
+    known id may follow them there, free ones (also added tokens), then bound ones; and rows (id,
+    place, set, is it free) of int32 for those at a PARTLY node of which it is not known yet.
     """
     q0, a0, trie = w.memo.state[place], w.memo.added[place], vocabulary.trie
     n_words, after_sides = (len(trie.start) + 30) >> 5, (free_after, bound_after)
     tokens, states, apart = edges(
-        q0, a0, w.sets.row[number], otherwise, w.dfa.trans, w.dfa.byte_class, collapsed, vocabulary,
+        q0, a0, w.sets.row[number], alone, w.dfa.trans, w.dfa.byte_class, collapsed, vocabulary,
         ALL, NEVER, w.watch,
     )  # fmt: skip
     if len(states) > 0:
@@ -117,7 +117,7 @@ def product_row(
             n_open += 1
     if set_ends(number, w):
         _read_added(q0, a0, both, w)
-    return both[:n_words].copy(), both[n_words:].copy(), open_[:n_open].copy()
+    return both, open_[:n_open].copy()
 
 
 @kernel

@@ -59,7 +59,7 @@ class Shortest(NamedTuple):
 def unsure(
     place: int,
     utf8_row: int,
-    otherwise: np.ndarray,
+    alone: np.ndarray,
     collapsed: Collapsed,
     none: Collapsed,
     vocabulary: Vocabulary,
@@ -78,7 +78,7 @@ def unsure(
     one; the other arguments as of `edges`."""
     trie = vocabulary.trie
     tokens, states, apart = edges(
-        w.memo.state[place], w.memo.added[place], utf8_row, otherwise, w.dfa.trans,
+        w.memo.state[place], w.memo.added[place], utf8_row, alone, w.dfa.trans,
         w.dfa.byte_class, collapsed, vocabulary, ALL, NEVER, w.watch,
     )  # fmt: skip
     _, need, row_of = needed(after_sides, certificates, w)
@@ -122,7 +122,7 @@ def unsure(
                 found, n = _with_node(found, n, state, text, number)
     kept = 0
     for i in range(n):
-        if not _goes_on_surely(found[i], otherwise, none, vocabulary, known, most, shortest, w):
+        if not _goes_on_surely(found[i], alone, none, vocabulary, known, most, shortest, w):
             found[kept] = found[i]
             kept += 1
     return found[:kept].copy()
@@ -197,7 +197,7 @@ def _follower_at_most(
 @kernel
 def _goes_on_surely(
     node: np.ndarray,
-    otherwise: np.ndarray,
+    alone: np.ndarray,
     none: Collapsed,
     vocabulary: Vocabulary,
     known: tuple[np.ndarray, np.ndarray],
@@ -218,7 +218,7 @@ def _goes_on_surely(
             return False
         after = known[1][known[0][number]]
         tokens, _, _ = edges(
-            state, text, row, otherwise, w.dfa.trans, w.dfa.byte_class, none, vocabulary, ALL,
+            state, text, row, alone, w.dfa.trans, w.dfa.byte_class, none, vocabulary, ALL,
             NEVER, w.watch,
         )  # fmt: skip
         for i in range(len(tokens)):

@@ -13,13 +13,15 @@ from bpe_automata.kernels.references import by_reference
 @by_reference
 class Trie(NamedTuple):
     """Nodes in depth-first order, without the root: label uint8, depth int32 (root's children: 1),
-    skip int32 (the next node outside the subtree), token int32 (-1: none); deepest: int. `start`
-    int32 [n_ids + 1] and `data` uint8: CSR of every token's bytes."""
+    skip int32 (the next node outside the subtree), token int32 (-1: none); first int32 [257]: where
+    the nodes below each first byte begin; deepest: int. `start` int32 [n_ids + 1] and `data` uint8:
+    CSR of every token's bytes."""
 
     label: np.ndarray
     depth: np.ndarray
     skip: np.ndarray
     token: np.ndarray
+    first: np.ndarray
     deepest: int
     start: np.ndarray
     data: np.ndarray

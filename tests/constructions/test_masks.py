@@ -138,7 +138,7 @@ def test_edges_are_the_same_however_they_are_read(qwen, monkeypatch, prompt, reg
         return {i: to[k] for k in range(len(to)) for i in ids[start[k] : start[k + 1]].tolist()}
 
     found = leads()
-    assert len(tables._collapsed(place, 0).label)
+    assert len(tables._collapsed(place, 0)[0].label)
     tables._regions.at = lambda state: collapsed.NOTHING
     assert leads() == found
 
