@@ -18,6 +18,7 @@ import random
 import sys
 import time
 from importlib import import_module
+from itertools import product
 from typing import TextIO, get_args
 
 import numpy as np
@@ -31,9 +32,8 @@ from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.banning import Ban, Spellings
 from bpe_automata.cli.common import Commands, add_command, load_tokenizer, show
-from bpe_automata.constructions import SegmentCache
-from bpe_automata.constructions.canonical import canonical_automaton
-from bpe_automata.decoding import Constraint, constrain, explain, matcher_of, verify
+from bpe_automata.constructions import CartesianMerge, Lift, SegmentCache
+from bpe_automata.decoding import Constraint, Matcher, constrain, explain, matcher_of, verify
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.kernels.freshness import compiled
@@ -120,15 +120,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 def prepare(tokenizer: Tokenizer) -> None:
     """Make masks of common languages along a few texts. Raises what `constrain` raises."""
-    for regex in _COMMON:
-        constraint = constrain(tokenizer, regex, eos_ids=tokenizer.eos_ids)
+    kinds: tuple[type[CartesianMerge | Lift], ...] = CartesianMerge, Lift
+    for dfa, kind in product(map(compile_regex, _COMMON), kinds):
+        engine = kind(tokenizer, dfa, tokenizer.eos_ids)
         for text in _TEXTS:
-            matcher = constraint.matcher()
+            matcher = Matcher(engine)
             for token in tokenizer.encode(text):
                 if not matcher.mask()[token]:
                     break
                 matcher.advance(token)
-    canonical_automaton(tokenizer).sets.keep_rows()
+        engine.keep()
 
 
 class Progress(event.Listener):  # type: ignore[misc]

@@ -104,6 +104,11 @@ class CartesianMerge(Immutable):
         """The rows of the nodes."""
         return self._relevance
 
+    def keep(self) -> None:
+        """Put on the disk what was found out of the tokenizer alone."""
+        self._tables.keep()
+        self.canonical.sets.keep_rows()
+
     @cached
     def horizon(self) -> GraphHorizon[ProductState]:
         """How many ids it takes to acceptance, lazily."""

@@ -55,12 +55,13 @@ class CollapsedVocabularies:
     """Those of one tokenizer, by the classes of bytes. `of` is asked under its lock, `full_row` by
     anyone. To make one costs as much as some walks over all of the trie, so the first rows are got
     by walks, until they have cost as much. Those used longest ago are forgotten, and on the disk
-    those written longest ago."""
+    those written longest ago. What `keep` has put there is there at once."""
 
     def __init__(self, trie: Trie, nodes: Nodes, key: str = "") -> None:
         """key: of all this, for those that are kept on the disk; "": none is."""
         self._trie, self._nodes, self._key = trie, nodes, key
         self._found: dict[bytes, Collapsed] = {}
+        self._on_disk: set[bytes] = set()
         self._left: dict[bytes, int] = {}  # rows until it pays
         self._full: BoundedMemo[tuple[int, int], tuple[np.ndarray, np.ndarray]] = BoundedMemo(
             len(trie.start)  # four rows, so that no more than a quarter of the usual is kept
@@ -72,8 +73,10 @@ class CollapsedVocabularies:
         found = self._found.pop(key, None)
         if found is None:
             left = self._left.get(key)
-            if left is None:
-                found = self._fetched(classes)
+            if left is None and self._key:
+                found = fetched(Collapsed, _FOLDER, self._file(classes))
+                if found is not None:
+                    self._on_disk.add(key)
             if left is None and found is None:
                 readable = max(1, n_readable(classes, self._trie))
                 left = _WALKS * len(self._trie.label) // readable
@@ -84,7 +87,6 @@ class CollapsedVocabularies:
                 return NOTHING
             if found is None:
                 found = Collapsed(*watched(collapse, classes, *self._pairs, packed(self._trie)))
-                self._keep(classes, found)
             self._left.pop(key, None)
         self._found[key] = found  # last, as the one used last
         if len(self._found) > _MOST:
@@ -110,13 +112,12 @@ class CollapsedVocabularies:
     def _file(self, classes: np.ndarray) -> str:
         return f"{self._key}; classes {classes.tobytes().hex()}"
 
-    def _fetched(self, classes: np.ndarray) -> Collapsed | None:
-        return fetched(Collapsed, _FOLDER, self._file(classes)) if self._key else None
-
-    def _keep(self, classes: np.ndarray, found: Collapsed) -> None:
-        if self._key:
-            keep(found, _FOLDER, self._file(classes))
-            trim(_FOLDER, _MOST_FILES)
+    def keep(self) -> None:
+        """Put all that are known on the disk: not where they are made, which is within a mask."""
+        for key in [key for key in self._found if self._key and key not in self._on_disk]:
+            keep(self._found[key], _FOLDER, self._file(self._found[key].classes))
+            self._on_disk.add(key)
+        trim(_FOLDER, _MOST_FILES)
 
     def full_row(
         self, collapsed: Collapsed, number: int, free: np.ndarray, bound: np.ndarray
@@ -160,6 +161,11 @@ class Regions:
         if found == _UNKNOWN:
             found = self._find(state)
         return NOTHING if found < 0 else self._vocabularies().of(self._classes[found])
+
+    @locked
+    def keep(self) -> None:
+        """Put the vocabularies on the disk, see `CollapsedVocabularies`."""
+        self._vocabularies().keep()
 
     def outside(self, state: int) -> np.ndarray:
         """bool [256], the bytes that lead from a state, not in its region, out of that."""

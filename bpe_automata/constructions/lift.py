@@ -115,6 +115,10 @@ class Lift(Immutable):
             self._masks.put(state, bits)
         return bits
 
+    def keep(self) -> None:
+        """Put on the disk what was found out of the tokenizer alone."""
+        self._regions.keep()
+
     def row(self, state: int, alive: np.ndarray) -> np.ndarray:
         """Packed: the ordinary ids that lead from a state to one of `alive` (bool [n_states])."""
         collapsed = self._regions.at(state)

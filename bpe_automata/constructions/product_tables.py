@@ -72,7 +72,7 @@ _SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 2048
 _ROOM_OF_SETS = 8
 _ROOM_OF_STATES = 256
-_MOST_CERTIFICATES = 256
+_MOST_CERTIFICATES, _COLUMNS = 256, 128
 _ALL_BYTES = np.ones(256, dtype=bool)
 
 
@@ -176,6 +176,10 @@ class ProductTables:
             return collapsed, outside
         alphabet = self.canonical.pipeline.alphabet
         return collapsed, self._text.begins_otherwise(text, alphabet) | outside
+
+    def keep(self) -> None:
+        """Put the collapsed vocabularies on the disk."""
+        self._regions.keep()
 
     def _room_for_certificates(self) -> Certificates:
         """Those known, with room for all sets and for more states."""
@@ -412,9 +416,10 @@ def _certificates(n_states: int, n_rows: int, n_texts: int) -> Certificates:
         at=np.full(n_states, -1, dtype=np.int32),
         asked=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
         holds=np.zeros((_ROOM_OF_STATES, -(-n // 64)), dtype=np.int64),
-        seen=np.zeros((_ROOM_OF_STATES, n_rows), dtype=np.int64),
+        column=np.full(n_rows, -1, dtype=np.int32),
+        seen=np.zeros((_ROOM_OF_STATES, _COLUMNS), dtype=np.int64),
         texts=np.zeros(n_texts, dtype=np.int32),
-        counts=np.zeros(3, dtype=np.int64),
+        counts=np.zeros(4, dtype=np.int64),
     )
 
 

@@ -23,7 +23,7 @@ from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import World
 
 ODD, NO_SET, _NONE = -1, -2, -1
-_CERTIFICATES, ROWS, _CALL = 0, 1, 2  # in `Certificates.counts`
+_CERTIFICATES, ROWS, _CALL, _COLUMNS = 0, 1, 2, 3  # in `Certificates.counts`
 
 
 @by_reference
@@ -32,10 +32,11 @@ class Certificates(NamedTuple):
     int64, values int32: hash table of certificates; shown int32 [n, ways, 3] as in `world.Sets`,
     ends, whole bool [n]: can a text end, does it begin at a character's end? at int32 [n_states]:
     the row of each state, -1 for none; asked, holds int64 [rows, n / 64]: bits of the certificates
-    that were looked at, and that hold; seen int64 [rows, UTF-8 rows]: the last call that has looked
-    at all that it needs, negative where not all of it holds; texts int32 [states of the text
-    automaton]: how many certificates that state reads as state 0 does, the first ones, -1: not all.
-    counts int64 [3]: certificates, rows (one too many where there was no room), calls."""
+    that were looked at, and that hold; column int32 [UTF-8 rows]: of each one that sets with a
+    certificate have, -1 for none; seen int64 [rows, columns]: the last call that has looked at all
+    that it needs, negative where not all of it holds; texts int32 [states of the text automaton]:
+    how many certificates that state reads as state 0 does, the first ones, -1: not all. counts
+    int64 [4]: certificates, rows (one too many where there was no room), calls, columns."""
 
     of_set: np.ndarray
     keys: np.ndarray
@@ -46,6 +47,7 @@ class Certificates(NamedTuple):
     at: np.ndarray
     asked: np.ndarray
     holds: np.ndarray
+    column: np.ndarray
     seen: np.ndarray
     texts: np.ndarray
     counts: np.ndarray
@@ -56,31 +58,36 @@ def needed(
     after_sides: tuple[np.ndarray, np.ndarray], c: Certificates, w: World
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """What the nodes of a row need. after_sides: int32 [kinds], the sets after tokens of each kind.
-    Returns (the number of the call; int64 [UTF-8 rows, n / 64], the certificates of all sets, as
-    bits; int32 [kinds], the UTF-8 row of their sets, ODD where one has no certificate, NO_SET)."""
+    Returns (the number of the call; int64 [columns, n / 64], the certificates of all sets, as bits;
+    int32 [kinds], the column of their sets; ODD where one has no certificate or no column, NO_SET).
+    """
     need = np.zeros((c.seen.shape[1], c.asked.shape[1]), np.int64)
-    rows = np.full(len(after_sides[0]), NO_SET, np.int32)
+    columns = np.full(len(after_sides[0]), NO_SET, np.int32)
     c.counts[_CALL] += 1
     for after in after_sides:
         for kind in range(len(after)):
             number = after[kind]
-            if number < 0 or rows[kind] == ODD:
+            if number < 0 or columns[kind] == ODD:
                 continue
             known, row = c.of_set[number], w.sets.row[number]
             if known < 0:
                 known = _certificate(number, c, w)
-            if known < 0 or (rows[kind] >= 0 and rows[kind] != row):
-                rows[kind] = ODD
+            if c.column[row] < 0 and c.counts[_COLUMNS] < len(need):
+                c.column[row] = c.counts[_COLUMNS]
+                c.counts[_COLUMNS] += 1
+            column = c.column[row]
+            if known < 0 or column < 0 or (columns[kind] >= 0 and columns[kind] != column):
+                columns[kind] = ODD
                 continue
-            rows[kind] = row
-            need[row, known >> 6] |= np.int64(1) << (known & 63)
-    return c.counts[_CALL], need, rows
+            columns[kind] = column
+            need[column, known >> 6] |= np.int64(1) << (known & 63)
+    return c.counts[_CALL], need, columns
 
 
 @kernel
-def all_alive(state: int, row: int, need: np.ndarray, c: Certificates, w: World) -> bool:
-    """Are all nodes ALIVE that a DFA state has with the sets of a UTF-8 row that are needed, as
-    their certificates hold?"""
+def all_alive(state: int, column: int, need: np.ndarray, c: Certificates, w: World) -> bool:
+    """Are all nodes ALIVE that a DFA state has with the sets of a column that are needed, as their
+    certificates hold?"""
     k = c.at[state]
     if k < 0:
         if c.counts[ROWS] >= len(c.asked):
@@ -88,10 +95,10 @@ def all_alive(state: int, row: int, need: np.ndarray, c: Certificates, w: World)
             return False
         k = c.at[state] = c.counts[ROWS]
         c.counts[ROWS] += 1
-    if abs(c.seen[k, row]) != c.counts[_CALL]:
-        hold = _all_hold(state, k, need[row], c, w)
-        c.seen[k, row] = c.counts[_CALL] if hold else -c.counts[_CALL]
-    return c.seen[k, row] > 0
+    if abs(c.seen[k, column]) != c.counts[_CALL]:
+        hold = _all_hold(state, k, need[column], c, w)
+        c.seen[k, column] = c.counts[_CALL] if hold else -c.counts[_CALL]
+    return c.seen[k, column] > 0
 
 
 @kernel

@@ -134,18 +134,18 @@ def _open_groups(
     keys, values, known_nodes, known = w.memo.keys, w.memo.values, w.memo.nodes, w.memo.status
     at_once_, n_text_states = at_once(w), len(w.added.next)
     n_words, found, n = len(both) >> 1, np.empty(2 * len(collapsed.node), np.int32), 0
-    call, need, rows = needed(after_sides, certificates, w)
+    call, need, columns = needed(after_sides, certificates, w)
     at, seen = certificates.at, certificates.seen
     for g in range(len(collapsed.node)):
         kind, a, q = collapsed.kind[g], collapsed.text[g], states[collapsed.node[g]]
-        row = rows[kind]
-        if a < 0 or row == NO_SET:
+        column = columns[kind]
+        if a < 0 or column == NO_SET:
             continue
-        if row != ODD and q != 0 and (a == 0 or reads_alike(a, certificates, w)):
+        if column != ODD and q != 0 and (a == 0 or reads_alike(a, certificates, w)):
             k = at[q]  # looked up here, as most groups need no more: a call costs as much again
-            if k >= 0 and seen[k, row] == call:
+            if k >= 0 and seen[k, column] == call:
                 continue
-            if all_alive(q, row, need, certificates, w):
+            if all_alive(q, column, need, certificates, w):
                 continue
         p = q
         if a > 0 and q != 0:

@@ -81,7 +81,7 @@ def unsure(
         w.memo.state[place], w.memo.added[place], utf8_row, alone, w.dfa.trans,
         w.dfa.byte_class, collapsed, vocabulary, ALL, NEVER, w.watch,
     )  # fmt: skip
-    _, need, row_of = needed(after_sides, certificates, w)
+    _, need, columns = needed(after_sides, certificates, w)
     seen, sure = np.full(_SEEN, EMPTY, np.int64), np.zeros(_SEEN, np.bool_)
     n_groups = len(collapsed.node) if len(states) > 0 else 0
     found, n, patience = np.empty((64, 3), np.int32), 0, _PATIENCE
@@ -92,17 +92,17 @@ def unsure(
         else:
             state, text = tokens[i - n_groups, 0], tokens[i - n_groups, 1]
             kind = tokens[i - n_groups, 2]
-        row = row_of[kind]
-        if state == 0 or text < 0 or row == NO_SET:
+        column = columns[kind]
+        if state == 0 or text < 0 or column == NO_SET:
             continue
-        if row >= 0:
+        if column >= 0:
             # Hundreds of tokens lead to one place: what may come there, of any of these sets?
-            key = (np.int64(state) * len(vocabulary.next) + text) * len(need) + row
+            key = (np.int64(state) * len(vocabulary.next) + text) * len(need) + column
             at = (key * -7046029254386353131 >> 40) & (_SEEN - 1)
             if seen[at] != key:
                 if poll(w.watch):
                     break
-                sure[at] = _all_sure(state, text, need[row], most, certificates, shortest, w)
+                sure[at] = _all_sure(state, text, need[column], most, certificates, shortest, w)
                 seen[at] = key
             if sure[at]:
                 continue

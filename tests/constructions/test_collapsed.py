@@ -21,7 +21,14 @@ from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.constructions.whole_pieces import MUST_END
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.bits import members
-from bpe_automata.kernels.collapsed import LEAVES, UNREAD, collapse, n_readable, partition
+from bpe_automata.kernels.collapsed import (
+    LEAVES,
+    UNREAD,
+    Collapsed,
+    collapse,
+    n_readable,
+    partition,
+)
 from bpe_automata.kernels.watch import watched
 from bpe_automata.kernels.world import IN_VAIN
 from bpe_automata.testing import (
@@ -42,7 +49,7 @@ def collapsed_at_once():
     """From the first row on, however few bytes a state reads."""
 
     def of(self, classes):
-        return watched(collapse, classes, *self._pairs, self._trie)
+        return Collapsed(*watched(collapse, classes, *self._pairs, self._trie))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(collapsed, "_LEAST", 1)
@@ -178,7 +185,7 @@ def tokenizers_of_letters(draw):
 @examples(100)
 @given(tokenizers_of_letters(), wide_dfas(), st.booleans())
 def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa, tight):
-    """tight: with room for hardly any of the states and certificates that are met."""
+    """tight: with room for hardly any of the states, certificates and UTF-8 rows that are met."""
     lifts, engines = [], []
     try:
         for _ in range(2):
@@ -193,6 +200,7 @@ def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa, 
         if tight:
             patch.setattr(product_tables, "_ROOM_OF_STATES", 1)
             patch.setattr(product_tables, "_MOST_CERTIFICATES", 1)
+            patch.setattr(product_tables, "_COLUMNS", 1)
         for state in range(1, lift.dfa.n_states):
             assert (lift.mask(state) == plain_lift.mask(state)).all()
             assert led(engine, state) == led(plain, state)
@@ -295,7 +303,7 @@ def test_a_collapsed_vocabulary_has_all_ids_where_their_words_end(words, data):
     kinds = np.array([1, 1, 2], dtype=np.int32)
     texts = np.array([0, 3, -1], dtype=np.int32)
     pair = np.where(trie.token >= 0, trie.token % 3, -1).astype(np.int32)
-    v = watched(collapse, classes, pair, kinds, texts, trie)
+    v = Collapsed(*watched(collapse, classes, pair, kinds, texts, trie))
 
     spelled, found = [()], {}
     for node in range(1, len(v.label)):
