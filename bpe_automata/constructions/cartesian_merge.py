@@ -157,13 +157,14 @@ class CartesianMerge(Immutable):
 
     @spent
     def _mask(self, state: ProductState) -> np.ndarray:
-        bits = self._relevance.row(state.place, state.hypotheses).free | self.bound(state)
+        bits = self.bound(state)
+        bits |= self._relevance.row(state.place, state.hypotheses).free
         if self.accepting(state):
             set_bits(bits, self._eos)
         return bits
 
     def bound(self, state: ProductState) -> np.ndarray:
-        """The ids of the mask that come without a boundary at the joint, packed."""
+        """The ids of the mask that come without a boundary at the joint, packed: a new array."""
         bound = self._relevance.row(state.place, state.hypotheses).bound
         if state.last == NO_TOKEN or not self.canonical.derivation.reachable[state.last]:
             return np.zeros_like(bound)

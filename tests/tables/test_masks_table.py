@@ -17,7 +17,7 @@ from experiments.laws.exact_options import SMOKE_TOKENIZER
 from experiments.run.cells import FAILURE
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.schemas.inputs import SMOKE_SCHEMAS
-from experiments.serving import masks
+from experiments.serving import masks, masks_profile
 from experiments.serving.masks_cases import BATCHES, WARMING, constraints
 from experiments.serving.masks_child import WHITESPACE, Worker, answered, spent
 from experiments.serving.masks_numbers import all_measured, pooled, shared
@@ -249,3 +249,12 @@ def test_the_readme_has_a_line_for_each_engine():
     lines = [line for line in said.splitlines() if line.startswith("| ")]
     assert [line.split(" | ")[0] for line in lines[2:]] == ["| canonical", "| xgrammar"]
     assert masks.readme({"tokenizers": {}}) == ""
+
+
+@pytest.mark.parametrize("method", ["canonical", "lift"])
+def test_a_profile_tells_the_kernels_from_python(smollm2_tokenizer, method):
+    found = masks_profile.masks(smollm2_tokenizer, "boolean", method)
+    kernel = {"canonical": "product_row", "lift": "lift_row"}[method]
+    assert any(kernel in mask.kernels for mask in found)
+    assert all(mask.kernels.total() < mask.us for mask in found)
+    assert any(f"{kernel} " in str(mask) for mask in found)
