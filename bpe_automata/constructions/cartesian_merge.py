@@ -34,7 +34,7 @@ from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.product_tables import ProductTables
-from bpe_automata.constructions.relevance import Relevance
+from bpe_automata.constructions.relevance import Relevance, Row
 from bpe_automata.constructions.successors import Successors
 from bpe_automata.errors import (
     EmptyLanguageError,
@@ -42,7 +42,7 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.kernels.bits import contained, has, set_bits
+from bpe_automata.kernels.bits import contained, set_bits
 from bpe_automata.kernels.trie import walk
 from bpe_automata.sharing import Immutable, cached
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
@@ -157,20 +157,24 @@ class CartesianMerge(Immutable):
 
     @spent
     def _mask(self, state: ProductState) -> np.ndarray:
-        bits = self.bound(state)
-        bits |= self._relevance.row(state.place, state.hypotheses).free
+        row = self._relevance.row(state.place, state.hypotheses)
+        bits = self._bound(row, state.last).copy()
+        bits |= row.free
         if self.accepting(state):
             set_bits(bits, self._eos)
         return bits
 
     def bound(self, state: ProductState) -> np.ndarray:
-        """The ids of the mask that come without a boundary at the joint, packed: a new array."""
-        bound = self._relevance.row(state.place, state.hypotheses).bound
-        if state.last == NO_TOKEN or not self.canonical.derivation.reachable[state.last]:
-            return np.zeros_like(bound)
-        bound = bound.copy()
-        self.canonical.geometry.clear_followers(state.last, bound)
-        return bound
+        """The ids of the mask that come without a boundary at the joint, packed."""
+        return self._bound(self._relevance.row(state.place, state.hypotheses), state.last)
+
+    def _bound(self, row: Row, last: int) -> np.ndarray:
+        """Those of a row that is written to."""
+        if last == NO_TOKEN or not self.canonical.derivation.reachable[last]:
+            row.bound[:] = 0
+        else:
+            self.canonical.geometry.clear_followers(last, row.bound)
+        return row.bound
 
     @spent
     def step(self, state: ProductState, token: int) -> ProductState:
@@ -178,11 +182,11 @@ class CartesianMerge(Immutable):
         canonical, tables = self.canonical, self._tables
         if canonical.is_added(token):
             return self._step_added(state, token)
-        row = self._relevance.row(state.place, state.hypotheses)
+        is_free, is_bound = self._relevance.holds(state.place, state.hypotheses, token)
         free, bound = canonical.sets.rows(state.hypotheses)
         kind = canonical.actions.of_token[token]
-        number = int(free[kind]) if has(row.free, token) else NONE
-        if has(row.bound, token) and canonical.allowed(state.last, token):
+        number = int(free[kind]) if is_free else NONE
+        if is_bound and canonical.allowed(state.last, token):
             number = canonical.sets.union(number, int(bound[kind]))
         return ProductState(tables.place_after(state.place, state.hypotheses, token), number, token)
 

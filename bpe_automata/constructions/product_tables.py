@@ -126,6 +126,7 @@ class ProductTables:
         self.beside = derived("beside", lambda _: beside_of(canonical))
         self.settled = _settled(len(self.beside.before.order))
         self._certificates = _NO_CERTIFICATES
+        self._no_ids = derived("no ids", lambda tokenizer: _no_ids(tokenizer.n_ids))
 
     @property
     def memo(self) -> Memo:
@@ -154,7 +155,8 @@ class ProductTables:
 
     @locked
     def row(self, place: int, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(free, bound, open) of `kernels.product_row`."""
+        """(both, open) of `kernels.product_row`; a packed set, not to be written to, that `both` is
+        mostly like."""
         free, bound = self.canonical.sets.rows(number)
         collapsed, alone = self._collapsed(place, self.canonical.sets.sets[number].row)
         full, certificates = collapsed.ids, _NO_CERTIFICATES
@@ -163,8 +165,7 @@ class ProductTables:
             certificates = self._certificates = self._room_for_certificates()
         given = alone, packed(collapsed), full, packed(certificates), free, bound
         both, open_ = self.ask(product_row, place, number, *given, packed(self.vocabulary))
-        n_words = len(both) >> 1
-        return both[:n_words], both[n_words:], open_
+        return both, open_, self._no_ids if collapsed is NOTHING else full
 
     def _collapsed(self, place: int, row: int) -> tuple[Collapsed, np.ndarray]:
         """The collapsed vocabulary for a place, at a character's end, or NOTHING; bool [256], the
@@ -373,6 +374,10 @@ class ProductTables:
         self._world = self._world._replace(memo=new._replace(keys=keys, values=values))
         self._certificates.asked[:] = 0
         self._certificates.holds[:] = 0
+
+
+def _no_ids(n_ids: int) -> np.ndarray:
+    return np.zeros(2 * ((n_ids + 31) >> 5), dtype=np.int32)
 
 
 def _added(canonical: CanonicalAutomaton, seen: SeenText, banned: set[int]) -> Added:

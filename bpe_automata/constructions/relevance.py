@@ -21,6 +21,7 @@ import numpy as np
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.product_tables import ProductTables
+from bpe_automata.kernels.bits import differing
 from bpe_automata.kernels.settled import NOTHING, UNSETTLED, settled_at
 from bpe_automata.kernels.world import SET_BITS, node_key
 from bpe_automata.sharing import locked
@@ -35,28 +36,63 @@ class Row(NamedTuple):
     bound: np.ndarray
 
 
+class _Kept(NamedTuple):
+    """A row, free and then bound ids, as what differs from another one: where, words: int32."""
+
+    base: np.ndarray
+    where: np.ndarray
+    words: np.ndarray
+
+
+_NOTHING = np.empty((2, 0), dtype=np.int32)
+
+
+def _written_out(kept: _Kept) -> np.ndarray:
+    both = kept.base.copy()
+    both[kept.where] = kept.words
+    return both
+
+
 class Relevance:
     """Rows and dead sets of one product, memoised; for any number of threads."""
 
     def __init__(self, tables: ProductTables, geometry: Geometry) -> None:
-        self._tables, self.lock = tables, tables.lock
-        self._rows: BoundedMemo[Node, Row] = BoundedMemo(2 * 4 * geometry.n_words)
+        self._tables, self.lock, self._n_words = tables, tables.lock, geometry.n_words
+        # Most differ little from an empty one, or a full one that many share.
+        self._rows: BoundedMemo[Node, _Kept] = BoundedMemo(2 * 4 * geometry.n_words)
 
     def row(self, place: int, number: int) -> Row:
-        """The ids readable at a node that lead to relevant states."""
+        """The ids readable at a node that lead to relevant states; new arrays."""
         found = self._rows.get((place, number))
-        return self._new_row((place, number)) if found is None else found
+        both = self._new_row((place, number)) if found is None else _written_out(found)
+        return Row(both[: self._n_words], both[self._n_words :])
+
+    def holds(self, place: int, number: int, token: int) -> tuple[bool, bool]:
+        """Is an id in the row of a node, as a free one, as a bound one?"""
+        kept = self._rows.get((place, number))
+        if kept is None:
+            kept = _Kept(self._new_row((place, number)), *_NOTHING)
+        base, where, words = kept
+        found = []
+        for word in (token >> 5, self._n_words + (token >> 5)):
+            at = int(where.searchsorted(word))
+            differs = at < len(where) and where[at] == word
+            found.append(bool((words[at] if differs else base[word]) >> (token & 31) & 1))
+        return found[0], found[1]
 
     @locked
-    def _new_row(self, node: Node) -> Row:
+    def _new_row(self, node: Node) -> np.ndarray:
+        """Free and then bound ids, packed, and kept."""
         found = self._rows.get(node)  # by another thread meanwhile
-        if found is None:
-            free, bound, open_ = self._tables.row(*node)
-            if len(open_):
-                self._tables.add_lively(open_, free, bound)
-            found = Row(free, bound)
-            self._rows.put(node, found)
-        return found
+        if found is not None:
+            return _written_out(found)
+        both, open_, base = self._tables.row(*node)
+        if len(open_):
+            self._tables.add_lively(open_, both[: self._n_words], both[self._n_words :])
+        where, words = differing(both, base)
+        few = 2 * len(where) < len(both)
+        self._rows.put(node, _Kept(base, where, words) if few else _Kept(both.copy(), *_NOTHING))
+        return both
 
     @locked
     def dead(self, node: Node) -> np.ndarray | None:
