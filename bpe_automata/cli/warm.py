@@ -191,7 +191,8 @@ def warm_kernels(tokenizer: Tokenizer) -> None:
 def _steered(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
     """Budgets, forced ids, bans and masks of batches."""
     for method in METHODS:
-        for regex in (r'"(\w| ){0,40}"|[a-z]+é', "(the answers? ){3}"):
+        # Under the last, the search for the least number of ids is long.
+        for regex in (r'"(\w| ){0,40}"|[a-z]+é', "(the answers? ){3}", "(answer|is|re ){60}"):
             steered = constrain(tokenizer, regex, method, eos_ids=eos_ids)
             _walk(steered.within(steered.matcher().min_tokens_to_accept()))
     ban = Ban(["a b"], whole_word=True, ignore_case=True)
