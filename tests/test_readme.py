@@ -11,7 +11,10 @@ import pytest
 from bpe_automata.cli import _parser
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+WRITTEN = ("using_it", "how_it_works", "findings", "measuring_again", "supported")
+PAGES = [ROOT / "README.md", *(ROOT / "paper_figures" / f"{name}.md" for name in WRITTEN)]
+TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+TEXT = "\n".join(TEXTS.values())
 
 
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", TEXT, re.DOTALL)
@@ -28,17 +31,30 @@ def test_the_examples_print_what_they_say(
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 7
+    assert len(EXAMPLES) == 8
+    assert "```python" in TEXTS["README.md"]
+
+
+def test_the_readme_is_read_in_five_minutes() -> None:
+    assert len(TEXTS["README.md"].splitlines()) <= 250
 
 
 def test_the_test_command_is_what_ci_runs() -> None:
-    assert "make test" in TEXT
+    assert "make test" in TEXTS["README.md"]
     assert "make test" in (ROOT / ".ci/run").read_text(encoding="utf-8")
 
 
-def test_pictures_are_there() -> None:
-    for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", TEXT):
-        assert (ROOT / picture).is_file(), picture
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_is_linked_is_there(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", TEXTS[page.name]):
+        path, _, heading = link.partition("#")
+        found = page.parent / path if path else page
+        assert found.is_file(), link
+        if heading:
+            headings = re.findall(r"^#+ (.*)$", found.read_text(encoding="utf-8"), re.M)
+            assert heading in [
+                re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings
+            ]
 
 
 COMMANDS = re.findall(r"^bpe-automata .*$", TEXT, re.MULTILINE)
@@ -50,7 +66,7 @@ def test_command_lines_parse(line: str) -> None:
 
 
 def test_there_are_command_lines() -> None:
-    assert len(COMMANDS) == 5
+    assert len(COMMANDS) == 6
     named = set(re.findall(r"`bpe-automata (\w+)", TEXT))
     assert "warm" in named
     for name in named:  # what is said of them in passing

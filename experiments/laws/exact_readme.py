@@ -27,8 +27,27 @@ _COUNTS = (
 )  # fmt: skip
 
 
-def readme(facts: Row) -> str:
-    """What was wrong, which is nothing; and what two approximations get wrong."""
+def readme(facts: Row) -> dict[str, str]:
+    """What was wrong, which is nothing; what two approximations get wrong; and the sums of it."""
+    return {"exactness": _tables(facts), "exactness in short": _sums(facts)}
+
+
+def _sums(facts: Row) -> str:
+    found = [own for own in facts["tokenizers"].values() if not own["why_not"]]
+    asked = ("texts", "other ids for them", "random walks", "masks")
+    wrong = ("rejected", "accepted", "wrong", "wrong")
+    lines = [
+        [
+            what,
+            f"{sum(own[tried] for own in found):,}",
+            f"{bad} **{sum(own[w] for own in found):,}**",
+        ]
+        for what, bad, (tried, w) in zip(asked, wrong, _COUNTS, strict=True)
+    ]
+    return _markdown((f"{len(found)} tokenizers", "asked", "mistakes"), lines)
+
+
+def _tables(facts: Row) -> str:
     found = {name: own for name, own in facts["tokenizers"].items() if not own["why_not"]}
     lines = [[name, *_counts(own), *fact_cells(own)] for name, own in found.items()]
     tests = list(dict.fromkeys(test for own in found.values() for test in own["approximations"]))

@@ -1,23 +1,32 @@
-"""The README's numbers: what stands between two markers comes from the files of an artefact.
+"""Numbers in prose: what stands between two markers comes from the files of an artefact.
 
 <!-- numbers: PLACE -->
 ...
 <!-- /numbers: PLACE -->
 
-A place is the name of an artefact, or begins with it.
+A place is the name of an artefact, or begins with it, and is in one page: the README, or one of the
+pages beside the tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bpe_automata.errors import BpeAutomataError
-from experiments.run.files import ROOT, write_atomically
+from experiments.run.files import PAPER, ROOT, write_atomically
 from experiments.run.wrapped import wrapped_lines
 
 README = ROOT / "README.md"
+_BEGIN = "<!-- numbers: "
+
+
+def pages() -> list[Path]:
+    """The files with places."""
+    found = [README, *sorted(PAPER.glob("*.md"))]
+    return [path for path in found if _BEGIN in path.read_text(encoding="utf-8")]
 
 
 class ReadmeError(BpeAutomataError):
@@ -26,28 +35,35 @@ class ReadmeError(BpeAutomataError):
 
 def markers(place: str) -> tuple[str, str]:
     """Those around a place."""
-    return f"<!-- numbers: {place} -->", f"<!-- /numbers: {place} -->"
+    return f"{_BEGIN}{place} -->", f"<!-- /numbers: {place} -->"
 
 
 def said(text: str, place: str) -> str | None:
-    """What the README says there; None if it has no such place. Raises ReadmeError."""
+    """What a page says there; None if it has no such place. Raises ReadmeError."""
     begin, end = markers(place)
     _, found, rest = text.partition(begin)
     if not found:
         return None
     inside, found, _ = rest.partition(end)
     if not found:
-        raise ReadmeError(f"{README.name} has {begin} without {end}")
+        raise ReadmeError(f"there is {begin} without {end}")
     return inside
 
 
 def with_said(text: str, place: str, inside: str) -> str:
-    """The README with that in its place; the rest is untouched."""
+    """A page with that in its place; the rest is untouched."""
     begin, end = markers(place)
     earlier = said(text, place)
     if earlier is None:
         return text
     return text.replace(begin + earlier + end, f"{begin}\n{inside.strip()}\n{end}")
+
+
+def seen_from(page: Path, text: str) -> str:
+    """With links as they are from the folder of a page; they are given as the README has them."""
+    if page.parent == ROOT:
+        return text
+    return re.sub(r"(?<=\]\()(?!\w+:)", "../", text).replace(f"](../{PAPER.name}/", "](")
 
 
 def says(name: str, module: Any, facts: dict[str, Any]) -> dict[str, str]:
@@ -61,12 +77,15 @@ def says(name: str, module: Any, facts: dict[str, Any]) -> dict[str, str]:
     return {place: wrapped_lines(text) for place, text in every.items()}
 
 
-def update(name: str, module: Any, facts: dict[str, Any], readme: Path = README) -> bool:
-    """Write what the module says of its facts; False if it says nothing, or there is no place."""
-    text = changed = readme.read_text(encoding="utf-8")
-    every = says(name, module, facts)
-    for place, inside in every.items():
-        changed = with_said(changed, place, inside)
-    if changed != text:
-        write_atomically(readme, changed)
-    return any(said(changed, place) is not None for place in every)
+def update(name: str, module: Any, facts: dict[str, Any], paths: Sequence[Path] = ()) -> bool:
+    """Write what the module says of its facts into `paths`, by default all pages; False if it says
+    nothing, or there is no place."""
+    every, found = says(name, module, facts), False
+    for path in paths or pages():
+        text = changed = path.read_text(encoding="utf-8")
+        for place, inside in every.items():
+            changed = with_said(changed, place, seen_from(path, inside))
+        if changed != text:
+            write_atomically(path, changed)
+        found |= any(said(changed, place) is not None for place in every)
+    return found

@@ -64,7 +64,7 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
     return study_report.render(rows, manifest)
 
 
-def readme(facts: Row) -> str:
+def readme(facts: Row) -> dict[str, str]:
     """See `study_report`."""
     return study_report.readme(facts)
 

@@ -149,8 +149,19 @@ def _kl_facts(found: Sequence[Point], method: str, prefix: str = "") -> Row:
     }
 
 
-def readme(facts: Row) -> str:
-    """A short paragraph."""
+def readme(facts: Row) -> dict[str, str]:
+    """A line of a table for each model, and the whole of it in a paragraph."""
+    columns = "model", "questions", "lift: mean", "median", "canonical: mean", "median"
+    lines = [columns, (":--", *["--:"] * 5)]
+    for model, found in facts["models"].items():
+        errors = [found["parts"][way] for way in ("lift", "canonical")]
+        shown = [f"{error[kind]:.3f}" for error in errors for kind in ("mean", "median")]
+        lines.append((label(model), str(found["cases"]), *shown))
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return {"distortion-study": _paragraph(facts), "distortion-study in short": table}
+
+
+def _paragraph(facts: Row) -> str:
     sentences = [_sentence(model, found) for model, found in facts["models"].items()]
     return "\n".join(
         [

@@ -141,7 +141,8 @@ def test_the_approximations_are_tried_on_the_same_ids(finished):
 def test_the_readme_has_a_line_for_each_tokenizer(finished, tokenizer):
     said = exactness.readme(exactness.render(*finished).facts)
     name = tokenizer.rpartition("/")[2]
-    lines = [line for line in said.splitlines() if line.startswith(f"| {name} |")]
+    lines = [line for line in said["exactness"].splitlines() if line.startswith(f"| {name} |")]
+    assert f"| texts | {N} | rejected **0** |" in said["exactness in short"]
     assert len(lines) == 2
     assert lines[0].startswith(f"| {name} | {N}, **0** | {N}, **0** | 2, **0** |")
     assert lines[1].count("%") + lines[1].count("-") >= 6
@@ -204,7 +205,7 @@ def test_among_all_tokenizers_one_that_cannot_be_tried_is_named(several, error, 
     assert made.tables[0].rows[0][0] == f"other: {why_not}"
     assert f"other: {error}" in made.tables[0].notes
     assert len(made.tables[0].rows) == 2
-    assert "| other" not in exactness.readme(made.facts)
+    assert "| other" not in exactness.readme(made.facts)["exactness"]
 
 
 def test_among_all_tokenizers_one_that_fails_is_wrong(several):

@@ -170,7 +170,7 @@ def test_without_schemas_the_tables_say_so(run_of, tmp_path):
     report = masks.render(rows, manifest)
     assert any("schemas were left out" in note for t in report.tables for note in t.notes)
     assert str(tmp_path) not in "".join(table.markdown() for table in report.tables)
-    assert "| canonical |" in masks.readme(report.facts)
+    assert "| canonical |" in masks.readme(report.facts)["masks"]
 
 
 def test_engines_have_an_order_and_must_be_known(tmp_path):
@@ -246,9 +246,10 @@ def test_the_tables_name_what_was_refused():
 
 def test_the_readme_has_a_line_for_each_engine():
     said = masks.readme(masks.render(ROWS, MANIFEST).facts)
-    lines = [line for line in said.splitlines() if line.startswith("| ")]
-    assert [line.split(" | ")[0] for line in lines[2:]] == ["| canonical", "| xgrammar"]
-    assert masks.readme({"tokenizers": {}}) == ""
+    for place in ("masks", "masks in short"):
+        lines = [line for line in said[place].splitlines() if line.startswith("| ")]
+        assert [line.split(" | ")[0] for line in lines[2:]] == ["| canonical", "| xgrammar"]
+    assert masks.readme({"tokenizers": {}}) == {}
 
 
 @pytest.mark.parametrize("method", ["canonical", "lift"])

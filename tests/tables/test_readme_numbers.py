@@ -1,4 +1,5 @@
-"""The README's numbers are those of the files in paper_figures, and the page holds those files."""
+"""The numbers of the README and the pages are those of the files in paper_figures, and the page of
+everything holds those files."""
 
 from __future__ import annotations
 
@@ -23,20 +24,23 @@ def test_the_readme_says_what_the_files_say(name):
     module = ARTEFACTS[name].load()
     if not hasattr(module, "readme"):
         pytest.skip(f"the README says nothing of {name}")
-    text = readme.README.read_text(encoding="utf-8")
+    texts = {path: path.read_text(encoding="utf-8") for path in readme.pages()}
     for place, inside in readme.says(name, module, made(name)["facts"]).items():
         assert place.split()[0] == name
-        assert readme.with_said(text, place, inside) == text
+        assert any(readme.said(text, place) is not None for text in texts.values()), place
+        for path, text in texts.items():
+            assert readme.with_said(text, place, readme.seen_from(path, inside)) == text
 
 
-def test_every_place_in_the_readme_is_that_of_an_artefact():
-    text = readme.README.read_text(encoding="utf-8")
-    places = re.findall(r"^<!-- numbers: (.*) -->$", text, re.M)
-    assert places
-    assert len(places) == len(set(places))
-    for place in places:
-        assert place.split()[0] in ARTEFACTS
-        assert readme.said(text, place) is not None
+def test_every_place_is_that_of_an_artefact():
+    found = {path: path.read_text(encoding="utf-8") for path in readme.pages()}
+    assert readme.README in found
+    for text in found.values():
+        places = re.findall(r"^<!-- numbers: (.*) -->$", text, re.M)
+        assert len(places) == len(set(places))
+        for place in places:
+            assert place.split()[0] in ARTEFACTS
+            assert readme.said(text, place) is not None
 
 
 def test_the_page_is_that_of_the_files():

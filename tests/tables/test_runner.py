@@ -386,12 +386,12 @@ def test_the_readme_says_what_the_facts_say(tmp_path):
     path = tmp_path / "README.md"
     text = "a\n<!-- numbers: demo -->\nold\n<!-- /numbers: demo -->\nb\n"
     path.write_text(text)
-    assert readme.update("demo", demo_artefact, {"total": 5}, path)
+    assert readme.update("demo", demo_artefact, {"total": 5}, [path])
     assert readme.said(path.read_text(), "demo") == "\nThe squares sum to 5.\n"
     assert path.read_text().startswith("a\n")
     assert path.read_text().endswith("\nb\n")
-    assert not readme.update("other", demo_artefact, {"total": 5}, path)
-    assert not readme.update("demo", report, {}, path)
+    assert not readme.update("other", demo_artefact, {"total": 5}, [path])
+    assert not readme.update("demo", report, {}, [path])
     with pytest.raises(readme.ReadmeError, match="without"):
         readme.said("<!-- numbers: demo -->", "demo")
 

@@ -260,12 +260,14 @@ def test_shares_are_those_of_the_summed_error():
 def test_the_readme_counts_questions_and_names_a_worst_case_only_where_there_is_one():
     other = [each | {"model": "gemma-3-270m", "key": f"gemma/{each['name']}"} for each in ROWS]
     rough = changed(free_slack=0.2)
-    told = study_report.readme(facts_of([*ROWS, *other, rough]))
+    every = study_report.readme(facts_of([*ROWS, *other, rough]))
+    assert len(every["distortion-study in short"].splitlines()) == 4
+    told = every["distortion-study"]
     assert "asks 3 questions of" in told
     assert "under 2 models" in told
     assert "(most in `canonical bad`: 0.40 against 0.05)" in told
     assert "By more than 0.01, the lift is farther off in 1 cases" in told
-    told = study_report.readme(facts_of(ROWS[:1]))
+    told = study_report.readme(facts_of(ROWS[:1]))["distortion-study"]
     assert "canonical in 0." in told
     assert "most in" not in told
 
