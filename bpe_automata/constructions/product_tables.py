@@ -69,7 +69,7 @@ _SPARE_PLACES = 1024
 _MORE_PLACES = 4  # times as many: what a search has found is lost when there is no room for more
 _STATES_A_PLACE = 64
 _SMALLER = "use smaller repeat counts, or split the language"
-_ROOM = 2048
+_ROOM = 4096
 _ROOM_OF_SETS = 8
 _ROOM_OF_STATES = 256
 _MOST_CERTIFICATES, _COLUMNS = 256, 128
@@ -334,7 +334,8 @@ class ProductTables:
             while True:
                 watch = self._armed(columns, proofs)
                 answer = called(watch, kernel, *arguments, packed(self._world))
-                if 2 * int(self.memo.n_nodes[0]) >= len(self.memo.nodes):
+                # Half full it takes no more: a call is to find room for as much again.
+                if 4 * int(self.memo.n_nodes[0]) >= len(self.memo.nodes):
                     self._grow_nodes()
                 if int(self.memo.n_places[0]) <= len(self.memo.state):
                     return answer

@@ -26,7 +26,8 @@ UNREAD, LEAVES = -1, -2
 _WIDE = 16  # bytes with one target
 _OFTEN = 16
 _SMALL = 1024
-_WORDS = 8192  # nodes that there is room for at first
+_WORDS = 16384  # nodes that there is room for at first
+_NEAR_THE_ROOT = 2  # where the clock is looked at
 
 
 @by_reference
@@ -318,108 +319,124 @@ def collapse(
     """The fields of `Collapsed`. classes: int16 [256], of `partition`. pair: int32, for each node
     of the trie which pair (kinds, texts: int32) of class and text is that of its token, -1 for
     none."""
-    n = len(trie.label)
-    at, first, next_, above, label = _words(classes, trie, watch)
-    order, place = _depth_first(first, next_)
+    words, groups, ids, leaving = _words(classes, pair, trie, watch)
+    order, place = _depth_first(words[:, 0], words[:, 1])
     depth, parent = np.zeros(len(order), np.int32), np.zeros(len(order), np.int32)
-    tokens, leaving = np.empty(n, np.int32), np.empty(n, np.int32)
-    n_tokens, n_leaving = 0, 0
     for i in range(1, len(order)):
-        parent[i] = place[above[order[i]]]
+        parent[i] = place[words[order[i], 2]]
         depth[i] = depth[parent[i]] + 1
-    for node in range(n):
-        if at[node] >= 0 and pair[node] >= 0:
-            tokens[n_tokens] = node
-            n_tokens += 1
-        elif at[node] <= LEAVES:
-            leaving[n_leaving] = node
-            n_leaving += 1
-    tokens, leaving = tokens[:n_tokens], leaving[:n_leaving]
-    tokens = tokens[_sorted(pair[tokens], len(kinds))]
-    tokens = tokens[_sorted(place[at[tokens]], len(order))]
-    leaving = leaving[_sorted(place[LEAVES - at[leaving]], len(order))]
-    nodes, start = np.empty(n_tokens, np.int32), np.empty(n_tokens + 1, np.int32)
-    kind, text, n_groups = np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), 0
-    for i in range(n_tokens):
-        node = tokens[i]
-        if i == 0 or at[tokens[i - 1]] != at[node] or pair[tokens[i - 1]] != pair[node]:
-            kind[n_groups], text[n_groups] = kinds[pair[node]], texts[pair[node]]
-            nodes[n_groups], start[n_groups] = place[at[node]], i
-            n_groups += 1
-    start[n_groups] = n_tokens
+    by_node = _sorted(groups[:, 1], len(kinds))
+    by_node = by_node[_sorted(place[groups[by_node, 0]], len(order))]
+    leaving = leaving[_sorted(place[leaving[:, 1]], len(order))]
+    node, number, size = place[groups[by_node, 0]], groups[by_node, 1], groups[by_node, 2]
+    start = np.zeros(len(groups) + 1, np.int32)
+    start[1:] = np.cumsum(size)
+    to, sorted_ids = np.empty(len(groups), np.int32), np.empty(len(ids), np.int32)
+    to[by_node] = start[:-1]
+    for i in range(len(ids)):
+        group = ids[i, 1]
+        sorted_ids[to[group]] = ids[i, 0]
+        to[group] += 1
     return (
         classes,
-        label[order],
+        words[order, 3].astype(np.uint8),
         parent,
         skips(depth),
-        nodes[:n_groups].copy(),
-        kind[:n_groups].copy(),
-        text[:n_groups].copy(),
-        start[: n_groups + 1].copy(),
-        trie.token[tokens],
-        place[LEAVES - at[leaving]],
-        leaving.copy(),
+        node,
+        kinds[number],
+        texts[number],
+        start,
+        sorted_ids,
+        place[leaving[:, 1]],
+        leaving[:, 0].copy(),
     )
 
 
 @kernel
 def _words(
-    classes: np.ndarray, trie: Trie, watch: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(int32 by node of the trie: its collapsed node, as first met; LEAVES - (that of its parent)
-    if its byte leaves; UNREAD if nothing reads it, or it is beneath one that leaves; first child,
-    next sibling, parent and label of the collapsed nodes). The root is 0."""
-    n = len(trie.label) + 1
-    at, label = np.empty(n - 1, np.int32), np.zeros(n, np.uint8)
-    first, next_, parent = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.int32)
-    size, count = table_size(_WORDS), 0
-    while count == 0:  # each turn but the last doubles the table; the last has room for all nodes
-        slots, numbers = np.full(size, EMPTY, np.int64), np.empty(size, np.int32)
-        count = _numbered(classes, trie, slots, numbers, at, first, next_, parent, label, watch)
-        size = table_size(size)
-    return at, first[:count].copy(), next_[:count].copy(), parent[:count], label[:count]
+    classes: np.ndarray, pair: np.ndarray, trie: Trie, watch: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """In the order in which they are met, int32, the root first: (the collapsed nodes: first child,
+    next sibling, parent, class, the group met last; groups: collapsed node, pair, how many ids;
+    ids: id, group; where a byte leaves: the node of the trie, the collapsed node above it)."""
+    size, counts = table_size(_WORDS), np.zeros(4, np.int64)
+    ids, leaving = np.empty((len(pair), 2), np.int32), np.empty((len(pair), 2), np.int32)
+    words, groups = np.empty((size, 5), np.int32), np.empty((size, 3), np.int32)
+    while counts[0] == 0:  # each turn but the last doubles the tables
+        size = 2 * size
+        words, groups = np.empty((size >> 1, 5), np.int32), np.empty((size >> 1, 3), np.int32)
+        slots, numbers = np.full((2, size), EMPTY, np.int64), np.empty((2, size), np.int32)
+        _numbered(classes, pair, trie, slots, numbers, words, groups, ids, leaving, counts, watch)
+    n_words, n_groups, n_ids, n_leaving = counts
+    return words[:n_words], groups[:n_groups], ids[:n_ids], leaving[:n_leaving]
 
 
 @kernel
 def _numbered(
     classes: np.ndarray,
+    pair: np.ndarray,
     trie: Trie,
     slots: np.ndarray,
     numbers: np.ndarray,
-    at: np.ndarray,
-    first: np.ndarray,
-    next_: np.ndarray,
-    parent: np.ndarray,
-    label: np.ndarray,
+    words: np.ndarray,
+    groups: np.ndarray,
+    ids: np.ndarray,
+    leaving: np.ndarray,
+    counts: np.ndarray,
     watch: np.ndarray,
-) -> int:
-    """Write what `_words` returns; how many collapsed nodes there are, 0: `slots`, a table of pairs
-    of parent and class, has no room for them. (A loop of its own, which replaces no array: numba
-    would count references to it at each node.)"""
-    at[:], first[0], next_[0], count, node = UNREAD, -1, -1, 1, 0
+) -> None:
+    """Write what `_words` returns, and how many of each there are into `counts`; none, where
+    `slots`, the tables of pairs of collapsed node and class, and of collapsed node and pair, have
+    no room for them. (A loop of its own, which replaces no array: numba would count references to
+    it at each node.)"""
+    node, n_words, n_groups, n_ids, n_leaving, room = 0, 1, 0, 0, 0, len(words)
+    words[0, :4], words[0, 4] = 0, -1
+    words[0, 0], words[0, 1] = -1, -1
     path = np.zeros(trie.deepest + 1, np.int32)
-    labels, depths, skip = trie.label, trie.depth, trie.skip
-    while node < len(at) and not poll(watch):
+    labels, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
+    while node < len(labels):
         depth, c = depths[node], classes[labels[node]]
+        if depth <= _NEAR_THE_ROOT and poll(watch):  # at each node it would take as long again
+            break
         above = path[depth - 1]
         if c < 0:
             if c == LEAVES:
-                at[node] = LEAVES - above
+                leaving[n_leaving, 0], leaving[n_leaving, 1] = node, above
+                n_leaving += 1
             node = skip[node]
             continue
-        key = np.int64(above) << 8 | c
-        slot = slot_of(slots, key)
-        if slots[slot] != key:
-            if 2 * (count + 1) > len(slots):
-                return 0
-            slots[slot], numbers[slot] = key, count
-            label[count], first[count], next_[count] = c, -1, first[above]
-            parent[count] = above
-            first[above] = count
-            count += 1
-        at[node] = path[depth] = numbers[slot]
+        here = words[above, 0]  # the child that was met last: bytes side by side are often alike
+        if here < 0 or words[here, 3] != c:
+            key = np.int64(above) << 8 | c
+            slot = slot_of(slots[0], key)
+            if slots[0, slot] != key:
+                if n_words == room:
+                    return
+                slots[0, slot], numbers[0, slot] = key, n_words
+                words[n_words, 0], words[n_words, 1] = -1, words[above, 0]
+                words[n_words, 2], words[n_words, 3], words[n_words, 4] = above, c, -1
+                words[above, 0] = n_words
+                n_words += 1
+            here = numbers[0, slot]
+        path[depth] = here
+        if pair[node] >= 0:
+            group = words[here, 4]
+            if group < 0 or groups[group, 1] != pair[node]:
+                key = np.int64(here) << 32 | pair[node]
+                slot = slot_of(slots[1], key)
+                if slots[1, slot] != key:
+                    if n_groups == room:
+                        return
+                    slots[1, slot], numbers[1, slot] = key, n_groups
+                    groups[n_groups, 0], groups[n_groups, 1] = here, pair[node]
+                    groups[n_groups, 2] = 0
+                    n_groups += 1
+                group = words[here, 4] = numbers[1, slot]
+            groups[group, 2] += 1
+            ids[n_ids, 0], ids[n_ids, 1] = tokens[node], group
+            n_ids += 1
         node += 1
-    return count
+    counts[0], counts[1], counts[2], counts[3] = n_words, n_groups, n_ids, n_leaving
 
 
 @kernel

@@ -16,19 +16,17 @@ from bpe_automata.kernels.certificates import (
 from bpe_automata.kernels.collapsed import Collapsed, clear_beginning, clear_group
 from bpe_automata.kernels.edges import ALL, Vocabulary, edges, text_after
 from bpe_automata.kernels.fewest_tokens import NEVER
-from bpe_automata.kernels.hashing import look_up, slot_of
+from bpe_automata.kernels.hashing import slot_of
 from bpe_automata.kernels.node_status import node_status
 from bpe_automata.kernels.steady import surely_lively
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.trie import Trie, walk
-from bpe_automata.kernels.watch import poll
+from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import (
     ALIVE,
     DEAD,
     IN_VAIN,
     UNKNOWN,
-    AtOnce,
-    Memo,
     Witnesses,
     World,
     added_step,
@@ -74,16 +72,16 @@ def product_row(
         both = full.copy()
         clear_beginning(apart, trie, both[:n_words])
         clear_beginning(apart, trie, both[n_words:])
-        groups = _open_groups(states, collapsed, certificates, after_sides, both, w)
+        groups = _partly_groups(states, collapsed, certificates, after_sides, both, w)
     else:
         both, groups = np.zeros(2 * n_words, np.int32), np.empty(0, np.int32)
-    slow = _open_tokens(tokens, after_sides, both, at_once(w), w.memo)
-    room = len(slow)
+    single = _partly_tokens(tokens, after_sides, both, w)
+    room = len(single)
     for item in groups:
         room += collapsed.start[(item >> 1) + 1] - collapsed.start[item >> 1]
     # Room for all: numba counts references wherever a loop replaces an array.
-    open_, n_open, known = np.empty((room, 4), np.int32), 0, at_once(w)
-    for i in range(len(groups) + len(slow)):
+    open_, n_open = np.empty((room, 4), np.int32), 0
+    for i in range(len(groups) + len(single)):
         if poll(w.watch):
             break
         if i < len(groups):
@@ -91,23 +89,16 @@ def product_row(
             q, a, kind = states[collapsed.node[group]], collapsed.text[group], collapsed.kind[group]
             ids = collapsed.ids[collapsed.start[group] : collapsed.start[group + 1]]
         else:
-            item, side = slow[i - len(groups)] >> 1, slow[i - len(groups)] & 1
+            item, side = single[i - len(groups)] >> 1, single[i - len(groups)] & 1
             q, a, kind = tokens[item, 0], tokens[item, 1], tokens[item, 2]
             ids = tokens[item, 3:]
-        after = after_sides[side][kind]
-        # Looked up before it is asked for: a call hands over all of `w`.
-        p = q if a == 0 else intern_place(q, a, w)
-        status = status_at_once(q, after, known) if a == 0 else known_status(p, after, w.memo)
-        if status == UNKNOWN:
-            status = node_status(p, after, w)
-        if status == DEAD:
-            continue
+        after, p = after_sides[side][kind], intern_place(q, a, w)
         for token in ids:
             if i < len(groups) and len(apart) > 0 and apart[trie.data[trie.start[token]]]:
                 continue
             # Where many ids lead to a node that is only PARTLY open, nearly all of them are lively,
             # and one pair shows it; the rest is left to `constructions.relevance`.
-            lively = ALIVE if status == ALIVE else known_lively(token, p, after, trie, w)
+            lively = known_lively(token, p, after, trie, w)
             if lively == ALIVE:
                 both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
             if lively != UNKNOWN:
@@ -121,7 +112,7 @@ def product_row(
 
 
 @kernel
-def _open_groups(
+def _partly_groups(
     states: np.ndarray,
     collapsed: Collapsed,
     certificates: Certificates,
@@ -129,11 +120,10 @@ def _open_groups(
     both: np.ndarray,
     w: World,
 ) -> np.ndarray:
-    """Take out of `both`, packed free and bound ids, the groups whose nodes are not known to be
-    ALIVE. Returns int32, 2 * group + side, of those that may be."""
-    keys, values, known_nodes, known = w.memo.keys, w.memo.values, w.memo.nodes, w.memo.status
-    at_once_, n_text_states = at_once(w), len(w.added.next)
-    n_words, found, n = len(both) >> 1, np.empty(2 * len(collapsed.node), np.int32), 0
+    """Take out of `both`, packed free and bound ids, the groups whose nodes are not ALIVE. Returns
+    int32, 2 * group + side, of those whose nodes are PARTLY."""
+    nodes, statuses, n_words = w.memo.nodes, w.memo.status, len(both) >> 1
+    found, n = np.empty(2 * len(collapsed.node), np.int32), 0
     call, need, columns = needed(after_sides, certificates, w)
     at, seen = certificates.at, certificates.seen
     for g in range(len(collapsed.node)):
@@ -147,20 +137,19 @@ def _open_groups(
                 continue
             if all_alive(q, column, need, certificates, w):
                 continue
-        p = q
-        if a > 0 and q != 0:
-            p = look_up(keys, values, np.int64(q) * n_text_states + a)
         for side in range(2):
             after = after_sides[side][kind]
             if after < 0:
                 continue
             status = DEAD if q == 0 else UNKNOWN
-            if p > 0:
-                status = known[slot_of(known_nodes, node_key(p, after))]
-            if status == UNKNOWN and a == 0:
-                status = status_at_once(q, after, at_once_)
+            if q != 0 and a == 0:
+                status = statuses[slot_of(nodes, node_key(q, after))]
+            if status == UNKNOWN:
+                status = _status(q, a, after, w)
             if status == ALIVE:
                 continue
+            if stopped(w.watch):
+                return found[:n]
             clear_group(both[side * n_words :], collapsed, g)
             if status != DEAD:
                 found[n] = 2 * g + side
@@ -169,36 +158,48 @@ def _open_groups(
 
 
 @kernel
-def _open_tokens(
-    tokens: np.ndarray,
-    after_sides: tuple[np.ndarray, np.ndarray],
-    both: np.ndarray,
-    at_once_: AtOnce,
-    memo: Memo,
+def _partly_tokens(
+    tokens: np.ndarray, after_sides: tuple[np.ndarray, np.ndarray], both: np.ndarray, w: World
 ) -> np.ndarray:
-    """Set in `both`, packed free and bound ids, the tokens (of `edges`) whose nodes are known to be
-    ALIVE. Returns int32, 2 * (the row in `tokens`) + side, of those that may be."""
-    keys, values, known_nodes, known = memo.keys, memo.values, memo.nodes, memo.status
-    n_text_states, n_words = len(at_once_.text_next), len(both) >> 1
-    found, n = np.empty(2 * len(tokens), np.int32), 0
+    """Set in `both`, packed free and bound ids, the tokens (of `edges`) whose nodes are ALIVE.
+    Returns int32, 2 * (the row in `tokens`) + side, of those whose nodes are PARTLY."""
+    nodes, statuses, n_words = w.memo.nodes, w.memo.status, len(both) >> 1
+    some, n = np.zeros(len(tokens), np.uint8), 0
     for i in range(len(tokens)):
         q, a, kind, token = tokens[i, 0], tokens[i, 1], tokens[i, 2], tokens[i, 3]
-        p = q if a == 0 else look_up(keys, values, np.int64(q) * n_text_states + a)
         for side in range(2):
             after = after_sides[side][kind]
             if after < 0:
                 continue
             status = UNKNOWN
-            if p >= 0:
-                status = known[slot_of(known_nodes, node_key(p, after))]
-            if status == UNKNOWN and a == 0:
-                status = status_at_once(q, after, at_once_)
+            if a == 0:  # looked up here, as most tokens need no more: a call costs as much again
+                status = statuses[slot_of(nodes, node_key(q, after))]
+            if status == UNKNOWN:
+                status = _status(q, a, after, w)
             if status == ALIVE:
                 both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
+            elif stopped(w.watch):
+                return np.empty(0, np.int32)
             elif status != DEAD:
+                some[i] |= 1 << side
+                n += 1
+    found, n = np.empty(n, np.int32), 0
+    for i in range(len(some)):
+        for side in range(2 if some[i] != 0 else 0):
+            if some[i] >> side & 1:
                 found[n] = 2 * i + side
                 n += 1
-    return found[:n]
+    return found
+
+
+@kernel
+def _status(state: int, text: int, number: int, w: World) -> int:
+    """Of the node at a DFA state and a state of the text automaton."""
+    place = intern_place(state, text, w)
+    status = status_at_once(state, number, at_once(w)) if text == 0 else UNKNOWN
+    if text != 0:
+        status = known_status(place, number, w.memo)
+    return node_status(place, number, w) if status == UNKNOWN else status
 
 
 @kernel
