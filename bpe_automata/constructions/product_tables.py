@@ -44,7 +44,7 @@ from bpe_automata.kernels.mixing import table_size
 from bpe_automata.kernels.node_ids import Tokens, add_witnessed
 from bpe_automata.kernels.node_status import node_statuses
 from bpe_automata.kernels.product_row import product_row
-from bpe_automata.kernels.references import packed
+from bpe_automata.kernels.references import Packed, packed
 from bpe_automata.kernels.settled import Dead, Settled, add_settled, unsettled
 from bpe_automata.kernels.shortest_texts import NOT_YET, Shortest, all_at_most, unsure
 from bpe_automata.kernels.token_walks import states_after
@@ -126,6 +126,7 @@ class ProductTables:
         self.beside = derived("beside", lambda _: beside_of(canonical))
         self.settled = _settled(len(self.beside.before.order))
         self._certificates = _NO_CERTIFICATES
+        self._known_rows: object = None
         self._no_ids = derived("no ids", lambda tokenizer: _no_ids(tokenizer.n_ids))
 
     @property
@@ -223,7 +224,7 @@ class ProductTables:
         where they lead."""
         if len(unsettled(open_, self.settled)):
             open_ = open_[np.lexsort((open_[:, 1], open_[:, 2]))]
-            for number in np.unique(open_[:, 2]).tolist():
+            for number in set(open_[:, 2].tolist()):
                 self._set_arrays.know(number)
             given = open_, free, bound, self.settled, self._tokens(), packed(self.beside)
             open_ = open_[self.ask(add_witnessed, *given)]
@@ -248,9 +249,12 @@ class ProductTables:
             (arrays, dead), wanted = self.ask(settle, *given)
             self.settled = Settled(*arrays, Dead(*dead))
 
-    def _tokens(self) -> Tokens:
+    def _tokens(self) -> Packed:
         known, classes = self._set_arrays.known_rows(), self.canonical.actions.of_token
-        return Tokens(self.vocabulary, _ALL_BYTES, NOTHING, *known, classes)
+        if known is not self._known_rows:  # it takes as long as a kernel to write it out
+            given = self.vocabulary, _ALL_BYTES, NOTHING, *known, classes
+            self._known_rows, self._packed_tokens = known, packed(Tokens(*given))
+        return self._packed_tokens
 
     def edges(
         self, place: int, row: int, vocabulary: Vocabulary | None = None, left: int = NEVER

@@ -81,15 +81,22 @@ class SetArrays:
         row_of, rows = self._known
         if len(row_of) <= number or row_of[number] == NONE:
             # A copy: whoever has the old one has no such row either.
-            longer = np.full(len(self._sets), NONE, dtype=np.int32)
-            longer[: len(row_of)], longer[number] = row_of, len(rows)
+            size = len(row_of) if number < len(row_of) else 2 * len(self._sets)
+            longer = resized(row_of, size, NONE)
+            longer[number] = len(rows)
             self._known = longer, self._bound.filled(len(rows), bound[None])
 
     def known_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """(int32 [n_sets] into the rows, NONE where it is not known; int32 [rows, n_classes])."""
+        """(int32 [n_sets or more] into the rows, NONE where it is not known; int32 [rows,
+        n_classes]); the same tuple as long as nothing is new."""
+        if len(self._known[0]) < len(self._sets):
+            self._make_room()
+        return self._known
+
+    @locked
+    def _make_room(self) -> None:
         row_of, rows = self._known
-        missing = len(self._sets) - len(row_of)
-        return np.append(row_of, np.full(missing, NONE, dtype=np.int32)), rows
+        self._known = resized(row_of, 2 * len(self._sets), NONE), rows
 
     @locked
     def _extend(self) -> None:
