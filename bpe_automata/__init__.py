@@ -6,21 +6,33 @@
     matcher = constrain(tokenizer, r"(true|false)").matcher()
     matcher.allowed_ids()
 
-Importing the package imports nothing else: each of its names brings what it needs.
+Words that are this package's, or that it means one thing by:
 
-The floors, from the bottom: `errors`, `kernels` and `viz`; `automata`, `token_automata` and
-`tokenizer`; `constructions`, `decoding`, `integrations`; each imports only from those below it.
+    canonical    of ids: encode(decode(ids)) == ids, they are the tokenizer's own
+    lift         all ids that spell a text of the language, canonical or not
+    pretoken     a piece that the tokenizer splits a text into before BPE runs on it
+    joint        where two ids meet; it is free at a boundary of pretokens, bound inside one
+    hypothesis   which piece is being read, and which matches of the split pattern must not come
+    derivation   of which two parts a merge makes a token; its birth is the rank of that merge
+    place        a state of the byte DFA with one of the text automaton
+    node         a place with a set of hypotheses: all that a mask depends on but the last id
+
+Importing the package imports nothing else: each of its names brings what it needs. Beside those
+below there are `schemas`, `banning`, `sampling`, `integrations`, `models`, `testing` and
+`reference`.
 """
 
 from typing import TYPE_CHECKING
 
 from bpe_automata.lazy import on_demand
+from bpe_automata.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from bpe_automata.automata.compile import Budget, compile_regex
     from bpe_automata.automata.dfa import ByteDFA
     from bpe_automata.decoding import Constraint, Matcher, constrain, explain, heal, verify
     from bpe_automata.errors import BpeAutomataError
+    from bpe_automata.reference.published import cartesian_merge, direct_merge
     from bpe_automata.token_automata import TokenAutomaton
     from bpe_automata.tokenizer import Tokenizer
 
@@ -32,8 +44,10 @@ __all__ = [
     "Matcher",
     "TokenAutomaton",
     "Tokenizer",
+    "cartesian_merge",
     "compile_regex",
     "constrain",
+    "direct_merge",
     "explain",
     "heal",
     "verify",
@@ -44,6 +58,7 @@ _HOMES = {
     "automata.dfa": "ByteDFA",
     "decoding": "Constraint Matcher constrain explain heal verify",
     "errors": "BpeAutomataError",
+    "reference.published": "cartesian_merge direct_merge",
     "token_automata": "TokenAutomaton",
     "tokenizer": "Tokenizer",
 }

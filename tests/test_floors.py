@@ -15,6 +15,7 @@ FLOORS = {
     "sharing": -1,
     "storage": 0,
     "lazy": -4,
+    "version": -4,
     "arguments": 0,
     "kernels": 0,
     "viz": 0,

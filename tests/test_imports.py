@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import importlib
 import importlib.util
 import subprocess
@@ -12,8 +13,10 @@ from pathlib import Path
 import pytest
 
 import bpe_automata
+from bpe_automata.cli import main
 
 PACKAGE = Path(bpe_automata.__file__).parent
+PLAIN = "bpe_automata.lazy", "bpe_automata.version"  # what the package imports itself
 LAZY = sorted(
     path.parent.relative_to(PACKAGE.parent).as_posix().replace("/", ".")
     for path in PACKAGE.rglob("__init__.py")
@@ -35,8 +38,7 @@ def test_names_on_demand_are_those_that_type_checkers_see(name):
     seen = {
         alias.name: importlib.import_module(node.module)
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        and node.module not in ("__future__", "typing", "bpe_automata.lazy")
+        if isinstance(node, ast.ImportFrom) and node.module not in ("__future__", "typing", *PLAIN)
         for alias in node.names
     }
     assert sorted(package.__all__) == sorted(seen)
@@ -57,7 +59,7 @@ def test_no_module_takes_the_place_of_a_name(name):
 def test_the_package_alone_brings_in_nothing():
     found = modules_after("import bpe_automata")
     own = {name for name in found if name.startswith("bpe_automata.")}
-    assert own == {"bpe_automata.lazy"}
+    assert own == {"bpe_automata.lazy", "bpe_automata.version"}
     assert not found & {"numpy", "numba", "tokenizers"}
 
 
@@ -86,3 +88,19 @@ def test_a_tokenizer_that_is_kept_brings_in_no_readers_and_no_library(tmp_path, 
     assert not second & (libraries | readers)
     unwanted = ("constructions.segments", "constructions.horizon", "constructions.lift", "viz")
     assert not [n for n in second if n.startswith(tuple(f"bpe_automata.{u}" for u in unwanted))]
+
+
+def test_the_constructions_are_found_by_their_names(smollm2_gguf):
+    """As their docstrings show them."""
+    from bpe_automata.reference import published
+
+    found = doctest.testmod(published)
+    assert found.attempted == 6
+    assert found.failed == 0
+
+
+def test_the_version_is_said(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"bpe-automata {bpe_automata.__version__}\n"

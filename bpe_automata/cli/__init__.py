@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from bpe_automata.cli import compile, explain, generate, inspect, verify, warm
 from bpe_automata.errors import BpeAutomataError
+from bpe_automata.version import __version__
 
 _COMMANDS = (inspect, compile, generate, verify, explain, warm)
 
@@ -43,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="TOKENIZER is a tokenizer.json, a folder that holds one, a .gguf file, or (with "
         "transformers) a model's name on the hub. Every command takes --json.",
     )
+    parser.add_argument("--version", action="version", version=f"bpe-automata {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in _COMMANDS:
         command.register(commands)

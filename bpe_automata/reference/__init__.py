@@ -10,7 +10,8 @@ The published constructions (Tran-Thien 2024, technical appendix), one file each
     6  `product_mask`       CartesianMerge: masks
 
 `direct_merge` replays a whole merge table with 1 and 2 on a `token_dfa`; `tokenized` does so for a
-complete tokenizer, on `marked_text`. Besides: `lift`, all
+complete tokenizer, on `marked_text`; `published` has both constructions of complete tokenizers by
+their names. Besides: `lift`, all
 tokenizations; `bpe`, the min-rank loop; `pairs`, which pairs of
 tokens are canonical; `readings`, the boundary hypotheses of one text; `masks`, by trying
 everything; `encode`, a tokenizer run from its description alone; `naive`, an engine that tries
