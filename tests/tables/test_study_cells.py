@@ -108,7 +108,7 @@ def test_a_run_becomes_a_report(run):
         "distortion_study_families",
         "distortion_study_ways",
     ]
-    assert "3 cases" in distortion_study.readme(made.facts)
+    assert "3 cases" in distortion_study.readme(made.facts)["distortion-study"]
     json.dumps(made.facts, allow_nan=False)
 
 
