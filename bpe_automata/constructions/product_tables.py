@@ -72,7 +72,7 @@ _SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 4096
 _ROOM_OF_SETS = 8
 _ROOM_OF_STATES = 256
-_MOST_CERTIFICATES, _COLUMNS = 256, 128
+_MOST_CERTIFICATES, _COLUMNS = 384, 160  # Llama-4, which has most, needs 306 and 137
 _ALL_BYTES = np.ones(256, dtype=bool)
 
 
