@@ -12,6 +12,7 @@ of single pairs where merges are tied (see `ties`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,8 @@ from bpe_automata.kernels.geometry import (
     preorder,
 )
 from bpe_automata.kernels.hashing import build_table
-from bpe_automata.kernels.suspects import Half
+from bpe_automata.kernels.references import packed
+from bpe_automata.kernels.suspects import Half, Pairs, clear_followers
 from bpe_automata.tokenizer.derivation import Derivation
 
 
@@ -64,8 +66,8 @@ class Geometry:
     them come the pairs that only trying shows to be broken, as if they were merges of two tokens
     that nothing uses up, with rectangles of one pair. slots, values: hash table of all these, from
     left * n_ids + right to their number; ordered: see `ties.Ties`. `tables` holds all of them.
-    before, after: what the kernels need to tell what may not come before an id, and what may not
-    follow it.
+    before, after, pairs: what the kernels need to tell what may not come before an id, what may not
+    follow it, and whether a pair is broken.
     """
 
     def __init__(self, derivation: Derivation, tables: Tables | None = None) -> None:
@@ -79,6 +81,8 @@ class Geometry:
         self.ordered = self.tables.ordered
         self.before = _half(self.columns, self.rows)
         self.after = _half(self.rows, self.columns)
+        d = derivation
+        self.pairs = Pairs(d.left, d.right, d.birth, self.slots, self.values, self.before)
 
     @property
     def n_words(self) -> int:
@@ -86,10 +90,8 @@ class Geometry:
 
     def clear_followers(self, token: int, bits: np.ndarray) -> None:
         """Clear in `bits` (int32 [n_words], packed by id) what may not follow `token`."""
-        d, r, c = self.derivation, self.rows, self.columns
-        clear_intervals(
-            token, d.right, d.birth, 0, r.by_part, r.merges, c.low, c.high, c.order, bits
-        )
+        given: tuple[Any, ...] = packed(self.pairs), packed(self.after)
+        clear_followers(token, bits, *given)
 
     def clear_predecessors(self, token: int, bits: np.ndarray) -> None:
         """Clear in `bits` (int32 [n_words], packed by id) what may not come before `token`."""

@@ -7,7 +7,6 @@ import numpy as np
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.token_actions import INSIDE
 from bpe_automata.kernels.beside import Beside, places_of
-from bpe_automata.kernels.suspects import Pairs
 from bpe_automata.kernels.world import Fragments, Reading
 from bpe_automata.limits import NUMBERS, check_fits
 
@@ -32,11 +31,6 @@ def beside_of(canonical: CanonicalAutomaton) -> Beside:
     birth = canonical.derivation.birth
     places = places_of(before.order, len(birth)), places_of(after.order, len(birth))
     return Beside(before, after, birth, *places)
-
-
-def pairs_of(canonical: CanonicalAutomaton) -> Pairs:
-    d, geometry = canonical.derivation, canonical.geometry
-    return Pairs(d.left, d.right, d.birth, geometry.slots, geometry.values, geometry.before)
 
 
 def fragments_of(canonical: CanonicalAutomaton) -> Fragments:

@@ -14,7 +14,6 @@ from bpe_automata.constructions.prefixed import PrefixedDfa
 from bpe_automata.constructions.product_parts import (
     beside_of,
     fragments_of,
-    pairs_of,
     reading_of,
 )
 from bpe_automata.constructions.seen_text import SeenText, text_for
@@ -117,7 +116,7 @@ class ProductTables:
                 _ROOM,
             ),
             fragments=fragments._replace(covers=self._proofs.covers),
-            pairs=derived("pairs", lambda _: pairs_of(canonical)),
+            pairs=canonical.geometry.pairs,
             steady=steady_for(canonical, dfa),
             witnesses=self._proofs.witnesses,
             watch=armed(),
@@ -228,6 +227,8 @@ class ProductTables:
                 self._set_arrays.know(number)
             given = open_, free, bound, self.settled, self._tokens(), packed(self.beside)
             open_ = open_[self.ask(add_witnessed, *given)]
+            if not len(open_):
+                return
             self.settle(unsettled(open_, self.settled))
         add_settled(open_, free, bound, self.settled, self.beside.left_at)
 

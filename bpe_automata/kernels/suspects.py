@@ -7,8 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.geometry import FOREVER, breaking_merge
+from bpe_automata.kernels.geometry import FOREVER, breaking_merge, clear_intervals
 from bpe_automata.kernels.references import by_reference
+
+_FEW = 16  # ids: as many pairs are tried as fast as the intervals of a usual token are cleared
 
 
 @by_reference
@@ -43,6 +45,28 @@ class Pairs(NamedTuple):
 def breaks(left: int, right: int, p: Pairs) -> bool:
     """Is the pair broken by a merge?"""
     return breaking_merge(left, right, p.left, p.right, p.birth, p.slots, p.values) >= 0
+
+
+@kernel
+def clear_followers(token: int, bits: np.ndarray, pairs: Pairs, after: Half) -> None:
+    """Clear, in the packed int32 `bits`, every id that may not follow a token. after: the half that
+    says which these are. Few ids are tried one by one: a token may forbid thousands."""
+    few, n = np.empty(_FEW, np.int64), 0
+    for w in range(len(bits)):
+        for bit in range(32 if bits[w] != 0 and n <= _FEW else 0):
+            if (bits[w] >> bit) & 1:
+                if n < _FEW:
+                    few[n] = 32 * w + bit
+                n += 1
+    if n > _FEW:
+        intervals = after.low, after.high, after.order
+        clear_intervals(
+            token, after.part, pairs.birth, 0, after.by_part, after.merges, *intervals, bits
+        )
+        return
+    for other in few[:n]:
+        if breaks(token, other, pairs):
+            bits[other >> 5] &= ~(np.int32(1) << np.int32(other & 31))
 
 
 @kernel

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bpe_automata.constructions import Geometry, canonical_automaton, ties
 from bpe_automata.errors import ImproperMergeTableError
-from bpe_automata.kernels.bits import has
+from bpe_automata.kernels.bits import has, members, set_bits
 from bpe_automata.reference import bpe, breaks_by_spines, is_canonical, merge_ranks, replay
 from bpe_automata.reference.bpe import base_symbols
 from bpe_automata.testing import merge_tables, small_tokenizer
@@ -76,6 +76,21 @@ def test_rectangles_are_the_forbidden_pairs(table):
         for other in table.reachable:
             assert has(after, other) == table.canonical([left, other])
             assert has(before, other) == table.canonical([other, left])
+
+
+@examples(35)
+@given(tables())
+def test_what_may_follow_is_the_same_of_few_ids_and_of_many(table):
+    """Few are tried one by one, of many the rectangles are taken out."""
+    for left in table.reachable:
+        every = np.full_like(table.everything(), -1)  # with ids that there are not
+        table.geometry.clear_followers(left, every)
+        for k in range(0, len(table.reachable), 8):
+            few = np.zeros_like(every)
+            set_bits(few, np.array(table.reachable[k : k + 8]))
+            table.geometry.clear_followers(left, few)
+            kept = [other for other in table.reachable[k : k + 8] if has(every, other)]
+            assert members(few).tolist() == sorted(kept)
 
 
 @examples(35)
