@@ -12,9 +12,9 @@ from bpe_automata.kernels.beside import Beside, forbid
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.edges import Vocabulary, edges, text_after
 from bpe_automata.kernels.fewest_tokens import NEVER
-from bpe_automata.kernels.hashing import EMPTY
+from bpe_automata.kernels.hashing import EMPTY, slot_of
 from bpe_automata.kernels.node_status import node_status
-from bpe_automata.kernels.product_row import known_lively, witness_slot
+from bpe_automata.kernels.product_row import known_lively, status_of, witness_slot
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.settled import UNSETTLED, Settled, settled_at
 from bpe_automata.kernels.trie import walk
@@ -25,12 +25,10 @@ from bpe_automata.kernels.world import (
     PARTLY,
     UNKNOWN,
     World,
-    at_once,
     intern_place,
     key_number,
     key_place,
     node_key,
-    status_at_once,
 )
 
 SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
@@ -61,7 +59,7 @@ def leading_ids(
     int64 [k], ids that surely lead on; int64 [n, 2], (id, key of the node that it leads to) for
     those of which that is not known). Where the DFA reads many bytes, only ids of at most `deepest`
     bytes are among them."""
-    place, number, known = key_place(key), key_number(key), at_once(w)
+    place, number, nodes, statuses = key_place(key), key_number(key), w.memo.nodes, w.memo.status
     state, bound_after = w.memo.state[place], tokens.bound_after[tokens.row_of[number]]
     if deepest < tokens.vocabulary.trie.deepest and not reads_much(state, w):
         deepest = tokens.vocabulary.trie.deepest
@@ -75,13 +73,15 @@ def leading_ids(
         q, a, after, token = found[i, 0], found[i, 1], bound_after[found[i, 2]], found[i, 3]
         if after < 0:
             continue
-        if poll(w.watch):
-            break
-        target = intern_place(q, a, w) if a > 0 else q
-        status = status_at_once(q, after, known) if a == 0 else UNKNOWN
+        status = UNKNOWN
+        if a == 0:  # looked up here, as most tokens need no more: a call costs as much again
+            status = statuses[slot_of(nodes, node_key(q, after))]
         if status == UNKNOWN:
-            status = node_status(target, after, w)
+            status = status_of(q, a, after, w)
+            if stopped(w.watch):
+                break
         if status == PARTLY:
+            target = intern_place(q, a, w)
             status = known_lively(token, target, after, tokens.vocabulary.trie, w)
             if status == UNKNOWN:
                 rows[n_rows, 0], rows[n_rows, 1] = token, node_key(target, after)

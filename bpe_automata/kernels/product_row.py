@@ -145,7 +145,7 @@ def _partly_groups(
             if q != 0 and a == 0:
                 status = statuses[slot_of(nodes, node_key(q, after))]
             if status == UNKNOWN:
-                status = _status(q, a, after, w)
+                status = status_of(q, a, after, w)
             if status == ALIVE:
                 continue
             if stopped(w.watch):
@@ -175,7 +175,7 @@ def _partly_tokens(
             if a == 0:  # looked up here, as most tokens need no more: a call costs as much again
                 status = statuses[slot_of(nodes, node_key(q, after))]
             if status == UNKNOWN:
-                status = _status(q, a, after, w)
+                status = status_of(q, a, after, w)
             if status == ALIVE:
                 both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
             elif stopped(w.watch):
@@ -193,7 +193,7 @@ def _partly_tokens(
 
 
 @kernel
-def _status(state: int, text: int, number: int, w: World) -> int:
+def status_of(state: int, text: int, number: int, w: World) -> int:
     """Of the node at a DFA state and a state of the text automaton."""
     place = intern_place(state, text, w)
     status = status_at_once(state, number, at_once(w)) if text == 0 else UNKNOWN
