@@ -28,7 +28,7 @@ _PACKAGE = __name__.rpartition(".")[0]
 _HOW = ("__init__", "linking")  # how kernels are compiled
 _IMPORT = re.compile(rf"^from {re.escape(_PACKAGE)}\.(\w+) import", re.MULTILINE)
 _TOLD = (
-    "compiling kernels, once on this machine: half a minute now, one or two in all as others are "
+    "compiling kernels, once on this machine: up to a minute now, one or two in all as others are "
     "needed; `bpe-automata warm` does it beforehand"
 )
 
