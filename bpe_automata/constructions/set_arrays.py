@@ -89,14 +89,14 @@ class SetArrays:
     def known_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """(int32 [n_sets or more] into the rows, NONE where it is not known; int32 [rows,
         n_classes]); the same tuple as long as nothing is new."""
-        if len(self._known[0]) < len(self._sets):
-            self._make_room()
-        return self._known
+        known = self._known  # once: another thread's may name sets that it has no room for
+        return self._with_room() if len(known[0]) < len(self._sets) else known
 
     @locked
-    def _make_room(self) -> None:
+    def _with_room(self) -> tuple[np.ndarray, np.ndarray]:
         row_of, rows = self._known
-        self._known = resized(row_of, 2 * len(self._sets), NONE), rows
+        self._known = resized(row_of, max(len(row_of), 2 * len(self._sets)), NONE), rows
+        return self._known
 
     @locked
     def _extend(self) -> None:
