@@ -150,7 +150,11 @@ class ProductTables:
         dfa, memo, canonical = self._world.dfa, self.memo, self.canonical
         data = np.frombuffer(canonical.tokenizer.spellings[token], dtype=np.uint8)
         state = int(walk(dfa.trans, dfa.byte_class, int(memo.state[place]), data))
-        text = canonical.text_after(int(memo.added[place]), number, token) if state else -1
+        before, row = int(memo.added[place]), canonical.sets.sets[number].row
+        if before and row == 0 and canonical.actions.first[token] < 0:
+            # The beginning of a character: see `kernels.edges._text_at`.
+            before = before if self._collapsed(place, row)[1][data[0]] else 0
+        text = canonical.text_after(before, number, token) if state else -1
         return -1 if text < 0 else self.place(state, text)
 
     @locked

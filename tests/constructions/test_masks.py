@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from contextlib import suppress
 
@@ -22,6 +23,7 @@ from bpe_automata.errors import (
     PromptError,
     UnsupportedTokenizerError,
 )
+from bpe_automata.kernels.bits import has, members
 from bpe_automata.kernels.spelling import wide_atoms
 from bpe_automata.reference import canonical_trie, compare
 from bpe_automata.testing import (
@@ -141,6 +143,30 @@ def test_edges_are_the_same_however_they_are_read(qwen, monkeypatch, prompt, reg
     assert len(tables._collapsed(place, 0)[0].label)
     tables._regions.at = lambda state: collapsed.NOTHING
     assert leads() == found
+
+
+@pytest.mark.parametrize("regex", [r".{0,30}", r"(\w| ){0,20}é?", "(größe|breite): [aéñ]{1,9}"])
+def test_many_steps_are_many_single_steps_under_nfc(qwen, regex):
+    """After a letter that marks may follow, also by ids that are the beginning of a character."""
+    engine = constrain(qwen, regex).engine
+    rng, ends = random.Random(0), set(engine.eos_ids)
+    for text in ("", "e", "größe: a", "breite: n"):
+        here = engine.initial()
+        for token in qwen.encode(text):
+            if not has(engine.mask(here), token):
+                break
+            here = engine.step(here, token)
+        for _ in range(12):
+            tokens = np.array([i for i in members(engine.mask(here)).tolist() if i not in ends])
+            if not len(tokens):
+                break
+            after = engine.steps(here, tokens)
+            partial = np.flatnonzero(engine.canonical.actions.first[tokens] < 0).tolist()
+            some = {*rng.sample(range(len(tokens)), min(60, len(tokens))), *partial[:200]}
+            for k in some:
+                assert after[k] == engine.step(here, int(tokens[k])), int(tokens[k])
+            then = partial if partial and rng.random() < 0.3 else range(len(after))
+            here = after[rng.choice(then)]
 
 
 def test_a_character_beyond_ascii_costs_little(qwen):
