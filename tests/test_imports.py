@@ -6,6 +6,7 @@ import ast
 import doctest
 import importlib
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -104,3 +105,15 @@ def test_the_version_is_said(capsys):
         main(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"bpe-automata {bpe_automata.__version__}\n"
+
+
+def test_importing_compiles_nothing(tmp_path):
+    """Else who runs `bpe-automata warm` is told to run it."""
+    script = (
+        "import bpe_automata.cli.warm\nfrom bpe_automata.kernels.freshness import compiled\n"
+        "print(compiled())"
+    )
+    given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=given)
+    assert (done.stdout, done.stderr) == ("0\n", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -124,9 +125,10 @@ class ProductTables:
         self._proven.give_back(self._proofs)
         self.beside = derived("beside", lambda _: beside_of(canonical))
         self.settled = _settled(len(self.beside.before.order))
-        self._certificates = _NO_CERTIFICATES
+        self._certificates = _no_certificates()
         self._known_rows: object = None
-        self._no_ids = derived("no ids", lambda tokenizer: _no_ids(tokenizer.n_ids))
+        n_words = canonical.geometry.n_words
+        self._no_ids = derived("no ids", lambda _: np.zeros(2 * n_words, dtype=np.int32))
 
     @property
     def memo(self) -> Memo:
@@ -160,10 +162,10 @@ class ProductTables:
     @locked
     def row(self, place: int, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(both, open) of `kernels.product_row`; a packed set, not to be written to, that `both` is
-        mostly like."""
+        mostly like where a collapsed vocabulary was used, or where the row is short."""
         free, bound = self.canonical.sets.rows(number)
         collapsed, alone = self._collapsed(place, self.canonical.sets.sets[number].row)
-        full, certificates = collapsed.ids, _NO_CERTIFICATES
+        full, certificates = collapsed.ids, _no_certificates()
         if collapsed is not NOTHING:
             full = self._text.vocabularies.full_row(collapsed, number, free, bound)
             certificates = self._certificates = self._room_for_certificates()
@@ -386,10 +388,6 @@ class ProductTables:
         self._certificates.holds[:] = 0
 
 
-def _no_ids(n_ids: int) -> np.ndarray:
-    return np.zeros(2 * ((n_ids + 31) >> 5), dtype=np.int32)
-
-
 def _added(canonical: CanonicalAutomaton, seen: SeenText, banned: set[int]) -> Added:
     text = canonical.pipeline.text
     ids = text.ids.copy()
@@ -438,7 +436,9 @@ def _certificates(n_states: int, n_rows: int, n_texts: int) -> Certificates:
     )
 
 
-_NO_CERTIFICATES = _certificates(0, 1, 0)
+@cache  # not while this is imported: it would compile a kernel
+def _no_certificates() -> Certificates:
+    return _certificates(0, 1, 0)
 
 
 def _settled(n_ids: int) -> Settled:

@@ -72,7 +72,7 @@ def needed(
             known, row = c.of_set[number], w.sets.row[number]
             if known < 0:
                 known = _certificate(number, c, w)
-            if c.column[row] < 0 and c.counts[_COLUMNS] < len(need):
+            if known >= 0 and c.column[row] < 0 and c.counts[_COLUMNS] < len(need):
                 c.column[row] = c.counts[_COLUMNS]
                 c.counts[_COLUMNS] += 1
             column = c.column[row]

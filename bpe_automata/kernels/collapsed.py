@@ -359,13 +359,14 @@ def _words(
     """In the order in which they are met, int32, the root first: (the collapsed nodes: first child,
     next sibling, parent, class, the group met last; groups: collapsed node, pair, how many ids;
     ids: id, group; where a byte leaves: the node of the trie, the collapsed node above it)."""
-    size, counts = table_size(_WORDS), np.zeros(4, np.int64)
+    room, counts = _WORDS, np.zeros(4, np.int64)
     ids, leaving = np.empty((len(pair), 2), np.int32), np.empty((len(pair), 2), np.int32)
-    words, groups = np.empty((size, 5), np.int32), np.empty((size, 3), np.int32)
+    words, groups = np.empty((room, 5), np.int32), np.empty((room, 3), np.int32)
     while counts[0] == 0:  # each turn but the last doubles the tables
-        size = 2 * size
-        words, groups = np.empty((size >> 1, 5), np.int32), np.empty((size >> 1, 3), np.int32)
-        slots, numbers = np.full((2, size), EMPTY, np.int64), np.empty((2, size), np.int32)
+        room = 2 * room
+        words, groups = np.empty((room, 5), np.int32), np.empty((room, 3), np.int32)
+        slots = np.full((2, table_size(room)), EMPTY, np.int64)
+        numbers = np.empty(slots.shape, np.int32)
         _numbered(classes, pair, trie, slots, numbers, words, groups, ids, leaving, counts, watch)
     n_words, n_groups, n_ids, n_leaving = counts
     return words[:n_words], groups[:n_groups], ids[:n_ids], leaving[:n_leaving]
@@ -390,8 +391,7 @@ def _numbered(
     no room for them. (A loop of its own, which replaces no array: numba would count references to
     it at each node.)"""
     node, n_words, n_groups, n_ids, n_leaving, room = 0, 1, 0, 0, 0, len(words)
-    words[0, :4], words[0, 4] = 0, -1
-    words[0, 0], words[0, 1] = -1, -1
+    words[0] = -1
     path = np.zeros(trie.deepest + 1, np.int32)
     labels, depths, skip, tokens = trie.label, trie.depth, trie.skip, trie.token
     while node < len(labels):
@@ -405,7 +405,7 @@ def _numbered(
                 n_leaving += 1
             node = skip[node]
             continue
-        here = words[above, 0]  # the child that was met last: bytes side by side are often alike
+        here = words[above, 0]  # the newest child: bytes side by side are often alike
         if here < 0 or words[here, 3] != c:
             key = np.int64(above) << 8 | c
             slot = slot_of(slots[0], key)

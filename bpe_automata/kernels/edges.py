@@ -74,11 +74,10 @@ def edges(
     not meant; of length 0 where none is).
 
     alone: bool [256], bytes that begin characters which `text` may read otherwise than state 0, or
-    with which the DFA leaves the region (see `kernels.collapsed`).
-    collapsed: the trie for that region, at a character's end, or nothing. Tokens
-    of more than `deepest` bytes are left out, if it is less than the trie's; and where `left` is
-    less than NEVER, those that lead to states with towards.lower > left, and, of those read in the
-    trie, some others that are too far from acceptance.
+    with which the DFA leaves the region (see `kernels.collapsed`); collapsed: the trie for that
+    region, at a character's end, or nothing. Left out are tokens of more than `deepest` bytes;
+    where `left` is less than NEVER, those that lead to states with towards.lower > left, and, of
+    those read in the trie, some others that are too far from acceptance.
     """
     trie, towards = vocabulary.trie, vocabulary.towards
     apart, worth, states = np.zeros(256, np.bool_), False, np.empty(0, np.int32)

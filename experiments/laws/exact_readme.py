@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from experiments.laws.exact_report import fact_cells, percent
 from experiments.run.cells import Row
+from experiments.run.tables import markdown
 
 BETWEEN = """\
 *False accepts* are ids that the automaton accepts and `encode` does not give back, *masks* are held
@@ -44,7 +45,7 @@ def _sums(facts: Row) -> str:
         ]
         for what, bad, (tried, w) in zip(asked, wrong, _COUNTS, strict=True)
     ]
-    return _markdown((f"{len(found)} tokenizers", "asked", "mistakes"), lines)
+    return markdown((f"{len(found)} tokenizers", "asked", "mistakes"), lines)
 
 
 def _tables(facts: Row) -> str:
@@ -55,7 +56,7 @@ def _tables(facts: Row) -> str:
     for test in tests:
         columns += [f"{test}: false rejects (in code)", "false accepts"]
     others = [[name, *_rivals(own, tests)] for name, own in found.items()]
-    return "\n\n".join([_markdown(_EXACT, lines), BETWEEN, _markdown(columns, others)])
+    return "\n\n".join([markdown(_EXACT, lines), BETWEEN, markdown(columns, others)])
 
 
 def _counts(own: Row) -> list[str]:
@@ -68,12 +69,3 @@ def _rivals(own: Row, tests: Sequence[str]) -> Iterator[str]:
         code, accepts = found.get("in_code"), found.get("false_accepts")
         yield f"{percent(found.get('false_rejects'))} ({percent(code)})"
         yield percent(accepts)
-
-
-def _markdown(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    ruler = "|:--|" + "--:|" * (len(columns) - 1)
-    return "\n".join([_cells(columns), ruler, *map(_cells, lines)])
-
-
-def _cells(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -27,7 +27,7 @@ from experiments.run.measuring import Run
 from experiments.run.optional import require
 from experiments.run.provenance import contents_sha256
 from experiments.run.report import Report
-from experiments.run.tables import Table
+from experiments.run.tables import Table, markdown
 
 VERSION = 1
 TESTS = ROOT / "tests"
@@ -170,9 +170,4 @@ def used(facts: Row) -> str:
 
 def readme(facts: Row) -> str:
     """The matrix as Markdown, a row for each section."""
-    lines = map(_line, (_COLUMNS, ("---",) * len(_COLUMNS), *facts["matrix"]))
-    return "\n".join([*lines, "", counted(facts), used(facts)])
-
-
-def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "\n".join([markdown(_COLUMNS, facts["matrix"]), "", counted(facts), used(facts)])

@@ -40,10 +40,9 @@ class Table:
 
     def markdown(self) -> str:
         """The same, as a Markdown section."""
-        ruler = [":--" if is_text else "--:" for is_text in texts(self.columns, self.rows)]
-        lines = [_line(cells) for cells in (self.columns, ruler, *self.rows)]
         notes = [f"- {note}" for note in self.notes]
-        return "\n".join([f"## {self.title}", "", *lines, "", *notes, ""])
+        table = markdown(self.columns, self.rows)
+        return "\n".join([f"## {self.title}", "", table, "", *notes, ""])
 
     def latex(self) -> str:
         """The same for the package booktabs; notes are comments."""
@@ -65,6 +64,12 @@ class Table:
                 "",
             ]
         )
+
+
+def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The lines of a table alone."""
+    ruler = [":--" if is_text else "--:" for is_text in texts(columns, rows)]
+    return "\n".join(_line(cells) for cells in (columns, ruler, *rows))
 
 
 def texts(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[bool]:

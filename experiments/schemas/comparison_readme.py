@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from experiments.run.cells import Row
+from experiments.run.tables import markdown
 from experiments.run.wrapped import wrapped
 from experiments.schemas.comparison_report import duration
 
@@ -16,8 +17,7 @@ def readme(facts: Row) -> str:
         f"engine, tokenizer {first}", "cases", "compiled", "invalid accepted", "valid rejected",
         "compile p50, p99, max",
     )  # fmt: skip
-    ruler = "|:--|" + "--:|" * (len(columns) - 1)
-    table = "\n".join([_cells(*columns), ruler, *(_cells(*_line(engine)) for engine in own)])
+    table = markdown(columns, [_line(engine) for engine in own])
     return f"{wrapped(_circumstances(facts, own))}\n\n{table}"
 
 
@@ -51,7 +51,3 @@ def _line(engine: Row) -> list[str]:
         f"{rejected}: {reasons}" if reasons else rejected,
         ", ".join(map(duration, engine["compile_seconds"].values())),
     ]
-
-
-def _cells(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"

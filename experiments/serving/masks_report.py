@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from experiments.run.cells import Row
 from experiments.run.report import Report, without_paths
-from experiments.run.tables import Table
+from experiments.run.tables import Table, markdown
 from experiments.run.wrapped import wrapped
 from experiments.serving.masks_cases import BATCHES, REGEXES
 from experiments.serving.masks_figure import figures
@@ -270,23 +270,23 @@ def readme(facts: Row) -> dict[str, str]:
 
 def _short(lines: Sequence[Row]) -> str:
     columns = "engine", "first mask, ms", "new mask, µs", "99 of 100 within", "known mask, µs"
-    table = [f"| {' | '.join(columns)} |", "| :-- |" + " --: |" * (len(columns) - 1)]
-    for one in lines:
-        times = (
-            (one["first"], 0, 1e-3),
-            (one["cold"], 0, 1),
-            (one["cold"], 2, 1),
-            (one["warm"], 0, 1),
-        )
-        cells = [one["name"], *(_picked(values, (at,), factor) for values, at, factor in times)]
-        table.append(f"| {' | '.join(cells)} |")
-    return "\n".join(table)
+    table = [
+        [
+            one["name"],
+            _picked(one["first"], (0,), 1e-3),
+            _picked(one["cold"], (0,)),
+            _picked(one["cold"], (2,)),
+            _picked(one["warm"], (0,)),
+        ]
+        for one in lines
+    ]
+    return markdown(columns, table)
 
 
 def _whole(tokenizer: str, lines: Sequence[Row]) -> str:
     columns = ["engine", "first mask, ms", "cold, µs", "warm, µs", "64 at once, µs"]
     columns += ["schemas: first mask, ms", "cold, µs", "MB", "with schemas kept"]
-    table = [f"| {' | '.join(columns)} |", "| :-- |" + " --: |" * (len(columns) - 1)]
+    table = []
     for one in lines:
         schemas = one["schemas"]
         cells = [
@@ -300,7 +300,7 @@ def _whole(tokenizer: str, lines: Sequence[Row]) -> str:
             f"{one['engine_mb']:.0f}",
             f"{one['held'][1]:,.0f} ({one['held'][0]})" if one["held"] else "-",
         ]
-        table.append(f"| {' | '.join(cells)} |")
+        table.append(cells)
     n, texts = max(one["answered"] for one in lines), lines[0]["schemas"]["texts"]
     told = wrapped(
         f"`python -m experiments masks`, here with {tokenizer} ([all](paper_figures/masks.md)): "
@@ -312,7 +312,7 @@ def _whole(tokenizer: str, lines: Sequence[Row]) -> str:
         "compiled schemas alive. Engines that take long "
         "are asked no more after some seconds, and have fewer."
     )
-    return "\n".join([told, "", *table])
+    return f"{told}\n\n{markdown(columns, table)}"
 
 
 def _picked(values: Sequence[float | None], which: Sequence[int], factor: float = 1.0) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report, without_paths
-from experiments.run.tables import Table
+from experiments.run.tables import Table, markdown
 from experiments.run.wrapped import wrapped
 from experiments.serving.peers_figure import figures, medians_over
 from experiments.serving.peers_numbers import EXACT, LISTED, Asked, all_asked, exact, tokenizers
@@ -81,19 +81,19 @@ def readme(facts: Row) -> str:
     if not facts["asked"]:
         return ""
     tokenizer = facts["asked"][0]["tokenizer"]
-    lines = ["| engine | own ids blocked | others |", "| :-- | --: | --: |"]
+    lines = []
     for found in facts["asked"]:
         if found["tokenizer"] == tokenizer:
             blocked = f"{found['blocked']} of {found['inside']}"
             admitted = f"{found['admitted']} of {found['offered']}"
-            lines.append(f"| {found['name']} | {blocked} | {admitted} |")
+            lines.append([found["name"], blocked, admitted])
     told = wrapped(
         f"`python -m experiments peers`, tokenizer {tokenizer} ([times](paper_figures/peers.md)): "
         "*own ids blocked*: texts of the language whose `encode` an engine does not let through; "
         "*others*: sequences of ids that spell such a text and are not its `encode`, of those "
         "offered, which it lets through."
     )
-    return "\n".join([told, "", *lines])
+    return f"{told}\n\n{markdown(('engine', 'own ids blocked', 'others'), lines)}"
 
 
 def _times(asked: Sequence[Asked]) -> Table:

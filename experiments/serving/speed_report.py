@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
-from experiments.run.tables import Table
+from experiments.run.tables import Table, markdown
 from experiments.shared.timing import median
 
 
@@ -132,8 +132,8 @@ def facts(rows: Sequence[Row]) -> Row:
 
 def readme(facts: Row) -> str:
     """The goals, and where time goes."""
-    table = [["goal", "asked", "measured", "met"], [":--", "--:", "--:", "--:"], *facts["goals"]]
-    lines = [f"| {' | '.join(_bold(cell) for cell in row)} |" for row in table]
+    goals = [[_bold(cell) for cell in row] for row in facts["goals"]]
+    table = markdown(("goal", "asked", "measured", "met"), goals)
     sentences = []
     if facts["start"]:
         parts = ", ".join(f"{name} {value:.2g} s" for name, value in facts["start"].items())
@@ -141,7 +141,7 @@ def readme(facts: Row) -> str:
     if facts["kernels"]:
         taken = f"{facts['kernels']:.0f} s"
         sentences.append(f"Compiling all kernels takes {taken}, once, at installation.")
-    return "\n".join(lines) + "\n\n" + " ".join(sentences)
+    return f"{table}\n\n{' '.join(sentences)}"
 
 
 def _bold(cell: str) -> str:

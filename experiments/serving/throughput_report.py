@@ -8,7 +8,7 @@ from typing import Any
 from experiments.run.cells import FAILURE, Row
 from experiments.run.optional import require
 from experiments.run.report import Figure, Report
-from experiments.run.tables import Table
+from experiments.run.tables import Table, markdown
 from experiments.shared.intervals import median_interval
 from experiments.shared.timing import median
 
@@ -46,19 +46,18 @@ def readme(facts: Row) -> str:
     if not facts["rows"]:
         return ""
     batch = max(row["batch"] for row in facts["rows"])
-    lines = [
+    told = (
         f"Sampling {batch} texts at a time on a {facts['where']}, tokens per second under masks "
-        "beside the same loop without (`python -m experiments throughput`):",
-        "",
-        "| dtype | language | method | of the throughput without |",
-        "| :-- | :-- | :-- | --: |",
-    ]
+        "beside the same loop without (`python -m experiments throughput`):"
+    )
+    lines = []
     for row in facts["rows"]:
         low, high = row["interval"]
         shown = f"{100 * row['ratio']:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
         if row["batch"] == batch:
-            lines.append(f"| {row['dtype']} | {row['language']} | {row['method']} | {shown} |")
-    return "\n".join(lines)
+            lines.append([row["dtype"], row["language"], row["method"], shown])
+    columns = "dtype", "language", "method", "of the throughput without"
+    return f"{told}\n\n{markdown(columns, lines)}"
 
 
 def _facts(row: Row) -> Row:

@@ -8,6 +8,7 @@ import numpy as np
 
 from experiments.run.cells import FAILURE, Row
 from experiments.run.report import Report
+from experiments.run.tables import markdown
 from experiments.study import (
     study_figure,
     study_report_cases,
@@ -152,12 +153,12 @@ def _kl_facts(found: Sequence[Point], method: str, prefix: str = "") -> Row:
 def readme(facts: Row) -> dict[str, str]:
     """A line of a table for each model, and the whole of it in a paragraph."""
     columns = "model", "questions", "lift: mean", "median", "canonical: mean", "median"
-    lines = [columns, (":--", *["--:"] * 5)]
+    lines = []
     for model, found in facts["models"].items():
         errors = [found["parts"][way] for way in ("lift", "canonical")]
         shown = [f"{error[kind]:.3f}" for error in errors for kind in ("mean", "median")]
         lines.append((label(model), str(found["cases"]), *shown))
-    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    table = markdown(columns, lines)
     return {"distortion-study": _paragraph(facts), "distortion-study in short": table}
 
 

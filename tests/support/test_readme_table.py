@@ -76,7 +76,7 @@ def test_columns_and_bars() -> None:
         common | {"place": 2, "name": "c", "refused": True},
     ]
     written = readme(facts_of(some, LIBRARIES))
-    assert written.startswith("| component | exact | refused |\n| --- |")
+    assert written.startswith("| component | exact | refused |\n| :-- |")
     assert "| s | `a\\|b` | c |\n" in written
     assert "3 cases: 3 passed, 0 failed, 0 not run" in written
     assert written.endswith("With tokenizers 1.2.")
