@@ -1,15 +1,17 @@
 """Relevance: which ids keep acceptance within reach, exactly and only where visited.
 
 Whether acceptance can be reached after an id r depends on where r leads, a node (place, set), and
-on r itself only through the pairs that r forbids. If a boundary can come at the node, or the text
-can end there, every r is relevant. Otherwise the next id n stands in the same pretoken, and
+on r itself only through the pairs that r forbids. If acceptance can be reached through a boundary
+right at the node, or the text can end there, every r is relevant. Otherwise the next id n stands in
+the same pretoken, and
 
     dead(node) = { r : every n that leads on from the node is forbidden after r }
 
     n leads on from the node  iff  n leads to a node where n is not dead       (least fixpoint)
 
-So dead(node) is the intersection, over the n that lead on, of the ids that forbid n. A few n nearly
-always make it empty; then the rest of the node is never looked at.
+The sets of n that lead on are the least solution, and the dead sets so the greatest: dead(node) is
+the intersection, over the n that lead on, of the ids that forbid n; all ids, where none leads on. A
+few n nearly always make it empty; then the rest of the node is never looked at.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ class Relevance:
         self._rows: BoundedMemo[Node, _Kept] = BoundedMemo(2 * 4 * geometry.n_words)
 
     def row(self, place: int, number: int) -> Row:
-        """The ids readable at a node that lead to relevant states; new arrays."""
+        """The ids that can be read at a node and are relevant there; new arrays. number: of the
+        hypothesis set."""
         found = self._rows.get((place, number))
         both = self._new_row((place, number)) if found is None else _written_out(found)
         return Row(both[: self._n_words], both[self._n_words :])

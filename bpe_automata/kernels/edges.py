@@ -1,10 +1,11 @@
 """Edges: where each token leads from a place, whatever the hypotheses.
 
-    edges(q, a) = { (token, q token, a token) : the DFA and the text automaton read the token }
+    edges(q, a) = { (token, d(q, token), e(a, token)) : both automata read the token }
 
-A row, the successors of a node, what is dead there, how far acceptance is, are functions of these.
-What a hypothesis set makes of a token depends on the token's class alone, so tokens of one class
-that lead to one place are alike: they are a group. In the lift there is one class, and one text.
+with the steps d of the DFA, whose state 0 is dead, and e of the text automaton, which begins in its
+state 0. Rows, successors, dead ids and distances are functions of these. What a hypothesis set
+makes of a token depends on the token's class alone, so tokens of one class that lead to the same
+pair of states are alike: they are a group. In the lift there is one class, and one text state.
 """
 
 from __future__ import annotations
@@ -67,17 +68,17 @@ def edges(
     left: int,
     watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """From states of the DFA and the text automaton, and UTF-8 row `row` of a character: (int32
-    [n, 4], the state after a token, the text after it, its class, and the token, of those that are
-    read in the trie; int32, the state after each node of the collapsed trie, of length 0 if that is
-    not used; bool [256], the bytes apart: of the collapsed trie's tokens those that begin so are
-    not meant; of length 0 where none is).
+    """The edges from a state of the DFA, one of the text automaton, and UTF-8 row `row` of a
+    character: (int32 [n, 4]: DFA state and text state after a token, its class and its id, for the
+    tokens that are read in the full trie; int32: the DFA state after each node of the collapsed
+    trie, of length 0 if that is not used; bool [256]: the bytes apart, whose tokens are read in the
+    full trie although the collapsed one has them, of length 0 if there are none).
 
     alone: bool [256], bytes that begin characters which `text` may read otherwise than state 0, or
     with which the DFA leaves the region (see `kernels.collapsed`); collapsed: the trie for that
-    region, at a character's end, or nothing. Left out are tokens of more than `deepest` bytes;
-    where `left` is less than NEVER, those that lead to states with towards.lower > left, and, of
-    those read in the trie, some others that are too far from acceptance.
+    region, at a character's end, or nothing. Left out are tokens of more than `deepest` bytes; and,
+    where at most `left` more tokens may follow (NEVER: any number), those that lead to states with
+    towards.lower > left, and of those read in the full trie some others that are too far away.
     """
     trie, towards = vocabulary.trie, vocabulary.towards
     apart, worth, states = np.zeros(256, np.bool_), False, np.empty(0, np.int32)
@@ -122,8 +123,8 @@ def grouped_edges(
     left: int,
     watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same in groups that lead alike: (rows (state, text, class) int32 [groups, 3]; start int32
-    [groups + 1] into; ids int32)."""
+    """The edges in groups that lead alike: (rows (DFA state, text state, class) int32 [groups, 3];
+    start int32 [groups + 1] into; ids int32). Arguments as of `edges`."""
     lower = vocabulary.towards.lower
     tokens, states, apart = edges(
         state, text, row, alone, trans, byte_class, collapsed, vocabulary, ALL, left, watch
@@ -159,7 +160,7 @@ def _leaving(collapsed: Collapsed, states: np.ndarray, trie: Trie) -> np.ndarray
 def _by_bytes(
     state: int, bytes_: np.ndarray, trans: np.ndarray, byte_class: np.ndarray, trie: Trie
 ) -> np.ndarray:
-    """The same of what begins with bytes of a bool [256] that the state reads."""
+    """As `_leaving`, of what begins with those bytes of a bool [256] that the state reads."""
     found, n = np.empty((256, 3), np.int32), 0
     for byte in range(256):
         if bytes_[byte] and trans[state, byte_class[byte]] != 0:

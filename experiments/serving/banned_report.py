@@ -49,7 +49,11 @@ def facts(rows: Sequence[Row]) -> Row:
 def sentence(facts: Row) -> str:
     """For the README, of `facts`."""
     through = facts["let_through"]
-    what = f"{through} texts hold a banned word" if through else "neither let a word through"
+    what = (
+        f"{through} texts hold a banned word"
+        if through
+        else "neither the mask nor going back let a word through"
+    )
     found = f"In {facts['lists']} random lists {what} (unconstrained, {facts['free']} texts do)"
     if facts["exact"] is not None:
         found += (
