@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from experiments.run.optional import require
+from experiments.run.files import require
 
 _WIDTH = 0.103
 """Inches of a character of a headline, on average."""

@@ -10,10 +10,10 @@ import numpy as np
 from experiments.article.canvas import in_lines, subplots
 from experiments.article.costs import shown
 from experiments.article.mistral import MISTRAL
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.run.report import Figure
+from experiments.run.statistics import median, quantile
 from experiments.run.tables import Table
-from experiments.shared.timing import median, quantile
 
 CURVES = {
     "outlines_core": ("outlines-core (index)", "#d1495b", "-"),

@@ -25,9 +25,8 @@ from bpe_automata.errors import BpeAutomataError, MissingFileError
 from bpe_automata.kernels.bits import members
 from experiments.article.growth_methods import WARM
 from experiments.article.mistral import mistral, mistral_table
-from experiments.run.cells import FAILURE, Row
-from experiments.run.json_lines import lines_of
-from experiments.run.optional import require
+from experiments.run.executors import FAILURE, Row
+from experiments.run.files import lines_of, require
 from experiments.shared.engines import INSTALL, OutlinesCore, PeerError, refusals
 from experiments.shared.timing import timed
 from experiments.shared.walks import walk

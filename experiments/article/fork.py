@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from experiments.run.cells import FAILURE, Row
-from experiments.run.optional import require
+from experiments.run.executors import FAILURE, Row
+from experiments.run.files import require
 
 DONE, FAILED, TIME, MEMORY = "done", "failed", "over time", "over memory"
 """What a row's `status` may be."""

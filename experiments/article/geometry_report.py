@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from experiments.article.fork import DONE
 from experiments.article.mistral import name_of
-from experiments.run.cells import Row
+from experiments.run.executors import Row
+from experiments.run.readme import wrapped
 from experiments.run.report import Report
+from experiments.run.statistics import median
 from experiments.run.tables import Table
-from experiments.run.wrapped import wrapped
-from experiments.shared.timing import median
 
 PUBLISHED_SECONDS = 20.8703916
 PUBLISHED = (

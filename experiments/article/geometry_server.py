@@ -27,7 +27,7 @@ from bpe_automata.tokenizer.derivation import derive
 from experiments.article.fork import forked, peak_mb
 from experiments.article.geometry_compare import compared
 from experiments.article.server import serve, settle
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.shared.timing import repeated, timed
 
 

@@ -23,8 +23,8 @@ from experiments.article.growth_series import Asked, Series
 from experiments.article.mistral import MERGES_HELP, bpe_alone_of_mistral
 from experiments.article.server import Server
 from experiments.run import config
-from experiments.run.cells import Row
 from experiments.run.config import option
+from experiments.run.executors import Row
 from experiments.run.files import write_atomically
 from experiments.run.measuring import Run, progress
 from experiments.run.report import Report

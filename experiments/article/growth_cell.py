@@ -8,7 +8,7 @@ from pathlib import Path
 from bpe_automata import TokenAutomaton, compile_regex
 from experiments.article.fork import forked, limits, peak_mb
 from experiments.article.growth_methods import METHODS, Bench, Built
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.shared.timing import timed
 
 

@@ -9,7 +9,7 @@ from experiments.article.canvas import in_lines, subplots
 from experiments.article.fork import DONE, MEMORY, TIME
 from experiments.article.growth_methods import CARTESIAN, DIRECT, EXPLICIT, LAZY
 from experiments.article.mistral import name_of
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.run.report import Figure
 
 STYLE: dict[str, tuple[str, str, str]] = {

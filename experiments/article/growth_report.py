@@ -10,10 +10,10 @@ from experiments.article.growth_families import ANYTHING, LETTERS
 from experiments.article.growth_methods import CARTESIAN, DIRECT, EXPLICIT, LAZY, METHODS
 from experiments.article.growth_series import SKIPPED
 from experiments.article.mistral import name_of
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
+from experiments.run.readme import wrapped
 from experiments.run.report import Report
 from experiments.run.tables import Table
-from experiments.run.wrapped import wrapped
 
 SHORT = {
     DIRECT: "DirectMerge\n(reference)",

@@ -13,7 +13,7 @@ from experiments.article.fork import DONE, FAILED
 from experiments.article.growth_families import Family
 from experiments.article.growth_methods import LAZY
 from experiments.article.server import Server
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
 
 SKIPPED = "skipped"
 

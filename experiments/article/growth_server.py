@@ -12,7 +12,7 @@ from bpe_automata import Tokenizer
 from experiments.article.growth_cell import measured
 from experiments.article.growth_methods import Bench
 from experiments.article.server import serve, settle
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.shared.timing import timed
 
 

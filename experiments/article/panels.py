@@ -12,10 +12,9 @@ from typing import Any
 from bpe_automata.viz import Drawing, Edge, Node, figure, plot
 from experiments.article.canvas import in_lines
 from experiments.article.squares import Squares, Step, draw_squares
-from experiments.run.cells import Row
-from experiments.run.figures import noted
-from experiments.run.optional import require
-from experiments.run.report import Figure
+from experiments.run.executors import Row
+from experiments.run.files import require
+from experiments.run.report import Figure, noted
 
 _GAP, _TITLE, _SIDE = 0.3, 0.3, 0.2  # inches: between panels, for a title, at the sides
 _HEAD, _FOOT = 0.24, 0.16  # inches of a line of the headline, and of the note

@@ -26,8 +26,8 @@ from experiments.article.product import figure_5
 from experiments.article.steps import figure_4
 from experiments.article.vegas import figure_6
 from experiments.run import config
-from experiments.run.cells import Cell, Row
 from experiments.run.config import option
+from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.shared.more_engines import versions

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from bpe_automata.errors import BpeAutomataError
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.run.files import ROOT
 from experiments.shared.memory import give_back
 

@@ -24,8 +24,8 @@ from bpe_automata.decoding.constraint import Method
 from experiments.article import table1_merges, table1_report, table1_sizes
 from experiments.article.mistral import MERGES_HELP, mistral_table
 from experiments.run import config
-from experiments.run.cells import Row
 from experiments.run.config import option
+from experiments.run.executors import Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.shared import models

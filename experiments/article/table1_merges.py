@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bpe_automata.reference import merges_in_order, replay
 from bpe_automata.testing import small_tokenizer
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.run.tables import Table
 
 TEXT = "aaaabaacac"

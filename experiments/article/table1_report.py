@@ -9,10 +9,10 @@ from experiments.article import table1_merges
 from experiments.article.mistral import name_of
 from experiments.article.table1_sizes import IN_THE_TEXT
 from experiments.article.table1_sizes import PUBLISHED as PUBLISHED_SIZES
-from experiments.run.cells import Row
+from experiments.run.executors import Row
+from experiments.run.readme import wrapped
 from experiments.run.report import Report
 from experiments.run.tables import Table
-from experiments.run.wrapped import wrapped
 from experiments.study.distortion import BOOLEAN
 
 COLUMNS = {

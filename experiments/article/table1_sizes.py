@@ -14,8 +14,8 @@ from bpe_automata.reference import (
     symbol_dfa,
 )
 from bpe_automata.tokenizer.description import Description
-from experiments.run.cells import Row
-from experiments.run.optional import require
+from experiments.run.executors import Row
+from experiments.run.files import require
 from experiments.study.distortion import BOOLEAN
 
 PUBLISHED = {"lift": (17, 48), "direct_of_given": (5, 4)}

@@ -32,8 +32,8 @@ from experiments.article.mistral import MERGES_HELP, MISTRAL, mistral
 from experiments.article.table2_inputs import SCHEMAS, Source, sources_of
 from experiments.article.table2_series import Series
 from experiments.run import config
-from experiments.run.cells import Cell, Row, measured
 from experiments.run.config import option
+from experiments.run.executors import Cell, Row, measured
 from experiments.run.measuring import Run, progress
 from experiments.run.report import Report
 

@@ -13,9 +13,7 @@ from typing import Any
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import BpeAutomataError, MissingFileError
 from bpe_automata.schemas import compile_json_schema
-from experiments.run.files import ROOT
-from experiments.run.json_lines import lines_of
-from experiments.run.optional import require
+from experiments.run.files import ROOT, lines_of, require
 from experiments.shared.timing import timed
 
 SCHEMAS = ROOT.parent / "shared" / "data" / "maskbench"

@@ -19,7 +19,7 @@ from bpe_automata.constructions.every_node import every_node, settle
 from bpe_automata.constructions.segments_eager import prepared
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.kernels.bits import has
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.shared.timing import timed
 
 MOST_MASKS = 60

@@ -26,7 +26,7 @@ from bpe_automata.reference import (
 from bpe_automata.reference.token_dfa import Token
 from experiments.article.fork import forked, limits
 from experiments.article.table2_methods import MOST_MASKS
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.shared.timing import timed
 
 

@@ -8,10 +8,10 @@ from statistics import fmean
 
 from experiments.article.fork import DONE
 from experiments.article.mistral import name_of
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
 from experiments.run.report import Report
+from experiments.run.statistics import median, quantile
 from experiments.run.tables import Table
-from experiments.shared.timing import median, quantile
 
 PUBLISHED = {"tokenizer": 20.9, "lift": 0.687, "relevance": 27.3, "masks": 0.00153}
 """Seconds: Tran-Thien 2024, Table 2, Mistral-7B and function calls."""

@@ -15,7 +15,7 @@ from experiments.article.mistral import mistral_table
 from experiments.article.table2_inputs import Item, Source, item_of
 from experiments.article.table2_methods import Task, eager, lazy, segmented
 from experiments.article.table2_reference import Reference, measured, prepared
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.serving.speed_build import from_cache
 from experiments.shared.timing import repeated, timed
 

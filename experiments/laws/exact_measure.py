@@ -20,7 +20,7 @@ from experiments.laws.adversarial import Adversary
 from experiments.laws.exact_facts import facts
 from experiments.laws.exact_options import shown
 from experiments.laws.exact_sequences import Case, Found, Tally
-from experiments.run.cells import FAILURE, Cell, Row
+from experiments.run.executors import FAILURE, Cell, Row
 from experiments.shared.corpus import KINDS, Corpus, open_corpus
 from experiments.shared.regexes import FINITE, VARIED, own_finite
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from experiments.laws.exact_report import fact_cells, percent
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.run.tables import markdown
 
 BETWEEN = """\

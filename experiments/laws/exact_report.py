@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from experiments.laws.exact_measure import ADVERSARIAL, IDS, LAWS, OTHERS, STRINGS, TRIES, WALKS
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
 

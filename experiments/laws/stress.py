@@ -24,8 +24,8 @@ from itertools import count
 
 from experiments.laws.stress_cases import MADE, Case, case_of, script, smaller
 from experiments.run import config
-from experiments.run.cells import Row
 from experiments.run.config import option
+from experiments.run.executors import Row
 from experiments.run.measuring import Run, progress
 from experiments.run.report import Report
 from experiments.run.tables import Table

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 
 Node = list[Any]
 

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.config import option
-from experiments.run.files import ROOT
+from experiments.run.executors import FAILURE, Cell, Row
+from experiments.run.files import ROOT, require
 from experiments.run.measuring import Run
-from experiments.run.optional import require
 from experiments.run.provenance import contents_sha256
 from experiments.run.report import Report
 from experiments.run.tables import Table, markdown

@@ -22,7 +22,7 @@ from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError
 from bpe_automata.storage import cache_folder
 from bpe_automata.tokenizer.sources import TABLE, patterns
-from experiments.run.optional import require
+from experiments.run.files import require
 
 LLAMA_CPP = ("PyPI", "llama-cpp-python", "0.3.36")
 _LONGEST_WAIT = 1200  # seconds for a package

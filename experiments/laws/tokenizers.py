@@ -26,8 +26,8 @@ from experiments.laws.exact_options import SMOKE_TOKENIZER
 from experiments.laws.exact_sequences import Case
 from experiments.laws.tokenizer_packages import OTHER_KINDS, PACKAGED, fetch, packages
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.config import option
+from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import ROOT
 from experiments.run.measuring import Run
 from experiments.run.report import Report, without_paths

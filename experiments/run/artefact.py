@@ -6,10 +6,21 @@ The module has
     @dataclass(frozen=True) class Config(config.Config)    what determines its numbers
     SMOKE: Config                                  the same, so small that it takes seconds
     def measure(run: Run[Config]) -> None          says what rows there are, and adds them
-    def render(rows, manifest) -> Report           from the rows alone; measures nothing
+    TITLE: str                                     of its page
+    def tables(rows, manifest) -> list[Table]      from the rows alone, as are all that follow; rows
+                                                   is a data frame without failures
+    def figures(rows, manifest) -> list[Figure]    (optional)
+    def facts(rows, manifest) -> dict              (optional) numbers by name, for the README
+    def wrong(rows, manifest) -> list[str]         (optional) what must not be
+    def complete(rows, manifest) -> bool           (optional) False: the README takes nothing
     def readme(facts) -> str | dict                (optional) what the README says of it, by place
     def inputs(config) -> dict                     (optional) what else its rows are made of
     PAGE: Path                                     (optional) where its Markdown stands besides
+
+An artefact whose rows are no table (a failure is a result of its own there) has, in place of all
+from TITLE to `complete`, one function
+
+    def render(rows: list of dict, manifest) -> Report
 """
 
 from __future__ import annotations
@@ -22,13 +33,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.run import report
-from experiments.run.cells import Row
 from experiments.run.config import Config, differences
+from experiments.run.executors import Row
 from experiments.run.files import PAPER, ROOT, write_atomically
-from experiments.run.measuring import Run, Settings, read_run
-from experiments.run.report import Report
-from experiments.run.store import alone
+from experiments.run.measuring import Run, Settings, alone, read_run
+from experiments.run.report import Report, labelled, write
+from experiments.run.tables import frame
+
+# What an artefact says of its rows: tables and figures, written in every format at once.
+
 
 LONGEST = 40
 """Characters of a value in the name of a folder; of a longer one, its digest tells it apart."""
@@ -92,14 +105,34 @@ class Artefact:
         """Write what the rows on disk say."""
         rows, manifest = read_run(self.folder(config, settings.results))
         render: Callable[[Sequence[Row], Row], Report] = self.load().render
-        made = report.labelled(render(rows, manifest), rows, manifest)
+        made = labelled(render(rows, manifest), rows, manifest)
         home = self.home(config, settings)
-        written = report.write(self.name, made, manifest, home)
+        written = write(self.name, made, manifest, home)
         page: Path | None = getattr(self.load(), "PAGE", None)
         if page is not None and home == PAPER:
             write_atomically(page, written[0].read_text(encoding="utf-8"))
             written.append(page)
         return made, written
+
+    def report(self, rows: Sequence[Row], manifest: Row) -> Report:
+        """What the module says of rows."""
+        module = self.load()
+        if hasattr(module, "render"):
+            made: Report = module.render(rows, manifest)
+            return made
+        good = frame(rows)
+        if good.empty:
+            return Report(module.TITLE)
+
+        def said(name: str, otherwise: Any) -> Any:
+            found = getattr(module, name, None)
+            return found(good, manifest) if found else otherwise
+
+        return Report(
+            module.TITLE,
+            module.tables(good, manifest),
+            *(said("figures", ()), said("facts", {}), said("wrong", ()), said("complete", True)),
+        )
 
 
 def _short(value: Any) -> str:
@@ -111,3 +144,34 @@ def _short(value: Any) -> str:
     if len(plain) <= LONGEST:
         return plain
     return f"{plain[:LONGEST]}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+# All artefacts, in the order in which `all` makes them and the page shows them: findings first.
+
+_MODULES = {
+    "distortion": "study.distortion",
+    "distortion-study": "study.distortion_study",
+    "spontaneous": "study.spontaneous",
+    "poisoning": "study.poisoning",
+    "forced": "serving.forced",
+    "speedup": "serving.speedup",
+    "banned": "serving.banned",
+    "throughput": "serving.throughput",
+    "masks": "serving.masks",
+    "speed": "serving.speed",
+    "peers": "serving.peers",
+    "schemas": "schemas.comparison",
+    "walks": "schemas.walks",
+    "yaml_schemas": "schemas.yaml_schemas",
+    "segments": "schemas.segments",
+    "exactness": "laws.exactness",
+    "tokenizers": "laws.tokenizers",
+    "support": "laws.support",
+    "stress": "laws.stress",
+    "growth": "article.growth",
+    "figures": "article.redrawn",
+    "table1": "article.table1",
+    "table2": "article.table2",
+    "geometry": "article.geometry",
+}
+ARTEFACTS = {name: Artefact(name, f"experiments.{module}") for name, module in _MODULES.items()}

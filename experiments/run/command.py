@@ -21,8 +21,7 @@ from pathlib import Path
 
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from experiments.run import page, readme, report
-from experiments.run.artefact import Artefact
-from experiments.run.catalogue import ARTEFACTS
+from experiments.run.artefact import ARTEFACTS, Artefact
 from experiments.run.config import Config, changed
 from experiments.run.files import PAPER
 from experiments.run.measuring import Settings

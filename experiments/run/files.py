@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+import importlib
+import importlib.util
+import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bpe_automata.errors import MissingDependencyError, MissingFileError
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
@@ -21,3 +30,52 @@ def write_atomically(path: Path, text: str) -> None:
 def shown_path(path: Path) -> str:
     """Relative to the repository where it lies inside."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+# Files of JSON objects, one a line, gzipped or not.
+
+
+def lines_of(path: Path) -> Iterator[Any]:
+    """What the lines hold; empty ones are passed over. Raises MissingFileError."""
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8") as lines:
+            yield from (json.loads(line) for line in lines if line.strip())
+    except (OSError, ValueError) as error:
+        raise MissingFileError(f"{path} cannot be read as JSON lines: {error}") from error
+
+
+# Packages that only the experiments need, imported with an error that says what to install.
+
+INSTALL = "pip install -e '.[experiments]'"
+
+
+def require(name: str, install: str = INSTALL) -> ModuleType:
+    """The module `name`. Raises `MissingDependencyError` with the command that installs it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        message = f"the package {name!r} cannot be imported ({error}); install it with: {install}"
+        raise MissingDependencyError(message) from error
+
+
+def cache_name() -> str:
+    """What the installed transformers calls a model's key and value cache."""
+    return str(require("bpe_automata.integrations.transformers.support").CACHE)
+
+
+def package_file(package: str, pattern: str, install: str) -> Path:
+    """The one file that matches `pattern` in an installed package, which is not imported.
+
+    Importing may be impossible (the package lacks its own dependencies) or slow; the file is all
+    that is wanted. Raises `MissingDependencyError` or `MissingFileError`.
+    """
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingDependencyError(f"{package!r} is not installed; install it with: {install}")
+    folder = Path(spec.submodule_search_locations[0])
+    found = sorted(folder.glob(pattern))
+    if len(found) != 1:
+        message = f"expected one file {pattern!r} in {folder}, found {len(found)}; try: {install}"
+        raise MissingFileError(message)
+    return found[0]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.run.files import write_atomically
 from experiments.run.tables import texts
 

@@ -10,7 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from experiments.run.files import ROOT
+from bpe_automata.errors import MissingFileError
+from experiments.run.files import ROOT, require
 
 PACKAGES = ("numpy", "numba", "tokenizers", "torch", "transformers", "gguf")
 
@@ -60,3 +61,16 @@ def machine() -> dict[str, Any]:
     """What the rows were measured on; the load average (1, 5, 15 minutes) is that of the start."""
     load = [round(value, 2) for value in os.getloadavg()]
     return {"machine": platform.machine(), "cores": os.cpu_count(), "load_average": load}
+
+
+# Where a model runs.
+
+
+def pick_device(device: str) -> str:
+    """ "auto" is the GPU if there is one. Raises `MissingFileError` for a GPU that is not there."""
+    has_gpu = require("torch").cuda.is_available()
+    if device == "auto":
+        return "cuda" if has_gpu else "cpu"
+    if device == "cuda" and not has_gpu:
+        raise MissingFileError("no CUDA device was found by torch; use --device cpu")
+    return device

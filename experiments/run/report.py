@@ -7,16 +7,52 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
-from experiments.run.cells import FAILURE, Row
-from experiments.run.figures import finish
+from experiments.run.executors import FAILURE, Row
 from experiments.run.files import shown_path, write_atomically
 from experiments.run.tables import Table
 
+# What every figure has in common: a headline, a note at the foot, and three files.
+
+LETTERS = 16
+"""Of a note, in an inch."""
+
+
+def noted(note: str, inches: float) -> str:
+    """A note in the lines that it has below a figure of this width."""
+    return "\n".join(fill(line, int(LETTERS * inches)) for line in note.splitlines())
+
+
+def finish(figure: Any, headline: str, note: str, folder: Path, name: str) -> list[Path]:
+    """Write a matplotlib figure as `name.png`, `.pdf` and `.svg` into `folder`, and close it.
+
+    Equal figures make equal files: none carries a date. Returns the paths.
+    """
+    from matplotlib import pyplot, rc_context
+
+    figure.suptitle(headline, x=0.01, ha="left", fontsize=13, fontweight="bold")
+    figure.supxlabel(
+        noted(note, figure.get_figwidth()), x=0.01, ha="left", fontsize=8, color="#555555"
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{suffix}" for suffix in ("png", "pdf", "svg")]
+    figure.savefig(paths[0], dpi=160)
+    figure.savefig(paths[1], metadata={"CreationDate": None})
+    with rc_context({"svg.hashsalt": name}):
+        figure.savefig(paths[2], metadata={"Date": None})
+    pyplot.close(figure)
+    return paths
+
+
 MOST_SHOWN = 5
+
+
 MODEL = "model"
 """The key of the row that says which model was read, or its first word where there are several."""
+
+
 _PATH = re.compile(r"(?<![\w#])[~.]*/[^\s'\",;]+")
 """Absolute paths, those that begin with ~ or a dot, and what comes after the scheme of a URL; not
 JSON pointers."""

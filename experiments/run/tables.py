@@ -1,12 +1,203 @@
-"""A table of text cells, printed with rich or written as Markdown or LaTeX."""
+"""Tables: rows in a data frame, summed up by declared columns, written in every format.
+
+A table is a list of `Column`s over groups of rows: each says what it is called, what it is of a
+group, and how that is shown.
+
+    table("Masks", rows.groupby("engine"), [
+        Column("engine", "engine"),
+        Column("masks", count, whole),
+        Column("cold, µs", quantiles("us", 0.5, 0.99), several(three)),
+    ])
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from experiments.run.optional import require
+import pandas as pd
+
+from experiments.run import statistics
+from experiments.run.executors import FAILURE, Row
+from experiments.run.files import require
+
+Group: TypeAlias = pd.DataFrame
+"""Rows that make one line of a table."""
+
+
+def frame(rows: Sequence[Row]) -> pd.DataFrame:
+    """Rows as a data frame, failures left out. What a row lacks is None, so that whole numbers stay
+    whole; nested values stay what they are."""
+    good = [row for row in rows if not row.get(FAILURE)]
+    names = dict.fromkeys(name for row in good for name in row)
+    return pd.DataFrame({name: _series([row.get(name) for row in good]) for name in names})
+
+
+def _series(values: list[Any]) -> pd.Series[Any]:
+    kinds = {type(value) for value in values}
+    return pd.Series(values, dtype=None if kinds <= {int, float} or kinds == {bool} else object)
+
+
+def records(group: Group) -> list[Row]:
+    """The rows of a group as dictionaries."""
+    found: list[Row] = group.to_dict("records")
+    return found
+
+
+@dataclass(frozen=True)
+class Column:
+    """name: the heading; of: what it is of a group, or the name of a field that is the same in all
+    of its rows; format: how that is shown (None and nan are shown as `missing`)."""
+
+    name: str
+    of: str | Callable[[Group], Any]
+    format: Callable[[Any], str] = str
+    missing: str = "-"
+
+    def cell(self, group: Group) -> str:
+        """What stands in the line of a group."""
+        of = self.of
+        value = group[of].iloc[0] if isinstance(of, str) else of(group)
+        return self.missing if is_missing(value) else self.format(value)
+
+
+def table(
+    title: str,
+    groups: pd.DataFrame | Iterable[tuple[Any, Group]],
+    columns: Sequence[Column],
+    notes: Sequence[str] = (),
+) -> Table:
+    """A line for each group, which may come from `groupby(..., sort=False)`; of a data frame, one
+    for each of its rows."""
+    if isinstance(groups, pd.DataFrame):
+        groups = ((k, groups.iloc[k : k + 1]) for k in range(len(groups)))
+    lines = [[column.cell(group) for column in columns] for _, group in groups]
+    return Table(title, [column.name for column in columns], lines, notes)
+
+
+# What a column is of a group.
+
+
+def count(group: Group) -> int:
+    """How many rows."""
+    return len(group)
+
+
+def values(group: Group, field: str) -> list[Any]:
+    """Those of a field that are there; of rows that hold lists, the items of all."""
+    found: list[Any] = []
+    for value in group.get(field, ()):
+        found += value if isinstance(value, list) else [] if is_missing(value) else [value]
+    return found
+
+
+def total(field: str) -> Callable[[Group], Any]:
+    """The sum."""
+    return lambda group: sum(values(group, field))
+
+
+def share(field: str) -> Callable[[Group], float | None]:
+    """Of those that are there, how many are true (0 to 1); None of nothing."""
+
+    def of(group: Group) -> float | None:
+        found = values(group, field)
+        return sum(map(bool, found)) / len(found) if found else None
+
+    return of
+
+
+def highest(field: str) -> Callable[[Group], Any]:
+    """The maximum; None of nothing."""
+    return lambda group: max(values(group, field), default=None)
+
+
+def median(field: str) -> Callable[[Group], float]:
+    """The median; nan of nothing."""
+    return lambda group: statistics.median(values(group, field))
+
+
+def quantiles(field: str, *shares: float) -> Callable[[Group], list[float] | None]:
+    """The smallest values that at least these shares do not exceed; None of nothing."""
+
+    def of(group: Group) -> list[float] | None:
+        found = values(group, field)
+        return [statistics.quantile(found, q) for q in shares] if found else None
+
+    return of
+
+
+# How it is shown.
+
+
+def is_missing(value: Any) -> bool:
+    """None, or not a number."""
+    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+
+
+def whole(value: float) -> str:
+    """A whole number: 12,345."""
+    return f"{value:,.0f}"
+
+
+def fixed(digits: int, unit: str = "") -> Callable[[float], str]:
+    """So many digits behind the point."""
+    return lambda value: f"{value:,.{digits}f}{unit}"
+
+
+def three(value: float) -> str:
+    """Three digits: 0.123, 1.23, 123, 12,345."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def percent(digits: int = 0) -> Callable[[float], str]:
+    """A share of 1 in per cent."""
+    return lambda value: f"{100 * value:.{digits}f} %"
+
+
+def times(digits: int = 1) -> Callable[[float], str]:
+    """A ratio: 1.4 x."""
+    return lambda value: f"{value:.{digits}f} x"
+
+
+def scaled(factor: float, format_: Callable[[float], str] = three) -> Callable[[float], str]:
+    """In another unit: seconds in milliseconds are `scaled(1e3)`."""
+    return lambda value: format_(value * factor)
+
+
+def duration(seconds: float) -> str:
+    """Seconds with the unit that suits them: 1.2 µs, 3.4 ms, 5.6 s, 7.8 min."""
+    for factor, unit, most in ((1e6, "µs", 1e-3), (1e3, "ms", 1.0), (1.0, "s", 100.0)):
+        if abs(seconds) < most:
+            return f"{three(seconds * factor)} {unit}"
+    return f"{three(seconds / 60)} min"
+
+
+def size(n: float) -> str:
+    """Bytes with the unit that suits them, powers of ten: 120 B, 3.4 kB, 5.6 MB."""
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if abs(n) >= factor:
+            return f"{three(n / factor)} {unit}"
+    return f"{n:.0f} B"
+
+
+def several(
+    format_: Callable[[Any], str] = three, between: str = " / ", missing: str = "-"
+) -> Callable[[Iterable[Any]], str]:
+    """Values one after the other."""
+    return lambda found: between.join(missing if is_missing(v) else format_(v) for v in found)
+
+
+def interval(format_: Callable[[float], str] = three) -> Callable[[Sequence[float]], str]:
+    """(value, low, high): 0.12 [0.08, 0.17]; of (low, high) the brackets alone."""
+
+    def shown(found: Sequence[float]) -> str:
+        *value, low, high = map(format_, found)
+        return " ".join([*value, f"[{low}, {high}]"])
+
+    return shown
 
 
 @dataclass(frozen=True)

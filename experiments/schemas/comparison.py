@@ -17,8 +17,8 @@ from pathlib import Path
 
 from experiments.laws.exact_options import SMOKE_TOKENIZER
 from experiments.run import config
-from experiments.run.cells import Row
 from experiments.run.config import option
+from experiments.run.executors import Row
 from experiments.run.measuring import Run, progress
 from experiments.schemas import comparison_readme, comparison_report
 from experiments.schemas.comparison_units import Comparison

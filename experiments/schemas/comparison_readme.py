@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from experiments.run.cells import Row
+from experiments.run.executors import Row
+from experiments.run.readme import wrapped
 from experiments.run.tables import markdown
-from experiments.run.wrapped import wrapped
 from experiments.schemas.comparison_report import duration
 
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
 from experiments.schemas import comparison_figure

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from experiments.laws.exact_options import shown
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.schemas.engines import JUDGE, OURS
 from experiments.schemas.histogram import Histogram, of_rows
 from experiments.schemas.reasons import GAVE_UP, UNEXPLAINED

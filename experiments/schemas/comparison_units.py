@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.laws.exact_options import shown
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.run.measuring import Run
 from experiments.schemas.engines import JUDGE, OURS
 from experiments.schemas.inputs import Case

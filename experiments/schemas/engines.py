@@ -12,7 +12,7 @@ from importlib import metadata
 from typing import Any, Literal, Protocol, get_args
 
 from bpe_automata import Tokenizer
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.shared.engines import (
     Begin,
     Engine,

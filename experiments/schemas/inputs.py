@@ -10,9 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from bpe_automata.errors import MissingFileError
-from experiments.run.cells import Row
-from experiments.run.files import ROOT
-from experiments.run.json_lines import lines_of
+from experiments.run.executors import Row
+from experiments.run.files import ROOT, lines_of
 
 DATA = ROOT.parent / "shared" / "data"
 SCHEMAS = DATA / "maskbench"

@@ -15,7 +15,7 @@ from bpe_automata.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.schemas import reasons as schemas_reasons
 from experiments.schemas.engines import RefusedError
 

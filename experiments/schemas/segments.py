@@ -36,8 +36,8 @@ from bpe_automata.token_automata import TokenAutomaton
 from experiments.article.table2_inputs import Item, Source, item_of, sources_of
 from experiments.laws.exact_options import shown
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell, Row, measured
 from experiments.run.config import option
+from experiments.run.executors import FAILURE, Cell, Row, measured
 from experiments.run.measuring import Run, progress
 from experiments.schemas import segments_report
 from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
+from experiments.run.readme import wrapped
 from experiments.run.report import Report
+from experiments.run.statistics import median
 from experiments.run.tables import Table
-from experiments.run.wrapped import wrapped
-from experiments.shared.timing import median
 
 _VARIANTS = ("alone", "shared", "again", "disk")
 _KINDS = {"eager": "rows of all nodes", "written": "written out"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bpe_automata.errors import BpeAutomataError
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.shared.watched import Limits, LostError, WatchedProcess
 
 WORKER = "experiments.schemas.worker"

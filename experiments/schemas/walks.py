@@ -20,9 +20,8 @@ from pathlib import Path
 
 from experiments.laws.exact_options import SMOKE_TOKENIZER
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell, Row, measured
 from experiments.run.config import option
-from experiments.run.executors import pool_of
+from experiments.run.executors import FAILURE, Cell, Row, measured, pool_of
 from experiments.run.measuring import Run, progress
 from experiments.schemas import walks_report
 from experiments.schemas.inputs import (

@@ -14,7 +14,7 @@ import numpy as np
 
 from bpe_automata import ByteDFA, Constraint, Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.schemas.ecma_patterns import with_patterns_for_python
 from experiments.schemas.engines import RefusedError
 from experiments.schemas.ours import Judge

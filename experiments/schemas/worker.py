@@ -21,7 +21,7 @@ from numba.core.event import install_recorder
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import BpeAutomataError
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.schemas.engines import (
     JUDGE,
     OURS,

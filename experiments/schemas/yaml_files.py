@@ -13,7 +13,7 @@ from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.schemas import compile_yaml_schema
 from bpe_automata.schemas.yaml_keys import written
 from bpe_automata.schemas.yaml_text import yaml_text
-from experiments.run.optional import require
+from experiments.run.files import require
 from experiments.schemas.ours import Verdicts
 from experiments.schemas.yaml_orders import OutOfStepsError, in_some_order
 

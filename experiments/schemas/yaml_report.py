@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
+from experiments.run.readme import wrapped
 from experiments.run.report import Report
+from experiments.run.statistics import quantile
 from experiments.run.tables import Table
-from experiments.run.wrapped import wrapped
 from experiments.schemas.yaml_files import ACCEPTED, NUMBER, ORDER, OUTCOMES, UNEXPLAINED, WRONG
-from experiments.shared.timing import quantile
 
 COMPILED = "compiled"
 _SHARES = {"median": 0.5, "p90": 0.9, "max": 1.0}

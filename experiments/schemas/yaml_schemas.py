@@ -30,8 +30,8 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas import compile_yaml_schema
 from experiments.run import config
-from experiments.run.cells import Cell, Row
 from experiments.run.config import option
+from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
 from experiments.schemas import yaml_files, yaml_report
 from experiments.schemas.inputs import SMOKE_YAML, YAML_SCHEMAS, yaml_cases

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.config import option
+from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.serving import banned_report

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bpe_automata import Tokenizer
 from bpe_automata.banning import Ban, Spellings
 from bpe_automata.sampling.banned import free, tail
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.serving.banned_lists import WordList, wanting_model
 from experiments.serving.banned_runs import runs
 from experiments.serving.speed_model import Named, causal

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from experiments.run.cells import Row
+from experiments.run.executors import Row
+from experiments.run.statistics import median
 from experiments.run.tables import Table
 from experiments.serving.banned_cells import OURS, PROMPT, WORDS
 from experiments.serving.banned_lists import KINDS
-from experiments.shared.timing import median
 
 PUBLISHED = (
     "published, with gemma-2-2b-it, greedy: free `I'm here to listen and offer support.`; banned, "

@@ -18,8 +18,8 @@ from bpe_automata import Tokenizer
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.tokenizer.sources.named import names
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.config import option
+from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import ROOT
 from experiments.run.measuring import Run
 from experiments.run.report import Report

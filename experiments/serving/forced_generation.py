@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 
 from bpe_automata.errors import ArgumentError
-from experiments.run.cells import FAILURE, Cell, Row
+from experiments.run.executors import FAILURE, Cell, Row
 from experiments.serving.forced_inputs import Item, Source, item_of
 from experiments.serving.forced_loops import Asked, Loop, with_decode, with_generate
 from experiments.serving.speed_model import Named

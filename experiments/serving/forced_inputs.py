@@ -19,9 +19,7 @@ from typing import Any
 from bpe_automata.automata.compile import Budget, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import BpeAutomataError, MissingFileError
-from experiments.run.files import ROOT
-from experiments.run.json_lines import lines_of
-from experiments.run.optional import require
+from experiments.run.files import ROOT, lines_of, require
 from experiments.shared.engines import INSTALL
 
 SCHEMAS = ROOT.parent / "shared" / "data" / "maskbench"

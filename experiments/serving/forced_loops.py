@@ -15,8 +15,8 @@ from typing import Any
 from bpe_automata import Constraint, constrain
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.sampling import decode
-from experiments.run.cells import Row
-from experiments.run.optional import require
+from experiments.run.executors import Row
+from experiments.run.files import require
 from experiments.serving.speed_model import causal
 from experiments.shared.models import LoadedModel
 

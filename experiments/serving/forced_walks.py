@@ -20,7 +20,7 @@ from bpe_automata.constructions.canonical import CanonicalState
 from bpe_automata.decoding.chopping import chopped, encoded
 from bpe_automata.decoding.forced import forced_tokens
 from bpe_automata.kernels.bits import has
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 
 CHOPS = (0, 1, 2, 4)
 METHODS = ("canonical", "lift", *(f"chop {k}" for k in CHOPS))

@@ -21,8 +21,8 @@ from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError
 from experiments.laws.exact_options import SMOKE_TOKENIZER, shown
 from experiments.run import config
-from experiments.run.cells import FAILURE, Row
 from experiments.run.config import option
+from experiments.run.executors import FAILURE, Row
 from experiments.run.measuring import Run, progress
 from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled
 from experiments.serving.masks_cases import CONSTRAINT, constraints

@@ -20,7 +20,7 @@ from numba.core.event import install_recorder
 from bpe_automata import Tokenizer
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.kernels.bits import has
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
 from experiments.schemas.engines import prepared
 from experiments.serving.masks_cases import WARMING
 from experiments.shared.engines import Begin, PeerError, Session, Whitespace, filling, refusals

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from experiments.run.cells import Row
-from experiments.run.optional import require
+from experiments.run.executors import Row
+from experiments.run.files import require
 from experiments.run.report import Figure
+from experiments.run.statistics import quantile
 from experiments.serving.masks_numbers import Measured, firsts, pooled, shared, shown_of
-from experiments.shared.timing import quantile
 
 STYLE: dict[str, tuple[str, str, float]] = {
     "outlines_core": ("outlines-core", "#6a4c93", 1.4),

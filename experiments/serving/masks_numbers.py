@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.run.cells import FAILURE, Row
-from experiments.shared.timing import quantile
+from experiments.run.executors import FAILURE, Row
+from experiments.run.statistics import quantile
 
 SHARES = (0.5, 0.9, 0.99, 1.0)
 KINDS = ("cold", "advance", "warm")

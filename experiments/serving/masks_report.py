@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from experiments.run.cells import Row
+from experiments.run.executors import Row
+from experiments.run.readme import wrapped
 from experiments.run.report import Report, without_paths
+from experiments.run.statistics import quantile
 from experiments.run.tables import Table, markdown
-from experiments.run.wrapped import wrapped
 from experiments.serving.masks_cases import BATCHES, REGEXES
 from experiments.serving.masks_figure import figures
 from experiments.serving.masks_numbers import (
@@ -23,7 +24,6 @@ from experiments.serving.masks_numbers import (
     shown_of,
 )
 from experiments.shared.more_engines import OURS, WITHIN
-from experiments.shared.timing import quantile
 
 QUANTILES = "p50 / p90 / p99 / max"
 MEANINGS = (

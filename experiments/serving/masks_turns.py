@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.laws.exact_options import shown
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
 from experiments.run.files import ROOT
 from experiments.run.measuring import Run
 from experiments.serving.masks_cases import BATCHES

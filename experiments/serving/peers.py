@@ -18,8 +18,8 @@ from pathlib import Path
 
 from bpe_automata import Tokenizer
 from experiments.run import config
-from experiments.run.cells import FAILURE, Row
 from experiments.run.config import option
+from experiments.run.executors import FAILURE, Row
 from experiments.run.measuring import Run, progress
 from experiments.serving.peers_cases import CASES
 from experiments.serving.peers_exams import exam

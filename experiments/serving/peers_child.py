@@ -20,7 +20,7 @@ from numba.core.event import install_recorder
 from bpe_automata import Tokenizer
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.kernels.bits import packed
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
 from experiments.serving.peers_exams import Exam
 from experiments.serving.peers_questions import Answers
 from experiments.shared.engines import PeerError, Session, ordinary, refusals

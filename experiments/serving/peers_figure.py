@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from experiments.run.optional import require
+from experiments.run.files import require
 from experiments.run.report import Figure
+from experiments.run.statistics import clopper_pearson, median, quantile
 from experiments.serving.peers_numbers import LISTED, Asked, exact, tokenizers
-from experiments.shared.intervals import clopper_pearson
-from experiments.shared.timing import median, quantile
 
 ADMITS, KEEPS = "#d1495b", "#00798c"
 MARKERS = "os^Dvp"

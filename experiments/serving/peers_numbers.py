@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from experiments.run.cells import FAILURE, Row
-from experiments.shared.timing import median, quantile
+from experiments.run.executors import FAILURE, Row
+from experiments.run.statistics import median, quantile
 
 EXACT = ("canonical", "explicit")
 LISTED = "explicit"

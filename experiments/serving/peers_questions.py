@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata.kernels.bits import has
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.serving.peers_exams import Exam
 from experiments.shared.engines import Begin, Engine, PeerError, Session, refusals
 from experiments.shared.timing import timed

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
+from experiments.run.readme import wrapped
 from experiments.run.report import Report, without_paths
+from experiments.run.statistics import median, quantile
 from experiments.run.tables import Table, markdown
-from experiments.run.wrapped import wrapped
 from experiments.serving.peers_figure import figures, medians_over
 from experiments.serving.peers_numbers import EXACT, LISTED, Asked, all_asked, exact, tokenizers
 from experiments.shared.more_engines import OURS
-from experiments.shared.timing import median, quantile
 
 TITLE = "Engines beside each other: what masks cost, and which ids they admit"
 _TIMES = (

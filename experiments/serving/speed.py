@@ -15,8 +15,8 @@ from typing import Literal
 
 from bpe_automata.cli.warm import warm_kernels
 from experiments.run import config
-from experiments.run.cells import Cell
 from experiments.run.config import option
+from experiments.run.executors import Cell
 from experiments.run.measuring import Run
 from experiments.serving import speed_build, speed_processes
 from experiments.serving.speed_inputs import Inputs, prepare

@@ -16,7 +16,7 @@ from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.constructions.whole_pieces import find_unmade
 from bpe_automata.tokenizer.derivation import derive
 from bpe_automata.tokenizer.pipeline import compile_pipeline
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.serving.speed_inputs import Inputs
 from experiments.shared.timing import repeated
 

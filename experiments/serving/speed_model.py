@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from experiments.run.optional import require
+from experiments.run.files import require
 from experiments.shared.models import LoadedModel
 
 Device = Literal["auto", "cpu", "cuda"]

@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from bpe_automata.errors import BpeAutomataError
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.run.files import ROOT
 from experiments.serving.speed_inputs import Inputs
 

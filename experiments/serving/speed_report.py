@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
 from experiments.run.report import Report
+from experiments.run.statistics import median
 from experiments.run.tables import Table, markdown
-from experiments.shared.timing import median
 
 
 @dataclass(frozen=True)

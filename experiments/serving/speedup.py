@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Literal
 
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.config import option
+from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.serving import speedup_figure, speedup_report

@@ -9,7 +9,7 @@ from bpe_automata import Constraint, compile_regex, constrain
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.sampling.logits import Model
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.serving.speed_model import Named, causal
 from experiments.serving.speedup_inputs import Task, Terms, dfa_of
 from experiments.serving.speedup_loop import Known, Written, certain, heuristic, nothing, write

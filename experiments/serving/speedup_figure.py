@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from experiments.run.cells import Row
-from experiments.run.optional import require
+from experiments.run.executors import Row
+from experiments.run.files import require
 from experiments.run.report import Figure
 from experiments.serving.speedup_summary import (
     ALL,

@@ -15,8 +15,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.decoding.forced import bytes_from, live_bytes
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.schemas import compile_json_schema
-from experiments.run.files import ROOT
-from experiments.run.json_lines import lines_of
+from experiments.run.files import ROOT, lines_of
 from experiments.serving.forced_inputs import SCHEMAS, schemas_of
 
 FUNCTIONS = "functions"

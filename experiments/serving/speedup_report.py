@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from experiments.run.cells import Row
+from experiments.run.executors import Row
+from experiments.run.statistics import median
 from experiments.run.tables import Table
 from experiments.serving.speedup_summary import (
     ALL,
@@ -21,7 +22,6 @@ from experiments.serving.speedup_summary import (
     saved,
     wall,
 )
-from experiments.shared.timing import median
 
 TITLES = {"canonical forced": "canonical", "lift forced": "lift", "chop": "lift, chop (heuristic)"}
 LENGTHS = (1, 2, 4, 8, 16)

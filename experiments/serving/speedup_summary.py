@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from experiments.run.cells import Row
-from experiments.shared.intervals import median_interval
-from experiments.shared.timing import median
+from experiments.run.executors import Row
+from experiments.run.statistics import median, median_interval
 
 LEVEL = 0.95
 ALL = "all"

@@ -21,8 +21,8 @@ from bpe_automata import Constraint, constrain
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import ArgumentError
 from experiments.run import config
-from experiments.run.cells import Row
 from experiments.run.config import option
+from experiments.run.executors import Row
 from experiments.run.measuring import Run, progress
 from experiments.serving.speed_model import Device, Dtype
 from experiments.serving.throughput_report import readme, render

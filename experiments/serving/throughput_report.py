@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.run.cells import FAILURE, Row
-from experiments.run.optional import require
+from experiments.run.executors import FAILURE, Row
+from experiments.run.files import require
 from experiments.run.report import Figure, Report
+from experiments.run.statistics import median, median_interval
 from experiments.run.tables import Table, markdown
-from experiments.shared.intervals import median_interval
-from experiments.shared.timing import median
 
 GOAL, GOAL_BATCH = 0.97, 64
 """Of the throughput without a constraint; at this batch, and nothing is asked of others."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bpe_automata.sampling.ends import has_ended
-from experiments.run.optional import require
+from experiments.run.files import require
 
 
 class Language(Protocol):

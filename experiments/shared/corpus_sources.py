@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from bpe_automata.errors import MissingFileError
-from experiments.run.optional import require
+from experiments.run.files import require
 
 T = TypeVar("T")
 Reader = tuple[str, str, Callable[[random.Random], Iterable[str]], str]

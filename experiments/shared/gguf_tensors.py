@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata.errors import MissingFileError
-from experiments.run.optional import require
+from experiments.run.files import require
 
 Fields = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.run.cells import FAILURE, Cell, Row
+from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.shared import models
 

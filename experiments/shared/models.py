@@ -26,9 +26,8 @@ from typing import Any
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError, TokenizerError
 from bpe_automata.storage import cache_folder
-from experiments.run.device import pick_device
-from experiments.run.optional import package_file, require
-from experiments.run.provenance import file_sha256
+from experiments.run.files import package_file, require
+from experiments.run.provenance import file_sha256, pick_device
 from experiments.shared import gemma, gguf_llama
 
 SMOLLM2, GEMMA = "smollm2", "gemma-3-270m"

@@ -1,12 +1,10 @@
-"""Seconds: measuring them, in turns, summing them up, and being called after some."""
+"""Seconds: measuring them, and being called after some."""
 
 from __future__ import annotations
 
-import math
 import signal
-import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -28,20 +26,6 @@ def repeated(call: Callable[[], object], n: int) -> list[float]:
         seconds.append(spent)
         del result
     return seconds
-
-
-def median(seconds: Sequence[float]) -> float:
-    """The median; nan of nothing."""
-    return statistics.median(seconds) if seconds else float("nan")
-
-
-def quantile(seconds: Sequence[float], q: float) -> float:
-    """The smallest value that at least the share `q` does not exceed; nan of nothing."""
-    if not seconds:
-        return float("nan")
-    ordered = sorted(seconds)
-    enough = math.ceil(q * len(ordered) - 1e-9)  # 0.07 * 100 is a little more than 7
-    return ordered[max(0, enough - 1)]
 
 
 @contextmanager

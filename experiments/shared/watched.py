@@ -15,9 +15,8 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from bpe_automata.errors import BpeAutomataError
-from experiments.run.cells import Row
-from experiments.run.files import ROOT
-from experiments.run.optional import require
+from experiments.run.executors import Row
+from experiments.run.files import ROOT, require
 
 LOOK = 0.02
 """Seconds between two looks at the memory."""

@@ -26,12 +26,12 @@ from bpe_automata.automata.sources import from_strings
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import ArgumentError
 from experiments.run import config
-from experiments.run.cells import FAILURE, Cell, Row
 from experiments.run.config import option
+from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
+from experiments.run.statistics import clopper_pearson
 from experiments.shared import models
-from experiments.shared.intervals import clopper_pearson
 from experiments.study import distortion_report
 from experiments.study.path_measures import (
     Size,

@@ -12,7 +12,7 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import BudgetExceededError
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.shared import models
 from experiments.study.cases.chat import chat_format, prompt_text
 from experiments.study.distortion_config import PARTICLES, Config

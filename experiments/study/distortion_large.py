@@ -24,7 +24,7 @@ import numpy as np
 from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata.decoding.healing import Healed, heal
 from bpe_automata.sampling import weights
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.shared.batched import Drawn, sample_batch
 from experiments.shared.batched_rows import Language
 from experiments.shared.batched_smc import sample_populations

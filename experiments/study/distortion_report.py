@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
+from experiments.run.readme import wrapped
 from experiments.run.report import Report
 from experiments.run.tables import Table
-from experiments.run.wrapped import wrapped
 from experiments.study import distortion_figure
 from experiments.study.prompts import CASES
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bpe_automata.errors import ArgumentError
-from experiments.run.cells import FAILURE, Cell, Row
+from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.shared.engines import OutlinesCore

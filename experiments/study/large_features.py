@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 
 RESAMPLES = 1000
 LEVEL = 0.95

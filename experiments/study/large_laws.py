@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bpe_automata.sampling.weights import effective_sample_size
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.study.large_features import LEAST, Law, Part, distances, estimated, one_hot
 
 WIDTH = 4

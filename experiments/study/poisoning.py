@@ -25,8 +25,8 @@ from typing import Literal
 
 from bpe_automata.errors import ArgumentError
 from experiments.run import config
-from experiments.run.cells import Cell, Row
 from experiments.run.config import option
+from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.shared import models

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bpe_automata.decoding.visible import visible_tokens
-from experiments.run.cells import Row
-from experiments.run.optional import cache_name, require
+from experiments.run.executors import Row
+from experiments.run.files import cache_name, require
 from experiments.shared.models import LoadedModel, special_ids
 from experiments.study.poisoning_cases import Sentence
 from experiments.study.spontaneous_texts import after

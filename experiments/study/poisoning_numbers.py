@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.run.cells import FAILURE, Row
-from experiments.shared.intervals import Statistic, bootstrap, weighted_mean, weighted_quantile
+from experiments.run.executors import FAILURE, Row
+from experiments.run.statistics import Statistic, bootstrap, weighted_mean, weighted_quantile
 from experiments.study.poisoning_cases import WAYS
 from experiments.study.poisoning_laws import OWN
 

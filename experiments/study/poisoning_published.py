@@ -15,7 +15,7 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata.decoding.visible import visible_tokens
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.run.tables import Table
 from experiments.shared.models import LoadedModel
 from experiments.study.poisoning_cases import Pieces, SentenceError, sentence

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.run.tables import Table
 from experiments.study import poisoning_numbers
 from experiments.study.poisoning_cases import WAYS

@@ -23,8 +23,8 @@ import numpy as np
 
 from bpe_automata.errors import ArgumentError
 from experiments.run import config
-from experiments.run.cells import Cell, Row
 from experiments.run.config import option
+from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.shared import models

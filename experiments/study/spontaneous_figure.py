@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.run.cells import Row
-from experiments.run.optional import require
+from experiments.run.executors import Row
+from experiments.run.files import require
 from experiments.run.report import Figure
 from experiments.study.spontaneous_shares import of_texts, texts_of
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.run.report import Report
 from experiments.run.tables import Table
 from experiments.shared.model_rows import labels

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpe_automata.errors import PromptError
-from experiments.run.optional import cache_name, require
+from experiments.run.files import cache_name, require
 
 BLOCK = 512
 """Ids whose masses are summed in one go."""

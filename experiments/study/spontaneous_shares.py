@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.run.cells import FAILURE, Row
-from experiments.shared.intervals import bootstrap, clopper_pearson
+from experiments.run.executors import FAILURE, Row
+from experiments.run.statistics import bootstrap, clopper_pearson
 
 ALPHA = 0.05
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.run.optional import require
+from experiments.run.files import require
 from experiments.run.report import Figure
 from experiments.study.distortion_figure import CANONICAL, LIFT, PALE
 from experiments.study.study_report_points import (

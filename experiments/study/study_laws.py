@@ -28,7 +28,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.study.path_measures import (
     along_paths,
     kl_divergence,

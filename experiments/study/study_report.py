@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
 from experiments.run.report import Report
 from experiments.run.tables import markdown
 from experiments.study import (

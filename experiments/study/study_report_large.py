@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments.run.cells import FAILURE, Row
+from experiments.run.executors import FAILURE, Row
+from experiments.run.statistics import clopper_pearson
 from experiments.run.tables import Table
-from experiments.shared.intervals import clopper_pearson
 from experiments.study.study_report_points import label
 
 METHODS = {

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from experiments.run.cells import FAILURE, Row
-from experiments.shared.intervals import Statistic, bootstrap, weighted_mean, weighted_quantile
+from experiments.run.executors import FAILURE, Row
+from experiments.run.statistics import Statistic, bootstrap, weighted_mean, weighted_quantile
 from experiments.study.study_laws import tv_between
 
 SETTLED = 0.01

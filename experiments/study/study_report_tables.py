@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from experiments.run.cells import Row
+from experiments.run.executors import Row
 from experiments.run.tables import Table
 from experiments.study.study_report_points import (
     SETTLED,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bpe_automata.errors import PromptError
-from experiments.run.optional import cache_name, require
+from experiments.run.files import cache_name, require
 from experiments.study.token_trie import TokenTrie
 
 Progress = Callable[[int], None]

@@ -23,7 +23,7 @@ from bpe_automata.sampling import (
     weighted,
 )
 from bpe_automata.sampling.resampling import SCHEMES
-from experiments.shared.intervals import clopper_pearson
+from experiments.run.statistics import clopper_pearson
 
 SIGMAS = 4.5  # about 7 in a million; a seed is fixed, so a test that passes passes always
 CASES = [

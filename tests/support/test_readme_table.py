@@ -8,7 +8,7 @@ import pytest
 
 from experiments.laws import support
 from experiments.laws.support import FAILED, PASSED, SKIPPED, facts_of, outcome, readme, row_of
-from experiments.run.cells import FAILURE
+from experiments.run.executors import FAILURE
 from experiments.run.readme import said
 from support.case import Case
 from support.cases import CASES

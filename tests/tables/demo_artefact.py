@@ -11,8 +11,8 @@ from typing import Literal
 
 from bpe_automata.errors import ArgumentError
 from experiments.run import config
-from experiments.run.cells import Cell
 from experiments.run.config import option
+from experiments.run.executors import Cell
 from experiments.run.report import Report
 from experiments.run.tables import Table
 

@@ -8,8 +8,7 @@ import re
 import pytest
 
 from experiments.run import command
-from experiments.run.artefact import Artefact
-from experiments.run.catalogue import ARTEFACTS
+from experiments.run.artefact import ARTEFACTS, Artefact
 
 
 @pytest.fixture

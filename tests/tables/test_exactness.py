@@ -13,7 +13,7 @@ from bpe_automata.errors import MissingFileError, UnsupportedTokenizerError
 from experiments.laws import exact_facts, exact_measure, exactness
 from experiments.laws.exact_measure import ADVERSARIAL, LAWS, OTHERS, STRINGS, TRIES, Work
 from experiments.laws.exactness import Config
-from experiments.run.cells import FAILURE
+from experiments.run.executors import FAILURE
 from experiments.run.measuring import read_run
 from experiments.shared.corpus import Corpus, Source
 

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from experiments.shared.intervals import (
+from experiments.run.statistics import (
     bootstrap,
     clopper_pearson,
-    log_binomial,
     weighted_mean,
     weighted_quantile,
 )
-
-
-def test_log_binomial_is_a_law():
-    law = np.exp(log_binomial(50, 0.3))
-    assert law.sum() == pytest.approx(1)
-    assert law @ np.arange(51) == pytest.approx(15)
 
 
 def test_no_success_and_no_failure():
@@ -31,7 +25,7 @@ def test_coverage_is_at_least_the_level(p):
     inside = [
         low <= p <= high for low, high in (clopper_pearson(k, n, alpha) for k in range(n + 1))
     ]
-    assert np.exp(log_binomial(n, p))[inside].sum() >= 1 - alpha
+    assert stats.binom.pmf(np.arange(n + 1), n, p)[inside].sum() >= 1 - alpha
 
 
 def test_statistics_of_values_that_are_taken_so_often():

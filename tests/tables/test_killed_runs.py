@@ -16,8 +16,7 @@ import pytest
 from demo_artefact import Config
 
 from experiments.run.artefact import Artefact
-from experiments.run.measuring import Settings, read_run
-from experiments.run.store import NAME
+from experiments.run.measuring import NAME, Settings, read_run
 
 HERE = Path(__file__).parent
 MANY = 400

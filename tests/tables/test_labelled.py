@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.run import report
-from experiments.run.cells import FAILURE
+from experiments.run.executors import FAILURE
 from experiments.run.tables import Table
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 from peers_rows import exam_of, rows_of
 
-from experiments.run.cells import FAILURE
+from experiments.run.executors import FAILURE
 from experiments.serving import peers_report
 
 

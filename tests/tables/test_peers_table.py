@@ -15,7 +15,7 @@ from bpe_automata.errors import ArgumentError
 from bpe_automata.kernels.bits import members, packed
 from bpe_automata.models import character_tokenizer
 from bpe_automata.reference import lift_mask
-from experiments.run.cells import FAILURE
+from experiments.run.executors import FAILURE
 from experiments.run.measuring import Run, Settings
 from experiments.serving import peers
 from experiments.serving.peers import Config

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bpe_automata.errors import ArgumentError, MissingDependencyError
-from experiments.run.catalogue import ARTEFACTS
+from experiments.run.artefact import ARTEFACTS
 from experiments.run.command import one
 from experiments.run.config import changed, plain
 from experiments.run.measuring import Settings, read_run

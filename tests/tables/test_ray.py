@@ -11,8 +11,7 @@ import pytest
 from demo_artefact import Config
 
 from experiments.run.artefact import Artefact
-from experiments.run.cells import FAILURE, Cell
-from experiments.run.executors import executor, inline
+from experiments.run.executors import FAILURE, Cell, executor, inline
 from experiments.run.measuring import Settings, read_run
 
 ray = pytest.importorskip("ray")

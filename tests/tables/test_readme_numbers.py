@@ -9,7 +9,7 @@ import re
 import pytest
 
 from experiments.run import page, readme
-from experiments.run.catalogue import ARTEFACTS
+from experiments.run.artefact import ARTEFACTS
 from experiments.run.files import PAPER
 
 MADE = [name for name in ARTEFACTS if (PAPER / f"{name}.json").exists()]

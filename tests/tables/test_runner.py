@@ -12,14 +12,22 @@ from demo_artefact import Config
 from bpe_automata.errors import ArgumentError, MissingFileError
 from experiments.run import executors, page, readme, report
 from experiments.run.artefact import Artefact
-from experiments.run.cells import FAILURE, Cell, measured
 from experiments.run.config import changed, differences, inputs, plain
-from experiments.run.executors import ATTEMPTS, inline, processes
-from experiments.run.figures import finish
-from experiments.run.measuring import MANIFEST, Run, Settings, read_run
-from experiments.run.store import NAME, BusyError, Store, alone, read
+from experiments.run.executors import ATTEMPTS, FAILURE, Cell, inline, measured, processes
+from experiments.run.measuring import (
+    MANIFEST,
+    NAME,
+    BusyError,
+    Run,
+    Settings,
+    Store,
+    alone,
+    read,
+    read_run,
+)
+from experiments.run.readme import wrapped_lines
+from experiments.run.report import finish
 from experiments.run.tables import Table
-from experiments.run.wrapped import wrapped_lines
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny_language import PIECES, lift_of
 
-from experiments.shared.intervals import clopper_pearson
+from experiments.run.statistics import clopper_pearson
 from experiments.study.path_measures import along_paths, masked_steps
 from experiments.study.sampling import ConstrainedSampler, SamplerMismatchError, sample_free
 from experiments.study.token_trie import Automaton, unroll

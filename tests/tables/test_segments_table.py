@@ -6,7 +6,7 @@ import pytest
 from tiny_schemas import CLOSED, REFUSED, case, measured, write_lines, write_tokenizer
 
 from bpe_automata.errors import BudgetExceededError
-from experiments.run.cells import FAILURE
+from experiments.run.executors import FAILURE
 from experiments.run.measuring import Run, read_run
 from experiments.schemas import segments
 from experiments.schemas.segments import Config

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from experiments.run.artefact import Artefact
-from experiments.run.catalogue import ARTEFACTS
+from experiments.run.artefact import ARTEFACTS, Artefact
 from experiments.run.measuring import Settings
 
 

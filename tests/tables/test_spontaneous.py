@@ -10,12 +10,12 @@ import pytest
 
 from bpe_automata.errors import ArgumentError, MissingDependencyError, PromptError
 from bpe_automata.testing import byte_level, small_tokenizer
-from experiments.run.catalogue import ARTEFACTS
+from experiments.run.artefact import ARTEFACTS
 from experiments.run.command import one, parse
 from experiments.run.config import changed, plain
 from experiments.run.measuring import Settings, read_run
+from experiments.run.statistics import clopper_pearson
 from experiments.shared import models
-from experiments.shared.intervals import clopper_pearson
 from experiments.study import spontaneous, spontaneous_judge, spontaneous_report
 from experiments.study.poisoning_cases import Pieces
 from experiments.study.spontaneous_judge import (

@@ -11,9 +11,9 @@ from bpe_automata.errors import ArgumentError
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.run.config import changed
 from experiments.run.measuring import Run, Settings
+from experiments.run.statistics import median_interval
 from experiments.serving import throughput, throughput_report
 from experiments.serving.throughput import Config
-from experiments.shared.intervals import median_interval
 from experiments.shared.models import LoadedModel
 
 torch = pytest.importorskip("torch")

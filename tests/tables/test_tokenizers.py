@@ -16,7 +16,7 @@ from bpe_automata.errors import MissingFileError
 from experiments.laws import tokenizer_packages, tokenizers
 from experiments.laws.tokenizer_packages import OTHER_KINDS, PACKAGED, Packaged, fetch, packages
 from experiments.laws.tokenizers import EXACT, MISSING, REFUSED, WRONG, render, tokenizer_row
-from experiments.run.cells import FAILURE
+from experiments.run.executors import FAILURE
 
 PLAIN = Packaged("x.json", "X", "npm", "@x/y", "1.0", "models/x.json")
 

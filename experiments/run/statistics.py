@@ -1,5 +1,5 @@
-"""Confidence intervals: of a proportion and of a median, exactly, and of a mean or a quantile, by
-resampling.
+"""Quantiles, and confidence intervals: of a proportion and of a median, exactly, and of a mean or a
+quantile, by resampling.
 
 Sources: Clopper and Pearson, Biometrika 1934; Efron, *Bootstrap methods*, 1979, and for values that
 come in groups Field and Welsh, *Bootstrapping clustered data*, 2007.
@@ -12,41 +12,18 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
 import numpy as np
+from scipy import stats
 
 Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(values [n], how often each is taken [count, n]) -> [count]."""
 RESAMPLES = 1000
 
 
-def log_binomial(n: int, p: float) -> np.ndarray:
-    """float64[n + 1]: log P(k successes in n trials), 0 < p < 1."""
-    k = np.arange(n + 1)
-    factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])  # its log
-    choices = factorial[n] - factorial - factorial[::-1]
-    found: np.ndarray = choices + k * math.log(p) + (n - k) * math.log1p(-p)
-    return found
-
-
 def clopper_pearson(k: int, n: int, alpha: float) -> tuple[float, float]:
-    """The interval that holds the true proportion with probability at least 1 - alpha.
-
-    `k` successes in `n` trials. The ends are where the tail that holds k has mass alpha / 2.
-    """
-    low = 0.0 if k == 0 else _where_upper_tail_is(k, n, alpha / 2)
-    high = 1.0 if k == n else 1.0 - _where_upper_tail_is(n - k, n, alpha / 2)
-    return low, high
-
-
-def _where_upper_tail_is(k: int, n: int, mass: float) -> float:
-    """The p with P(X >= k) = mass, by bisection: the tail grows with p."""
-    below, above, goal = 0.0, 1.0, math.log(mass)
-    for _ in range(50):
-        middle = (below + above) / 2
-        if np.logaddexp.reduce(log_binomial(n, middle)[k:]) < goal:
-            below = middle
-        else:
-            above = middle
-    return below
+    """The interval that holds the true proportion with probability at least 1 - alpha, of `k`
+    successes in `n` trials."""
+    found = stats.binomtest(k, n).proportion_ci(1 - alpha, method="exact")
+    return float(found.low), float(found.high)
 
 
 def median_interval(values: Sequence[float], alpha: float = 0.05) -> tuple[float, float] | None:
@@ -56,11 +33,23 @@ def median_interval(values: Sequence[float], alpha: float = 0.05) -> tuple[float
 
     P(X_(k) <= median <= X_(n+1-k)) >= 1 - 2 P(Binomial(n, 1/2) < k)
     """
-    ordered, n, below, k = sorted(values), len(values), 0, 0
-    while 2 * (below + math.comb(n, k)) <= alpha * 2**n:
-        below += math.comb(n, k)
-        k += 1
+    ordered, n = sorted(values), len(values)
+    k = int(stats.binom.ppf(alpha / 2, n, 0.5)) if n else 0
+    k += 2 * stats.binom.cdf(k, n, 0.5) <= alpha  # at exactly alpha / 2 one more may go
     return (ordered[k - 1], ordered[n - k]) if k else None
+
+
+def median(values: Sequence[float]) -> float:
+    """The median; nan of nothing."""
+    return float(np.median(values)) if len(values) else math.nan
+
+
+def quantile(values: Sequence[float], q: float) -> float:
+    """The smallest value that at least the share `q` does not exceed; nan of nothing."""
+    if not len(values):
+        return math.nan
+    # 0.07 * 100 is a little more than 7
+    return float(np.quantile(values, max(0.0, q - 1e-12), method="inverted_cdf"))
 
 
 def bootstrap(
