@@ -36,13 +36,16 @@ from typing import Any
 from experiments.run.config import Config, differences
 from experiments.run.executors import Row
 from experiments.run.files import PAPER, ROOT, write_atomically
-from experiments.run.measuring import Run, Settings, alone, read_run
-from experiments.run.report import Report, labelled, write
+from experiments.run.measuring import NAME, Run, Settings, alone, read_run
+from experiments.run.readme import says
+from experiments.run.report import Report, labelled, publish, read_published, write
 from experiments.run.tables import frame
 
 # What an artefact says of its rows: tables and figures, written in every format at once.
 
 
+ROWS = "rows"
+"""The folder, in that of the tables, of the rows behind them."""
 LONGEST = 40
 """Characters of a value in the name of a folder; of a longer one, its digest tells it apart."""
 
@@ -101,13 +104,24 @@ class Artefact:
             module.measure(run)
             run.finish()
 
+    def rows(self, config: Config, settings: Settings) -> tuple[list[Row], Row]:
+        """(rows, manifest) of an earlier run: those in `results`, or else, of the default config,
+        those in the repository. Raises MissingFileError where there are neither."""
+        folder = self.folder(config, settings.results)
+        kept = settings.paper / ROWS / f"{self.name}.jsonl.gz"
+        if config == self.default() and kept.exists() and not (folder / NAME).exists():
+            return read_published(kept)
+        return read_run(folder)
+
     def render(self, config: Config, settings: Settings) -> tuple[Report, list[Path]]:
-        """Write what the rows on disk say."""
-        rows, manifest = read_run(self.folder(config, settings.results))
-        render: Callable[[Sequence[Row], Row], Report] = self.load().render
-        made = labelled(render(rows, manifest), rows, manifest)
+        """Write what the rows say, and the rows of the default config beside it."""
+        rows, manifest = self.rows(config, settings)
+        made = labelled(self.report(rows, manifest), rows, manifest)
         home = self.home(config, settings)
-        written = write(self.name, made, manifest, home)
+        written = write(self.name, made, manifest, home, says(self.name, self.load(), made.facts))
+        if config == self.default():
+            written.append(home / ROWS / f"{self.name}.jsonl.gz")
+            publish(rows, manifest, written[-1])
         page: Path | None = getattr(self.load(), "PAGE", None)
         if page is not None and home == PAPER:
             write_atomically(page, written[0].read_text(encoding="utf-8"))
@@ -146,32 +160,45 @@ def _short(value: Any) -> str:
     return f"{plain[:LONGEST]}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-# All artefacts, in the order in which `all` makes them and the page shows them: findings first.
-
-_MODULES = {
-    "distortion": "study.distortion",
-    "distortion-study": "study.distortion_study",
-    "spontaneous": "study.spontaneous",
-    "poisoning": "study.poisoning",
-    "forced": "serving.forced",
-    "speedup": "serving.speedup",
-    "banned": "serving.banned",
-    "throughput": "serving.throughput",
-    "masks": "serving.masks",
-    "speed": "serving.speed",
-    "peers": "serving.peers",
-    "schemas": "schemas.comparison",
-    "walks": "schemas.walks",
-    "yaml_schemas": "schemas.yaml_schemas",
-    "segments": "schemas.segments",
-    "exactness": "laws.exactness",
-    "tokenizers": "laws.tokenizers",
-    "support": "laws.support",
-    "stress": "laws.stress",
-    "growth": "article.growth",
-    "figures": "article.redrawn",
-    "table1": "article.table1",
-    "table2": "article.table2",
-    "geometry": "article.geometry",
+GROUPS = {
+    "What constraints do to a model": {
+        "distortion": "study.distortion",
+        "distortion-study": "study.distortion_study",
+        "spontaneous": "study.spontaneous",
+        "poisoning": "study.poisoning",
+    },
+    "What is gained, and what it costs": {
+        "forced": "serving.forced",
+        "speedup": "serving.speedup",
+        "banned": "serving.banned",
+        "throughput": "serving.throughput",
+        "masks": "serving.masks",
+        "speed": "serving.speed",
+        "peers": "serving.peers",
+    },
+    "Schemas": {
+        "schemas": "schemas.comparison",
+        "walks": "schemas.walks",
+        "yaml_schemas": "schemas.yaml_schemas",
+        "segments": "schemas.segments",
+    },
+    "Is it exact?": {
+        "exactness": "laws.exactness",
+        "tokenizers": "laws.tokenizers",
+        "support": "laws.support",
+        "stress": "laws.stress",
+    },
+    "The article": {
+        "growth": "article.growth",
+        "figures": "article.redrawn",
+        "table1": "article.table1",
+        "table2": "article.table2",
+        "geometry": "article.geometry",
+    },
 }
-ARTEFACTS = {name: Artefact(name, f"experiments.{module}") for name, module in _MODULES.items()}
+"""Modules by name, in the order in which `all` makes them and the page shows them."""
+ARTEFACTS = {
+    name: Artefact(name, f"experiments.{module}")
+    for group in GROUPS.values()
+    for name, module in group.items()
+}

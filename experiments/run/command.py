@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from experiments.run import page, readme, report
-from experiments.run.artefact import ARTEFACTS, Artefact
+from experiments.run.artefact import ARTEFACTS, GROUPS, Artefact
 from experiments.run.config import Config, changed
 from experiments.run.files import PAPER
 from experiments.run.measuring import Settings
@@ -66,7 +66,7 @@ def one(artefact: Artefact, config: Config, settings: Settings, render_only: boo
         made, paths = artefact.render(config, settings)
         report.show(made, paths)
         home = artefact.home(config, settings)
-        page.write(home, [*ARTEFACTS])
+        page.write(home, GROUPS)
         if home == PAPER and made.complete:
             readme.update(artefact.name, artefact.load(), made.facts)
     except (BpeAutomataError, OSError) as error:

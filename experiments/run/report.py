@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 from experiments.run.executors import FAILURE, Row
-from experiments.run.files import shown_path, write_atomically
+from experiments.run.files import lines_of, shown_path, write_atomically
 from experiments.run.tables import Table
 
 # What every figure has in common: a headline, a note at the foot, and three files.
@@ -133,9 +134,11 @@ def without_paths(failure: str) -> str:
     return _PATH.sub("...", failure)
 
 
-def write(name: str, report: Report, manifest: Row, folder: Path) -> list[Path]:
-    """`name.md`, `name.tex`, the figures, and `name.json` with all that they say and the manifest.
-    Returns the paths."""
+def write(
+    name: str, report: Report, manifest: Row, folder: Path, readme: Mapping[str, str]
+) -> list[Path]:
+    """`name.md`, `name.tex`, the figures, and `name.json` with all that they say, what the README
+    says of it, by place, and the manifest. Returns the paths."""
     paths = [folder / f"{name}.{suffix}" for suffix in ("md", "tex", "json")]
     markdown = [f"# {report.title}\n", *(table.markdown() for table in report.tables)]
     write_atomically(paths[0], "\n".join(markdown))
@@ -143,6 +146,7 @@ def write(name: str, report: Report, manifest: Row, folder: Path) -> list[Path]:
     kept = {
         "title": report.title,
         "facts": report.facts,
+        "readme": readme,
         "tables": [asdict(table) for table in report.tables],
         "figures": [_described(figure) for figure in report.figures],
         "manifest": manifest,
@@ -151,6 +155,27 @@ def write(name: str, report: Report, manifest: Row, folder: Path) -> list[Path]:
     for figure in report.figures:
         paths += finish(figure.drawn, figure.headline, figure.note, folder, figure.name)
     return paths
+
+
+def publish(rows: Sequence[Row], manifest: Row, path: Path) -> None:
+    """The rows that a table shows, for others to read: gzipped JSON lines, the manifest first."""
+    lines = [manifest, *rows]
+    text = "".join(json.dumps(_without_paths(line), ensure_ascii=False) + "\n" for line in lines)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def read_published(path: Path) -> tuple[list[Row], Row]:
+    """(rows, manifest). Raises MissingFileError."""
+    manifest, *rows = lines_of(path)
+    return rows, manifest
+
+
+def _without_paths(line: Row) -> Row:
+    return {
+        key: without_paths(value) if key in (FAILURE, "no_schemas") and value else value
+        for key, value in line.items()
+    }
 
 
 def show(report: Report, paths: Sequence[Path]) -> None:

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from experiments.run import page, readme
-from experiments.run.artefact import ARTEFACTS
+from experiments.run.artefact import ARTEFACTS, GROUPS
 from experiments.run.files import PAPER
 
 MADE = [name for name in ARTEFACTS if (PAPER / f"{name}.json").exists()]
@@ -45,7 +45,7 @@ def test_every_place_is_that_of_an_artefact():
 
 def test_the_page_is_that_of_the_files():
     found = {name: made(name) for name in MADE}
-    assert (PAPER / page.NAME).read_text(encoding="utf-8") == page.html(found)
+    assert (PAPER / page.NAME).read_text(encoding="utf-8") == page.html(found, GROUPS)
 
 
 @pytest.mark.parametrize("name", MADE)

@@ -315,7 +315,8 @@ def test_rows_that_turn_out_not_to_be_wanted(settings):
 def test_a_report_in_every_format(artefact, settings):
     artefact.measure(Config(), settings)
     _, paths = artefact.render(Config(), settings)
-    assert [path.name for path in paths] == ["demo.md", "demo.tex", "demo.json"]
+    assert [path.name for path in paths[:3]] == ["demo.md", "demo.tex", "demo.json"]
+    assert paths[3].relative_to(settings.paper).as_posix() == "rows/demo.jsonl.gz"
     assert paths[0].read_text().startswith("# Squares & co\n\n## Squares\n")
     assert "\\caption{Squares}" in paths[1].read_text()
     kept = json.loads(paths[2].read_text())
@@ -350,7 +351,7 @@ def test_the_page_holds_everything_and_asks_for_nothing(artefact, settings):
     artefact.measure(Config(fails=(3,)), settings)
     made, _ = artefact.render(Config(fails=(3,)), settings)
     home = artefact.home(Config(fails=(3,)), settings)
-    text = page.write(home, ["none", "demo"]).read_text()
+    text = page.write(home, {"All": ["none", "demo"]}).read_text()
     assert 'href="#demo"' in text
     assert "Squares &amp; co" in text
     assert "<td>9</td>" not in text
@@ -364,17 +365,17 @@ def test_the_page_says_what_is_incomplete():
     manifest = {"complete": False, "rows": 1, "rows_expected": 3, "wall_seconds": 90.0}
     made = {"title": "T", "figures": [], "tables": [], "manifest": manifest}
     made["figures"] = [{"name": "f", "headline": 'a "b" < c', "note": ""}]
-    text = page.html({"t": made})
+    text = page.html({"t": made}, {"All": ["t"]})
     assert "Incomplete: 1 of 3 rows." in text
     assert "Measured in 1.5 min." in text
-    assert 'alt="a &quot;b&quot; &lt; c"' in text
+    assert 'alt="a &#34;b&#34; &lt; c"' in text
 
 
 def test_code_on_the_page_stands_between_no_backticks():
     table = {"title": "`t` < u", "columns": ["", "x"], "rows": [["a", "`b`+`c`"]], "notes": ["`n`"]}
     manifest = {"complete": True, "wall_seconds": 1.0}
     made = {"title": "T", "figures": [], "tables": [table], "manifest": manifest}
-    text = page.html({"t": made})
+    text = page.html({"t": made}, {"All": ["t"]})
     assert "<td class=text><code>b</code>+<code>c</code></td>" in text
     assert "<h3><code>t</code> &lt; u</h3>" in text
     assert "<li><code>n</code></li>" in text
