@@ -10,8 +10,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from bpe_automata.automata.codepoints import EVERYTHING, SURROGATES, Inversion, complement, union
-from bpe_automata.automata.properties import property_members
+from bpe_automata.automata.codepoints import (
+    EVERYTHING,
+    SURROGATES,
+    Inversion,
+    complement,
+    property_members,
+    union,
+)
 from bpe_automata.errors import RegexSyntaxError
 
 

@@ -17,9 +17,9 @@ from functools import lru_cache
 import numpy as np
 
 from bpe_automata.automata.algebra import any_of, intersection
+from bpe_automata.automata.assembly import reduced
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.automata.reduce import reduced
 from bpe_automata.budget import Budget
 from bpe_automata.errors import UnsupportedSchemaError
 from bpe_automata.schemas.yaml_quotes import yaml_texts

@@ -26,7 +26,7 @@ import numpy as np
 from bpe_automata.arguments import at_least
 from bpe_automata.errors import LogitsError, PromptError
 from bpe_automata.integrations.bitmask import apply_bitmask
-from bpe_automata.sampling.arguments import checked
+from bpe_automata.sampling.logits import checked
 from experiments.run.files import cache_name, require
 from experiments.shared.batched_rows import Language, Masked, Rows
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bpe_automata.sampling.ends import has_ended
+from bpe_automata.sampling.logits import has_ended
 from experiments.run.files import require
 
 

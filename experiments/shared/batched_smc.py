@@ -21,7 +21,7 @@ import numpy as np
 
 from bpe_automata.arguments import at_least
 from bpe_automata.integrations.bitmask import apply_bitmask
-from bpe_automata.sampling.resampling import resample
+from bpe_automata.sampling.smc import resample
 from bpe_automata.sampling.weights import effective_sample_size, log_normaliser, normalised
 from experiments.run.files import require
 from experiments.shared.batched import Batch, Drawn, log_total, settled, uniform

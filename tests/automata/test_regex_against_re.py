@@ -17,9 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_automata.automata import ByteDFA, compile_regex
-from bpe_automata.automata.compile import Budget, _by_atoms, _program
+from bpe_automata.automata.compile import Budget, _by_atoms, _program, wide_dfa
 from bpe_automata.automata.syntax import parse
-from bpe_automata.automata.wide import wide_dfa
 
 ALPHABET = "abcxyzABZ019_- .\n\tſKk\u0131İßẞσςΣéÉǅ日本\u3000\u0660😀\U0001e900"
 
