@@ -64,11 +64,10 @@ def without(members: Inversion, removed: Inversion) -> Inversion:
     return complement(union((complement(members), removed)))
 
 
-# `\p{...}` in front of a parser that does not know it.
-#
-# Each property is replaced by one surrogate code point, which no well-formed text holds, so the
-# parser sees a literal. A surrogate that the pattern itself spells, raw or in hexadecimal, is not
-# used. Offsets in the shorter pattern are mapped back to the original one.
+# `\p{...}`, which the standard library's parser does not know. Each property is replaced by one
+# surrogate code point, which no well-formed string holds, so that the parser sees a literal. A
+# surrogate that the pattern itself spells, raw or in hexadecimal, is not used. Offsets in the
+# shorter pattern are mapped back to the original one.
 
 _ESCAPE = re.compile(r"\\(?:[pP]\{[^{}]*\}|.)", re.DOTALL)
 _SENTINELS = range(0xDC00, 0xE000)

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +18,9 @@ from bpe_automata.errors import BpeAutomataError, BudgetExceededError, EmptyLang
 from bpe_automata.kernels.distance import NEVER, distances
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import Immutable, cached
-from bpe_automata.viz import Drawing, Edge, Node, Picture, edge_label, visible
+
+if TYPE_CHECKING:
+    from bpe_automata.viz import Edge, Picture
 
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
 _SMALLER = "too large a table: use smaller repeat counts, or split the language"
@@ -154,9 +157,7 @@ class ByteDFA(Immutable):
         Over 40 states or 120 arrows, what is drawn is the first 40 states of the path and the first
         12 after the start, with the arrows of the path and those from the start to the 12.
         """
-        pass
-
-        return picture(self, path)
+        return _picture(self, path)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return self.picture()._repr_mimebundle_()
@@ -183,13 +184,16 @@ def _need(condition: bool, found: Callable[[], str]) -> None:
         raise BrokenAutomatonError(f"not a byte automaton: {found()}")
 
 
-# A byte DFA as a drawing: edges merged by target and labelled by ranges of bytes.
+# The automaton as a drawing: edges merged by target and labelled by ranges of bytes. Who draws none
+# does not wait for `viz`, which is imported where it is used.
 
 _MOST_STATES, _MOST_ARROWS, _MOST_SUCCESSORS = 40, 120, 12
 
 
-def picture(dfa: ByteDFA, path: bytes | str | None = None) -> Picture:
+def _picture(dfa: ByteDFA, path: bytes | str | None) -> Picture:
     """See `ByteDFA.picture`."""
+    from bpe_automata.viz import Drawing, Edge, Node, Picture
+
     data = path.encode("utf-8", "surrogateescape") if isinstance(path, str) else path
     route = _route(dfa, data or b"")
     states = _reached(dfa)
@@ -217,6 +221,8 @@ def picture(dfa: ByteDFA, path: bytes | str | None = None) -> Picture:
 
 def byte_ranges(values: Iterable[int]) -> str:
     """Ascending bytes as "0-9, _, a-z": visible, \\xc3 for those that are no ASCII."""
+    from bpe_automata.viz import edge_label, visible
+
     runs: list[list[int]] = []
     for value in values:
         if runs and runs[-1][-1] == value - 1:
@@ -294,6 +300,8 @@ def _route(dfa: ByteDFA, data: bytes) -> list[int]:
 
 def _verdict(dfa: ByteDFA, data: bytes, route: list[int]) -> str:
     """What becomes of a text."""
+    from bpe_automata.viz import visible
+
     read = len(route) - 1
     if read < len(data):
         return f"{visible(data)}: no match goes on with {visible(data[read : read + 1])} at {read}"

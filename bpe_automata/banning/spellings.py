@@ -208,11 +208,11 @@ def _bytes_of_ids(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
 
 # Following a sequence of ids, and noticing what is banned as soon as it is complete.
 #
-#     push(id)  ->  the places of the first ids of the banned texts that this id completes
+#     push(id)  ->  the positions of the first ids of the banned texts that this id completes
 #
-# A banned text is complete with the id that holds its end, whole words with the id that shows that
-# the word has ended. So of two banned texts, one inside the other, the one that ends first is
-# complete first; of several that one id completes, the one that begins first comes first.
+# A banned text is complete with the id that holds its end, a whole word with the id that shows that
+# the word has ended. Of two banned texts, one inside the other, the one that ends first is complete
+# first; of several that one id completes, the one that begins first comes first.
 
 
 class Watch:

@@ -277,7 +277,7 @@ def _has_ended(rest: bytes, ended: bool) -> bool:
     return any(not_of_word().accepts(rest[:n]) for n in range(1, len(rest) + 1))
 
 
-# A ban put on a constraint, prepared once for many texts.
+# A ban applied to a constraint: prepared once, for many texts.
 
 
 @dataclass(frozen=True)

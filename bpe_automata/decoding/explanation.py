@@ -25,12 +25,165 @@ from bpe_automata.tokenizer.description import AddedToken
 from bpe_automata.tokenizer.pipeline import Pipeline
 from bpe_automata.tokenizer.spelled_text import is_text
 
-# The rule of canonical sequences that a sequence breaks first.
-#
-# Ids are canonical iff, for their text as the tokenizer divides it (`pretokens`),
+
+@dataclass(frozen=True)
+class Explanation:
+    """canonical: is it; ids, tokens: the sequence, and the bytes of each id; expected_ids: what
+    `encode` makes of its text; position: index of the first token with which no canonical sequence
+    goes on, whatever follows (where only the end of the text shows it: of the token that is wrong
+    there), None if canonical; reason: one sentence without a full stop."""
+
+    canonical: bool
+    ids: tuple[int, ...]
+    tokens: tuple[bytes, ...]
+    expected_ids: tuple[int, ...]
+    position: int | None
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """What the ids spell; broken UTF-8 becomes U+FFFD."""
+        return b"".join(self.tokens).decode("utf-8", "replace")
+
+    def __str__(self) -> str:
+        if self.canonical:
+            return self.reason
+        return f"not canonical at token {self.position}: {self.reason}"
+
+
+def explain(tokenizer: Tokenizer, ids: Iterable[int]) -> Explanation:
+    """Say whether `ids` are canonical, and if not, at which token and why.
+
+    Raises TokenOutOfRangeError, and what `canonical_automaton` raises.
+    """
+    sequence = tuple(ids)
+    tokens = tuple(tokenizer.token_bytes(token) for token in sequence)
+    expected = tuple(tokenizer.encode(tokenizer.decode(sequence)))
+    if sequence == expected and is_text(b"".join(tokens)):
+        reason = f"canonical: encode makes these {len(sequence)} token(s) of their text"
+        return Explanation(True, sequence, tokens, expected, None, reason)
+    automaton = canonical_automaton(tokenizer)
+    fault = find_fault(automaton, sequence) or _difference(tokenizer, sequence, expected)
+    position, reason = _dead_end(automaton, sequence), fault.reason
+    if position is None:
+        position, reason = fault.position, f"the text cannot end here: {reason}"
+    elif fault.position < position:
+        reason = f"{reason} (token {fault.position}, settled by {visible(tokens[position])})"
+    return Explanation(False, sequence, tokens, expected, position, reason)
+
+
+def _dead_end(automaton: CanonicalAutomaton, ids: tuple[int, ...]) -> int | None:
+    """The first token that no canonical sequence has after those before it; None if only the end
+    of the text is at fault."""
+    state = automaton.start
+    for position, token in enumerate(ids):
+        after = automaton.step(state, token)
+        if after is None:
+            return position
+        state = after
+    return None
+
+
+def _difference(tokenizer: Tokenizer, ids: tuple[int, ...], expected: tuple[int, ...]) -> Fault:
+    """For a sequence that breaks no rule and still is not what `encode` makes."""
+    pairs = enumerate(zip(ids, expected, strict=False))
+    first = next((i for i, (a, b) in pairs if a != b), min(len(expected), len(ids) - 1))
+    ours, theirs = (visible_tokens(tokenizer, part[first : first + 1]) for part in (ids, expected))
+    return Fault(first, f"encode makes {theirs} where {ours} stands")
+
+
+# How the tokenizer divides a text before BPE: added tokens, and the pretokens between them. The one
+# reading of the text that survives in the automaton of boundary hypotheses says where pretokens
+# begin.
+
+
+@dataclass(frozen=True)
+class Divided:
+    """A text in pieces, by byte offsets. added: (begin, end, id) of each added token that is cut
+    out; starts: where each piece begins, ascending (a pretoken or an added token); size: bytes in
+    the text."""
+
+    added: tuple[tuple[int, int, int], ...]
+    starts: tuple[int, ...]
+    size: int
+
+    @cached
+    def is_start(self) -> frozenset[int]:
+        """`starts`, to look in."""
+        return frozenset(self.starts)
+
+    def pretokens(self) -> Iterator[tuple[int, int]]:
+        """(begin, end) of each piece."""
+        yield from pairwise((*self.starts, self.size))
+
+
+def divide(pipeline: Pipeline, added: tuple[AddedToken, ...], text: str) -> Divided | None:
+    """Divide a text as `encode` does; None if its splitters remove part of it. `text` may hold only
+    characters that tokens can spell."""
+    ids = {token.content: token.id for token in added}
+    longest_first = sorted(ids, key=len, reverse=True)
+    cuts: list[tuple[int, int, int]] = []
+    starts: list[int] = []
+    at = offset = 0  # in characters, in bytes
+    pieces: list[tuple[str, int]] = []
+    for match in re.finditer("|".join(map(re.escape, longest_first)) or r"(?!)", text):
+        pieces.append((text[at : match.start()], offset))
+        begin = offset + len(_encoded(text[at : match.start()]))
+        offset, at = begin + len(_encoded(match.group())), match.end()
+        cuts.append((begin, offset, ids[match.group()]))
+        starts.append(begin)
+    pieces.append((text[at:], offset))
+    for piece, offset in pieces:
+        found = _pretokens(pipeline, piece, offset)
+        if found is None:
+            return None
+        starts += found
+    return Divided(tuple(cuts), tuple(sorted(starts)), len(_encoded(text)))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _pretokens(pipeline: Pipeline, text: str, offset: int) -> list[int] | None:
+    """Byte offsets at which pretokens begin in a text without added tokens; None if part of it is
+    removed."""
+    if not text:
+        return []
+    letters, follow = pipeline.alphabet, pipeline.boundaries.follow
+    points = np.array([ord(c) for c in text])
+    atoms = pipeline.coarse[
+        letters.atoms[np.searchsorted(letters.starts, points, side="right") - 1]
+    ]
+    boundary = _reading(follow, pipeline.boundaries.ends, atoms.tolist())
+    if boundary is None:
+        return None
+    sizes = np.cumsum([0, *(len(_encoded(c)) for c in text[:-1])])
+    return (offset + sizes[boundary]).tolist()
+
+
+def _reading(follow: np.ndarray, ends: np.ndarray, atoms: list[int]) -> np.ndarray | None:
+    """bool [len(atoms)]: is there a boundary before each character, in the one reading that
+    survives to the end; None if none does. follow, ends: as in `Boundaries`."""
+    alive: list[np.ndarray] = [np.arange(len(ends)) == 0]
+    for atom in atoms:
+        alive.append(np.asarray(follow[:, alive[-1], atom].any(axis=(0, 1))))
+    boundary = np.zeros(len(atoms), dtype=bool)
+    here = alive[-1] & ends
+    if not here.any():
+        return None
+    for index in range(len(atoms) - 1, -1, -1):
+        sources = follow[:, :, atoms[index]][:, :, here].any(axis=2) & alive[index]
+        boundary[index] = sources[1].any()
+        here = sources.any(axis=0)
+    return boundary
+
+
+# The first rule of canonical sequences that a sequence breaks. Ids are canonical iff, for their
+# text as the tokenizer divides it,
 #   - the bytes are UTF-8, and added tokens are read exactly where they are cut out of the text,
 #   - each other token is one that BPE makes, and holds no pretoken boundary inside,
-#   - tokens side by side in one pretoken are a canonical pair,
+#   - adjacent tokens of one pretoken are a canonical pair,
 #   - with `ignore_merges`, a pretoken that is in the vocabulary is that one token.
 
 
@@ -199,156 +352,3 @@ class _Search:
 
     def _shown(self, position: int) -> str:
         return visible(self.tokenizer.token_bytes(self.ids[position]))
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """canonical: is it; ids, tokens: the sequence, and the bytes of each id; expected_ids: what
-    `encode` makes of its text; position: index of the first token with which no canonical sequence
-    goes on, whatever follows (where only the end of the text shows it: of the token that is wrong
-    there), None if canonical; reason: one sentence without a full stop."""
-
-    canonical: bool
-    ids: tuple[int, ...]
-    tokens: tuple[bytes, ...]
-    expected_ids: tuple[int, ...]
-    position: int | None
-    reason: str
-
-    @property
-    def text(self) -> str:
-        """What the ids spell; broken UTF-8 becomes U+FFFD."""
-        return b"".join(self.tokens).decode("utf-8", "replace")
-
-    def __str__(self) -> str:
-        if self.canonical:
-            return self.reason
-        return f"not canonical at token {self.position}: {self.reason}"
-
-
-def explain(tokenizer: Tokenizer, ids: Iterable[int]) -> Explanation:
-    """Say whether `ids` are canonical, and if not, at which token and why.
-
-    Raises TokenOutOfRangeError, and what `canonical_automaton` raises.
-    """
-    sequence = tuple(ids)
-    tokens = tuple(tokenizer.token_bytes(token) for token in sequence)
-    expected = tuple(tokenizer.encode(tokenizer.decode(sequence)))
-    if sequence == expected and is_text(b"".join(tokens)):
-        reason = f"canonical: encode makes these {len(sequence)} token(s) of their text"
-        return Explanation(True, sequence, tokens, expected, None, reason)
-    automaton = canonical_automaton(tokenizer)
-    fault = find_fault(automaton, sequence) or _difference(tokenizer, sequence, expected)
-    position, reason = _dead_end(automaton, sequence), fault.reason
-    if position is None:
-        position, reason = fault.position, f"the text cannot end here: {reason}"
-    elif fault.position < position:
-        reason = f"{reason} (token {fault.position}, settled by {visible(tokens[position])})"
-    return Explanation(False, sequence, tokens, expected, position, reason)
-
-
-def _dead_end(automaton: CanonicalAutomaton, ids: tuple[int, ...]) -> int | None:
-    """The first token that no canonical sequence has after those before it; None if only the end
-    of the text is at fault."""
-    state = automaton.start
-    for position, token in enumerate(ids):
-        after = automaton.step(state, token)
-        if after is None:
-            return position
-        state = after
-    return None
-
-
-def _difference(tokenizer: Tokenizer, ids: tuple[int, ...], expected: tuple[int, ...]) -> Fault:
-    """For a sequence that breaks no rule and still is not what `encode` makes."""
-    pairs = enumerate(zip(ids, expected, strict=False))
-    first = next((i for i, (a, b) in pairs if a != b), min(len(expected), len(ids) - 1))
-    ours, theirs = (visible_tokens(tokenizer, part[first : first + 1]) for part in (ids, expected))
-    return Fault(first, f"encode makes {theirs} where {ours} stands")
-
-
-# How the tokenizer divides a text before BPE: added tokens, and the pretokens between them.
-#
-# The text's one surviving reading in the automaton of boundary hypotheses says where pretokens begin.
-
-
-@dataclass(frozen=True)
-class Divided:
-    """A text in pieces, by byte offsets. added: (begin, end, id) of each added token that is cut
-    out; starts: where each piece begins, ascending (a pretoken or an added token); size: bytes in
-    the text."""
-
-    added: tuple[tuple[int, int, int], ...]
-    starts: tuple[int, ...]
-    size: int
-
-    @cached
-    def is_start(self) -> frozenset[int]:
-        """`starts`, to look in."""
-        return frozenset(self.starts)
-
-    def pretokens(self) -> Iterator[tuple[int, int]]:
-        """(begin, end) of each piece."""
-        yield from pairwise((*self.starts, self.size))
-
-
-def divide(pipeline: Pipeline, added: tuple[AddedToken, ...], text: str) -> Divided | None:
-    """Divide a text as `encode` does; None if its splitters remove part of it. `text` may hold only
-    characters that tokens can spell."""
-    ids = {token.content: token.id for token in added}
-    longest_first = sorted(ids, key=len, reverse=True)
-    cuts: list[tuple[int, int, int]] = []
-    starts: list[int] = []
-    at = offset = 0  # in characters, in bytes
-    pieces: list[tuple[str, int]] = []
-    for match in re.finditer("|".join(map(re.escape, longest_first)) or r"(?!)", text):
-        pieces.append((text[at : match.start()], offset))
-        begin = offset + len(_encoded(text[at : match.start()]))
-        offset, at = begin + len(_encoded(match.group())), match.end()
-        cuts.append((begin, offset, ids[match.group()]))
-        starts.append(begin)
-    pieces.append((text[at:], offset))
-    for piece, offset in pieces:
-        found = _pretokens(pipeline, piece, offset)
-        if found is None:
-            return None
-        starts += found
-    return Divided(tuple(cuts), tuple(sorted(starts)), len(_encoded(text)))
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _pretokens(pipeline: Pipeline, text: str, offset: int) -> list[int] | None:
-    """Byte offsets at which pretokens begin in a text without added tokens; None if part of it is
-    removed."""
-    if not text:
-        return []
-    letters, follow = pipeline.alphabet, pipeline.boundaries.follow
-    points = np.array([ord(c) for c in text])
-    atoms = pipeline.coarse[
-        letters.atoms[np.searchsorted(letters.starts, points, side="right") - 1]
-    ]
-    boundary = _reading(follow, pipeline.boundaries.ends, atoms.tolist())
-    if boundary is None:
-        return None
-    sizes = np.cumsum([0, *(len(_encoded(c)) for c in text[:-1])])
-    return (offset + sizes[boundary]).tolist()
-
-
-def _reading(follow: np.ndarray, ends: np.ndarray, atoms: list[int]) -> np.ndarray | None:
-    """bool [len(atoms)]: is there a boundary before each character, in the one reading that
-    survives to the end; None if none does. follow, ends: as in `Boundaries`."""
-    alive: list[np.ndarray] = [np.arange(len(ends)) == 0]
-    for atom in atoms:
-        alive.append(np.asarray(follow[:, alive[-1], atom].any(axis=(0, 1))))
-    boundary = np.zeros(len(atoms), dtype=bool)
-    here = alive[-1] & ends
-    if not here.any():
-        return None
-    for index in range(len(atoms) - 1, -1, -1):
-        sources = follow[:, :, atoms[index]][:, :, here].any(axis=2) & alive[index]
-        boundary[index] = sources[1].any()
-        here = sources.any(axis=0)
-    return boundary

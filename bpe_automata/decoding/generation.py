@@ -1,4 +1,15 @@
-"""What a decoding loop gives back."""
+"""What a decoding loop returns, and token healing: the last ids of a prompt are given back, so that
+the answer may merge with them.
+
+After the prompt `The answer is ` (with its space) the answer `yes` would have to begin without its
+space, which no tokenizer writes so. Two things can ask for ids back:
+
+    the constraint     after these ids no answer is canonical at all
+    the distribution   some answer, together with the prompt's text, is tokenized across the end of
+                       the prompt, so that masking alone would make it impossible
+
+The ids that are given back are generated again: the constraint then begins with their text.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +26,6 @@ from bpe_automata.decoding.constraint import Constraint, rebuilt
 from bpe_automata.decoding.visible import visible
 from bpe_automata.errors import DecodingError, EmptyLanguageError, PromptError
 from bpe_automata.tokenizer import Tokenizer
-
-# Token healing: giving the last ids of a prompt back, so that the answer may merge with them.
-#
-# After the prompt `The answer is ` (with its space) the answer `yes` would have to begin without its
-# space, which no tokenizer writes so. Two things can ask for ids back:
-#
-#     the constraint     after these ids no answer is canonical at all
-#     the distribution   some answer, together with the prompt's text, is tokenized across the end of
-#                        the prompt, so that masking alone would make it impossible
-#
-# The ids that are given back are written again: the constraint then begins with their text.
 
 _SAMPLES = 32
 

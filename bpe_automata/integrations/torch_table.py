@@ -195,9 +195,8 @@ def _check_ends(bare: torch.Tensor) -> None:
         raise LogitsError(f"row {row} has ended: name the ids that may fill it as `ends`")
 
 
-# What every mask over logits of torch asks of them, and the errors where it does not hold.
-#
-# Ids that are not allowed are never looked at: whatever their logits are, the mask covers them.
+# What every mask over logits of torch needs, and the errors where it does not hold. The logits of
+# ids that are not allowed are never looked at: whatever they are, the mask covers them.
 
 
 def check_shape(logits: torch.Tensor, rows: int, n_ids: int) -> None:

@@ -171,10 +171,10 @@ def _load(hosted: Any, name: str) -> Tokenizer:
 #     llm = LLM(model, logits_processors=[name])
 #     llm.generate(prompt, SamplingParams(extra_args={"bpe_automata": {"regex": "(yes|no)"}}))
 #
-# Written against the interface of vLLM 0.33.0, whose default this runner is (where Triton is). There
-# a request lives in a slot until it ends or is preempted; its ids are in a table on the device. Each
-# row of the logits belongs to a slot and sees the ids up to its position: committed ones out of the
-# table, draft ids out of the input of this step. Reading them waits for the device.
+# Written against the interface of vLLM 0.33.0, whose default this runner is (where Triton is).
+# There a request lives in a slot until it ends or is preempted; its ids are in a table on the
+# device. Each row of the logits belongs to a slot and sees the ids up to its position: committed
+# ones out of the table, draft ids out of the input of this step. Reading them waits for the device.
 #
 # The front end imports this module too, to check requests, so it imports no torch by itself.
 

@@ -105,7 +105,7 @@ def _merge(texts: AllTexts, left: Token, right: Token, made: Token) -> None:
         texts.add(made, texts.delta[right])
 
 
-# The automaton of all texts, by trying every pair of tokens.
+# The same automaton, by trying every pair of tokens.
 #
 #     follows(a, b)  iff  BPE(bytes(a) + bytes(b)) = a b
 #

@@ -48,9 +48,8 @@ def base_symbols(description: Description, data: bytes) -> list[int] | None:
     return [description.base[symbol] for symbol in spelled]
 
 
-# Which pairs of tokens may stand side by side inside one pretoken (design 2, pair lemma).
-#
-# A token sequence inside a pretoken is BPE's output iff each of its adjacent pairs is canonical.
+# The pair lemma: a token sequence inside a pretoken is what BPE makes iff each of its adjacent
+# pairs is canonical.
 
 FOREVER = float("inf")
 
@@ -81,7 +80,7 @@ def _spine(token: int, part: np.ndarray, birth: np.ndarray) -> Iterator[tuple[in
         token, end = int(part[token]), float(birth[token])
 
 
-# The readings of one text by the boundary hypotheses (design 3): exactly one survives.
+# The readings of one text by the boundary hypotheses, of which exactly one survives.
 
 
 def readings(pipeline: Pipeline, text: str) -> list[tuple[int, ...]]:

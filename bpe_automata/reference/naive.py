@@ -166,7 +166,8 @@ def _is_lazy(node: Any) -> bool:
     return any(map(_is_lazy, parts))
 
 
-# Masks by trying everything.
+# Any engine against masks that come of trying everything: a trie of all canonical sequences up to a
+# length.
 
 Trie = dict[tuple[int, ...], set[int | None]]
 """Ids read so far -> the ids that go on; None: the text may end here."""

@@ -65,7 +65,7 @@ class CartesianProduct:
         return TokenDFA.of(transitions, self.start, accepting)
 
 
-# CartesianMerge at decoding time: which tokens may come next.
+# The mask of a pair of states.
 #
 #     mask(q, s) = { t : the lift reads t at q, all texts read t at s, to a relevant pair }
 #

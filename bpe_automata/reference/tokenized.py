@@ -32,14 +32,107 @@ from bpe_automata.tokenizer.description import Description
 from bpe_automata.tokenizer.pipeline import Pipeline, compile_pipeline
 from bpe_automata.tokenizer.spelled_text import is_text
 
-# Text with its pretoken boundaries written out, as one automaton over base symbols.
+
+def direct_merged(
+    tokenizer: Tokenizer, dfa: ByteDFA, eos_ids: tuple[int, ...] = ()
+) -> TokenAutomaton:
+    """The canonical automaton of a language, minimal. `eos_ids` are never text. Raises
+    UnsupportedTokenizerError, ImproperMergeTableError, BudgetExceededError."""
+    marked = MarkedText(tokenizer, dfa, eos_ids)
+    merged = direct_merge(token_dfa(marked.automaton()), merges_in_order(tokenizer.description))
+    erased = (
+        (source, marked.id_of(symbol), target) for source, symbol, target in merged.transitions()
+    )
+    return TokenAutomaton.from_transitions(
+        erased,
+        merged.start,
+        merged.accepting,
+        range(tokenizer.n_ids),
+        tokenizer.spellings,
+        determinise=True,
+    ).minimised()
+
+
+def merges_in_order(description: Description) -> list[Merge]:
+    """The merge table, of a pair that is listed twice the last listing, as encoders read it; of an
+    improper table the derivations, each right after its parts, which is when encoders carry them
+    out. Raises ImproperMergeTableError where encoders have no such order: see
+    `constructions.ties`."""
+    derivation = derive(description)
+    if len(np.unique(derivation.epoch)) < len(derivation.epoch):
+        if not Geometry(derivation).ordered:
+            raise ImproperMergeTableError(
+                "some merges are carried out in an order that depends on the place in the text, so "
+                "they cannot be replayed one after the other; use the canonical automaton"
+            )
+        return [(left, right, made) for left, right, made in derivation.proper.tolist()]
+    by_rank = sorted(merge_ranks(description).items(), key=lambda item: item[1][0])
+    return [(left, right, made) for (left, right), (_, made) in by_rank]
+
+
+def symbol_dfa(description: Description, dfa: ByteDFA) -> TokenDFA:
+    """BPE alone: the language as sequences of base symbols, without prefix, splitting, byte
+    fallback or added tokens."""
+    trie = _trie(description)
+    transitions = [
+        (state, symbol, target)
+        for state in range(1, dfa.n_states)
+        for symbol, target in _read(dfa, state, trie)
+    ]
+    return TokenDFA.of(transitions, dfa.start, np.flatnonzero(dfa.accepting).tolist())
+
+
+@dataclass
+class _Node:
+    """Where some bytes lead in the trie of base symbols."""
+
+    symbol: int | None = None
+    after: dict[int, _Node] = field(default_factory=dict)
+
+
+def _trie(description: Description) -> _Node:
+    root = _Node()
+    for data, symbol in description.base.items():
+        node = root
+        for byte in data:
+            node = node.after.setdefault(byte, _Node())
+        node.symbol = symbol
+    return root
+
+
+def _read(dfa: ByteDFA, state: int, node: _Node) -> Iterator[tuple[int, int]]:
+    """(base symbol, state after it) of all that can be read."""
+    if node.symbol is not None:
+        yield node.symbol, state
+    targets = dfa.trans[state][dfa.byte_class].tolist()
+    for byte, after in node.after.items():
+        if targets[byte]:
+            yield from _read(dfa, targets[byte], after)
+
+
+def token_dfa(automaton: TokenAutomaton) -> TokenDFA:
+    """The same automaton, to be changed."""
+    accepting = [state for state in automaton.states() if automaton.accepting[state]]
+    return TokenDFA.of(automaton.transitions(), automaton.start, accepting)
+
+
+def explicit(dfa: TokenDFA, spellings: Sequence[bytes] | None = None) -> TokenAutomaton:
+    """The same automaton, to be compared, counted, drawn. `spellings`: the bytes of each token."""
+    states = [dfa.start, *sorted(dfa.states() - {dfa.start}, key=str)]
+    return TokenAutomaton.from_transitions(
+        dfa.transitions(), dfa.start, dfa.accepting, None, spellings, states=states
+    )
+
+
+# Marked text: the text with its pretoken boundaries written out, as one automaton over base
+# symbols.
 #
 #     { # s1 s2 ... # ... : s1 s2 ... the base symbols of w, # before each pretoken,  w in L(dfa) }
 #
-# So a merge, which never mentions #, cannot cross a boundary. Added tokens are symbols of their own
-# as well, since an ordinary token may have the same id; and so are the tokens that are only ever
-# whole pretokens (`ignore_merges`). A state knows where it is in each automaton that `encode` asks:
-# the regex, the text automaton, the UTF-8 automaton and one hypothesis of where boundaries are. Of
+# A merge never mentions #, so it cannot cross a boundary. Added tokens are symbols of their own as
+# well, since an ordinary token may have the same id; and so are the tokens that are only ever whole
+# pretokens (`ignore_merges`). A state holds one state of each automaton that `encode` asks: the
+# regex, the text automaton, the UTF-8 automaton and one hypothesis of where boundaries are. Of
 # several hypotheses one is guessed; a wrong one dies out.
 
 OFF, WHOLE, ROOT = -1, -2, 0
@@ -207,94 +300,3 @@ class MarkedText:
                 q = int(where.after_added[q])
                 symbol = self.boundary + 1 + number
                 yield symbol, Place(q, after, 0, BEGINNING, False, OFF)
-
-
-def direct_merged(
-    tokenizer: Tokenizer, dfa: ByteDFA, eos_ids: tuple[int, ...] = ()
-) -> TokenAutomaton:
-    """The canonical automaton of a language, minimal. `eos_ids` are never text. Raises
-    UnsupportedTokenizerError, ImproperMergeTableError, BudgetExceededError."""
-    marked = MarkedText(tokenizer, dfa, eos_ids)
-    merged = direct_merge(token_dfa(marked.automaton()), merges_in_order(tokenizer.description))
-    erased = (
-        (source, marked.id_of(symbol), target) for source, symbol, target in merged.transitions()
-    )
-    return TokenAutomaton.from_transitions(
-        erased,
-        merged.start,
-        merged.accepting,
-        range(tokenizer.n_ids),
-        tokenizer.spellings,
-        determinise=True,
-    ).minimised()
-
-
-def merges_in_order(description: Description) -> list[Merge]:
-    """The merge table, of a pair that is listed twice the last listing, as encoders read it; of an
-    improper table the derivations, each right after its parts, which is when encoders carry them
-    out. Raises ImproperMergeTableError where encoders have no such order: see
-    `constructions.ties`."""
-    derivation = derive(description)
-    if len(np.unique(derivation.epoch)) < len(derivation.epoch):
-        if not Geometry(derivation).ordered:
-            raise ImproperMergeTableError(
-                "some merges are carried out in an order that depends on the place in the text, so "
-                "they cannot be replayed one after the other; use the canonical automaton"
-            )
-        return [(left, right, made) for left, right, made in derivation.proper.tolist()]
-    by_rank = sorted(merge_ranks(description).items(), key=lambda item: item[1][0])
-    return [(left, right, made) for (left, right), (_, made) in by_rank]
-
-
-def symbol_dfa(description: Description, dfa: ByteDFA) -> TokenDFA:
-    """BPE alone: the language as sequences of base symbols, without prefix, splitting, byte
-    fallback or added tokens."""
-    trie = _trie(description)
-    transitions = [
-        (state, symbol, target)
-        for state in range(1, dfa.n_states)
-        for symbol, target in _read(dfa, state, trie)
-    ]
-    return TokenDFA.of(transitions, dfa.start, np.flatnonzero(dfa.accepting).tolist())
-
-
-@dataclass
-class _Node:
-    """Where some bytes lead in the trie of base symbols."""
-
-    symbol: int | None = None
-    after: dict[int, _Node] = field(default_factory=dict)
-
-
-def _trie(description: Description) -> _Node:
-    root = _Node()
-    for data, symbol in description.base.items():
-        node = root
-        for byte in data:
-            node = node.after.setdefault(byte, _Node())
-        node.symbol = symbol
-    return root
-
-
-def _read(dfa: ByteDFA, state: int, node: _Node) -> Iterator[tuple[int, int]]:
-    """(base symbol, state after it) of all that can be read."""
-    if node.symbol is not None:
-        yield node.symbol, state
-    targets = dfa.trans[state][dfa.byte_class].tolist()
-    for byte, after in node.after.items():
-        if targets[byte]:
-            yield from _read(dfa, targets[byte], after)
-
-
-def token_dfa(automaton: TokenAutomaton) -> TokenDFA:
-    """The same automaton, to be changed."""
-    accepting = [state for state in automaton.states() if automaton.accepting[state]]
-    return TokenDFA.of(automaton.transitions(), automaton.start, accepting)
-
-
-def explicit(dfa: TokenDFA, spellings: Sequence[bytes] | None = None) -> TokenAutomaton:
-    """The same automaton, to be compared, counted, drawn. `spellings`: the bytes of each token."""
-    states = [dfa.start, *sorted(dfa.states() - {dfa.start}, key=str)]
-    return TokenAutomaton.from_transitions(
-        dfa.transitions(), dfa.start, dfa.accepting, None, spellings, states=states
-    )

@@ -1,4 +1,5 @@
-"""What both ways of decoding under a ban have in common: `exact_ban` and `rollback`."""
+"""Decoding under a ban: what its two modes share, and the exact one, in which nothing banned ever
+gets into the mask. The other, by going back, is `rollback`."""
 
 from __future__ import annotations
 
@@ -107,12 +108,11 @@ def _unfinished(data: bytes) -> int:
     return 0
 
 
-# Decoding under a ban, the exact way: what is banned never gets into the mask.
+# The exact mode.
 #
 #     ids drawn under the constraint to L - { texts in which something is banned }
 #
-# No rollback is needed, for the mask sees whether what is banned can still be avoided. See
-# `rollback.decode_without` for the other way.
+# No rollback is needed: the mask sees whether what is banned can still be avoided.
 
 
 def decode_allowed(

@@ -1,4 +1,4 @@
-"""From logits to one id.
+"""From logits to one id, what every loop checks first, and where a sequence ends.
 
 draw(log p, allowed, u) = min { i allowed : p(allowed up to i) > u p(allowed) },  u in [0, 1)
 """
@@ -15,30 +15,6 @@ from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.errors import ArgumentError, LogitsError
 from bpe_automata.kernels.bits import clear_bits
-
-# What every loop looks at before the model is asked anything: its arguments.
-
-
-def checked(
-    prompt: Sequence[int], max_new_tokens: int, temperature: float, *, greedy: bool = True
-) -> tuple[tuple[int, ...], int, float]:
-    """The three as they are meant. greedy: may the temperature be 0? Raises ArgumentError."""
-    return (
-        sequence_of_ids(prompt),
-        at_least(0, max_new_tokens, "max_new_tokens"),
-        checked_temperature(temperature, greedy=greedy),
-    )
-
-
-def checked_temperature(temperature: Any, *, greedy: bool = True) -> float:
-    """0 (if `greedy`) <= temperature < inf. Raises ArgumentError."""
-    found = number(temperature, "temperature")
-    if not 0 <= found < np.inf:
-        raise ArgumentError(f"temperature {found} is not 0 or more, and finite")
-    if not found and not greedy:
-        raise ArgumentError("temperature 0 has no law to draw from: give one over 0")
-    return found
-
 
 Model: TypeAlias = Callable[[Sequence[int]], np.ndarray]
 """ids so far, prompt and generated -> the logits of the next id: floating or integer [V],
@@ -114,7 +90,7 @@ def draw(
     return min(found, last), log_mass
 
 
-# Where a sequence ends: said here once, for all loops.
+# Where a sequence ends, for all loops.
 
 
 def has_ended(matcher: Matcher, constraint: Constraint) -> bool:
@@ -140,3 +116,27 @@ def only_the_end_follows(matcher: Matcher, constraint: Constraint) -> bool:
 
 def _was_read(matcher: Matcher, constraint: Constraint) -> bool:
     return bool(matcher.ids) and matcher.ids[-1] in constraint.eos_ids
+
+
+# The arguments of every loop, checked before the model is asked anything.
+
+
+def checked(
+    prompt: Sequence[int], max_new_tokens: int, temperature: float, *, greedy: bool = True
+) -> tuple[tuple[int, ...], int, float]:
+    """The three as they are meant. greedy: may the temperature be 0? Raises ArgumentError."""
+    return (
+        sequence_of_ids(prompt),
+        at_least(0, max_new_tokens, "max_new_tokens"),
+        checked_temperature(temperature, greedy=greedy),
+    )
+
+
+def checked_temperature(temperature: Any, *, greedy: bool = True) -> float:
+    """0 (if `greedy`) <= temperature < inf. Raises ArgumentError."""
+    found = number(temperature, "temperature")
+    if not 0 <= found < np.inf:
+        raise ArgumentError(f"temperature {found} is not 0 or more, and finite")
+    if not found and not greedy:
+        raise ArgumentError("temperature 0 has no law to draw from: give one over 0")
+    return found

@@ -1,4 +1,5 @@
-"""Whole-sequence rejection: write freely, keep what the language holds.
+"""Rejection sampling, of whole sequences and of single ids. Of whole sequences: generate freely,
+keep what is in the language.
 
     X ~ p,  kept iff X in L,    so X | kept ~ p( . | L),  exactly
 
@@ -115,25 +116,26 @@ class _Attempt:
             self.rejected = True
 
 
-# Adaptive rejection per token: ask about single ids instead of computing a mask.
+# Adaptive rejection, per token: ask about single ids instead of computing a mask.
 #
-# Draw an id from the model's law; if it is not allowed, remove it and draw from the rest, until one
-# is allowed. That one has the law p( . | allowed), as under a mask. The mass that the mask would have
-# left is not known then, but can be estimated. With S the ids not drawn yet, at any time,
+# Draw an id from the model's distribution; if it is not allowed, remove it and draw from the rest,
+# until one is allowed. That one has the distribution p( . | allowed), as under a mask. The mass
+# that the mask would have left is then not known, but it can be estimated. With S the ids not drawn
+# yet,
 #
 #     m = p(allowed) = p(allowed ids drawn so far) + p(allowed ids in S)
 #
-# Stop when you like, draw one more id y from S, and take
+# Stop at any time, draw one more id y from S, and take
 #
 #     M = p(allowed ids drawn so far) + p(S) [y allowed]
 #
-# Given everything that was drawn before, y is allowed with probability p(allowed ids in S) / p(S).
-# So E[M | the draws before y] = m, whatever the first allowed id was: M is unbiased, and its product
-# over the steps is a proper weight (Naesseth, Lindsten, Schoen 2019, *Elements of Sequential Monte
-# Carlo*). It stays at 1 or below, and above 0 where any id with mass is allowed.
+# Given everything drawn before, y is allowed with probability p(allowed ids in S) / p(S). So
+# E[M | the draws before y] = m, whichever id was allowed first: M is unbiased, and its product over
+# the steps is a proper weight (Naesseth, Lindsten, Schoen 2019, *Elements of Sequential Monte
+# Carlo*). It is at most 1, and above 0 where any id with mass is allowed.
 #
-# Source: Lipkin et al. 2025, *Fast Controlled Generation from Language Models with Adaptive Weighted
-# Rejection Sampling*, for the method; the estimate above, and its proof, are written out here.
+# Source: Lipkin et al. 2025, *Fast Controlled Generation from Language Models with Adaptive
+# Weighted Rejection Sampling*, for the method; the estimate and its proof are written out here.
 
 
 class Found(NamedTuple):

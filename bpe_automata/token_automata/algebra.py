@@ -1,4 +1,5 @@
-"""Boolean operations by the product of two automata, in which -1 stands for "no state any more".
+"""Boolean operations, minimisation and equivalence of token automata. In a product of two automata
+-1 stands for "no state any more".
 
     L(union) = L(one) | L(other),  L(intersection) = L(one) & L(other),
     L(difference) = L(one) - L(other),  L(complement) = alphabet* - L(table)
@@ -82,12 +83,12 @@ def _accepts(table: Table, states: np.ndarray) -> np.ndarray:
     return (states >= 0) & table.accepting[states]
 
 
-# The smallest automaton of a language.
+# Minimisation: the smallest automaton of a language.
 #
 #     p ~ q  <=>  L(p) == L(q),   one state for each class of relevant states
 #
-# The states are then numbered breadth-first by symbol, so equal languages give equal arrays (up to
-# the alphabet and the spellings, which are no part of the language).
+# Its states are numbered breadth-first by symbol, so equal languages give equal arrays (up to the
+# alphabet and the spellings, which are no part of the language).
 # Source: A. Valmari, "Fast brief practical DFA minimization", IPL 112, 2012 (`kernels.minimise`).
 
 
@@ -103,7 +104,7 @@ def minimised(table: Table) -> Table:
     return breadth_first(renumbered(table, one_of_each, block))
 
 
-# Are two languages equal? If not, a shortest sequence that is in one only.
+# Equivalence: are two languages equal, and if not, which is a shortest sequence in only one?
 #
 # Decided by union-find (Hopcroft and Karp, "A linear algorithm for testing equivalence of finite
 # automata", 1971); only where the answer is no are pairs of states searched breadth-first.

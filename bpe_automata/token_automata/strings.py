@@ -1,4 +1,5 @@
-"""Accepted sequences in length-lexicographic order: shorter ones first, then by symbol."""
+"""Accepted sequences: the shortest, all in length-lexicographic order (shorter ones first, then by
+symbol), how many there are, and uniform samples."""
 
 from __future__ import annotations
 
@@ -105,14 +106,14 @@ def _live(table: Table, state: int, ends: np.ndarray) -> Iterator[tuple[int, int
     return zip(symbols[kept].tolist(), targets[kept].tolist(), strict=True)
 
 
-# How many sequences are accepted, exactly, and sampling them uniformly by their numbers.
+# Counting, exactly, and uniform sampling by numbers.
 #
 #     ways(s, 0) = [s accepts],   ways(s, k + 1) = sum over s --a--> t of ways(t, k)
 #
-# Transitions with the same source and target count as one with a multiplicity, so a state that reads
-# 100,000 ids to the same end costs one addition. The k-th sequence of a state is found by
-# subtracting the ways of its groups of transitions, so one random number below the count is all that
-# a uniform sample needs.
+# Transitions with the same source and target count as one with a multiplicity, so a state that
+# reads 100,000 ids to the same target costs one addition. The k-th sequence of a state is found by
+# subtracting the ways of its groups of transitions: one random number below the count makes a
+# uniform sample.
 
 _MOST_BYTES = 64_000_000  # of levels that are kept between two samples
 

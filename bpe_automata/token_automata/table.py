@@ -335,6 +335,8 @@ def grouped(table: Table) -> Groups:
     return Groups(offsets, target[first], size, first, table.symbols[order])
 
 
+# What an automaton is made of is checked once, on the way in.
+
 LARGEST = 2**31 - 1  # a symbol or a state is an int32
 
 

@@ -70,7 +70,7 @@ def test_a_failure_is_shown_as_one(measured):
 
 
 def test_a_run_that_was_stopped_says_so(measured):
-    """In every title; the README takes no number from it. Of no rows at all there is a report too."""
+    """In every title, and the README takes no number from it; even of no rows there is a report."""
     artefact, config, settings = measured
     rows, manifest = artefact.rows(config, settings)
     manifest |= {"complete": False, "rows_expected": len(rows) + 3}

@@ -176,7 +176,7 @@ def prefix_allowed_tokens_fn(
     return allowed
 
 
-# Continuous batching, where no logits processor of a caller is honoured.
+# Continuous batching, which honours no logits processor of a caller.
 #
 # In transformers 5.23 (`generation/continuous_batching/`), a manager builds its own list of
 # processors from the generation config. What a caller gives is never looked at:
@@ -188,8 +188,8 @@ def prefix_allowed_tokens_fn(
 # | `model._get_logits_processor` overridden | asked `supports_continuous_batching`: refused |
 # | written into the manager's list | called with one id per sequence: refused |
 #
-# The first two cannot be refused by the processor, which nobody asks. `only_plain_batching` refuses
-# them on the model; and `ConstraintLogitsProcessor.result` refuses ids about which it was not asked.
+# The first two cannot be refused by the processor, which nobody asks: `only_plain_batching` refuses
+# them on the model, and `ConstraintLogitsProcessor.result` refuses ids it was not asked about.
 
 _ENTRY = "init_continuous_batching"
 
