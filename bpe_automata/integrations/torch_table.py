@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from bpe_automata.arguments import integer
 from bpe_automata.decoding.token_table import TokenTable
@@ -27,8 +26,6 @@ from bpe_automata.errors import (
 
 try:
     import torch
-
-    pass
 except ImportError as error:
     message = f"{error.name} is missing; install it with: pip install 'bpe-automata[torch]'"
     raise MissingDependencyError(message) from error

@@ -157,5 +157,5 @@ def _refuse_drafts(vllm_config: Any) -> None:
         raise UnsupportedFeatureError(
             "speculative decoding in vLLM's V1 runner",
             "it gives processors no draft ids; use the V2 runner and "
-            "bpe_automata.integrations.vllm_requests:ConstraintLogitsProcessor",
+            "bpe_automata.integrations.vllm_runner:ConstraintLogitsProcessor",
         )

@@ -29,7 +29,7 @@ SLOTS, LENGTH = 4, 64
 
 @pytest.fixture(scope="module")
 def ours():
-    names = ["bpe_automata.integrations.vllm_requests"]
+    names = ["bpe_automata.integrations.vllm_runner"]
     yield from (found[0] for found in imported_with(host.modules(), names))
 
 
@@ -236,7 +236,7 @@ def test_the_module_of_the_front_end_imports_no_torch():
 import sys
 import standin_vllm
 sys.modules.update(standin_vllm.modules())
-import bpe_automata.integrations.vllm_requests
+import bpe_automata.integrations.vllm_runner
 print("torch" in sys.modules)
 """
     command = [sys.executable, "-c", script]
