@@ -26,10 +26,10 @@ from bpe_automata.kernels.byte_product import (
     OUT_OF_MEMORY,
     OUT_OF_STATES,
     Factors,
+    joint_columns,
     product,
 )
-from bpe_automata.kernels.columns import joint_columns
-from bpe_automata.kernels.less_strings import less_strings as _less
+from bpe_automata.kernels.byte_product import less_strings as _less
 from bpe_automata.kernels.watch import watched
 
 _DEFAULT = Budget()

@@ -26,10 +26,10 @@ from bpe_automata.kernels.assemble import (
     expand,
 )
 from bpe_automata.kernels.assemble import Network as Nodes
-from bpe_automata.kernels.columns import joint_columns
+from bpe_automata.kernels.byte_product import joint_columns
 from bpe_automata.kernels.distance import NEVER, distances_by_head
+from bpe_automata.kernels.hashing import rehashed, table_size
 from bpe_automata.kernels.minimise import minimise
-from bpe_automata.kernels.mixing import rehashed, table_size
 from bpe_automata.kernels.utf8 import numbered
 from bpe_automata.kernels.watch import watched
 from bpe_automata.limits import NUMBERS

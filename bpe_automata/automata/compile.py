@@ -25,8 +25,7 @@ from bpe_automata.automata.program import REPEATS, Program, kept_flags, members
 from bpe_automata.automata.syntax import Parsed, Unsupported, parse, parse_text
 from bpe_automata.budget import Budget, check, out_of_memory, out_of_states, spending
 from bpe_automata.errors import BudgetExceededError, UnsupportedRegexError
-from bpe_automata.kernels.atoms import partition
-from bpe_automata.kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, determinize
+from bpe_automata.kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, determinize, partition
 from bpe_automata.kernels.minimise import minimise
 from bpe_automata.kernels.utf8 import byte_table
 from bpe_automata.kernels.watch import watched

@@ -15,8 +15,7 @@ from functools import partial
 from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, Lift, SegmentCache
-from bpe_automata.constructions.every_node import every_node, settle
-from bpe_automata.constructions.segments_eager import prepared
+from bpe_automata.constructions.segments_eager import every_node, prepared, settle
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.kernels.bits import has
 from experiments.run.executors import Row

@@ -1,20 +1,42 @@
-"""What the arrays of a tokenizer's automaton must be like before kernels are given what was kept.
+"""All that is computed from a tokenizer alone, as arrays, and what they must be like.
 
-Kernels check nothing, and a wrong index in an array is memory of somebody else.
+They are read from the disk, and kernels check nothing: a wrong index would reach foreign memory. So
+`check_parts` holds each array against its declaration before any kernel sees it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from bpe_automata.constructions.geometry import Tables
 from bpe_automata.constructions.stored import flattened
+from bpe_automata.constructions.token_actions import TokenActions
+from bpe_automata.constructions.whole_pieces import Unmade
+from bpe_automata.kernels.edges import Nodes
 from bpe_automata.kernels.hashing import EMPTY
+from bpe_automata.kernels.trie import Trie
 from bpe_automata.storage import CorruptFileError
+from bpe_automata.tokenizer.derivation import Derivation
+from bpe_automata.tokenizer.pipeline import Pipeline
 
-if TYPE_CHECKING:
-    from bpe_automata.constructions.canonical import Parts
+
+@dataclass(frozen=True)
+class Parts:
+    """All that is computed from a tokenizer, as arrays: what the cache keeps. See the attributes of
+    `CanonicalAutomaton`."""
+
+    derivation: Derivation
+    tables: Tables
+    pipeline: Pipeline
+    unmade: Unmade
+    usable: np.ndarray
+    trie: Trie
+    actions: TokenActions
+    nodes: Nodes
+
 
 _WRITTEN = """
 derivation.left i4 ids -1 ids | derivation.right i4 ids -1 ids | derivation.birth i4 ids -1 proper
