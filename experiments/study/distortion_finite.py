@@ -14,7 +14,7 @@ from bpe_automata import Tokenizer
 from bpe_automata.errors import BudgetExceededError
 from experiments.run.executors import Row
 from experiments.shared import models
-from experiments.study.cases.chat import chat_format, prompt_text
+from experiments.study.chat import chat_format, prompt_text
 from experiments.study.study_case import PARTICLES, Config, StudyCase
 from experiments.study.study_laws_tree import Aims, Explored, explore, laws, tv_between
 from experiments.study.study_methods import Posed, Poser

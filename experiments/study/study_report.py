@@ -15,7 +15,7 @@ from experiments.study import (
     study_report_methods,
     study_report_tables,
 )
-from experiments.study.cases.chat import PLAIN
+from experiments.study.chat import PLAIN
 from experiments.study.study_report_points import (
     SETTLED,
     WEIGHTED,
