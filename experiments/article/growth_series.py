@@ -154,8 +154,8 @@ def _size(row: Row) -> tuple[str, int]:
 
 # The process of the growth experiment: `python -m experiments.article.growth_series FILE`.
 #
-# FILE: a tokenizer.json, BPE alone. {"prepare": METHOD} is to be asked before the cells of a method;
-# see `growth_cell` for those.
+# FILE: a tokenizer.json, BPE alone. {"prepare": METHOD} is to be asked before the cells of a
+# method; see `growth_cell` for those.
 
 
 def measured(bench: Bench, cell: Row) -> Row:

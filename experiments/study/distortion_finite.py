@@ -24,10 +24,10 @@ from experiments.study.tree_logprobs import PROBE, pick_reader
 # What a few weighted particles give, simulated on a trie whose log-probabilities are known.
 #
 # *Importance*: n sequences drawn under the mask, each with the weight p / q that
-# `bpe_automata.sampling.weighted` gives it; one of them is taken in proportion to the weights. *SMC*:
-# the same with resampling on the way, as `bpe_automata.sampling.smc` does it: systematic, where the
-# effective sample size is below half of n. The law of the one that is taken is the mean, over many
-# such populations, of their weighted laws.
+# `bpe_automata.sampling.weighted` gives it; one of them is taken in proportion to the weights.
+# *SMC*: the same with resampling on the way, as `bpe_automata.sampling.smc` does it: systematic,
+# where the effective sample size is below half of n. The law of the one that is taken is the mean,
+# over many such populations, of their weighted laws.
 #
 # Open nodes are treated as if the rest of their one answer had probability 1, where it would have
 # taken the same tokens; how often that happens is part of the row that this goes into.

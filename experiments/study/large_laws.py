@@ -20,18 +20,18 @@ from experiments.run.executors import Row
 
 # Distances between laws that are known from samples alone, with intervals that may hold 0.
 #
-# The total variation distance of two empirical laws is biased upwards: two samples of one law differ.
-# Resampling adds that bias once more, so quantiles of resampled distances do not cover a small truth.
-# What is resampled here is the difference of the laws, a mean like any other:
+# The total variation distance of two empirical laws is biased upwards: two samples of one law
+# differ. Resampling adds that bias once more, so quantiles of resampled distances do not cover a
+# small truth. What is resampled here is the difference of the laws, a mean like any other:
 #
 #     D   the difference of the laws; d: its estimate; d*: that of resampled samples
 #     r   the 0.95 quantile of |d* - d| / 2, which stands for that of |d - D| / 2  (| |: l1)
 #     v - r <= TV <= v + r     with v = |d| / 2, for | |d| - |D| | <= |d - D|
 #
-# These d hold D in a ball with confidence 0.95, and the interval is what the norm makes of that ball:
-# it covers at least as often (conservative, most where the truth is not 0). 0 lies in it exactly
-# where the bootstrap test of D = 0 keeps it at the 0.05 level. The mean of |d* - d| / 2 is the noise:
-# what samples of these sizes and weights show where nothing differs.
+# These d hold D in a ball with confidence 0.95, and the interval is what the norm makes of that
+# ball: it covers at least as often (conservative, most where the truth is not 0). 0 lies in it
+# exactly where the bootstrap test of D = 0 keeps it at the 0.05 level. The mean of |d* - d| / 2 is
+# the noise: what samples of these sizes and weights show where nothing differs.
 #
 # Source: Hall, *The Bootstrap and Edgeworth Expansion*, 1992, section 4.2 (confidence regions).
 

@@ -296,8 +296,8 @@ def _numbers(values: Any) -> list[float]:
 #
 # After a prompt about one of four animals the ratio of the chances of two next words is taken, once
 # with the tokenizer's own ids of "shark" and once with other ids. Source: the notebook beside the
-# article (Tran-Thien, 2024), section on self-intoxication; Mistral-7B-v0.1 in 4 bits. There one other
-# way to spell the word was measured, here all of them are.
+# article (Tran-Thien, 2024), section on self-intoxication; Mistral-7B-v0.1 in 4 bits. There one
+# other way to spell the word was measured, here all of them are.
 
 PUBLISHED = {
     "whale": (0.12956, 0.20591),

@@ -158,8 +158,8 @@ def _next(inputs: dict[str, Any], ids: Any) -> dict[str, Any]:
 
 # What models are asked to go on with: prompts by kind of text, fixed before any was measured.
 #
-# None ends with a space or, where words are divided by spaces, inside a word: the next id would have
-# to mend that.
+# None ends with a space or, where words are divided by spaces, inside a word: the next id would
+# have to mend that.
 
 TURN = "<|im_start|>"
 """Of the chat format that SmolLM2 was trained with; a model without it gets plain text."""

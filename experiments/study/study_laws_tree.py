@@ -193,9 +193,9 @@ def _only_answers(answers: Sequence[bytes]) -> dict[bytes, int]:
 #
 # At temperature T the model's law of a sequence is the product of softmax(logits / T) over its ids.
 #
-# - *free*: each answer summed over all its tokenizations, given that the model writes an answer;
-# - a method's law: each step renormalised over the ids that the method allows;
-# - a method's *weighted* law: what self-normalised importance weights, or SMC, converge to: the model
+# - *free*: each answer summed over all its tokenizations, given that the model writes an answer; -
+# a method's law: each step renormalised over the ids that the method allows; - a method's
+# *weighted* law: what self-normalised importance weights, or SMC, converge to: the model
 #   given the sequences that the method can write. For the lift that is the free law; for canonical
 #   it is the free law given canonical ids.
 #
@@ -207,10 +207,10 @@ def _only_answers(answers: Sequence[bytes]) -> dict[bytes, int]:
 # where "weighted" is canonical with weights. The rest is the effect of the free mass that is not
 # canonical, which no method over canonical ids can have.
 #
-# The outcomes are the answers and *no answer*: what a method loses in dead ends is probability of the
-# latter, which is 0 under the free law. It counts in the distance; the divergence KL(free || law) has
-# no term of it. Weighted laws lose nothing: a sequence that is no answer has weight 0. The lift and
-# canonical have no dead ends, so the sum above holds as it stands.
+# The outcomes are the answers and *no answer*: what a method loses in dead ends is probability of
+# the latter, which is 0 under the free law. It counts in the distance; the divergence KL(free ||
+# law) has no term of it. Weighted laws lose nothing: a sequence that is no answer has weight 0. The
+# lift and canonical have no dead ends, so the sum above holds as it stands.
 
 ROUNDING = 1e-9
 """Probability that is taken for none."""
