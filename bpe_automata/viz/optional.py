@@ -14,5 +14,5 @@ def require(module: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingDependencyError(
-            "drawing figures needs the package matplotlib: pip install 'bpe-automata[experiments]'"
+            "drawing figures needs the package matplotlib: pip install 'bpe-automata[viz]'"
         ) from error

@@ -57,7 +57,7 @@ def inputs(config: Config) -> Row:
 
 def measure(run: Run[Config]) -> None:
     """A row for each case."""
-    require("pytest", "pip install -e '.[dev]'")
+    require("pytest", "pip install --group test")
     run.note(libraries=_versions())
     sections = run.config.sections
     chosen = [key for key, case in cases().items() if not sections or case.section in sections]
