@@ -1,4 +1,4 @@
-"""The text automaton and the normalizers' filters, run side by side.
+"""The product of the text automaton and the normalizers' filters.
 
 Normalizers see the text between the added tokens of the first pass, without the prefix.
 """
@@ -12,8 +12,7 @@ import numpy as np
 from bpe_automata.budget import check, check_bytes
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer.description import AddedToken
-from bpe_automata.tokenizer.filter_product import FilterProduct, classes_held, product
-from bpe_automata.tokenizer.filter_table import TableFilter
+from bpe_automata.tokenizer.filter_table import FilterProduct, TableFilter, classes_of, product
 from bpe_automata.tokenizer.text_automaton import IMPOSSIBLE, MOST_STATES, TextAutomaton
 
 
@@ -23,13 +22,13 @@ def filtered(
     rows: np.ndarray,
     added: tuple[AddedToken, ...],
 ) -> TextAutomaton:
-    """`text` cut down to what all filters accept. rows: bool [n_classes, n_atoms], the classes of
-    the filters, one filter after the other. Raises BudgetExceededError."""
+    """`text`, restricted to what all filters accept. rows: bool [n_classes, n_atoms], the atoms of
+    the filters' classes, one filter after the other. Raises BudgetExceededError."""
     if not filters:
         return text
-    allowed, (after_tokens, column) = _within_reach(filters, rows, added)
+    allowed, (after_tokens, column) = _reachable(filters, rows, added)
     n = len(allowed.next)
-    # State 0 must stay the inside of a text with nothing under way.
+    # State 0 must remain the inside of a text with no added token partly read.
     states = np.unique(np.array([0, text.start * n], dtype=np.int64))
     known, seen = [states], set(states.tolist())
     tables = [np.empty((0, rows.shape[1]), np.int64)]
@@ -61,7 +60,7 @@ def filtered(
 
 
 class _Rows:
-    """Different rows, numbered as they come up."""
+    """The distinct rows, numbered in the order of their first use."""
 
     def __init__(self) -> None:
         self.rows: list[np.ndarray] = []
@@ -87,13 +86,12 @@ def _numbered(
     after: tuple[list[np.ndarray], np.ndarray],
     ends: np.ndarray,
 ) -> TextAutomaton:
-    """after: the different rows, and which of them each known state has."""
+    """after: the distinct rows, and the row of each known state."""
     n = len(ends)
     order = np.argsort(known)
     in_order = known[order]
 
     def renamed(states: np.ndarray) -> np.ndarray:
-        # What is negative is not looked up.
         numbers = order[np.minimum(np.searchsorted(in_order, states), len(order) - 1)]
         return np.where(states < 0, IMPOSSIBLE, numbers).astype(np.int32)
 
@@ -111,27 +109,26 @@ def _numbered(
     )
 
 
-def _within_reach(
+def _reachable(
     filters: tuple[TableFilter, ...], rows: np.ndarray, added: tuple[AddedToken, ...]
 ) -> tuple[FilterProduct, tuple[np.ndarray, np.ndarray]]:
-    """(the filters together, cut down to the states that some text leads to; what `_after_tokens`
-    gives over those)."""
+    """(the product of the filters, without unreachable states; `_after_tokens` of its states)."""
     characters = sorted({c for token in added if token.normalized for c in token.content})
     points = np.array(list(map(ord, characters)), dtype=np.int64)
     cells = math.prod(len(f.table) for f in filters) * (rows.shape[1] + len(points))
     check_bytes(25 * cells, "the normalizers' table")
-    allowed, spelled = product(filters, rows), product(filters, classes_held(filters, points)).next
+    allowed, spelled = product(filters, rows), product(filters, classes_of(filters, points)).next
     reached = _reached(np.concatenate([allowed.next, spelled], axis=1))
-    number = np.full(len(spelled) + 1, IMPOSSIBLE)  # the last place is that of -1
+    number = np.full(len(spelled) + 1, IMPOSSIBLE)  # the last entry is that of -1
     number[reached] = np.arange(len(reached))
     allowed = FilterProduct(number[allowed.next[reached]], allowed.ends[reached])
-    place = {c: k for k, c in enumerate(characters)}
-    return allowed, _after_tokens(allowed.ends, number[spelled[reached]], place, added)
+    column_of = {c: k for k, c in enumerate(characters)}
+    return allowed, _after_tokens(allowed.ends, number[spelled[reached]], column_of, added)
 
 
 def _reached(table: np.ndarray) -> np.ndarray:
-    """The states that state 0 leads to, ascending."""
-    reached = np.zeros(len(table) + 1, dtype=np.bool_)  # the last place is that of -1
+    """The states that are reachable from state 0, ascending."""
+    reached = np.zeros(len(table) + 1, dtype=np.bool_)  # the last entry is that of -1
     states = np.zeros(1, dtype=np.int64)
     while len(states):
         reached[states] = True
@@ -141,26 +138,26 @@ def _reached(table: np.ndarray) -> np.ndarray:
 
 
 def _after_tokens(
-    ends: np.ndarray, spelled: np.ndarray, place: dict[str, int], added: tuple[AddedToken, ...]
+    ends: np.ndarray, spelled: np.ndarray, column_of: dict[str, int], added: tuple[AddedToken, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(int64 [n, columns], int64 [n_added]: the column of each added token): the filters' state
-    after it. Tokens of the first pass are cut out before the normalizers see them, those of the
-    second are text to them: `place` is where their characters are in `spelled`."""
-    columns, plain = _Rows(), np.where(ends, 0, IMPOSSIBLE)
+    """(int64 [n, columns], int64 [n_added]): entry (s, column of token k) is the filters' state
+    after added token k in state s. The normalizers do not see tokens of the first pass; those of
+    the second are text to them, whose characters have the columns `column_of` of `spelled`."""
+    columns, cut_out = _Rows(), np.where(ends, 0, IMPOSSIBLE)
     which = []
     for token in added:
         check()
         check_bytes(8 * len(columns.rows) * len(ends), "the states after added tokens")
-        column = plain
+        column = cut_out
         if token.normalized:
-            column = _through(spelled[:, [place[c] for c in token.content]])
+            column = _through(spelled[:, [column_of[c] for c in token.content]])
         which.append(columns.number(column))
     table = np.array(columns.rows, dtype=np.int64).reshape(len(columns.rows), len(ends))
     return table.T, np.array(which, dtype=np.int64)
 
 
 def _through(table: np.ndarray) -> np.ndarray:
-    """The state after reading all columns of the table, one after the other, from each state."""
+    """From each state, the state after the transitions of all columns, one after the other."""
     states = np.arange(len(table))
     for column in table.T:
         states = np.where(states < 0, IMPOSSIBLE, column[states])

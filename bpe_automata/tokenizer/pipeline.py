@@ -1,4 +1,4 @@
-"""Everything of `encode` around BPE, compiled: alphabet, text automaton, boundary hypotheses."""
+"""Everything of `encode` but BPE, compiled to automata: alphabet, text automaton, boundaries."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ import numpy as np
 
 from bpe_automata.budget import with_room
 from bpe_automata.errors import UnsupportedTokenizerError
-from bpe_automata.tokenizer import alphabet, boundaries, text_automaton
-from bpe_automata.tokenizer.added import Letters
-from bpe_automata.tokenizer.alphabet import Alphabet
-from bpe_automata.tokenizer.backend import CharacterEngine
-from bpe_automata.tokenizer.boundaries import Boundaries
-from bpe_automata.tokenizer.charclass import engine_class
+from bpe_automata.tokenizer.added_tokens import AddedCharacters
+from bpe_automata.tokenizer.alphabet import (
+    Alphabet,
+    Ranges,
+    build_alphabet,
+    engine_class,
+    from_pairs,
+)
+from bpe_automata.tokenizer.boundaries import Boundaries, Splitter, tabulate_boundaries
 from bpe_automata.tokenizer.description import AddedToken, Description
 from bpe_automata.tokenizer.pike import Program
-from bpe_automata.tokenizer.ranges import Ranges, from_pairs
-from bpe_automata.tokenizer.splitter import Splitter
-from bpe_automata.tokenizer.text_automaton import TextAutomaton
+from bpe_automata.tokenizer.source import CharacterEngine
+from bpe_automata.tokenizer.text_automaton import TextAutomaton, build_text_automaton
 
-_NOBODY: Ranges = from_pairs([])
+_NO_CHARACTERS: Ranges = from_pairs([])
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """alphabet: over which `text` runs; coarse: int32 [alphabet.n_atoms], the atoms that the
-    splitters tell apart; boundaries: over the coarse atoms."""
+    """alphabet: the alphabet of `text`; coarse: int32 [alphabet.n_atoms], the class of each atom
+    for the splitters; boundaries: over these classes."""
 
     alphabet: Alphabet
     coarse: np.ndarray
@@ -41,7 +43,7 @@ def compile_pipeline(description: Description, engine: CharacterEngine) -> Pipel
 
 def _compiled(description: Description, engine: CharacterEngine) -> Pipeline:
     from bpe_automata.tokenizer.filtered_text import filtered
-    from bpe_automata.tokenizer.filters import filters_of
+    from bpe_automata.tokenizer.normalizer_filters import filters_of
     from bpe_automata.tokenizer.pattern import tree_of
 
     rules = description.splitters
@@ -49,46 +51,46 @@ def _compiled(description: Description, engine: CharacterEngine) -> Pipeline:
     sources = list(dict.fromkeys(source for program in programs for source in program.classes))
     filters = filters_of(description.normalizers, engine)
     word, space = _neighbours(description.cut_out, engine)
-    own = [ranges for filter_ in filters for ranges in filter_.classes]
-    letters = _alphabet(
-        description, [*(engine_class(engine, *s) for s in sources), *own, word, space]
+    filter_classes = [ranges for filter_ in filters for ranges in filter_.classes]
+    alphabet = _alphabet(
+        description, [*(engine_class(engine, *s) for s in sources), *filter_classes, word, space]
     )
-    _check_readable(letters, description)
-    split = letters.inside[: len(sources)]
-    coarse, members = _coarse(split, letters.n_atoms)
+    _check_readable(alphabet, description)
+    split = alphabet.inside[: len(sources)]
+    coarse, members = _coarse(split, alphabet.n_atoms)
     for program in programs:
         program.bind([members[sources.index(source)] for source in program.classes])
     splitters = tuple(
         Splitter(program, rule.behavior, rule.invert)
         for program, rule in zip(programs, rules, strict=True)
     )
-    text = text_automaton.build(
+    text = build_text_automaton(
         description.added,
-        Letters(description.cut_out, letters, word, space),
+        AddedCharacters(description.cut_out, alphabet, word, space),
         description.prefix,
-        letters.atom(" "),
+        alphabet.atom(" "),
         description.lost,
     )
-    rows = letters.inside[len(sources) : len(sources) + len(own)]
+    rows = alphabet.inside[len(sources) : len(sources) + len(filter_classes)]
     text = filtered(text, filters, rows, description.added)
-    table = boundaries.tabulate(splitters, int(coarse.max()) + 1)
-    return Pipeline(letters, coarse, table, text)
+    table = tabulate_boundaries(splitters, int(coarse.max()) + 1)
+    return Pipeline(alphabet, coarse, table, text)
 
 
 def _alphabet(description: Description, classes: list[Ranges]) -> Alphabet:
     marked = {" ", *(c for token in description.cut_out for c in token.content)}
     if description.byte_level:
         missing = [byte for byte in range(256) if bytes([byte]) not in description.base]
-        return alphabet.build(classes, marked, missing_bytes=missing)
+        return build_alphabet(classes, marked, missing_bytes=missing)
     symbols = _symbols(description)
     if not description.byte_tokens:
-        return alphabet.build(classes, marked, readable=symbols, unreadable=description.unreadable)
+        return build_alphabet(classes, marked, readable=symbols, unreadable=description.unreadable)
     _check_byte_tokens(description)
-    return alphabet.build(classes, marked, symbols=symbols, unreadable=description.unreadable)
+    return build_alphabet(classes, marked, symbols=symbols, unreadable=description.unreadable)
 
 
-def _check_readable(letters: Alphabet, description: Description) -> None:
-    if not letters.n_atoms:
+def _check_readable(alphabet: Alphabet, description: Description) -> None:
+    if not alphabet.n_atoms:
         raise UnsupportedTokenizerError(
             "model.vocab",
             list(description.base),
@@ -103,8 +105,8 @@ def _symbols(description: Description) -> Ranges:
 
 
 def _check_byte_tokens(description: Description) -> None:
-    """Every character that is no symbol must have all its byte tokens, or `encode` makes it
-    unknown. (Gemma-2 has no `<0x09>`, but a token for the tab.)"""
+    """Refuse a missing byte token: `encode` makes characters unknown that need it and are no base
+    symbols. (Gemma-2 has no `<0x09>`, but a token for the tab.)"""
     ascii_ = {byte for byte in range(0x80) if bytes([byte]) not in description.base}
     used = {*ascii_, *range(0x80, 0xC0), *range(0xC2, 0xF5)}
     missing = sorted(used - description.byte_tokens.keys())
@@ -117,17 +119,17 @@ def _check_byte_tokens(description: Description) -> None:
 
 
 def _neighbours(added: tuple[AddedToken, ...], engine: CharacterEngine) -> tuple[Ranges, Ranges]:
-    """The word characters and the white space that added tokens look at beside them."""
+    """(word characters, white space), each empty if no added token has a flag that needs it."""
     word = any(token.single_word for token in added)
     space = any(token.lstrip or token.rstrip for token in added)
     return (
-        engine_class(engine, "word", "") if word else _NOBODY,
-        engine_class(engine, "whitespace", "") if space else _NOBODY,
+        engine_class(engine, "word", "") if word else _NO_CHARACTERS,
+        engine_class(engine, "whitespace", "") if space else _NO_CHARACTERS,
     )
 
 
 def _coarse(split: np.ndarray, n_atoms: int) -> tuple[np.ndarray, list[frozenset[int]]]:
-    """Atoms that are in the same classes become one; (coarse atom of each, class members)."""
+    """(int32 [n_atoms], equal for atoms in the same classes; these numbers in each class)."""
     if not len(split):
         return np.zeros(n_atoms, dtype=np.int32), []
     _, coarse = np.unique(split, axis=1, return_inverse=True)

@@ -6,8 +6,8 @@ from html import escape
 from pathlib import Path
 
 from bpe_automata.errors import BpeAutomataError, MissingFileError
+from bpe_automata.optional import require
 from bpe_automata.viz.drawing import Drawing
-from bpe_automata.viz.optional import require
 from bpe_automata.viz.plot import figure
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata.optional import require
 from bpe_automata.viz.layout import LINE
-from bpe_automata.viz.optional import require
 from bpe_automata.viz.style import INK, LIT, LIT_FILL, LIT_WIDTH
 from bpe_automata.viz.text_paths import extent, text_path
 

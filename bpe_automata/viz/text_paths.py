@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata.viz.optional import require
+from bpe_automata.optional import require
 
 
 def text_path(text: str, size: float) -> tuple[Any, float]:

@@ -16,7 +16,7 @@ from tokenizers import models, pre_tokenizers, trainers
 from bpe_automata import Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError, UnsupportedTokenizerError
 from bpe_automata.testing import added_token
-from bpe_automata.testing.written import matching_decoder
+from bpe_automata.testing.small import matching_decoder
 from support.case import Case
 from support.laws import obey, texts_of
 

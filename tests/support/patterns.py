@@ -4,7 +4,7 @@ in that of tiktoken (fancy-regex)."""
 from __future__ import annotations
 
 from bpe_automata.testing import split
-from bpe_automata.tokenizer.sources import patterns
+from bpe_automata.tokenizer.sources import published
 from support.making import exact, refused
 
 PIECES = ("a", "b", "A", "aa", "ab", "ba", " ", "  ", "1", "12", "é", "\n", "'s", "'S", ".", "ſ")
@@ -45,11 +45,11 @@ CASES = [
     *(
         does(f"{name}'s", pattern)
         for name, pattern in (
-            ("GPT-2", patterns.GPT2),
-            ("Llama-3", patterns.LLAMA3),
-            ("Qwen", patterns.QWEN),
-            ("tekken", patterns.TEKKEN),
-            ("o200k", patterns.O200K),
+            ("GPT-2", published.GPT2),
+            ("Llama-3", published.LLAMA3),
+            ("Qwen", published.QWEN),
+            ("tekken", published.TEKKEN),
+            ("o200k", published.O200K),
         )
     ),
     *(does_not("lookbehind", pattern, pattern) for pattern in ("(?<=a)b", "(?<!a)b")),

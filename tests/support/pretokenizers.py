@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bpe_automata.testing import byte_level, byte_spelling, sequence, split
-from bpe_automata.tokenizer.byte_level import byte_to_char
+from bpe_automata.tokenizer.sources.json_vocabulary import byte_to_char
 from support.making import SPACE, exact, refused
 
 WORDS = ("a", "b", "ab", " ", "1", "2", "12", ".", ",", "..", "\n", "日", "_", " a", "b ")

@@ -12,7 +12,7 @@ import pytest
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingDependencyError, MissingFileError
-from bpe_automata.tokenizer.sources.sentencepiece_pieces import SPACE, Kind
+from bpe_automata.tokenizer.sources.sentencepiece import SPACE, Kind
 from experiments.run.files import package_file, require
 from experiments.shared import gemma, gguf_tensors, models
 from experiments.shared.gguf_llama import transformers_name, undo_rotary_permutation

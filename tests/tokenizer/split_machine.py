@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.tokenizer import boundaries
-from bpe_automata.tokenizer.charclass import engine_class
+from bpe_automata.tokenizer.alphabet import engine_class
+from bpe_automata.tokenizer.boundaries import Splitter
 from bpe_automata.tokenizer.pattern import tree_of
 from bpe_automata.tokenizer.pike import Program
-from bpe_automata.tokenizer.splitter import Splitter
 
 Cuts = tuple[int, ...]
 
@@ -31,7 +31,7 @@ class SplitMachine:
         splitters = tuple(
             Splitter(p, rule.behavior, rule.invert) for p, rule in zip(programs, rules, strict=True)
         )
-        self._table = boundaries.tabulate(splitters, int(self._atoms.max()) + 1)
+        self._table = boundaries.tabulate_boundaries(splitters, int(self._atoms.max()) + 1)
         self.n = self._table.n
 
     def readings(self, text: str) -> list[Cuts]:

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_automata.tokenizer import alphabet
-from bpe_automata.tokenizer.charclass import engine_class
+from bpe_automata.tokenizer.alphabet import engine_class, from_pairs
 from bpe_automata.tokenizer.engines import Oniguruma
-from bpe_automata.tokenizer.ranges import from_pairs
 
 CLASSES = (r"\s", r"\p{L}", r"[a-c\x{3042}-\x{4E00}]")
 READABLE = from_pairs([(0, 0x3100), (0x10000, 0x10400)])
@@ -28,7 +27,7 @@ def in_ranges(ranges, character):
 @given(st.characters(exclude_categories=("Cs",)))
 def test_an_atom_is_the_classes_that_a_character_is_in(character):
     classes = [members_of(source) for source in CLASSES]
-    letters = alphabet.build(classes, marked="<|", readable=READABLE, missing_bytes=[0xC3])
+    letters = alphabet.build_alphabet(classes, marked="<|", readable=READABLE, missing_bytes=[0xC3])
     atom = letters.atom(character)
     if not in_ranges(READABLE, character) or 0xC3 in character.encode():
         assert atom == alphabet.DEAD
@@ -43,7 +42,7 @@ def test_an_atom_is_the_classes_that_a_character_is_in(character):
     "bad", [b"\xc0\x80", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff", b"\x80"]
 )
 def test_bytes_that_are_no_utf8_are_dead(bad):
-    letters = alphabet.build([], marked="")
+    letters = alphabet.build_alphabet([], marked="")
     row = 0
     for byte in bad:
         row = int(letters.utf8[row, byte])
@@ -61,7 +60,7 @@ def test_classes_are_the_engines_own():
 
 
 def test_unreadable_characters_are_dead():
-    letters = alphabet.build([members_of(r"\p{L}")], marked="a", unreadable="é▁")
+    letters = alphabet.build_alphabet([members_of(r"\p{L}")], marked="a", unreadable="é▁")
     assert letters.atom("é") == letters.atom("▁") == alphabet.DEAD
     assert letters.atom("ê") >= 0
 
@@ -77,7 +76,7 @@ def read(letters, row, data):
 
 def test_with_byte_fallback_a_second_copy_reads_the_characters_without_a_token():
     symbols = from_pairs([(ord("a"), ord("z") + 1), (ord("é"), ord("é") + 1)])
-    letters = alphabet.build([members_of(r"\p{L}")], marked="", symbols=symbols)
+    letters = alphabet.build_alphabet([members_of(r"\p{L}")], marked="", symbols=symbols)
     for character in "aéêA日\x00":
         atom = letters.atom(character)
         assert atom >= 0, "every character can be spelled"

@@ -11,8 +11,8 @@ from tokenizers import Regex, pre_tokenizers
 
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.storage import load_arrays, store_arrays
-from bpe_automata.tokenizer import charclass
-from bpe_automata.tokenizer.charclass import engine_class
+from bpe_automata.tokenizer import alphabet
+from bpe_automata.tokenizer.alphabet import engine_class
 from bpe_automata.tokenizer.engines import NAMED_KINDS, FancyRegex, Oniguruma
 
 CLASSES = (r"\s", r"\p{L}", r"\p{N}", r"[^\s\p{L}\p{N}]", r"[^\r\n\p{L}\p{N}]", r"(?i:\x{73})", ".")
@@ -109,13 +109,13 @@ def test_a_literal_needs_no_engine():
 
 def test_what_was_asked_is_kept_by_engine_kind_and_pattern(tmp_path, monkeypatch):
     monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path))
-    monkeypatch.setattr(charclass, "known", {})
+    monkeypatch.setattr(alphabet, "class_cache", {})
     asked = engine_class(Oniguruma(), "digits", "")
     key = f"{Oniguruma().name} digits "
     assert np.array_equal(load_arrays("charclass", key, "ranges")["ranges"], asked)
     other = np.array([[1, 2]], dtype=np.int32)
     store_arrays("charclass", key, "ranges", {"ranges": other})
-    charclass.known.clear()
+    alphabet.class_cache.clear()
     assert engine_class(Oniguruma(), "digits", "").tolist() == [[1, 2]]
     assert Oniguruma().name != fancy_regex().name
 

@@ -17,11 +17,11 @@ from bpe_automata import Tokenizer
 from bpe_automata.errors import BrokenTokenizerError
 from bpe_automata.storage import CorruptCacheWarning
 from bpe_automata.testing import added_token, byte_level, small_tokenizer
-from bpe_automata.testing.written import byte_spelling
-from bpe_automata.tokenizer import kept, trial
+from bpe_automata.testing.small import byte_spelling
+from bpe_automata.tokenizer import stored
 from bpe_automata.tokenizer import tokenizer as loading
 from bpe_automata.tokenizer.description import Description
-from bpe_automata.tokenizer.sources import detect, encodings
+from bpe_automata.tokenizer.sources import detect, named
 
 BYTES = [byte_spelling(bytes([byte])) for byte in range(256)]
 RANKS = {bytes([b]): b for b in range(256)} | {b"ab": 256, b" ab": 257, b"": 258}
@@ -38,7 +38,7 @@ NORMALIZERS = [
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(kept, "FEWEST_IDS", 0)
+    monkeypatch.setattr(stored, "FEWEST_IDS", 0)
     return tmp_path / "cache"
 
 
@@ -79,7 +79,7 @@ def tekken_path(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 def sentencepiece_path(folder: Path) -> tuple[Any, dict[str, Any]]:
     pytest.importorskip("sentencepiece")
-    from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto
+    from bpe_automata.tokenizer.sources.sentencepiece import model_proto
 
     proto = model_proto()
     pieces = [("<unk>", 0.0, 2), ("</s>", 0.0, 3), *((f"<0x{b:02X}>", 0.0, 6) for b in range(256))]
@@ -145,9 +145,9 @@ def no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("it is read again")
 
     monkeypatch.setattr(detect, "_read", forbidden)
-    monkeypatch.setattr(encodings, "read_encoding", forbidden)
+    monkeypatch.setattr(named, "read_encoding", forbidden)
     monkeypatch.setattr(loading, "_read_text", forbidden)
-    monkeypatch.setattr(trial, "try_decoding", forbidden)
+    monkeypatch.setattr(loading, "check_decoding", forbidden)
 
 
 def same(one: Tokenizer, other: Tokenizer) -> None:
@@ -183,7 +183,7 @@ def test_what_was_loaded_once_is_not_read_again_and_is_the_same(kind, tmp_path, 
     first = Tokenizer.load(source, **options)
     no_reading(monkeypatch)
     second = Tokenizer.load(source, **options)
-    assert isinstance(second.description, kept._Kept)
+    assert isinstance(second.description, stored._StoredDescription)
     same(first, second)
     assert second.name == first.name
     monkeypatch.undo()
@@ -253,7 +253,7 @@ def test_what_is_not_at_hand_any_more_is_said(tmp_path, cache):
     for path in (cache / "source").iterdir():
         path.unlink()
     (folder / "tokenizer.json").write_text(written().replace("<x>", "<y>"))
-    with pytest.raises(BrokenTokenizerError, match="is another tokenizer by now"):
+    with pytest.raises(BrokenTokenizerError, match="holds another tokenizer"):
         loaded[1].encode("ab")
 
 
@@ -266,11 +266,11 @@ def test_other_libraries_or_sources_read_it_again(tmp_path, monkeypatch):
     Tokenizer.load(folder)
     assert not read
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "_is_installed", lambda library: False)
+        patch.setattr(stored, "_is_installed", lambda library: False)
         Tokenizer.load(folder)
     assert len(read) == 1
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "_stamp", lambda: "other sources")
+        patch.setattr(stored, "_stamp", lambda: "other sources")
         Tokenizer.load(folder)
     assert len(read) == 2
     monkeypatch.setenv("BPE_AUTOMATA_CACHE", "off")
@@ -280,11 +280,11 @@ def test_other_libraries_or_sources_read_it_again(tmp_path, monkeypatch):
 
 def test_small_ones_and_those_that_are_refused_are_not_kept(tmp_path, monkeypatch, cache):
     folder, _ = json_path(tmp_path)
-    monkeypatch.setattr(kept, "FEWEST_IDS", 1000)
+    monkeypatch.setattr(stored, "FEWEST_IDS", 1000)
     Tokenizer.load(folder)
     assert not (cache / "tokenizer").exists()
-    monkeypatch.setattr(kept, "FEWEST_IDS", 0)
-    monkeypatch.setattr(trial, "_compare", lambda *_: 1 / 0)
+    monkeypatch.setattr(stored, "FEWEST_IDS", 0)
+    monkeypatch.setattr(loading, "_check_decoded", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         Tokenizer.load(folder)
     assert not (cache / "tokenizer").exists()

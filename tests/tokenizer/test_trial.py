@@ -19,9 +19,10 @@ from bpe_automata.errors import (
     UnsupportedTokenizerError,
 )
 from bpe_automata.testing import added_token, byte_level, small_tokenizer, split
-from bpe_automata.testing.written import byte_spelling
-from bpe_automata.tokenizer.backend import Source
-from bpe_automata.tokenizer.trial import fixed_texts, trial_texts
+from bpe_automata.testing.small import byte_spelling
+from bpe_automata.tokenizer.sample_texts import fixed_texts
+from bpe_automata.tokenizer.source import Source
+from bpe_automata.tokenizer.tokenizer import sample_texts
 
 BYTES = [byte_spelling(bytes([byte])) for byte in range(256)]
 
@@ -44,7 +45,7 @@ def test_the_texts_are_always_the_same_and_hold_every_kind_of_byte():
     assert len(texts) == len(set(texts)) > 300
     used = {byte for text in texts for byte in text.encode("utf-8")}
     assert used == {*range(0xC0), *range(0xC2, 0xF5)}
-    assert any("a<|endoftext|>b" in text for text in trial_texts(whole()))
+    assert any("a<|endoftext|>b" in text for text in sample_texts(whole()))
 
 
 @pytest.mark.parametrize("step", [{"type": "Whitespace"}, byte_level(True), None])

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.storage import CorruptCacheWarning, cache_folder
-from bpe_automata.tokenizer.asking import SEPARATOR, ask
 from bpe_automata.tokenizer.description import Normalization
-from bpe_automata.tokenizer.unicode_data import Composing, composing
+from bpe_automata.tokenizer.probing import SEPARATOR, Composing, apply_to_all, composing
 from bpe_automata.tokenizer.unicode_forms import (
     FORMS,
     form_filters,
@@ -193,4 +192,4 @@ def test_an_unknown_engine_is_refused() -> None:
 
 def test_a_normalizer_that_changes_the_separator_is_told() -> None:
     with pytest.raises(BrokenTokenizerError, match="private-use"):
-        ask(lambda text: text.replace(SEPARATOR, ""), ["a", "b"])
+        apply_to_all(lambda text: text.replace(SEPARATOR, ""), ["a", "b"])

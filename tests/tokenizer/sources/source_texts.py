@@ -10,7 +10,7 @@ import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bpe_automata.tokenizer.backend import Source
+from bpe_automata.tokenizer.source import Source
 
 _CHARACTERS = list(
     "  \t\n\r\x00\x0b\x1c\x85\xa0\u2028\u3000aabcstTſK09٣Ⅻ½²'’´.,!?(){}[]<|>_-/éßǅµİıñ日本語한กำ"

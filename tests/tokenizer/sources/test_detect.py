@@ -30,7 +30,7 @@ def tekken() -> bytes:
 
 
 def sentencepiece_model(first_piece: str = "<unk>") -> bytes:
-    from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto
+    from bpe_automata.tokenizer.sources.sentencepiece import model_proto
 
     proto = model_proto()
     proto.pieces.add(piece=first_piece, score=0.0, type=2)
@@ -72,7 +72,7 @@ def test_a_sentencepiece_model_by_content(tmp_path, first_piece: str) -> None:
 @pytest.mark.parametrize("first", ["trainer_spec", "normalizer_spec"])
 def test_a_sentencepiece_model_whose_pieces_do_not_come_first(tmp_path, first: str) -> None:
     pytest.importorskip("sentencepiece")
-    from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto
+    from bpe_automata.tokenizer.sources.sentencepiece import model_proto
 
     whole = model_proto()
     whole.ParseFromString(sentencepiece_model())

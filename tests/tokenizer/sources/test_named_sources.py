@@ -11,9 +11,14 @@ from source_texts import alone, texts
 
 from bpe_automata.errors import MissingDependencyError, MissingFileError, TokenizerError
 from bpe_automata.reference.encode import Encoder
-from bpe_automata.tokenizer.backend import Source
-from bpe_automata.tokenizer.sources import TABLE, named, names, patterns, read_named, read_path
-from bpe_automata.tokenizer.sources.special_tokens import llama3, llama4, qwen, whisper
+from bpe_automata.tokenizer.source import Source
+from bpe_automata.tokenizer.sources import TABLE, named, names, published, read_named, read_path
+from bpe_automata.tokenizer.sources.published import (
+    llama3_specials,
+    llama4_specials,
+    qwen_specials,
+    whisper_specials,
+)
 
 _LONG = ("mistral-v2", "mistral-v7", "llama-4", "tekken-240718")  # each much like another
 _LIBRARY = {"mistral": "sentencepiece", "smollm2": "gguf", "deepseek": "tokenizers"}
@@ -42,10 +47,10 @@ def known(name: str) -> Source:
 def test_the_description_gives_the_ids_of_the_library(name: str) -> None:
     source = known(name)
     encode = Encoder(source.description, source.backend.engine.dialect)
-    tried = texts(source, 2400)
-    for text, ids in zip(tried, source.backend.encode_batch(tried), strict=True):
+    checked = texts(source, 2400)
+    for text, ids in zip(checked, source.backend.encode_batch(checked), strict=True):
         assert encode(text) == ids, text
-    assert source.backend.encode(tried[-1]) == ids
+    assert source.backend.encode(checked[-1]) == ids
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama-3", "mistral-v1"])
@@ -81,7 +86,9 @@ def test_qwen_composes_across_the_edge_of_a_special_token() -> None:
 # ---------------------------------------------------------------- facts, against the packages
 
 
-@pytest.mark.parametrize(("folder", "specials"), [("llama3", llama3), ("llama4", llama4)])
+@pytest.mark.parametrize(
+    ("folder", "specials"), [("llama3", llama3_specials), ("llama4", llama4_specials)]
+)
 def test_llama_special_tokens(folder: str, specials) -> None:
     module = pytest.importorskip(f"llama_models.{folder}.tokenizer", exc_type=ImportError)
     theirs = module.Tokenizer.get_instance()
@@ -98,8 +105,8 @@ def test_qwen_is_read_as_dashscope_does() -> None:
     source, file = known("qwen"), TABLE["qwen"].find()
     with alone("dashscope.tokenizers.qwen_tokenizer") as module:
         theirs = module.QwenTokenizer(str(file))
-        assert {text: number for number, text in module.SPECIAL_TOKENS} == qwen()
-        assert module.PAT_STR == patterns.QWEN
+        assert {text: number for number, text in module.SPECIAL_TOKENS} == qwen_specials()
+        assert module.PAT_STR == published.QWEN
     for text in texts(source, 1000, seed=1):
         assert theirs.encode(text) == source.backend.encode(text)
 
@@ -110,7 +117,7 @@ def test_whisper_is_read_as_whisper_does() -> None:
     with alone("whisper.tokenizer") as module:
         theirs = module.get_encoding("multilingual")
     assert {text: theirs.encode_single_token(text) for text in theirs.special_tokens_set} == (
-        whisper()
+        whisper_specials()
     )
     for text in texts(source, 1000, seed=1):
         assert theirs.encode(text, allowed_special="all") == source.backend.encode(text)

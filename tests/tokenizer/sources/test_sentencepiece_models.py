@@ -19,13 +19,13 @@ from bpe_automata.errors import (
     UnsupportedTokenizerError,
 )
 from bpe_automata.reference.encode import Encoder
-from bpe_automata.tokenizer.backend import Source
 from bpe_automata.tokenizer.description import Prefix
+from bpe_automata.tokenizer.source import Source
 
 pytest.importorskip("sentencepiece")
 pytest.importorskip("google.protobuf")
 
-from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto, read_sentencepiece
+from bpe_automata.tokenizer.sources.sentencepiece import model_proto, read_sentencepiece
 
 NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
 
@@ -69,13 +69,13 @@ def models(draw: st.DrawFn) -> Any:
 
 @examples(300)
 @given(models(), st.lists(st.text(ALPHABET, max_size=14), min_size=5, max_size=20))
-def test_random_models_are_read_exactly_or_refused(proto: Any, tried: list[str]) -> None:
+def test_random_models_are_read_exactly_or_refused(proto: Any, checked: list[str]) -> None:
     try:
         source = read(proto)
     except UnsupportedTokenizerError:
         assume(False)
     encode = Encoder(source.description)
-    for text in tried:
+    for text in checked:
         ids = encode(text)
         if None not in ids:  # an unknown character, in a model without byte fallback
             assert ids == source.backend.encode(text)
@@ -183,7 +183,7 @@ def test_user_defined_pieces_that_begin_one_another() -> None:
     for size in range(1, 200):
         text = "a" + "c" * size
         assert Encoder(source.description)(text) == source.backend.encode(text)
-    with pytest.raises(UnsupportedTokenizerError, match="more than 64 others begin it"):
+    with pytest.raises(UnsupportedTokenizerError, match="more than 64 others are its prefixes"):
         read(model(LETTERS + nested))
 
 

@@ -8,7 +8,7 @@ from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_automata.tokenizer.sources.tied_runs import leftmost_first, run_merges
+from bpe_automata.tokenizer.sources.implied_merges import leftmost_first, run_merges
 
 LLAMA = {*range(1, 15), 16}  # the runs of spaces of Llama-2 and Mistral
 
