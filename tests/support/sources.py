@@ -19,10 +19,8 @@ from bpe_automata.tokenizer.sources import TABLE, names
 from bpe_automata.tokenizer.sources.gguf import WORDS, gemma4_json, pretokenizer_of
 from bpe_automata.tokenizer.sources.published import GPT2
 from support import files
-from support.case import Case
 from support.files import NORMAL, PIECES, TEXT, UNUSED, USER
-from support.laws import obey, texts_of
-from support.making import library, named
+from support.making import Case, library, named, obey, texts_of
 
 GGUF = "GGUF `gpt2`: `tokenizer.ggml.pre`"
 GGML = "tokenizer.ggml."

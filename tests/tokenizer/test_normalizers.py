@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 from budget import examples
-from filter_texts import Reader
 from hypothesis import given
 from hypothesis import strategies as st
+from readers import Reader
 from tokenizers import Regex, Tokenizer, models, normalizers
 from tokenizers.normalizers import Lowercase, Nmt, Replace, Strip, StripAccents
 

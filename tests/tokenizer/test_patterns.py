@@ -8,7 +8,7 @@ import pytest
 from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from split_machine import SplitMachine, own_pieces, readings_of, tiktoken_pieces
+from readers import SplitMachine, own_pieces, readings_of, tiktoken_pieces
 from tokenizers import Regex, pre_tokenizers
 
 from bpe_automata.budget import Budget, spending

@@ -11,7 +11,7 @@ import tokenizers
 from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from split_machine import SplitMachine, readings_of
+from readers import SplitMachine, readings_of
 
 from bpe_automata.errors import (
     BrokenTokenizerError,

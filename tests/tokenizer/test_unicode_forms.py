@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from budget import examples
-from filter_texts import Reader, representatives
 from hypothesis import given
 from hypothesis import strategies as st
+from readers import Reader, representatives
 
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.storage import CorruptCacheWarning, cache_folder

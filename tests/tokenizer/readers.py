@@ -1,5 +1,6 @@
-"""Split rules as a machine of boundary hypotheses by itself, and the pieces that the libraries
-make of a text, so that the two can be compared."""
+"""Readers that run parts of a pipeline over a text, for tests: split rules (`SplitMachine`), beside
+the pieces that the libraries make of the text, and text filters (`Reader`).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import numpy as np
 from bpe_automata.tokenizer import boundaries
 from bpe_automata.tokenizer.alphabet import engine_class
 from bpe_automata.tokenizer.boundaries import Splitter
+from bpe_automata.tokenizer.filter_table import TableFilter
 from bpe_automata.tokenizer.pattern import tree_of
 from bpe_automata.tokenizer.pike import Program
 
@@ -78,3 +80,44 @@ def tiktoken_pieces(pattern: str, text: str) -> list[str]:
     encoding = tiktoken.Encoding("parts", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
     ids = encoding.encode_ordinary(text)
     return [encoding.decode_single_token_bytes(i).decode() for i in ids]
+
+
+# ---------------------------------------------------------------- text filters
+
+
+class Reader:
+    """Do all of these filters accept a text?"""
+
+    def __init__(self, filters: tuple[TableFilter, ...]) -> None:
+        self.filters = filters
+        self.columns = [_columns(made) for made in filters]
+
+    def accepts(self, text: str) -> bool:
+        pairs = zip(self.filters, self.columns, strict=True)
+        return all(_accepts(made, columns, text) for made, columns in pairs)
+
+
+def _columns(made: TableFilter) -> np.ndarray:
+    columns = np.full(0x110000, -1)
+    for number, ranges in enumerate(made.classes):
+        for low, high in ranges:
+            assert (columns[low:high] == -1).all(), "two classes overlap"
+            columns[low:high] = number
+    return columns
+
+
+def _accepts(made: TableFilter, columns: np.ndarray, text: str) -> bool:
+    state: int | None = made.start
+    for character in text:
+        number = int(columns[ord(character)])
+        state = made.step(state, frozenset() if number < 0 else frozenset({number}))
+        if state is None:
+            return False
+    return made.ends(state)
+
+
+def representatives(made: TableFilter) -> list[str]:
+    """A character of each class, and one of none."""
+    columns = _columns(made)
+    firsts = np.unique(columns, return_index=True)[1]
+    return [chr(first) for first in firsts.tolist()]
