@@ -23,7 +23,15 @@ from bpe_automata.errors import (
     UnsupportedTokenizerError,
 )
 from bpe_automata.testing.inputs import ADVERSARIAL
-from bpe_automata.testing.small import added_token, matching_decoder, sequence, split_patterns
+from bpe_automata.testing.small import (
+    added_token,
+    matching_decoder,
+    sequence,
+    split_patterns,
+)
+from bpe_automata.testing.small import (
+    byte_level as byte_level_step,
+)
 from bpe_automata.tokenizer import Tokenizer
 
 SPACE = "▁"
@@ -195,7 +203,7 @@ def parts(draw: st.DrawFn) -> Parts:
         decoder = matching_decoder(None, pretokenizer)
     elif byte_level:
         pretokenizer, normalizer = draw(_bytes())
-        decoder = {"type": "ByteLevel"} | _BYTE_LEVEL
+        decoder = byte_level_step()
     else:
         normalizer = draw(normalizers())
         pretokenizer = draw(st.lists(splitters(), max_size=2).map(lambda some: sequence(*some)))
@@ -246,14 +254,11 @@ def _metaspace() -> st.SearchStrategy[Json]:
     )
 
 
-_BYTE_LEVEL: Json = {"add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-
-
 @st.composite
 def _bytes(draw: st.DrawFn) -> tuple[Json, Json | None]:
     """(pretokenizer, normalizer): splitters, then ByteLevel. A space is prepended only where no
     other step can remove it."""
-    last = {"type": "ByteLevel", **_BYTE_LEVEL, "use_regex": draw(st.booleans())}
+    last = byte_level_step(draw(st.booleans()))
     if draw(st.integers(0, 7)) == 7:
         forms = st.sampled_from((None, {"type": "NFC"}, {"type": "Lowercase"}))
         return {**last, "add_prefix_space": True}, draw(forms)

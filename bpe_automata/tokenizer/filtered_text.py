@@ -13,7 +13,12 @@ from bpe_automata.budget import check, check_bytes
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer.description import AddedToken
 from bpe_automata.tokenizer.filter_table import FilterProduct, TableFilter, classes_of, product
-from bpe_automata.tokenizer.text_automaton import IMPOSSIBLE, MOST_STATES, TextAutomaton
+from bpe_automata.tokenizer.text_automaton import (
+    IMPOSSIBLE,
+    MOST_STATES,
+    DistinctRows,
+    TextAutomaton,
+)
 
 
 def filtered(
@@ -32,7 +37,7 @@ def filtered(
     states = np.unique(np.array([0, text.start * n], dtype=np.int64))
     known, seen = [states], set(states.tolist())
     tables = [np.empty((0, rows.shape[1]), np.int64)]
-    after, row_of = _Rows(), dict[int, int]()  # most states have the same row
+    after, row_of = DistinctRows(), dict[int, int]()  # most states have the same row
     after_row: list[int] = []
     while len(states):
         check()
@@ -57,20 +62,6 @@ def filtered(
             )
     afters = after.rows, np.array(after_row, dtype=np.int32)
     return _numbered(text, np.concatenate(known), np.concatenate(tables), afters, allowed.ends)
-
-
-class _Rows:
-    """The distinct rows, numbered in the order of their first use."""
-
-    def __init__(self) -> None:
-        self.rows: list[np.ndarray] = []
-        self._numbers: dict[bytes, int] = {}
-
-    def number(self, row: np.ndarray) -> int:
-        number = self._numbers.setdefault(row.tobytes(), len(self.rows))
-        if number == len(self.rows):
-            self.rows.append(row)
-        return number
 
 
 def _paired(text: np.ndarray, filters: np.ndarray, n: int) -> np.ndarray:
@@ -143,7 +134,7 @@ def _after_tokens(
     """(int64 [n, columns], int64 [n_added]): entry (s, column of token k) is the filters' state
     after added token k in state s. The normalizers do not see tokens of the first pass; those of
     the second are text to them, whose characters have the columns `column_of` of `spelled`."""
-    columns, cut_out = _Rows(), np.where(ends, 0, IMPOSSIBLE)
+    columns, cut_out = DistinctRows(), np.where(ends, 0, IMPOSSIBLE)
     which = []
     for token in added:
         check()

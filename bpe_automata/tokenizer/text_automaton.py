@@ -52,6 +52,20 @@ class TextAutomaton:
     put: np.ndarray
 
 
+class DistinctRows:
+    """The distinct rows, numbered in the order of their first use."""
+
+    def __init__(self) -> None:
+        self.rows: list[np.ndarray] = []
+        self._numbers: dict[bytes, int] = {}
+
+    def number(self, row: np.ndarray) -> int:
+        number = self._numbers.setdefault(row.tobytes(), len(self.rows))
+        if number == len(self.rows):
+            self.rows.append(row)
+        return number
+
+
 class _State(NamedTuple):
     """first, second: the states of the two passes that cut added tokens out."""
 
@@ -77,7 +91,7 @@ def build_text_automaton(
         next=np.array(explorer.rows, dtype=np.int32),
         ends=np.array([explorer.ends(state) for state in explorer.states]),
         after_row=np.array(explorer.after_row, dtype=np.int32),
-        after=np.array([row[: len(added)] for row in explorer.afters], dtype=np.int32),
+        after=np.array([row[: len(added)] for row in explorer.afters.rows], dtype=np.int32),
         start=start,
         token_start=np.cumsum([0, *map(len, contents)]).astype(np.int32),
         data=np.frombuffer(b"".join(contents), dtype=np.uint8),
@@ -115,8 +129,7 @@ class _Explorer:
         self.numbers: dict[_State, int] = {}
         self.rows: list[np.ndarray] = []
         self.after_row: list[int] = []
-        self.afters: list[np.ndarray] = []
-        self._after_numbers: dict[bytes, int] = {}
+        self.afters = DistinctRows()
         self.number(_beginning(INSIDE))
 
     def number(self, state: _State) -> int:
@@ -132,14 +145,11 @@ class _Explorer:
     def explore(self) -> None:
         for state in self.states:  # grows while we go
             check_bytes(4 * len(self.rows) * self.n_atoms, "the states of the text")
-            check_bytes(4 * len(self.afters) * len(self.added), "the states after added tokens")
+            check_bytes(
+                4 * len(self.afters.rows) * len(self.added), "the states after added tokens"
+            )
             self.rows.append(self._row(state))
-            after = self._after(state)
-            key = after.tobytes()
-            if key not in self._after_numbers:
-                self._after_numbers[key] = len(self.afters)
-                self.afters.append(after)
-            self.after_row.append(self._after_numbers[key])
+            self.after_row.append(self.afters.number(self._after(state)))
 
     def ends(self, state: _State) -> bool:
         passes = self.first.ends(state.first) and self.second.ends(state.second)
@@ -212,7 +222,7 @@ class _Explorer:
         """The row of `after` of a state that may not have been explored yet."""
         number = self.numbers.get(state)
         if number is not None and number < len(self.after_row):
-            return self.afters[self.after_row[number]]
+            return self.afters.rows[self.after_row[number]]
         return self._after(state)
 
     def _after_token(self, state: _State, k: int) -> int:

@@ -1,5 +1,6 @@
-"""Control ids of SentencePiece (`<s>`, `</s>`): never text, but they stand between texts of a
-prompt. sentencepiece itself says what is right."""
+"""Control ids of SentencePiece (`<s>`, `</s>`) are never text, but separate texts of a prompt;
+compared with sentencepiece itself.
+"""
 
 from __future__ import annotations
 

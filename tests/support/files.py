@@ -1,4 +1,4 @@
-"""Small tokenizer files of every kind, written down."""
+"""Small tokenizer files of every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The alphabet: characters that the pipeline cannot tell apart are one atom, spelled in UTF-8."""
+"""The alphabet: characters that the pipeline cannot distinguish are one atom, spelled in UTF-8; and
+character classes, which are what the engines themselves match at every code point.
+"""
 
 from __future__ import annotations
 

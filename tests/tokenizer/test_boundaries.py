@@ -1,5 +1,6 @@
-"""Boundary hypotheses: every text has exactly one surviving reading, and its boundaries are those
-of the pretokenizer itself."""
+"""Boundary hypotheses: for every text exactly one survives, and its boundaries are those of the
+pretokenizer itself.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Normalizers of `tokenizers`: the filters accept exactly the texts that a normalizer leaves."""
+"""Normalizers of `tokenizers`: the filters accept exactly the texts that a normalizer does not
+change.
+"""
 
 from __future__ import annotations
 

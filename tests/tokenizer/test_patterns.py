@@ -1,4 +1,4 @@
-"""Split patterns in both dialects: the pieces are those that the engines themselves make."""
+"""Split patterns in both dialects: the pieces are those of the engines themselves."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A tokenizer that was loaded once comes out of the cache: nothing is parsed or tried again, and it
-is the same one."""
+"""A tokenizer that was loaded once is loaded from the cache: nothing is parsed or checked again, and
+it is the same tokenizer.
+"""
 
 from __future__ import annotations
 

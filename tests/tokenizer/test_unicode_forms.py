@@ -1,4 +1,4 @@
-"""The filters of the Unicode forms accept exactly the texts that the forms leave as they are."""
+"""The filters of the Unicode forms accept exactly the texts that the forms do not change."""
 
 from __future__ import annotations
 

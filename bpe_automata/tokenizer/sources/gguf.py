@@ -38,24 +38,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.optional import require
 from bpe_automata.tokenizer.source import Source
-from bpe_automata.tokenizer.sources.published import (
-    BAILING,
-    BLOOM,
-    DEEPSEEK_CODER,
-    DEEPSEEK_LLM,
-    DEEPSEEK_V3,
-    EXAONE_MOE,
-    GROUPED_DIGITS,
-    KIMI,
-    LLAMA3,
-    MINICPM5,
-    O200K,
-    QWEN,
-    QWEN35,
-    SEED_CODER,
-    TEKKEN,
-    UFAKZEKA,
-)
+from bpe_automata.tokenizer.sources import published
 from bpe_automata.tokenizer.sources.sentencepiece import SPACE, Kind, model_proto, source_of
 from bpe_automata.tokenizer.sources.tokenizer_json import read_json
 
@@ -221,9 +204,9 @@ def _splits(*patterns: str) -> Json:
 
 
 _FALCON = _sequence(_PUNCTUATION, BYTE_LEVEL, _NUMBERS, _split("[0-9][0-9][0-9]"))
-_DEEPSEEK_LLM = _sequence(*map(_split, DEEPSEEK_LLM), _DIGITS, _MAPPED)
-_DEEPSEEK_CODER = _sequence(*map(_split, DEEPSEEK_CODER), _DIGITS, _MAPPED)
-_VIKING = _sequence(_split(BLOOM), _DIGITS, _MAPPED)
+_DEEPSEEK_LLM = _sequence(*map(_split, published.DEEPSEEK_LLM), _DIGITS, _MAPPED)
+_DEEPSEEK_CODER = _sequence(*map(_split, published.DEEPSEEK_CODER), _DIGITS, _MAPPED)
+_VIKING = _sequence(_split(published.BLOOM), _DIGITS, _MAPPED)
 
 _GROUPS: tuple[tuple[str, Json, bool], ...] = (
     ("gpt-2 phi-2 mpt gpt-neox aquila olmo jais gigachat a.x-4.0 mellum modern-bert exaone4 "
@@ -232,24 +215,24 @@ _GROUPS: tuple[tuple[str, Json, bool], ...] = (
      _sequence(_DIGITS, BYTE_LEVEL), False),
     ("falcon", _FALCON, False),
     ("llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral lfm2 midm-2.0 jina-v5-nano glm4 glm5",
-     _splits(LLAMA3), True),
-    ("dbrx smaug-bpe chatglm-bpe", _splits(LLAMA3), False),
+     _splits(published.LLAMA3), True),
+    ("dbrx smaug-bpe chatglm-bpe", _splits(published.LLAMA3), False),
     ("qwen2 deepseek-r1-qwen kormo f2llmv2 megrez stablelm2 hunyuan solar-open grok-2",
-     _splits(QWEN), False),
-    ("qwen35", _splits(QWEN35), False),
+     _splits(published.QWEN), False),
+    ("qwen35", _splits(published.QWEN35), False),
     ("deepseek-llm", _DEEPSEEK_LLM, False),
     ("deepseek-coder", _DEEPSEEK_CODER, False),
-    ("deepseek-v3 hunyuan-dense joyai-llm hy_v4", _splits(*DEEPSEEK_V3), False),
-    ("tekken", _splits(TEKKEN), True),
-    ("gpt-4o llama4 kanana2 talkie minimax-m2", _splits(O200K), False),
-    ("kimi-k2", _splits(KIMI), False),
-    ("exaone-moe", _splits(EXAONE_MOE), False),
-    ("minicpm5", _splits(*MINICPM5), True),
-    ("ufakzeka", _splits(UFAKZEKA), False),
-    ("tiny_aya cohere2moe", _splits(GROUPED_DIGITS, O200K), False),
-    ("bailingmoe bailingmoe2 llada-moe", _splits(BAILING), False),
-    ("seed-coder", _splits(SEED_CODER), False),
-    ("bloom poro-chat gpt3-finnish", _splits(BLOOM), False),
+    ("deepseek-v3 hunyuan-dense joyai-llm hy_v4", _splits(*published.DEEPSEEK_V3), False),
+    ("tekken", _splits(published.TEKKEN), True),
+    ("gpt-4o llama4 kanana2 talkie minimax-m2", _splits(published.O200K), False),
+    ("kimi-k2", _splits(published.KIMI), False),
+    ("exaone-moe", _splits(published.EXAONE_MOE), False),
+    ("minicpm5", _splits(*published.MINICPM5), True),
+    ("ufakzeka", _splits(published.UFAKZEKA), False),
+    ("tiny_aya cohere2moe", _splits(published.GROUPED_DIGITS, published.O200K), False),
+    ("bailingmoe bailingmoe2 llada-moe", _splits(published.BAILING), False),
+    ("seed-coder", _splits(published.SEED_CODER), False),
+    ("bloom poro-chat gpt3-finnish", _splits(published.BLOOM), False),
     ("viking", _VIKING, False),
 )  # fmt: skip
 """(words, pretokenizer, does the model ignore merges?). gpt-neox and aquila are not words of

@@ -28,6 +28,7 @@ from bpe_automata.tokenizer.sources.implied_merges import all_splits, rank_by_sc
 
 SPACE = "\u2581"
 _MOST_NESTED = 64
+_ONLY_IDENTITY = "it replaces characters by rules; only identity is modelled"
 _INSTALL = "pip install 'bpe-automata[sentencepiece]'"
 
 
@@ -117,31 +118,21 @@ def source_of(
 def _refuse_options(proto: Any) -> None:
     """Raises UnsupportedTokenizerError for options that change `encode` and are not modelled."""
     trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
-    kind = type(trainer).ModelType.Name(trainer.model_type)
-    if kind != "BPE":
-        raise UnsupportedTokenizerError("SentencePiece model_type", kind, ONLY_BPE)
-    if normalizer.precompiled_charsmap:
-        raise UnsupportedTokenizerError(
-            "SentencePiece normalizer",
-            normalizer.name,
-            "it replaces characters by rules; only identity is modelled",
-        )
-    if proto.denormalizer_spec.precompiled_charsmap:
-        raise UnsupportedTokenizerError(
-            "SentencePiece denormalizer", proto.denormalizer_spec.name, "it changes decoded text"
-        )
-    if normalizer.remove_extra_whitespaces:
-        raise UnsupportedTokenizerError(
-            "SentencePiece remove_extra_whitespaces", True, "it removes spaces; not modelled"
-        )
-    if not normalizer.escape_whitespaces:
-        raise UnsupportedTokenizerError(
-            "SentencePiece escape_whitespaces", False, "spaces stay spaces; not modelled"
-        )
-    if trainer.treat_whitespace_as_suffix:
-        raise UnsupportedTokenizerError(
-            "SentencePiece treat_whitespace_as_suffix", True, "not modelled"
-        )
+    denormalizer = proto.denormalizer_spec
+    model = type(trainer).ModelType.Name(trainer.model_type)
+    unescaped = not normalizer.escape_whitespaces
+    suffixed = trainer.treat_whitespace_as_suffix
+    options = (
+        (model != "BPE", "model_type", model, ONLY_BPE),
+        (normalizer.precompiled_charsmap, "normalizer", normalizer.name, _ONLY_IDENTITY),
+        (denormalizer.precompiled_charsmap, "denormalizer", denormalizer.name, "it changes text"),
+        (normalizer.remove_extra_whitespaces, "remove_extra_whitespaces", True, "not modelled"),
+        (unescaped, "escape_whitespaces", False, "spaces stay spaces; not modelled"),
+        (suffixed, "treat_whitespace_as_suffix", True, "not modelled"),
+    )
+    for refused, option, value, why in options:
+        if refused:
+            raise UnsupportedTokenizerError(f"SentencePiece {option}", value, why)
 
 
 # ---------------------------------------------------------------- pieces

@@ -234,31 +234,25 @@ def check_decoder(
             "to the text that they are made of; set the decoder that belongs to the pretokenizer, "
             "such as decoders.ByteLevel(), decoders.Metaspace() or decoders.Fuse()",
         )
-    decoding = _Decoding()
+    decoding, fault = _Decoding(), ""
     _read(decoder, decoding)
     if decoding.byte_level != byte_level:
-        said = "without" if decoding.byte_level else "is missing, with"
-        raise UnsupportedTokenizerError(
-            "decoder", decoder, f"ByteLevel decoding {said} a ByteLevel pretokenizer"
-        )
-    if decoding.spaces != space:
-        raise UnsupportedTokenizerError(
-            "decoder", decoder, f"spaces are written {space!r}, but read from {decoding.spaces!r}"
-        )
-    if decoding.drops and spaced is not None:
-        raise UnsupportedTokenizerError(
-            "decoder",
-            decoder,
+        how = "without" if decoding.byte_level else "is missing, with"
+        fault = f"ByteLevel decoding {how} a ByteLevel pretokenizer"
+    elif decoding.spaces != space:
+        fault = f"spaces are written {space!r}, but read from {decoding.spaces!r}"
+    elif decoding.drops and spaced is not None:
+        fault = (
             f"it drops all spaces of the first token, also those inside of {spaced!r}; "
-            "use a Sequence of Replace, ByteFallback, Fuse and Strip instead",
+            "use a Sequence of Replace, ByteFallback, Fuse and Strip instead"
         )
-    if decoding.byte_fallback < fallback:
-        raise UnsupportedTokenizerError("decoder", decoder, "it leaves byte tokens as they are")
-    if decoding.strips != (prefix not in (Prefix.NONE, Prefix.SPACE_FIRST)):
+    elif decoding.byte_fallback < fallback:
+        fault = "it leaves byte tokens as they are"
+    elif decoding.strips != (prefix not in (Prefix.NONE, Prefix.SPACE_FIRST)):
         does = "takes away" if decoding.strips else "leaves"
-        raise UnsupportedTokenizerError(
-            "decoder", decoder, f"it {does} a space at the beginning; put there: {prefix.value}"
-        )
+        fault = f"it {does} a space at the beginning; put there: {prefix.value}"
+    if fault:
+        raise UnsupportedTokenizerError("decoder", decoder, fault)
 
 
 def _read(decoder: Json, decoding: _Decoding) -> None:

@@ -1,4 +1,6 @@
-"""What a file is, is told by its content, whatever its name."""
+"""The kind of a file is told by its content, whatever its name; hostile files fail with typed
+errors.
+"""
 
 from __future__ import annotations
 

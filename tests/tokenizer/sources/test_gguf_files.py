@@ -1,4 +1,4 @@
-"""GGUF files: written small, read back, against what they were made of."""
+"""GGUF files: small ones are written and read back, and compared with what they were made of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tokenizers that are known by a name, against the library that runs each."""
+"""The tokenizers that are known by a name, compared with the library that runs each."""
 
 from __future__ import annotations
 

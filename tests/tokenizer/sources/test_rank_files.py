@@ -1,4 +1,4 @@
-"""tiktoken rank files and tekken.json: random small ones against tiktoken, and what is refused."""
+"""tiktoken rank files and tekken.json: random small ones compared with tiktoken, and refusals."""
 
 from __future__ import annotations
 

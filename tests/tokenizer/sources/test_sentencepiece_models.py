@@ -1,4 +1,4 @@
-"""SentencePiece models: random small ones against sentencepiece, and what is refused."""
+"""SentencePiece models: random small ones compared with sentencepiece, and refusals."""
 
 from __future__ import annotations
 
