@@ -2,7 +2,7 @@
 
     contains no added token                      (`added_tokens`)
     begins with the prefix                       (`Prefix`)
-    is not changed by the normalizers            (`filtered_text` adds that)
+    is not changed by the normalizers            (`pipeline` adds that)
 
 The text includes the prefix. Added tokens are transitions of their own. A state is (partly read
 added tokens of either pass, phase of the prefix); state 0 is the inside of a text with no added

@@ -1,5 +1,5 @@
-"""A tokenizer that was loaded once is loaded from the cache: nothing is parsed or checked again, and
-it is the same tokenizer.
+"""A tokenizer that was loaded once is loaded from the cache: nothing is parsed or checked again,
+and it is the same tokenizer.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from bpe_automata.errors import (
 from bpe_automata.optional import require
 from bpe_automata.tokenizer.source import Source
 from bpe_automata.tokenizer.sources import published
-from bpe_automata.tokenizer.sources.sentencepiece import SPACE, Kind, model_proto, source_of
+from bpe_automata.tokenizer.sources.sentencepiece import SPACE, PieceType, model_proto, source_of
 from bpe_automata.tokenizer.sources.tokenizer_json import read_json
 
 Json = dict[str, Any]
@@ -79,13 +79,13 @@ def _eos(fields: Fields) -> tuple[int, ...]:
     return () if number is None else (int(number),)
 
 
-def _tokens(fields: Fields, where: str) -> tuple[list[str], list[Kind]]:
+def _tokens(fields: Fields, where: str) -> tuple[list[str], list[PieceType]]:
     tokens: list[str] = fields("tokenizer.ggml.tokens")
     types: list[int] = fields("tokenizer.ggml.token_type")
     if len(tokens) != len(types):
         raise BrokenTokenizerError(f"{where} has {len(tokens)} tokens, but {len(types)} types")
     try:
-        return tokens, [Kind(number) for number in types]
+        return tokens, [PieceType(number) for number in types]
     except ValueError as error:
         raise BrokenTokenizerError(f"{where} has a token of an unknown type: {error}") from error
 
@@ -105,7 +105,7 @@ def gemma4_json(fields: Fields, where: str) -> Json:
     """The content of a `tokenizer.json` that is equal to a gemma4 model: spaces are written `▁`,
     and nothing is split."""
     tokens, kinds = _tokens(fields, where)
-    model: Json = {"byte_fallback": Kind.BYTE in kinds, "fuse_unk": True}
+    model: Json = {"byte_fallback": PieceType.BYTE in kinds, "fuse_unk": True}
     unknown = fields("tokenizer.ggml.unknown_token_id", None)
     if unknown is not None and 0 <= unknown < len(tokens):
         model["unk_token"] = tokens[unknown]
@@ -126,7 +126,7 @@ def _json(fields: Fields, where: str, model: Json, **parts: Json) -> Json:
     added = [
         _added(number, tokens[number], kind)
         for number, kind in enumerate(kinds)
-        if kind in (Kind.CONTROL, Kind.USER_DEFINED)
+        if kind in (PieceType.CONTROL, PieceType.USER_DEFINED)
     ]
     merges: list[str] = fields("tokenizer.ggml.merges")
     none = dict.fromkeys(("normalizer", "pre_tokenizer", "post_processor", "decoder"))
@@ -138,9 +138,9 @@ def _json(fields: Fields, where: str, model: Json, **parts: Json) -> Json:
     return {"version": "1.0", "added_tokens": added, **none, **parts, "model": bpe | model}
 
 
-def _added(number: int, content: str, kind: Kind) -> Json:
+def _added(number: int, content: str, kind: PieceType) -> Json:
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    return {"id": number, "content": content, **flags, "special": kind is Kind.CONTROL}
+    return {"id": number, "content": content, **flags, "special": kind is PieceType.CONTROL}
 
 
 # ---------------------------------------------------------------- llama
@@ -158,14 +158,14 @@ def sentencepiece_proto(fields: Fields, where: str) -> Any:
         raise BrokenTokenizerError(f"{where} has {len(tokens)} tokens, but {len(scores)} scores")
     unknown = fields("tokenizer.ggml.unknown_token_id", None)
     if unknown is not None and 0 <= unknown < len(kinds):
-        kinds = [Kind.UNUSED if kind is Kind.UNKNOWN else kind for kind in kinds]
-        kinds[unknown] = Kind.UNKNOWN
+        kinds = [PieceType.UNUSED if kind is PieceType.UNKNOWN else kind for kind in kinds]
+        kinds[unknown] = PieceType.UNKNOWN
     proto = model_proto()
     for token, score, kind in zip(tokens, scores, kinds, strict=True):
-        text = token.replace(" ", SPACE) if kind is Kind.USER_DEFINED else token
+        text = token.replace(" ", SPACE) if kind is PieceType.USER_DEFINED else token
         proto.pieces.add(piece=text, score=score, type=int(kind))
     proto.trainer_spec.model_type = proto.trainer_spec.BPE
-    proto.trainer_spec.byte_fallback = Kind.BYTE in kinds
+    proto.trainer_spec.byte_fallback = PieceType.BYTE in kinds
     normalizer = proto.normalizer_spec
     normalizer.name = "identity"
     normalizer.add_dummy_prefix = bool(fields("tokenizer.ggml.add_space_prefix", True))

@@ -103,7 +103,7 @@ def source_of(
     """The tokenizer of a ModelProto; `content`: the same, serialized; `eos_ids`: instead of those
     of the model. Raises like `read_sentencepiece`."""
     _refuse_options(proto)
-    kinds = {kind.value: kind for kind in Kind}
+    kinds = {kind.value: kind for kind in PieceType}
     description = describe(
         [Piece(p.piece, p.score, kinds[p.type]) for p in proto.pieces],
         byte_fallback=proto.trainer_spec.byte_fallback,
@@ -138,7 +138,7 @@ def _refuse_options(proto: Any) -> None:
 # ---------------------------------------------------------------- pieces
 
 
-class Kind(IntEnum):
+class PieceType(IntEnum):
     """The type of a piece, as numbered by the model's proto and by GGUF."""
 
     NORMAL = 1
@@ -154,7 +154,7 @@ class Piece(NamedTuple):
 
     text: str
     score: float
-    kind: Kind
+    kind: PieceType
 
 
 def describe(
@@ -164,14 +164,16 @@ def describe(
 
     `unknown_text`: what the unknown piece is decoded to. Raises UnsupportedTokenizerError,
     BrokenTokenizerError."""
-    ordinary = {p.text: n for n, p in enumerate(pieces) if p.kind in (Kind.NORMAL, Kind.UNUSED)}
+    ordinary = {
+        p.text: n for n, p in enumerate(pieces) if p.kind in (PieceType.NORMAL, PieceType.UNUSED)
+    }
     rows = all_splits({text.encode("utf-8"): number for text, number in ordinary.items()})
     _check_pieces(pieces, ordinary, rows)
     if not byte_fallback:
         _refuse_written_unknown(unknown_text, ordinary)
     scores = np.array([piece.score for piece in pieces])
     merges, tied = rank_by_score(rows, scores, [piece.text for piece in pieces])
-    byte_tokens = {_byte(p.text): n for n, p in enumerate(pieces) if p.kind is Kind.BYTE}
+    byte_tokens = {_byte(p.text): n for n, p in enumerate(pieces) if p.kind is PieceType.BYTE}
     return Description(
         tokens=tuple(map(_spelled, pieces)),
         merges=merges,
@@ -183,7 +185,7 @@ def describe(
         byte_tokens=byte_tokens if byte_fallback else {},
         prefix=Prefix.TEXT if dummy_prefix else Prefix.NONE,
         unreadable=SPACE,
-        controls=frozenset(n for n, piece in enumerate(pieces) if piece.kind == Kind.CONTROL),
+        controls=frozenset(n for n, piece in enumerate(pieces) if piece.kind == PieceType.CONTROL),
         tied=tied,
     )
 
@@ -196,9 +198,9 @@ def _spelled(piece: Piece) -> bytes | None:
     """The text of a piece; None if BPE never makes it, as with a plain space: there is none in the
     text that BPE sees."""
     text, _, kind = piece
-    if kind is Kind.NORMAL or kind is Kind.UNUSED:
+    if kind is PieceType.NORMAL or kind is PieceType.UNUSED:
         return None if " " in text else _text_bytes(text)
-    return bytes([_byte(text)]) if kind is Kind.BYTE else None
+    return bytes([_byte(text)]) if kind is PieceType.BYTE else None
 
 
 def _byte(text: str) -> int:
@@ -218,15 +220,15 @@ def _check_pieces(pieces: list[Piece], ordinary: dict[str, int], rows: np.ndarra
     for number, piece in enumerate(pieces):
         if math.isnan(piece.score):
             raise BrokenTokenizerError(f"piece {number}, {piece.text!r}, has no score but NaN")
-        if piece.kind is Kind.NORMAL:
+        if piece.kind is PieceType.NORMAL:
             continue
-        if piece.kind is Kind.UNUSED and number in made:
+        if piece.kind is PieceType.UNUSED and number in made:
             raise UnsupportedTokenizerError(
                 "SentencePiece unused piece",
                 piece.text,
                 "sentencepiece makes it and then splits it again, which is not modelled",
             )
-        hidden = piece.kind in (Kind.UNKNOWN, Kind.CONTROL, Kind.BYTE)
+        hidden = piece.kind in (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE)
         if hidden and (piece.text in ordinary or len(piece.text) == 1):
             raise UnsupportedTokenizerError(
                 f"SentencePiece {piece.kind.name.lower()} piece",
@@ -252,7 +254,7 @@ def _refuse_written_unknown(unknown_text: str, ordinary: dict[str, int]) -> None
 def _user_defined(pieces: list[Piece], dummy_prefix: bool) -> tuple[AddedToken, ...]:
     added = []
     for number, piece in enumerate(pieces):
-        if piece.kind is not Kind.USER_DEFINED:
+        if piece.kind is not PieceType.USER_DEFINED:
             continue
         if " " in piece.text or (dummy_prefix and piece.text.startswith(SPACE)):
             raise UnsupportedTokenizerError(

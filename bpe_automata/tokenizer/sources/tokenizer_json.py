@@ -157,7 +157,8 @@ def _spaced(vocabulary: dict[str, int], space: str | None) -> str | None:
 def _check_written_space(
     space: str | None, vocabulary: dict[str, int], fallback: dict[int, int]
 ) -> None:
-    """Refuse byte fallback for a space: its bytes are those of what it is written as."""
+    """Refuse byte fallback where a space is no token: it would become the byte tokens of the
+    character that is written for it."""
     if fallback and space is not None and space not in vocabulary:
         raise UnsupportedTokenizerError(
             "byte fallback",
