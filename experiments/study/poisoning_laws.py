@@ -16,7 +16,7 @@ import numpy as np
 from bpe_automata import Tokenizer
 from bpe_automata.decoding.visible import visible_tokens
 from bpe_automata.errors import BpeAutomataError
-from bpe_automata.tokenizer.spelled_text import is_text
+from bpe_automata.tokenizer.alphabet import is_utf8
 from experiments.run.executors import Row
 from experiments.run.files import cache_name, require
 from experiments.run.tables import Table
@@ -97,7 +97,7 @@ class Pieces:
             data = self._tokenizer.token_bytes(token)
             for at in range(1, len(data)):
                 left, right = self._ids.get(data[:at]), self._ids.get(data[at:])
-                if left is not None and right is not None and is_text(data[:at]):
+                if left is not None and right is not None and is_utf8(data[:at]):
                     found.append((*word[:k], left, right, *word[k + 1 :]))
         rng.shuffle(found)
         yield from found
@@ -109,7 +109,7 @@ class Pieces:
             ids: list[int] = []
             at = 0
             while at < len(data):
-                ends = [e for e in self._ends(data, at) if is_text(data[at:e])]
+                ends = [e for e in self._ends(data, at) if is_utf8(data[at:e])]
                 if not ends:
                     break
                 end = rng.choice(ends)
@@ -133,7 +133,7 @@ class Pieces:
         if not data:
             yield ()
         for end in self._ends(data, 0):
-            if is_text(data[:end]):
+            if is_utf8(data[:end]):
                 for rest in self.all_ways(data[end:]):
                     yield (self._ids[data[:end]], *rest)
 
