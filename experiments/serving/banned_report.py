@@ -84,7 +84,7 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     texts = written(rows)
     lists = texts[texts["kind"] == "list"]
     free = lists[lists["mode"] == "free"]
-    found = {"lists": len(free), "free": _holding(free), "let_through": len(passed(texts))}
+    found: Row = {"lists": len(free), "free": _holding(free), "let_through": len(passed(texts))}
     for mode in ("exact", "rollback"):
         times = values(lists[lists["mode"] == mode], "times")
         found[mode] = median_of(times) if times else None

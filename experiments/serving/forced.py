@@ -48,9 +48,9 @@ from experiments.shared.models import LoadedModel
 
 # A real model, writing under schemas with and without forced ids.
 #
-# In both loops that can do so (see `forced_loops`), what is forced goes through the model's cache
-# together with the next id that is not. Both ways of a text follow each other at once, each first in
-# half of the cases, on one model and one seed.
+# In both loops, forced ids go through the model's cache together with the next id that is not. Both
+# ways of a text follow each other at once, each first in half of the cases, on one model and one
+# seed.
 
 
 @dataclass(frozen=True)

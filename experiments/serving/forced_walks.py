@@ -169,8 +169,8 @@ def _of_some_text(engine: CartesianMerge, state: CanonicalState, run: Sequence[i
 #
 # A schema becomes the regexes that outlines-core makes of it, one without white space, one with the
 # optional spaces of its own default; an instance becomes `json.dumps` of it, without spaces for the
-# one and with for the other, and counts if the regex matches that. What cannot be had (a schema that
-# outlines-core refuses, a regex that is too long or too large) says why.
+# one and with for the other, and counts if the regex matches that. A schema that outlines-core
+# refuses, or a regex that is too long or too large, is a row that says why.
 
 SCHEMAS = ROOT.parent / "shared" / "data" / "maskbench"
 """MaskBench, where it lies: its licence is not known, so it is no part of the repository."""

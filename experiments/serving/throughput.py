@@ -347,8 +347,8 @@ def _panel(axes: Any, rows: pd.DataFrame) -> None:
         style = {"color": color, "marker": markers[language], "zorder": 3}
         axes.scatter(x, 100 * some["ratio"], s=30, label=f"{language}, {method}", **style)
     if GOAL_BATCH in batches:
-        x = batches.index(GOAL_BATCH)
-        axes.hlines(100 * GOAL, x - 0.5, x + 0.5, color="#888888", linewidth=1, linestyle="--")
+        at = batches.index(GOAL_BATCH)
+        axes.hlines(100 * GOAL, at - 0.5, at + 0.5, color="#888888", linewidth=1, linestyle="--")
     axes.set_xticks(range(len(batches)), batches)
     axes.set_xlim(-0.5, len(batches) - 0.5)
     axes.set_xlabel("samples at a time")
