@@ -10,18 +10,28 @@ through for banned words by plain string search; one that is found is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.run import config
 from experiments.run.config import option
-from experiments.run.executors import FAILURE, Cell, Row
+from experiments.run.executors import Cell
 from experiments.run.measuring import Run
-from experiments.run.report import Report
-from experiments.serving import banned_report
+from experiments.serving.banned_report import TITLE, facts, readme, tables, wrong
 from experiments.serving.banned_runs import article, listed, settings, word_lists
 from experiments.serving.speed_model import MODEL_HELP, Device, Dtype
 from experiments.shared import models
+
+__all__ = [
+    "SMOKE",
+    "TITLE",
+    "VERSION",
+    "Config",
+    "facts",
+    "measure",
+    "readme",
+    "tables",
+    "wrong",
+]
 
 VERSION = 1
 SIZED_EACH = 10
@@ -58,19 +68,3 @@ def measure(run: Run[Config]) -> None:
         given = (named, words, made.seed + turn, turn, sized)
         cells.append(Cell(f"list {turn}", listed, given))
     run.cells(cells, alone=True)
-
-
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """Tables; wrong is each text with a banned word."""
-    done = [row for row in rows if not row.get(FAILURE)]
-    return Report(
-        f"Banned words: {manifest.get('model', 'no model')}",
-        banned_report.tables(done, manifest),
-        facts=banned_report.facts(done),
-        wrong=banned_report.passed(done),
-    )
-
-
-def readme(facts: Row) -> str:
-    """What became of the lists."""
-    return banned_report.sentence(facts)

@@ -1,13 +1,29 @@
-"""The rows of banned words as tables."""
+"""What is said of banned words: the tables, facts and README sentence of their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable
+
+import pandas as pd
 
 from experiments.run.executors import Row
-from experiments.run.statistics import median
-from experiments.run.tables import Table
-from experiments.serving.banned_runs import KINDS, OURS, PROMPT, WORDS
+from experiments.run.statistics import median as median_of
+from experiments.run.tables import (
+    Column,
+    Table,
+    count,
+    fixed,
+    frame,
+    is_missing,
+    median,
+    records,
+    several,
+    table,
+    total,
+    values,
+    whole,
+)
+from experiments.serving.banned_runs import KINDS, MODES, OURS, PROMPT, WORDS
 
 PUBLISHED = (
     "published, with gemma-2-2b-it, greedy: free `I'm here to listen and offer support.`; banned, "
@@ -15,38 +31,70 @@ PUBLISHED = (
     '77 states, and words begin and end where tokens do. Clay, "Using Finite State Machine (FSM) '
     'and Rollback Mechanism to Restrict LLM from Generating Banned Words" (2024), notebook'
 )
+TITLE = "Banned words"
 _SHOWN = 56
+_OF_SOME = ("text", "ids", "passes", "prepared", "acted", "discarded", "error", "raised")
+"""What a text lacks where nothing was written, or where nothing is banned."""
+_NAMES = {"article": "the article's words", "list": "random lists"}
 
 
-def tables(rows: Sequence[Row], manifest: Row) -> list[Table]:
-    """All of them; of rows that are no failures."""
-    found = [article(rows, manifest), log(rows), lists(rows), costs(rows), sizes(rows)]
-    return [found[0], *(table for table in found[1:] if table.rows)]
+def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
+    """All texts of the article's words; then those of the other tables that have a line."""
+    texts = written(rows)
+    of_article, of_lists = (texts[texts["kind"] == kind] for kind in _NAMES)
+    found = [_log(of_article), _lists(of_lists), _costs(texts), _sizes(rows)]
+    return [_article(of_article, manifest), *(one for one in found if one.rows)]
 
 
-def passed(rows: Sequence[Row]) -> list[str]:
+def written(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each text of each mode, with the fields of both. each: seconds for each id that
+    stayed; times: those as a multiple of the free text's, where every mode has an id."""
+    found = []
+    for row in records(rows):
+        cells = {mode: row[mode] for mode in MODES}
+        each = {m: c["seconds"] / max(1, c["ids"]) for m, c in cells.items() if "seconds" in c}
+        compared = all(cell.get("ids") for cell in cells.values())
+        drawn = f"seed {row['seed']}" if row.get("temperature") else "greedy"
+        shared = {"key": row["key"], "kind": row["kind"], "ban": row["ban"], "compared": compared}
+        shared["where"] = f"{row.get('prompt')}, {row['ban']}, {drawn}"
+        for mode, cell in cells.items():
+            times = each[mode] / each["free"] if compared else None
+            ours = {"mode": mode, "each": each.get(mode), "times": times}
+            found.append(dict.fromkeys(_OF_SOME) | shared | ours | cell)
+    return frame(found)
+
+
+def passed(texts: pd.DataFrame) -> pd.DataFrame:
+    """The texts that hold a banned word though their mode bans it."""
+    return texts[(texts["mode"] != "free") & texts["banned"].map(bool)]
+
+
+def wrong(rows: pd.DataFrame, manifest: Row) -> list[str]:
     """A line for each text of either mode that holds a banned word."""
-    texts = [(row, mode, row[mode]) for row in rows for mode in ("exact", "rollback")]
     return [
-        f"{row['key']}, {mode}: {', '.join(cell['banned'])} in {cell['text']!r}"
-        for row, mode, cell in texts
-        if cell["banned"]
+        f"{text['key']}, {text['mode']}: {', '.join(text['banned'])} in {text['text']!r}"
+        for text in records(passed(written(rows)))
     ]
 
 
-def facts(rows: Sequence[Row]) -> Row:
+def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     """lists; free: of them with a banned word in the unconstrained text; let_through: texts of
     either mode with one; exact, rollback: seconds an id, as multiples of the free text's (None
     where nothing was timed)."""
-    some = _of(rows, "list")
-    timed = _timed(some)
-    cost = {mode: _times_free(timed, mode) if timed else None for mode in _MODES[1:]}
-    free = sum(bool(row["free"]["banned"]) for row in some)
-    return {"lists": len(some), "free": free, "let_through": len(passed(rows)), **cost}
+    texts = written(rows)
+    lists = texts[texts["kind"] == "list"]
+    free = lists[lists["mode"] == "free"]
+    found: Row = {"lists": len(free), "free": _holding(free), "let_through": len(passed(texts))}
+    for mode in ("exact", "rollback"):
+        times = values(lists[lists["mode"] == mode], "times")
+        found[mode] = median_of(times) if times else None
+    return found
 
 
-def sentence(facts: Row) -> str:
-    """For the README, of `facts`."""
+def readme(facts: Row) -> str:
+    """What became of the lists."""
+    if not facts:
+        return ""
     through = facts["let_through"]
     what = (
         f"{through} texts hold a banned word"
@@ -62,200 +110,143 @@ def sentence(facts: Row) -> str:
     return f"{found} ([table](paper_figures/banned.md), `python -m experiments run banned`)."
 
 
-def _of(rows: Sequence[Row], kind: str) -> list[Row]:
-    return [row for row in rows if row["kind"] == kind]
+def _holding(texts: pd.DataFrame) -> int:
+    """How many texts hold a banned word."""
+    return int(texts["banned"].map(bool).sum())
 
 
-def article(rows: Sequence[Row], manifest: Row) -> Table:
-    """A line for each text."""
-    lines = []
-    for row in _of(rows, "article"):
-        drawn = f"seed {row['seed']}" if row["temperature"] else "greedy"
-        for mode in ("free", "exact", "rollback"):
-            cell = row[mode]
-            lines.append(
-                [
-                    f"{row['prompt']}, {row['ban']}, {drawn}",
-                    mode,
-                    _text(cell),
-                    ", ".join(cell["banned"]) or "-",
-                    *_counts(cell),
-                ]
-            )
-    words = ", ".join(f"`{word}`" for word in WORDS)
-    columns = ["prompt, ban", "mode", "text", "banned words in it", "acted", "passes", "ms a token"]
-    return Table(
-        f"The article's words: {words} after `{PROMPT}`",
-        columns,
-        lines,
-        [
-            *filter(None, [manifest.get("note")]),
-            PUBLISHED,
-            "acted: exact, steps at which the ban took ids from the mask; rollback, how often "
-            "decoding went back",
-            "the prompt's own `talk` is no concern of the ban",
-            f"ours: `{OURS}`",
-        ],
-    )
-
-
-def _counts(cell: Row) -> tuple[str, str, str]:
-    """(how often the ban acted, passes, ms for each id), dashes where there is no such thing."""
-    if "error" in cell:
-        return "-", "-", "-"
-    return str(cell.get("acted", "-")), str(cell["passes"]), f"{1000 * _each(cell):.0f}"
-
-
-def _text(cell: Row) -> str:
-    shown = f"{cell['raised']}: {cell['error']}" if "error" in cell else repr(cell["text"])
+def _shown(text: pd.DataFrame) -> str:
+    one = text.iloc[0]
+    failed = not is_missing(one.get("error"))
+    shown = f"{one['raised']}: {one['error']}" if failed else repr(one["text"])
     return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
 
 
-def _each(cell: Row) -> float:
-    """Seconds for each id that stayed."""
-    return float(cell["seconds"]) / max(1, cell["ids"])
-
-
-def log(rows: Sequence[Row]) -> Table:
-    """Every rollback of the article's words."""
-    lines = []
-    for row in _of(rows, "article"):
-        drawn = f"seed {row['seed']}" if row["temperature"] else "greedy"
-        for position, token, word, discarded in row["rollback"].get("rollbacks", []):
-            where = f"{row['prompt']}, {row['ban']}, {drawn}"
-            shown = repr(word) if word else "nothing left there"
-            lines.append([where, str(position), str(token), str(len(discarded)), shown])
-    columns = ["prompt, ban", "back to place", "id banned there", "ids thrown away", "because of"]
-    return Table("Log of the rollbacks", columns, lines)
-
-
-def lists(rows: Sequence[Row]) -> Table:
-    """What happened with the random lists, by kind of ban."""
-    lines = []
-    for kind in (*KINDS, "all"):
-        some = [row for row in _of(rows, "list") if kind in (row["ban"], "all")]
-        if not some:
-            continue
-        exact, back = [row["exact"] for row in some], [row["rollback"] for row in some]
-        acted = [cell for cell in back if cell.get("acted")]
-        lines.append(
-            [
-                kind,
-                str(len(some)),
-                *(str(sum(bool(row[mode]["banned"]) for row in some)) for mode in _MODES),
-                f"{_sum(exact, 'acted'):,} / {_sum(exact, 'passes'):,}",
-                f"{_sum(back, 'acted'):,}",
-                f"{len(acted)}",
-                f"{_sum(back, 'discarded'):,} / {_sum(back, 'ids'):,}",
-                *_raised(cell for row in some for cell in (row[mode] for mode in _MODES)),
-            ]
-        )
-    return Table(
-        "Random lists of banned words, with a model that is drawn to them",
-        [
-            "ban",
-            "lists",
-            "free: texts\nwith banned words",
-            "exact:\nthe same",
-            "rollback:\nthe same",
-            "exact: steps at which\nthe ban acted",
-            "rollbacks",
-            "in texts",
-            "ids thrown away\n/ kept",
-            "nothing\nallowed",
-            "other\nerrors",
-        ],
-        lines,
-        [
-            "one to eight words each: tokens, parts of tokens, several tokens in a row, characters "
-            "beyond ASCII; every second text comes after the beginning of a banned word",
-            "the model: random numbers, and 9 to 11 nats more for ids that begin or go on with a "
-            "banned word by one of 12 random tokenizations of each",
-            "texts are searched by `str` and `re` alone",
-        ],
-    )
-
-
-_MODES = ("free", "exact", "rollback")
-
-
-def _raised(cells: Iterable[Row]) -> tuple[str, str]:
-    """How many texts there are not, because nothing was allowed and for other reasons."""
-    raised = [cell["raised"] for cell in cells if "error" in cell]
-    empty = raised.count("EmptyLanguageError")
-    return str(empty), str(len(raised) - empty)
-
-
-def _sum(cells: Sequence[Row], key: str) -> int:
-    return sum(cell.get(key) or 0 for cell in cells)
-
-
-def costs(rows: Sequence[Row]) -> Table:
-    """Seconds for each id kept, as a multiple of the free text's in the same row."""
-    lines = []
-    for kind, name in (("article", "the article's words"), ("list", "random lists")):
-        some = _timed(_of(rows, kind))
-        if not some:
-            continue
-        lines += [_cost(name, mode, some) for mode in _MODES]
-    return Table(
-        "Cost",
-        [
-            "",
-            "mode",
-            "ms a token",
-            "times free",
-            "calls of the model\na token",
-            "to prepare, ms",
-        ],
-        lines,
-        [
-            "medians of texts with at least one id in every mode; a token: one that stayed; the "
-            "modes of a row are timed one after the other in one process, in an order that rotates "
-            "from row to row, the prompt read before the clock starts, nothing shared",
-            "to prepare: what several texts can share, the constraint or the spellings, before the "
-            "clock starts",
-            "the model of the lists costs next to nothing, so there the loops themselves are seen",
-        ],
-    )
-
-
-def _timed(rows: Sequence[Row]) -> list[Row]:
-    """Those with at least one id in every mode."""
-    return [row for row in rows if all(row[mode].get("ids") for mode in _MODES)]
-
-
-def _times_free(rows: Sequence[Row], mode: str) -> float:
-    """Median over rows of seconds an id, as a multiple of the free text's in the same row."""
-    return median([_each(row[mode]) / _each(row["free"]) for row in rows])
-
-
-def _cost(name: str, mode: str, rows: Sequence[Row]) -> list[str]:
-    """The medians of one mode."""
-    calls = [row[mode]["passes"] / row[mode]["ids"] for row in rows]
-    return [
-        name,
-        mode,
-        f"{median([1000 * _each(row[mode]) for row in rows]):.2f}",
-        f"{_times_free(rows, mode):.2f}",
-        f"{median(calls):.2f}",
-        f"{median([1000 * row[mode]['prepared'] for row in rows]):.1f}",
+def _article(texts: pd.DataFrame, manifest: Row) -> Table:
+    columns = [
+        Column("prompt, ban", "where"),
+        Column("mode", "mode"),
+        Column("text", _shown),
+        Column("banned words in it", lambda one: one["banned"].iloc[0] or None, ", ".join),
+        Column("acted", "acted", whole),
+        Column("passes", "passes", whole),
+        Column("ms a token", lambda one: 1e3 * median("each")(one), whole),
     ]
+    words = ", ".join(f"`{word}`" for word in WORDS)
+    notes = [
+        f"the model: {manifest.get('model')}. {manifest.get('note', '')}".strip(),
+        PUBLISHED,
+        "acted: exact, steps at which the ban took ids from the mask; rollback, how often decoding "
+        "went back",
+        "the prompt's own `talk` is no concern of the ban",
+        f"ours: `{OURS}`",
+    ]
+    return table(f"The article's words: {words} after `{PROMPT}`", texts, columns, notes)
 
 
-def sizes(rows: Sequence[Row]) -> Table:
-    """The token automata of the spellings."""
-    lines = []
-    for row in rows:
-        name = f"the article's, {row['ban']}" if row["kind"] == "article" else f"list, {row['ban']}"
-        size = row["spellings"]
-        cells = size and [
-            f"{size['states']:,}",
-            f"{size['transitions']:,}",
-            f"{size['sequences']:.3g}",
-        ]
-        if cells and [name, *cells] not in lines:
-            lines.append([name, *cells])
-    columns = ["words", "states", "transitions", "sequences of ids"]
+def _log(texts: pd.DataFrame) -> Table:
+    """Every rollback of the article's words."""
+    columns = [
+        Column("prompt, ban", "where"),
+        Column("back to position", "position"),
+        Column("id banned there", "token"),
+        Column("ids thrown away", lambda one: len(one["discarded"].iloc[0])),
+        Column("because of", lambda one: one["word"].iloc[0] or None, repr, "nothing left there"),
+    ]
+    back = [
+        dict(zip(("position", "token", "word", "discarded"), one, strict=True), where=text["where"])
+        for text in records(texts[texts["mode"] == "rollback"])
+        for one in text.get("rollbacks") or ()
+    ]
+    return table("Log of the rollbacks", frame(back), columns)
+
+
+def _lists(texts: pd.DataFrame) -> Table:
+    """A line for each kind of ban, and one for all."""
+
+    def of(mode: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+        return lambda group: group[group["mode"] == mode]
+
+    free, exact, back = map(of, MODES)
+    columns = [
+        Column("ban", "line"),
+        Column("lists", lambda group: count(free(group))),
+        Column("free: texts\nwith banned words", lambda group: _holding(free(group))),
+        Column("exact:\nthe same", lambda group: _holding(exact(group))),
+        Column("rollback:\nthe same", lambda group: _holding(back(group))),
+        Column(
+            "exact: steps at which\nthe ban acted",
+            lambda group: [total(field)(exact(group)) for field in ("acted", "passes")],
+            several(whole),
+        ),
+        Column("rollbacks", lambda group: total("acted")(back(group)), whole),
+        Column("in texts", lambda group: sum(map(bool, values(back(group), "acted")))),
+        Column(
+            "ids thrown away\n/ kept",
+            lambda group: [total(field)(back(group)) for field in ("discarded", "ids")],
+            several(whole),
+        ),
+        Column("nothing\nallowed", lambda group: values(group, "raised").count(_NOTHING)),
+        Column(
+            "other\nerrors", lambda group: sum(one != _NOTHING for one in values(group, "raised"))
+        ),
+    ]
+    notes = [
+        "one to eight words each: tokens, parts of tokens, several tokens in a row, characters "
+        "beyond ASCII; every second text comes after the beginning of a banned word",
+        "the model: random numbers, and 9 to 11 nats more for ids that begin or go on with a "
+        "banned word by one of 12 random tokenizations of each",
+        "texts are searched by `str` and `re` alone",
+    ]
+    groups = [(kind, texts[texts["ban"] == kind].assign(line=kind)) for kind in KINDS]
+    groups += [("all", texts.assign(line="all"))]
+    title = "Random lists of banned words, with a model that is drawn to them"
+    return table(title, [group for group in groups if len(group[1])], columns, notes)
+
+
+_NOTHING = "EmptyLanguageError"
+
+
+def _costs(texts: pd.DataFrame) -> Table:
+    """Seconds for each id kept, by mode."""
+    columns = [
+        Column("", lambda group: _NAMES[group["kind"].iloc[0]]),
+        Column("mode", "mode"),
+        Column("ms a token", lambda group: 1e3 * median("each")(group), fixed(2)),
+        Column("times free", median("times"), fixed(2)),
+        Column(
+            "calls of the model\na token",
+            lambda group: median_of([*(group["passes"] / group["ids"])]),
+            fixed(2),
+        ),
+        Column("to prepare, ms", lambda group: 1e3 * median("prepared")(group), fixed(1)),
+    ]
+    notes = [
+        "medians of texts with at least one id in every mode; a token: one that stayed",
+        "the modes of a row are timed one after the other in one process, in an order that rotates "
+        "from row to row, the prompt read before the clock starts, nothing shared",
+        "to prepare: what several texts can share, the constraint or the spellings, before the "
+        "clock starts",
+        "the model of the lists costs next to nothing, so there the loops themselves are seen",
+    ]
+    compared = texts[texts["compared"].astype(bool)]
+    return table("Cost", compared.groupby(["kind", "mode"], sort=False), columns, notes)
+
+
+def _sizes(rows: pd.DataFrame) -> Table:
+    """The token automata of the spellings, each once."""
+    names = {"article": "the article's", "list": "list"}
+    sizes = [
+        {"words": f"{names[row['kind']]}, {row['ban']}", **row["spellings"]}
+        for row in records(rows)
+        if row["spellings"]
+    ]
+    columns = [
+        Column("words", "words"),
+        Column("states", "states", whole),
+        Column("transitions", "transitions", whole),
+        Column("sequences of ids", "sequences", lambda n: f"{n:.3g}"),
+    ]
     note = "minimal; none has a cycle. Of the lists, each tenth"
-    return Table("All spellings as one automaton", columns, lines, [note])
+    title = "All spellings as one automaton"
+    return table(title, frame(sizes).drop_duplicates(), columns, [note])

@@ -9,17 +9,14 @@ each has a constraint of its own, so that its masks are made on the way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from experiments.run import config
 from experiments.run.config import option
-from experiments.run.executors import FAILURE, Cell, Row
+from experiments.run.executors import Cell
 from experiments.run.measuring import Run
-from experiments.run.report import Report
-from experiments.serving import speedup_report
 from experiments.serving.forced_walks import SCHEMAS
 from experiments.serving.speed_model import MODEL_HELP, Device, Dtype
 from experiments.serving.speedup_cell import (
@@ -30,7 +27,21 @@ from experiments.serving.speedup_cell import (
     passed_over,
     warmed,
 )
+from experiments.serving.speedup_report import TITLE, facts, figures, readme, tables, wrong
 from experiments.shared import models
+
+__all__ = [
+    "SMOKE",
+    "TITLE",
+    "VERSION",
+    "Config",
+    "facts",
+    "figures",
+    "measure",
+    "readme",
+    "tables",
+    "wrong",
+]
 
 VERSION = 1
 
@@ -79,21 +90,3 @@ def measure(run: Run[Config]) -> None:
         for turn, (task, seed) in enumerate(asked)
     ]
     run.cells(cells, alone=True)
-
-
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """Tables by family, and the figure. Wrong: a text under the canonical constraint whose ids are
-    not those of `encode`."""
-    done = [row for row in rows if not row.get(FAILURE)]
-    return Report(
-        f"Speed-up while writing under schemas: {manifest.get('model', 'no model')}",
-        speedup_report.tables(done, manifest),
-        speedup_report.figures(done, manifest),
-        speedup_report.facts(done, manifest),
-        speedup_report.wrong(done),
-    )
-
-
-def readme(facts: Row) -> str:
-    """What forced ids save by each constraint."""
-    return speedup_report.sentence(facts)

@@ -1,150 +1,152 @@
-"""The rows of the speed-up as tables, facts and a sentence."""
+"""What is said of the speed-up: the tables, figure, facts and README sentence of its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import pandas as pd
 
 from experiments.run.executors import Row
 from experiments.run.files import require
 from experiments.run.report import Figure
-from experiments.run.statistics import median, median_interval
-from experiments.run.tables import Table
+from experiments.run.statistics import median as median_of
+from experiments.run.statistics import median_interval
+from experiments.run.tables import (
+    Column,
+    Table,
+    count,
+    fixed,
+    frame,
+    highest,
+    median,
+    percent,
+    records,
+    scaled,
+    several,
+    table,
+    total,
+    values,
+    whole,
+)
 
-# What the rows of the speed-up say: a number per schema, and medians over schemas.
-
+TITLE = "Speed-up while writing under schemas"
 LEVEL = 0.95
 ALL = "all"
 """The name of all families together."""
-WAYS = {
-    "canonical forced": "canonical",
-    "lift forced": "lift",
-    "chop": "lift",
-}
+WAYS = {"canonical forced": "canonical", "lift forced": "lift", "chop": "lift"}
 """Each way that knows ids, and the way without that it is held against. `chop` may write another
 text than that one, and is compared by seconds for each id."""
-
-
-@dataclass(frozen=True)
-class Middle:
-    """value: the median; low, high: an interval that holds the true median with a probability of
-    at least LEVEL, None where there are too few values (fewer than 6); n."""
-
-    value: float
-    low: float | None
-    high: float | None
-    n: int
-
-
-def middle(values: Sequence[float]) -> Middle:
-    """The median with its interval."""
-    low, high = median_interval(values, 1 - LEVEL) or (None, None)
-    return Middle(median(values), low, high, len(values))
-
-
-def by_schema(rows: Sequence[Row], number: Callable[[Row], float]) -> list[float]:
-    """A number of each row, the mean over the seeds of a schema."""
-    found: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        found.setdefault((row["family"], row["schema"]), []).append(number(row))
-    return [sum(values) / len(values) for values in found.values()]
-
-
-def families(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The rows of each family, and of all."""
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row["family"], []).append(row)
-    return found | {ALL: list(rows)}
-
-
-def saved(way: str) -> Callable[[Row], float]:
-    """The share of the ids for which the model was not asked. Of forced ids these are the steps
-    with one option; `chop` appends ids at other steps too."""
-    return lambda row: 1 - row["ways"][way]["passes"] / row["ways"][way]["ids"]
-
-
-def wall(way: str) -> Callable[[Row], float]:
-    """Seconds an id, as a multiple of those without known ids in the same cell."""
-    return lambda row: each(row, way, "seconds") / each(row, WAYS[way], "seconds")
-
-
-def against_lift(way: str) -> Callable[[Row], float]:
-    """Seconds for each byte of text, as a multiple of those of the lift, which asks the model for
-    every id, in the same cell."""
-    return lambda row: _per_byte(row, way) / _per_byte(row, "lift")
-
-
-def each(row: Row, way: str, part: str) -> float:
-    """Seconds of a part ("seconds": of all) for each id."""
-    return float(row["ways"][way][part]) / row["ways"][way]["ids"]
-
-
-def _per_byte(row: Row, way: str) -> float:
-    written = row["ways"][way]
-    return float(written["seconds"]) / max(1, written["bytes"])
-
-
-def in_runs(rows: Sequence[Row], way: str, least: int) -> float:
-    """The share of all ids that were known in runs of at least so many."""
-    ids = sum(row["ways"][way]["ids"] for row in rows)
-    long = sum(run for row in rows for run in row["ways"][way]["runs"] if run >= least)
-    return long / ids if ids else float("nan")
-
-
 TITLES = {"canonical forced": "canonical", "lift forced": "lift", "chop": "lift, chop (heuristic)"}
+ALL_WAYS = {
+    "lift": "lift, every id asked for",
+    "lift forced": "lift, forced ids in one pass",
+    "chop": TITLES["chop"],
+    "canonical": "canonical, every id asked for",
+    "canonical forced": "canonical, forced ids in one pass",
+}
 LENGTHS = (1, 2, 4, 8, 16)
 
 
-def tables(rows: Sequence[Row], manifest: Row) -> list[Table]:
+def written(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each text of each way, with these ratios within its cell:
+
+    saved: the share of the ids for which the model was not asked (of forced ids these are the steps
+    with one option; `chop` appends ids at other steps too); wall: seconds an id, as a multiple of
+    those without known ids; against_lift: seconds for each byte of text, as a multiple of those of
+    the lift, which asks the model for every id. whole, model, masks, drawing: ms an id.
+    """
+    found = []
+    for row in records(rows):
+        ways = row["ways"]
+        each = {way: one["seconds"] / one["ids"] for way, one in ways.items()}
+        per_byte = {way: one["seconds"] / max(1, one["bytes"]) for way, one in ways.items()}
+        for way, one in ways.items():
+            shared = {"family": row["family"], "schema": row["schema"]}
+            parts = {part: 1e3 * one[part] / one["ids"] for part in ("model", "masks")}
+            parts["whole"] = 1e3 * each[way]
+            parts["drawing"] = parts["whole"] - parts["model"] - parts["masks"]
+            ratios = {
+                "bytes_an_id": one["bytes"] / one["ids"],
+                "saved": 1 - one["passes"] / one["ids"],
+                "wall": each[way] / each[WAYS[way]] if way in WAYS else None,
+                "against_lift": per_byte[way] / per_byte["lift"],
+            }
+            found.append(shared | {"way": way} | one | parts | ratios)
+    return frame(found)
+
+
+def middle(found: Sequence[float]) -> Row:
+    """value: the median; low, high: an interval that holds the true median with a probability of
+    at least LEVEL, None where there are too few values (fewer than 6); n."""
+    low, high = median_interval(found, 1 - LEVEL) or (None, None)
+    return {"value": median_of(found), "low": low, "high": high, "n": len(found)}
+
+
+def over_schemas(texts: pd.DataFrame, field: str) -> Row:
+    """The `middle` over schemas of the mean over the seeds of each."""
+    return middle([*texts.groupby(["family", "schema"], sort=False)[field].mean()])
+
+
+def families(texts: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The texts of each family, and of all."""
+    yield from texts.groupby("family", sort=False)
+    yield ALL, texts.assign(family=ALL)
+
+
+def of_ways(texts: pd.DataFrame, ways: dict[str, str]) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The texts of each of the ways, in this order."""
+    return ((way, texts[texts["way"] == way]) for way in ways)
+
+
+def in_runs(texts: pd.DataFrame, least: int) -> float:
+    """The share of all ids that were known in runs of at least so many."""
+    ids = sum(values(texts, "ids"))
+    return sum(run for run in values(texts, "runs") if run >= least) / ids if ids else float("nan")
+
+
+def _middle(field: str) -> Callable[[pd.DataFrame], Any]:
+    return lambda texts: over_schemas(texts, field)["value"]
+
+
+def _ends(field: str) -> Callable[[pd.DataFrame], list[float] | None]:
+    def of(texts: pd.DataFrame) -> list[float] | None:
+        found = over_schemas(texts, field)
+        return None if found["low"] is None else [found["low"], found["high"]]
+
+    return of
+
+
+def _to(format_: Callable[[float], str]) -> Callable[[Sequence[float]], str]:
+    return several(format_, " to ")
+
+
+def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     """By family; lengths of runs; all ways against the lift."""
-    return [by_family(rows, manifest), lengths(rows), parts(rows)]
+    texts = written(rows)
+    return [_by_family(texts, notes(rows, manifest)), _lengths(texts), _parts(texts)]
 
 
-def by_family(rows: Sequence[Row], manifest: Row) -> Table:
-    """A line per family and way."""
-    lines = [
-        _line(f"{name}, {title}", way, some)
-        for name, some in families(rows).items()
-        for way, title in TITLES.items()
-        if some
-    ]
+def _by_family(texts: pd.DataFrame, notes: Sequence[str]) -> Table:
     columns = [
-        "family, constraint",
-        "texts",
-        "complete",
-        "ids a text",
-        "passes\nsaved",
-        "95 %",
-        "wall time,\nwith / without",
-        "95 %",
+        Column("family, constraint", lambda g: f"{g['family'].iloc[0]}, {TITLES[_way(g)]}"),
+        Column("texts", count),
+        Column("complete", total("ended")),
+        Column("ids a text", median("ids"), "{:g}".format),
+        Column("passes\nsaved", _middle("saved"), percent(1)),
+        Column("95 %", _ends("saved"), _to(scaled(100, fixed(1)))),
+        Column("wall time,\nwith / without", _middle("wall"), fixed(2)),
+        Column("95 %", _ends("wall"), _to(fixed(2))),
     ]
-    return Table("Forced ids by family of schemas", columns, lines, notes(rows, manifest))
+    groups = [group for _, some in families(texts) for group in of_ways(some, TITLES)]
+    return table("Forced ids by family of schemas", groups, columns, notes)
 
 
-def _line(title: str, way: str, rows: Sequence[Row]) -> list[str]:
-    written = [row["ways"][way] for row in rows]
-    passes, seconds = (middle(by_schema(rows, number(way))) for number in (saved, wall))
-    return [
-        title,
-        str(len(written)),
-        str(sum(one["ended"] for one in written)),
-        f"{median([one['ids'] for one in written]):g}",
-        f"{100 * passes.value:.1f} %",
-        _interval(passes, 100, 1),
-        f"{seconds.value:.2f}",
-        _interval(seconds, 1, 2),
-    ]
+def _way(texts: pd.DataFrame) -> str:
+    return str(texts["way"].iloc[0])
 
 
-def _interval(found: Middle, factor: float, digits: int) -> str:
-    if found.low is None or found.high is None:
-        return "-"
-    return f"{factor * found.low:.{digits}f} to {factor * found.high:.{digits}f}"
-
-
-def notes(rows: Sequence[Row], manifest: Row) -> list[str]:
+def notes(rows: pd.DataFrame, manifest: Row) -> list[str]:
     """What was measured, and how."""
     made, over = manifest["config"], manifest.get("passed_over", {})
     reasons = [
@@ -152,7 +154,7 @@ def notes(rows: Sequence[Row], manifest: Row) -> list[str]:
         for name, found in over.items()
         if found
     ]
-    alike = {m: sum(row["same"][m] for row in rows) for m in ("canonical", "lift")}
+    alike = {m: sum(same[m] for same in rows["same"]) for m in ("canonical", "lift")}
     return [
         f"{manifest.get('model')} on {manifest.get('device')}, {made['dtype']}, temperature "
         f"{made['temperature']:g}, at most {made['most_ids']} ids a text, end of sequence included",
@@ -169,100 +171,86 @@ def notes(rows: Sequence[Row], manifest: Row) -> list[str]:
     ]
 
 
-def lengths(rows: Sequence[Row]) -> Table:
+def _lengths(texts: pd.DataFrame) -> Table:
     """The distribution of the lengths of runs, all families together."""
-    lines = [_lengths(title, way, rows) for way, title in TITLES.items() if rows]
-    columns = ["constraint", "ids", "runs", "mean", "longest"]
-    columns += [f"ids in runs\nof {least} or more" for least in LENGTHS]
+
+    def of(least: int) -> Callable[[pd.DataFrame], float]:
+        return lambda group: in_runs(group, least)
+
+    columns = [
+        Column("constraint", lambda group: TITLES[_way(group)]),
+        Column("ids", total("ids"), whole),
+        Column("runs", lambda group: len(values(group, "runs")), whole),
+        Column("mean", _mean_run, fixed(2)),
+        Column("longest", lambda group: highest("runs")(group) or 0),
+        *(Column(f"ids in runs\nof {least} or more", of(least), percent(1)) for least in LENGTHS),
+    ]
     note = "a run: the ids that are known at once and go through the model in one pass"
-    return Table("Lengths of forced runs", columns, lines, [note])
+    return table("Lengths of forced runs", of_ways(texts, TITLES), columns, [note])
 
 
-def _lengths(title: str, way: str, rows: Sequence[Row]) -> list[str]:
-    runs = [run for row in rows for run in row["ways"][way]["runs"]]
-    return [
-        title,
-        f"{sum(row['ways'][way]['ids'] for row in rows):,}",
-        f"{len(runs):,}",
-        f"{sum(runs) / len(runs):.2f}" if runs else "-",
-        str(max(runs, default=0)),
-        *(f"{100 * in_runs(rows, way, least):.1f} %" for least in LENGTHS),
-    ]
+def _mean_run(texts: pd.DataFrame) -> float | None:
+    runs = values(texts, "runs")
+    return sum(runs) / len(runs) if runs else None
 
 
-def parts(rows: Sequence[Row]) -> Table:
+def _own(texts: pd.DataFrame) -> str:
+    ended = texts[texts["ended"].astype(bool)]
+    return f"{ended['own'].map(bool).sum()} of {len(ended)}"
+
+
+def _parts(texts: pd.DataFrame) -> Table:
     """Where the time of each way goes, and its time against the lift's."""
-    ways = {"lift": "lift, every id asked for", "lift forced": "lift, forced ids in one pass"}
-    ways |= {"chop": TITLES["chop"], "canonical": "canonical, every id asked for"}
-    ways |= {"canonical forced": "canonical, forced ids in one pass"}
-    lines = [_parts(title, way, rows) for way, title in ways.items() if rows]
-    columns = ["way", "ids a text", "bytes an id", "ms an id", "model", "masks", "drawing"]
-    columns += ["to prepare, ms", "own ids", "wall time a byte,\nagainst the lift", "95 %"]
-    return Table(
-        "All ways, where their time goes",
-        columns,
-        lines,
-        [
-            "medians over texts; masks: initial state, masks, what is known, steps, all made anew "
-            "for each text; to prepare: the constraint, from the automaton of its schema",
-            "own ids: texts that are complete with the ids that `encode` gives them, of all that "
-            "are complete",
-            "against the lift: wall time for each byte of text, as a multiple of that of the lift "
-            "which asks for every id, in the same cell; texts differ",
-        ],
-    )
-
-
-def _parts(title: str, way: str, rows: Sequence[Row]) -> list[str]:
-    written = [row["ways"][way] for row in rows]
-    whole, model, masks = (
-        [1e3 * each(row, way, part) for row in rows] for part in ("seconds", "model", "masks")
-    )
-    drawing = [w - m - k for w, m, k in zip(whole, model, masks, strict=True)]
-    ratio = middle(by_schema(rows, against_lift(way)))
-    ended = [one for one in written if one["ended"]]
-    return [
-        title,
-        f"{median([one['ids'] for one in written]):g}",
-        f"{median([one['bytes'] / one['ids'] for one in written]):.2f}",
-        *(f"{median(raw):.2f}" for raw in (whole, model, masks, drawing)),
-        f"{1e3 * median([one['prepared'] for one in written]):.1f}",
-        f"{sum(bool(one['own']) for one in ended)} of {len(ended)}",
-        f"{ratio.value:.2f}",
-        _interval(ratio, 1, 2),
+    columns = [
+        Column("way", lambda group: ALL_WAYS[_way(group)]),
+        Column("ids a text", median("ids"), "{:g}".format),
+        Column(
+            "bytes an id", lambda group: median_of([*(group["bytes"] / group["ids"])]), fixed(2)
+        ),
+        Column("ms an id", median("whole"), fixed(2)),
+        *(Column(part, median(part), fixed(2)) for part in ("model", "masks", "drawing")),
+        Column("to prepare, ms", median("prepared"), scaled(1e3, fixed(1))),
+        Column("own ids", _own),
+        Column("wall time a byte,\nagainst the lift", _middle("against_lift"), fixed(2)),
+        Column("95 %", _ends("against_lift"), _to(fixed(2))),
     ]
+    notes = [
+        "medians over texts; masks: initial state, masks, what is known, steps, all made anew for "
+        "each text; to prepare: the constraint, from the automaton of its schema",
+        "own ids: texts that are complete with the ids that `encode` gives them, of all that are "
+        "complete",
+        "against the lift: wall time for each byte of text, as a multiple of that of the lift "
+        "which asks for every id, in the same cell; texts differ",
+    ]
+    return table("All ways, where their time goes", of_ways(texts, ALL_WAYS), columns, notes)
 
 
-def wrong(rows: Sequence[Row]) -> list[str]:
+def wrong(rows: pd.DataFrame, manifest: Row) -> list[str]:
     """Complete texts under the canonical constraint with other ids than `encode` gives."""
     return [
         f"{row['key']}, {way}: {row['ways'][way]['text']!r} is not tokenized as `encode` does"
-        for row in rows
+        for row in records(rows)
         for way in ("canonical", "canonical forced")
         if row["ways"][way]["own"] is False
     ]
 
 
-def facts(rows: Sequence[Row], manifest: Row) -> Row:
-    """By family and way: `saved`, `wall` (see `Middle`); lengths of runs; the model."""
+def facts(rows: pd.DataFrame, manifest: Row) -> Row:
+    """By family and way: `saved`, `wall` (see `middle`); the model, and how many texts."""
     found = {
         name: {
-            way: {
-                "saved": asdict(middle(by_schema(some, saved(way)))),
-                "wall": asdict(middle(by_schema(some, wall(way)))),
-            }
-            for way in WAYS
+            way: {field: over_schemas(texts, field) for field in ("saved", "wall")}
+            for way, texts in of_ways(some, WAYS)
         }
-        for name, some in families(rows).items()
-        if some
+        for name, some in families(written(rows))
     }
     known = {"model": manifest.get("model"), "device": manifest.get("device")}
     return known | {"texts": len(rows), "families": found}
 
 
-def sentence(facts: Row) -> str:
-    """For the README, of `facts`."""
-    if not facts["families"]:
+def readme(facts: Row) -> str:
+    """What forced ids save by each constraint."""
+    if not facts:
         return "(not measured)"
     found, families = facts["families"][ALL], len(facts["families"]) - 1
     own, lift, chop = (found[way] for way in ("canonical forced", "lift forced", "chop"))
@@ -277,17 +265,18 @@ def sentence(facts: Row) -> str:
 
 
 def _percent(found: Row) -> str:
-    shown = Middle(**found["saved"])
-    return f"{100 * shown.value:.0f} %" + _in_brackets(shown, 100, 0)
+    return _with_ends(found["saved"], scaled(100, fixed(0)), " %")
 
 
 def _times(found: Row) -> str:
-    shown = Middle(**found["wall"])
-    return f"{shown.value:.2f}" + _in_brackets(shown, 1, 2)
+    return _with_ends(found["wall"], fixed(2))
 
 
-def _in_brackets(found: Middle, factor: float, digits: int) -> str:
-    return "" if found.low is None else f" [{_interval(found, factor, digits)}]"
+def _with_ends(found: Row, format_: Callable[[float], str], unit: str = "") -> str:
+    shown = format_(found["value"]) + unit
+    if found["low"] is None:
+        return shown
+    return f"{shown} [{_to(format_)([found['low'], found['high']])}]"
 
 
 # The figure of the speed-up: what forced ids save by family, and how long their runs are.
@@ -302,66 +291,61 @@ LONGEST = 32
 """The last length of a run that is shown."""
 
 
-def figures(rows: Sequence[Row], manifest: Row) -> list[Figure]:
-    """The one figure; none without rows."""
-    if not rows:
-        return []
+def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
+    """The one figure."""
     require("matplotlib").use("Agg")
     pyplot = require("matplotlib.pyplot")
-    some = families(rows)
+    texts = written(rows)
+    some = dict(families(texts))
     look = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
     with pyplot.rc_context(look):
         size = (12, 1.9 + 0.5 * len(some))
-        drawn, axes = pyplot.subplots(
-            1, 3, figsize=size, layout="constrained", width_ratios=[4, 4, 4]
-        )
-        _dots(axes[0], some, lambda way: lambda row: 100 * saved(way)(row))
+        drawn, axes = pyplot.subplots(1, 3, figsize=size, layout="constrained")
+        _dots(axes[0], some, "saved", 100)
         axes[0].set_xlabel("forward passes saved (%)")
-        _dots(axes[1], some, wall)
+        _dots(axes[1], some, "wall", 1)
         axes[1].set_xlabel("wall time with forced ids / without")
         axes[1].axvline(1, color="#bbbbbb", linewidth=1, zorder=0)
         axes[1].set_yticklabels([])
-        _runs(axes[2], rows)
+        _runs(axes[2], texts)
         handles, labels = axes[0].get_legend_handles_labels()
         axes[2].legend(handles[::-1], labels[::-1], frameon=False)
-    return [Figure("speedup", drawn, headline(rows), _note(rows, manifest))]
+    return [Figure("speedup", drawn, _headline(texts), _note(rows, manifest))]
 
 
-def headline(rows: Sequence[Row]) -> str:
-    """The message, with the numbers of these rows."""
-    own, lift = (middle(by_schema(rows, saved(way))) for way in ("canonical forced", "lift forced"))
+def _headline(texts: pd.DataFrame) -> str:
+    own, lift, _ = (over_schemas(some, "saved")["value"] for _, some in of_ways(texts, WAYS))
     return (
-        f"Under a schema, the tokenizer's own ids leave {100 * own.value:.0f} % of the forward "
-        f"passes out; any tokenization, {100 * lift.value:.0f} %"
+        f"Under a schema, the tokenizer's own ids leave {100 * own:.0f} % of the forward passes "
+        f"out; any tokenization, {100 * lift:.0f} %"
     )
 
 
-def _note(rows: Sequence[Row], manifest: Row) -> str:
-    schemas = len(by_schema(rows, lambda row: 0.0))
+def _note(rows: pd.DataFrame, manifest: Row) -> str:
     return (
         f"{manifest.get('model')} on {manifest.get('device')}, {manifest['config']['dtype']}; "
-        f"n = {schemas} schemas, {len(rows)} texts of each way, of at most "
+        f"n = {_schemas(rows)} schemas, {len(rows)} texts of each way, of at most "
         f"{manifest['config']['most_ids']} ids. Medians over schemas, lines: exact "
         f"{100 * LEVEL:.0f} % intervals (sign test).\nWall time: the same text in the same process;"
         " of chop, seconds an id against the lift without it. Right: all families together."
     )
 
 
-def _dots(
-    axes: Any, some: dict[str, list[Row]], number: Callable[[str], Callable[[Row], float]]
-) -> None:
+def _dots(axes: Any, some: dict[str, pd.DataFrame], field: str, factor: float) -> None:
     """A line per family, all of them last; a mark and an interval per way."""
     names = list(some)
     heights = [-k - 0.5 * (name == ALL) for k, name in enumerate(names)]
     for way, (label, color, marker, lower) in STYLE.items():
-        found = [middle(by_schema(some[name], number(way))) for name in names]
+        of_way = [texts[texts["way"] == way] for texts in some.values()]
+        found = [over_schemas(texts, field) for texts in of_way]
         at = [height - lower for height in heights]
-        axes.scatter(
-            [one.value for one in found], at, s=36, color=color, marker=marker, label=label
-        )
+        x = [factor * one["value"] for one in found]
+        axes.scatter(x, at, s=36, color=color, marker=marker, label=label)
         for height, one in zip(at, found, strict=True):
-            _bar_interval(axes, one, height, color)
-    axes.set_yticks(heights, [f"{name}\n(n = {_schemas(some[name])})" for name in names])
+            if one["low"] is not None:
+                ends = [factor * one["low"], factor * one["high"]]
+                axes.plot(ends, [height, height], color=color, linewidth=2, alpha=0.6)
+    axes.set_yticks(heights, [f"{name}\n(n = {_schemas(texts)})" for name, texts in some.items()])
     axes.axhline(heights[-1] + 0.75, color="#cccccc", linewidth=1)
     axes.set_ylim(heights[-1] - 0.5, 0.5)
     axes.tick_params(axis="y", length=0)
@@ -369,20 +353,15 @@ def _dots(
     axes.set_axisbelow(True)
 
 
-def _bar_interval(axes: Any, found: Middle, height: float, color: str) -> None:
-    if found.low is not None:
-        axes.plot([found.low, found.high], [height, height], color=color, linewidth=2, alpha=0.6)
+def _schemas(texts: pd.DataFrame) -> int:
+    return len(texts.drop_duplicates(["family", "schema"]))
 
 
-def _schemas(rows: Sequence[Row]) -> int:
-    return len({(row["family"], row["schema"]) for row in rows})
-
-
-def _runs(axes: Any, rows: Sequence[Row]) -> None:
+def _runs(axes: Any, texts: pd.DataFrame) -> None:
     """The share of all ids in runs of at least so many ids."""
     lengths = range(1, LONGEST + 1)
-    for way, (_, color, _, _) in STYLE.items():
-        shares = [100 * in_runs(rows, way, least) for least in lengths]
+    for way, some in of_ways(texts, TITLES):
+        shares, color = [100 * in_runs(some, least) for least in lengths], STYLE[way][1]
         axes.step(lengths, shares, where="mid", color=color, linewidth=2)
     axes.set_xscale("log", base=2)
     axes.set_xticks([1, 2, 4, 8, 16, 32], ["1", "2", "4", "8", "16", "32"])

@@ -15,7 +15,9 @@ import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from bpe_automata import Constraint, constrain
 from bpe_automata.decoding.constraint import Method
@@ -23,14 +25,25 @@ from bpe_automata.errors import ArgumentError
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Row
+from experiments.run.files import require
 from experiments.run.measuring import Run, progress
+from experiments.run.report import Figure
+from experiments.run.statistics import median, median_interval
+from experiments.run.tables import (
+    Column,
+    Table,
+    fixed,
+    markdown,
+    percent,
+    records,
+    scaled,
+    table,
+    values,
+)
 from experiments.serving.speed_model import Device, Dtype
-from experiments.serving.throughput_report import readme, render
 from experiments.shared.batched import Drawn, Masked, sample_batch
 from experiments.shared.models import LoadedModel, load_model, use_threads
 from experiments.shared.timing import timed
-
-__all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
 
 VERSION = 2
 PROMPT = "Here is what was asked for, line by line.\n"
@@ -64,7 +77,7 @@ class Config(config.Config):
 SMOKE = Config(dtypes=("bfloat16",), batches=(2,), languages=("records",), length=2, repeats=1)
 
 
-class Place(NamedTuple):
+class Setup(NamedTuple):
     """Where a block of rows is measured."""
 
     loaded: LoadedModel
@@ -94,7 +107,7 @@ def measure(run: Run[Config]) -> None:
             for batch, keys in todo.items():
                 bar.update(task, description=f"{dtype}, batch {batch}")
                 if keys:
-                    _block(run, Place(loaded, dtype, batch, length), keys)
+                    _block(run, Setup(loaded, dtype, batch, length), keys)
                 bar.advance(task)
             del loaded
             gc.collect()
@@ -114,32 +127,32 @@ def _keys(given: Config, dtype: str, batch: int) -> list[str]:
     return [f"{dtype} {batch} {language} {method}" for language, method in pairs]
 
 
-def _block(run: Run[Config], place: Place, keys: Sequence[str]) -> None:
+def _block(run: Run[Config], setup: Setup, keys: Sequence[str]) -> None:
     """The rows of one dtype and batch, in turns."""
-    _warm_up(place, run.config)
-    made = {key: _constraint(place.loaded, key) for key in keys}
+    _warm_up(setup, run.config)
+    made = {key: _constraint(setup.loaded, key) for key in keys}
     seconds: dict[str | None, list[float]] = {key: [] for key in (None, *keys)}
     first = SEEDS * run.config.seed
     for round_ in range(run.config.repeats + 1):  # in the first one the constraints are new
         for key in list(seconds)[:: -1 if round_ % 2 else 1]:
-            drawing = partial(_drawn, place, None if key is None else made[key], first + round_)
+            drawing = partial(_drawn, setup, None if key is None else made[key], first + round_)
             seconds[key].append(timed(drawing)[0])
     for key in keys:
         _, _, language, method = key.split(" ")
-        row: Row = {"dtype": place.dtype, "batch": place.batch, "language": language}
-        row |= {"method": method, "length": place.length, "device": place.loaded.device}
+        row: Row = {"dtype": setup.dtype, "batch": setup.batch, "language": language}
+        row |= {"method": method, "length": setup.length, "device": setup.loaded.device}
         row |= {"free": seconds[None][1:], "constrained": seconds[key][1:]}
         row |= {"cold": [seconds[None][0], seconds[key][0]]}
-        row["masks"] = masks(place, made[key], first)
+        row["masks"] = masks(setup, made[key], first)
         run.add(key, row)
 
 
-def _warm_up(place: Place, given: Config) -> None:
+def _warm_up(setup: Setup, given: Config) -> None:
     """What is done once for a batch of this size is nobody's, under masks too."""
     seed = SEEDS * given.seed
-    _drawn(place, None, seed)
+    _drawn(setup, None, seed)
     for method in given.methods:
-        _drawn(place, _constrained(place.loaded, THROWAWAY, method), seed)
+        _drawn(setup, _constrained(setup.loaded, THROWAWAY, method), seed)
 
 
 def _constraint(loaded: LoadedModel, key: str) -> Constraint:
@@ -153,24 +166,191 @@ def _constrained(loaded: LoadedModel, regex: str, method: str) -> Constraint:
     return constrain(loaded.tokenizer, regex, METHODS[method], eos_ids=())
 
 
-def _drawn(place: Place, constraint: Constraint | None, seed: int) -> list[Drawn]:
+def _drawn(setup: Setup, constraint: Constraint | None, seed: int) -> list[Drawn]:
     """A batch, from the prompt on."""
     return sample_batch(
-        place.loaded.model,
-        place.loaded.prompt_ids(PROMPT),
+        setup.loaded.model,
+        setup.loaded.prompt_ids(PROMPT),
         constraint,
-        place.batch,
-        max_new_tokens=place.length,
+        setup.batch,
+        max_new_tokens=setup.length,
         seed=seed,
-        batch=place.batch,
+        batch=setup.batch,
         weights=False,
     )
 
 
-def masks(place: Place, constraint: Constraint, seed: int) -> list[float]:
+def masks(setup: Setup, constraint: Constraint, seed: int) -> list[float]:
     """Seconds of each step of moving the matchers of a batch on and packing their masks, along a
     sample that was just drawn, by a host that does nothing else."""
-    drawn = _drawn(place, constraint, seed)
-    rows = Masked(constraint, place.loaded.prompt_ids(PROMPT), place.batch, pinned=False)
+    drawn = _drawn(setup, constraint, seed)
+    rows = Masked(constraint, setup.loaded.prompt_ids(PROMPT), setup.batch, pinned=False)
     columns = zip(*(text.ids for text in drawn), strict=True)
     return [timed(partial(rows.read, column))[0] for column in columns]
+
+
+# What is said of the rows.
+
+TITLE = "Throughput of sampling under masks"
+GOAL, GOAL_BATCH = 0.97, 64
+"""The least ratio of the throughput under masks to that without, and the batch it is asked of."""
+COLORS = {"canonical": "#00798c", "lift": "#d1495b"}
+MARKERS = "os^Dv"
+DEVICES = {"cpu": "CPU", "cuda": "GPU"}
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with what is shown of each: the median `ratio` of the throughput under masks to that
+    without in the same round, its `interval`, and the median tokens per second of both loops. The
+    interval is the exact one of 95 %; of less than six rounds it is their whole range."""
+    ids = rows["batch"] * rows["length"]
+    ratios = [
+        [free / own for free, own in zip(row["free"], row["constrained"], strict=True)]
+        for row in records(rows)
+    ]
+    return rows.assign(
+        ratio=[median(each) for each in ratios],
+        interval=[list(median_interval(each) or (min(each), max(each))) for each in ratios],
+        free=ids / rows["free"].map(median),
+        constrained=ids / rows["constrained"].map(median),
+        rounds=rows["free"].map(len),
+        first=rows["cold"].map(lambda seconds: seconds[0] / seconds[1]),
+    )
+
+
+def where(rows: pd.DataFrame, between: str) -> str:
+    """The devices of the rows."""
+    return between.join(DEVICES[device] for device in rows["device"].unique())
+
+
+def _goal(group: pd.DataFrame) -> str | None:
+    row = group.iloc[0]
+    if row["batch"] != GOAL_BATCH:
+        return None
+    return "yes" if row["ratio"] >= GOAL else "NO"
+
+
+COLUMNS = [
+    Column("device, dtype", lambda one: f"{where(one, '')}, {one['dtype'].iloc[0]}"),
+    Column("batch", "batch"),
+    Column("language", "language"),
+    Column("method", "method"),
+    Column("free\ntokens/s", "free", fixed(1)),
+    Column("constrained\ntokens/s", "constrained", fixed(1)),
+    Column("ratio", "ratio", percent(1)),
+    Column("from", lambda one: one["interval"].iloc[0][0], percent(1)),
+    Column("to", lambda one: one["interval"].iloc[0][1], percent(1)),
+    Column(f"at least {GOAL:.0%}\nat batch {GOAL_BATCH}", _goal, missing=""),
+    Column("first time\nratio", "first", percent(1)),
+    Column(
+        "masks of a step\nms", lambda one: median(values(one, "masks")), scaled(1e3), missing=""
+    ),
+]
+
+
+def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
+    """A line for each dtype, batch, language and method."""
+    title = f"{TITLE}, on a {where(rows, ' and ')}"
+    return [table(title, summary(rows), COLUMNS, _notes(summary(rows), manifest))]
+
+
+def _notes(rows: pd.DataFrame, manifest: Row) -> list[str]:
+    rounds = ", ".join(map(str, sorted(rows["rounds"].unique())))
+    models = [value for name, value in manifest.items() if name.startswith("model_")]
+    said = dict.fromkeys(f"{made['model']} on {made['device']}. {made['note']}" for made in models)
+    return [
+        f"{rows['length'].iloc[0]} ids of each sample after one prompt, which is read once; n = "
+        f"{rounds} rounds",
+        "ratio: the median over rounds of the ratio within a round; from, to: its exact 95 % "
+        "interval (all rounds, where there are less than six)",
+        "the time of a batch begins before the model reads the prompt, under masks and without",
+        "first time: in a round before these, with new constraints, when the kernels are loaded "
+        "already; in later rounds a constraint has seen the texts of earlier ones",
+        "masks of a step: moving all matchers of the batch on and packing their masks, alone; the "
+        "loop does this while the model reads",
+        *said,
+    ]
+
+
+def facts(rows: pd.DataFrame, manifest: Row) -> Row:
+    """rows: what is shown of each; where: the devices; goal: the least ratio."""
+    names = ["device", "dtype", "batch", "language", "method"]
+    names += ["free", "constrained", "ratio", "interval", "rounds"]
+    return {
+        "rows": records(summary(rows)[names]),
+        "where": where(rows, " and "),
+        "goal": GOAL,
+    }
+
+
+def readme(facts: Row) -> str:
+    """What the README says of the largest batch."""
+    if not facts:
+        return ""
+    batch = max(row["batch"] for row in facts["rows"])
+    said = (
+        f"Sampling {batch} texts at a time on a {facts['where']}, tokens per second under masks "
+        "beside the same loop without (`python -m experiments throughput`):"
+    )
+    shown = percent(1)
+    lines = [
+        [
+            *(row[name] for name in ("dtype", "language", "method")),
+            "{} ({:.1f} to {:.1f})".format(
+                shown(row["ratio"]), *(100 * end for end in row["interval"])
+            ),
+        ]
+        for row in facts["rows"]
+        if row["batch"] == batch
+    ]
+    columns = "dtype", "language", "method", "of the throughput without"
+    return f"{said}\n\n{markdown(columns, lines)}"
+
+
+def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
+    """The ratio by batch; a panel for each dtype."""
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    rows, devices = summary(rows), where(rows, ", ")
+    panels = [(dtype, some) for dtype, some in rows.groupby("dtype", sort=False)]
+    size = {"figsize": (4 + 3 * max(2, len(panels)), 4.6), "sharey": True, "squeeze": False}
+    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+        figure, axes = pyplot.subplots(1, len(panels), layout="constrained", **size)
+    for axis, (dtype, some) in zip(axes[0], panels, strict=True):
+        _panel(axis, some)
+        axis.set_title(dtype, loc="left", fontsize=10)
+    axes[0][0].set_ylabel("throughput under masks, of that without (%)")
+    axes[0][-1].legend(fontsize=8, frameon=False)
+    largest = rows[rows["batch"] == rows["batch"].max()]
+    low, high = largest["ratio"].min(), largest["ratio"].max()
+    headline = (
+        f"At batch {rows['batch'].max()} masks leave {100 * low:.1f} to {100 * high:.1f} % of the "
+        f"throughput ({devices})"
+    )
+    note = (
+        f"{devices}; {manifest['config']['model']}; n = {rows['rounds'].max()} rounds: medians of "
+        "the ratio within a round, lines: 95 % intervals. Dashed: the goal, at batch "
+        f"{GOAL_BATCH}."
+    )
+    return [Figure("throughput", figure, headline, note)]
+
+
+def _panel(axes: Any, rows: pd.DataFrame) -> None:
+    batches = sorted(rows["batch"].unique())
+    markers = dict(zip(rows["language"].unique(), MARKERS, strict=False))
+    groups = list(rows.groupby(["language", "method"], sort=False))
+    for number, ((language, method), some) in enumerate(groups):
+        x = [batches.index(b) + 0.12 * (number - (len(groups) - 1) / 2) for b in some["batch"]]
+        low, high = (100 * some["interval"].str[end] for end in (0, 1))
+        color = COLORS[method]
+        axes.vlines(x, low, high, color=color, linewidth=1)
+        style = {"color": color, "marker": markers[language], "zorder": 3}
+        axes.scatter(x, 100 * some["ratio"], s=30, label=f"{language}, {method}", **style)
+    if GOAL_BATCH in batches:
+        at = batches.index(GOAL_BATCH)
+        axes.hlines(100 * GOAL, at - 0.5, at + 0.5, color="#888888", linewidth=1, linestyle="--")
+    axes.set_xticks(range(len(batches)), batches)
+    axes.set_xlim(-0.5, len(batches) - 0.5)
+    axes.set_xlabel("samples at a time")
+    axes.grid(axis="y", color="#eeeeee")
+    axes.set_axisbelow(True)

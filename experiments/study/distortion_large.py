@@ -25,8 +25,7 @@ from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata.decoding.generation import Healed, heal
 from bpe_automata.sampling import weights
 from experiments.run.executors import Row
-from experiments.shared.batched import Drawn, Language, sample_batch
-from experiments.shared.batched_smc import sample_populations
+from experiments.shared.batched import Drawn, Language, sample_batch, sample_populations
 from experiments.shared.engines import OutlinesCore, PeerError
 from experiments.study.distortion_finite import Opened, described, opened, row_seed
 from experiments.study.large_laws import Texts, features, masses

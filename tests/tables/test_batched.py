@@ -9,8 +9,7 @@ from bpe_automata import constrain
 from bpe_automata.errors import ArgumentError, LogitsError, PromptError
 from bpe_automata.sampling import decode, estimate, weighted
 from bpe_automata.testing import byte_level, small_tokenizer
-from experiments.shared.batched import sample_batch
-from experiments.shared.batched_smc import sample_populations
+from experiments.shared.batched import sample_batch, sample_populations
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
+from math import comb
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from bpe_automata.errors import ArgumentError, MissingFileError, TokenNotAllowed
 from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_spelling, small_tokenizer
 from experiments.run.measuring import Run, Settings, read_run
+from experiments.run.statistics import median_interval
+from experiments.run.tables import frame
 from experiments.serving import speedup, speedup_cell
 from experiments.serving.speedup_cell import (
     FUNCTIONS,
@@ -29,7 +32,7 @@ from experiments.serving.speedup_cell import (
     passed_over,
     write,
 )
-from experiments.serving.speedup_report import by_schema, families, in_runs, middle, saved, wall
+from experiments.serving.speedup_report import families, in_runs, middle, over_schemas, written
 from experiments.shared import models
 from experiments.shared.models import LoadedModel
 
@@ -118,25 +121,35 @@ def test_a_text_ends_at_the_last_id_that_it_may_have(known):
 # ---------------------------------------------------------------- numbers
 
 
-@pytest.mark.parametrize(
-    ("n", "low", "high"), [(5, None, None), (6, 0, 5), (8, 0, 7), (9, 1, 7), (20, 5, 14)]
-)
-def test_intervals_of_the_sign_test(n, low, high):
-    """Known from tables of the binomial distribution with p = 1/2."""
-    found = middle(list(range(n))[::-1])
-    assert (found.value, found.low, found.high, found.n) == ((n - 1) / 2, low, high, n)
+@pytest.mark.parametrize("n", range(40))
+def test_the_interval_holds_the_median_often_enough_and_no_narrower_one_does(n):
+    """Over the order statistics of n values: the k-th is below the median with a binomial
+    distribution."""
+
+    def misses(k):
+        return 2 * sum(comb(n, i) for i in range(k)) / 2**n
+
+    found = median_interval(range(1, n + 1))
+    if n < 6:
+        assert found is None
+        assert misses(1) > 0.05
+        return
+    low, high = found
+    assert low + high == n + 1
+    assert misses(low) <= 0.05 < misses(low + 1)
 
 
 def test_intervals_hold_the_median_often_enough():
     rng = np.random.default_rng(0)
     for n in (6, 9, 17):
         found = [middle(rng.normal(size=n).tolist()) for _ in range(2000)]
-        assert np.mean([one.low <= 0 <= one.high for one in found]) >= 0.94
+        assert np.mean([one["low"] <= 0 <= one["high"] for one in found]) >= 0.94
 
 
 def row(family, schema, seed, passes, seconds):
     """Four ids; the canonical way with forced ids has these passes and seconds."""
     way = {"ids": 4, "bytes": 8, "seconds": 2.0, "passes": 4, "runs": []}
+    way |= {"model": 1.0, "masks": 0.5}
     ours = way | {"passes": passes, "seconds": seconds, "runs": [4 - passes]}
     names = [one.name for one in WAYS]
     ways = {name: ours if name == "canonical forced" else way for name in names}
@@ -145,11 +158,14 @@ def row(family, schema, seed, passes, seconds):
 
 def test_seeds_of_a_schema_are_one_number():
     rows = [row("f", "a", 0, 1, 1.0), row("f", "a", 1, 3, 2.0), row("g", "a", 0, 2, 3.0)]
-    assert by_schema(rows, saved("canonical forced")) == [0.5, 0.5]
-    assert by_schema(rows, saved("lift forced")) == [0, 0]
-    assert by_schema(rows, wall("canonical forced")) == [0.75, 1.5]
-    assert [len(some) for some in families(rows).values()] == [2, 1, 3]
-    shares = [in_runs(rows, "canonical forced", least) for least in (1, 2, 3, 4)]
+    texts = written(frame(rows))
+    ours, lift = (texts[texts["way"] == way] for way in ("canonical forced", "lift forced"))
+    assert over_schemas(ours, "saved")["value"] == 0.5
+    assert over_schemas(lift, "saved")["value"] == 0
+    assert over_schemas(ours, "wall")["value"] == (0.75 + 1.5) / 2
+    assert over_schemas(ours, "wall")["n"] == 2
+    assert [len(some) for _, some in families(ours)] == [2, 1, 3]
+    shares = [in_runs(ours, least) for least in (1, 2, 3, 4)]
     assert shares == [6 / 12, 5 / 12, 3 / 12, 0]
 
 
@@ -232,26 +248,11 @@ def test_the_order_rotates():
         assert len({order[place] for order in orders}) == len(WAYS)
 
 
-def test_the_report(rows_and_manifest):
-    rows, manifest = rows_and_manifest
-    report = speedup.render(rows, manifest)
-    assert [*report.wrong] == []
-    assert [len(table.rows) for table in report.tables] == [6, 3, 5]
-    assert all(len(line) == len(t.columns) for t in report.tables for line in t.rows)
-    assert "one option" not in "".join(report.tables[0].columns)  # `chop` appends at others too
-    assert [figure.name for figure in report.figures] == ["speedup"]
-    assert "n = 2 schemas, 4 texts of each way" in report.figures[0].note
-    said = speedup.readme(report.facts)
-    own = 100 * middle(by_schema(rows, saved("canonical forced"))).value
-    assert f"not asked for {own:.0f} % of the ids by the canonical automaton" in said
-    assert "1 families (2 in all), stub on none" in said
-
-
 def test_other_ids_than_those_of_encode_are_wrong(rows_and_manifest):
     rows, manifest = copy.deepcopy(rows_and_manifest)
     rows[1]["ways"]["canonical"]["own"] = False
     rows[1]["ways"]["lift"]["own"] = False
-    (line,) = speedup.render(rows, manifest).wrong
+    (line,) = speedup.wrong(frame(rows), manifest)
     assert line.startswith(f"{rows[1]['key']}, canonical: ")
 
 
@@ -260,13 +261,3 @@ def test_an_id_outside_of_the_mask_is_an_error(loaded):
     found = Written(ids=[TOKENIZER.encode("title")[0]])
     with pytest.raises(TokenNotAllowedError):
         speedup_cell._described(loaded, constraint, "", [], found)
-
-
-def test_nothing_measured_yet(rows_and_manifest):
-    _, manifest = rows_and_manifest
-    for rows in ([], [{"key": "functions a 0", "failure": "MemoryError: "}]):
-        report = speedup.render(rows, {"config": manifest["config"]})
-        assert not report.figures
-        assert [*report.wrong] == []
-        assert len(report.tables) == 3
-        assert speedup.readme(report.facts) == "(not measured)"

@@ -1,9 +1,8 @@
-"""Throughput: what its rows are, that they are resumed, and what is said of them."""
+"""Throughput: what its rows are, and what is said of them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import comb
 
 import pytest
 
@@ -11,8 +10,8 @@ from bpe_automata.errors import ArgumentError
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.run.config import changed
 from experiments.run.measuring import Run, Settings
-from experiments.run.statistics import median_interval
-from experiments.serving import throughput, throughput_report
+from experiments.run.tables import frame
+from experiments.serving import throughput
 from experiments.serving.throughput import Config
 from experiments.shared.models import LoadedModel
 
@@ -78,12 +77,6 @@ def test_a_row_for_each_batch_language_and_method(tiny, tmp_path):
     assert run.manifest()["complete"]
 
 
-def test_what_is_there_is_not_measured_again(tiny, tmp_path):
-    before = measured(tmp_path).rows
-    assert measured(tmp_path).rows == before
-    assert len(tiny) == 1
-
-
 def test_samples_have_the_length_that_is_counted(tiny, monkeypatch, tmp_path):
     """Neither the model nor the language may end one: tokens per second would be wrong."""
     lengths = []
@@ -139,40 +132,6 @@ def test_a_device_or_a_dtype_that_there_is_not_is_one_line(tmp_path):
     assert changed(CONFIG, {"dtypes": "float64"}).dtypes == ("float64",)
 
 
-def test_the_goal_is_asked_at_batch_64_only():
-    rows = [row([1.0], [2.0], batch=n) for n in (1, 8, 64)]
-    (table,) = throughput_report.render(rows, MANIFEST).tables
-    place = [*table.columns].index("at least 97%\nat batch 64")
-    assert [line[place] for line in table.rows] == ["", "", "NO"]
-
-
-@pytest.mark.parametrize("n", range(40))
-def test_the_interval_holds_the_median_often_enough_and_no_narrower_one_does(n):
-    """Over the order statistics of n values: the k-th is below the median with a binomial law."""
-
-    def misses(k):
-        return 2 * sum(comb(n, i) for i in range(k)) / 2**n
-
-    found = median_interval(range(1, n + 1))
-    if n < 6:
-        assert found is None
-        assert misses(1) > 0.05
-        return
-    low, high = found
-    assert low + high == n + 1
-    assert misses(low) <= 0.05 < misses(low + 1)
-
-
-def test_less_than_six_rounds_are_shown_whole():
-    made = throughput_report.render([row([1.0, 2.0, 4.0], [2.0, 2.0, 5.0])], MANIFEST)
-    assert made.facts["rows"][0]["interval"] == [0.5, 1.0]
-
-
-def test_the_prompt_is_said_to_be_on_the_clock():
-    (table,) = throughput_report.render([row([1.0], [2.0])], MANIFEST).tables
-    assert any("before the model reads the prompt" in note for note in table.notes)
-
-
 @pytest.mark.parametrize(
     "wrong", [{"languages": ("ba",)}, {"methods": ("naive",)}, {"repeats": 0}, {"batches": (0,)}]
 )
@@ -183,41 +142,37 @@ def test_arguments_are_looked_at_first(tiny, tmp_path, wrong):
     assert not tiny
 
 
+MANIFEST = {"config": {"model": "tiny"}, "complete": True}
+
+
 def row(free, constrained, **other):
     given = {"device": "cpu", "dtype": "float32", "batch": 64, "language": "ab", "length": 8}
     given |= {"method": "lift", "free": free, "constrained": constrained, "cold": [1.0, 4.0]}
     return given | {"masks": [0.001], "key": str(other)} | other
 
 
-MANIFEST = {"config": {"model": "tiny"}, "complete": True}
-
-
 def test_the_ratio_is_that_within_a_round():
     """The machine was half as fast in the second round; that is nobody's fault."""
-    made = throughput_report.render([row([1.0, 2.0], [1.25, 2.5])], MANIFEST)
-    assert made.facts["rows"][0]["ratio"] == pytest.approx(0.8)
-    assert made.facts["rows"][0]["free"] == pytest.approx(64 * 8 / 1.5)
-    assert made.tables[0].rows[0][-3:-1] == ["NO", "25.0 %"]
-    assert "CPU" in made.title
-    assert "80.0 to 80.0 %" in made.figures[0].headline
-    assert not made.wrong
+    found = throughput.summary(frame([row([1.0, 2.0], [1.25, 2.5])])).iloc[0]
+    assert found["ratio"] == pytest.approx(0.8)
+    assert found["free"] == pytest.approx(64 * 8 / 1.5)
+    assert found["first"] == 0.25
 
 
-def test_a_gpu_is_called_one():
-    made = throughput_report.render([row([1.0], [1.0], device="cuda")], MANIFEST)
-    assert "GPU" in made.title
-    assert "CPU" not in made.title + made.figures[0].headline + made.figures[0].note
+def test_less_than_six_rounds_are_shown_whole():
+    found = throughput.summary(frame([row([1.0, 2.0, 4.0], [2.0, 2.0, 5.0])])).iloc[0]
+    assert found["interval"] == [0.5, 1.0]
 
 
-def test_nothing_measured_is_still_a_page():
-    made = throughput_report.render([{"key": "x", "failure": "no memory"}], MANIFEST)
-    assert (made.tables[0].rows, made.figures, made.facts["rows"]) == ([], [], [])
-    assert throughput_report.readme(made.facts) == ""
+def test_the_goal_is_asked_at_batch_64_only():
+    rows = frame([row([1.0], [2.0], batch=n) for n in (1, 8, 64)] + [row([1.0], [1.0])])
+    (table,) = throughput.tables(rows, {"complete": True})
+    place = [*table.columns].index("at least 97%\nat batch 64")
+    assert [line[place] for line in table.rows] == ["", "", "NO", "yes"]
 
 
 def test_the_readme_has_the_largest_batch():
-    made = throughput_report.render([row([1.0], [1.0]), row([1.0], [2.0], batch=8)], MANIFEST)
-    text = throughput_report.readme(made.facts)
-    assert text.startswith("Sampling 64 texts at a time on a CPU")
+    rows = frame([row([1.0], [1.0]), row([1.0], [2.0], batch=8)])
+    text = throughput.readme(throughput.facts(rows, {}))
     assert "| float32 | ab | lift | 100.0 % (100.0 to 100.0) |" in text
     assert "50.0 %" not in text
