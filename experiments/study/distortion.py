@@ -1,6 +1,6 @@
-"""The distortion table: what a constraint does to the law of a model, computed exactly.
+"""The distortion table: what a constraint does to the distribution of a model, computed exactly.
 
-For a prompt and a prefix-free set of answers, three laws over the answers:
+For a prompt and a prefix-free set of answers, three distributions over the answers:
 
 - *free*: the model's own, each answer summed over all its tokenizations, given that it writes one
   of the answers as whole tokens;
@@ -50,7 +50,7 @@ from experiments.study.token_trie import (
 )
 from experiments.study.tree_logprobs import PROBE, Evaluator, no_progress, pick_evaluator
 
-# Samples from each method, to hold against its exact law.
+# Samples from each method, to hold against its exact distribution.
 #
 # Constrained samples go through the real `Matcher`, step by step, over cached log-probabilities.
 # Free samples are drawn from the model without any constraint; those that spell an answer are kept.
@@ -135,9 +135,9 @@ def sample_free(
 
     The answers may be so unlikely that billions of trials are needed. They are not drawn one by
     one: the number of trials that take each edge out of a node is multinomial, so all trials are
-    split down the trie at once, which has the same law. The rest of each node leaves the trie and
-    is rejected. When to stop depends on how many were accepted, not on which, so the accepted ones
-    are independent draws from the law of the answers.
+    split down the trie at once, which has the same distribution. The rest of each node leaves the
+    trie and is rejected. When to stop depends on how many were accepted, not on which, so the
+    accepted ones are independent draws from the distribution of the answers.
     """
     total, trials = np.zeros(len(trie), dtype=np.int64), 0
     leaves = trie.leaves()
@@ -178,7 +178,7 @@ class Config(config.Config):
 
     model: str = option(models.SMOLLM2, "smollm2, gemma-3-270m, a local folder or a hub id")
     device: Literal["auto", "cpu", "cuda"] = option("auto", "where the model runs")
-    samples: int = option(2000, "per prompt and method, to hold against the exact law")
+    samples: int = option(2000, "per prompt and method, to hold against the exact distribution")
     prompts: tuple[str, ...] = option((), "names of prompts, all if empty")
 
 
@@ -258,7 +258,7 @@ def boolean_row(asked: Config) -> Row:
 
 
 def case_row(asked: Config, case: Case, alpha: float) -> Row:
-    """Exact laws, and samples beside them. alpha: level of one interval."""
+    """Exact distributions, and samples beside them. alpha: level of one interval."""
     loaded = models.opened(asked.model, asked.device, "float32")
     item = span(loaded, case)
     evaluate = evaluator(asked.model, asked.device)
@@ -331,16 +331,16 @@ def token_counts(item: Spanned, own: np.ndarray) -> list[int]:
 
 
 def _method(item: Spanned, scores: np.ndarray, free: np.ndarray, method: Method) -> Row:
-    """Law, distances to the free law (nats), and size of one method."""
+    """Distribution, distances to the free distribution (nats), and size of one method."""
     alive = item.trie.alive(METHODS.index(method))
     paths = along_paths(item.trie, masked_steps(item.trie, scores, alive))
-    log_law = per_answer(item.leaves, item.answer_of, paths, len(free))
-    law = np.exp(log_law)
+    log_distribution = per_answer(item.leaves, item.answer_of, paths, len(free))
+    distribution = np.exp(log_distribution)
     size: Size = size_of(item.automata[method], item.trie, alive, paths)
     return {
-        "law": law.tolist(),
-        "total_variation": total_variation(free, law),
-        "kl_nats": kl_divergence(free, log_law),
+        "law": distribution.tolist(),
+        "total_variation": total_variation(free, distribution),
+        "kl_nats": kl_divergence(free, log_distribution),
         **asdict(size),
     }
 
@@ -368,7 +368,8 @@ def sampled(
 
 
 def compared(counts: np.ndarray, exact: list[float], alpha: float) -> Row:
-    """Counts per answer beside the exact law, with Clopper-Pearson intervals of level 1 - alpha."""
+    """Counts per answer beside the exact distribution, with Clopper-Pearson intervals of level 1 -
+    alpha."""
     n = int(counts.sum())
     intervals = [clopper_pearson(int(k), n, alpha) for k in counts]
     inside = [low <= p <= high for (low, high), p in zip(intervals, exact, strict=True)]

@@ -33,10 +33,10 @@ def headline(cases: Sequence[Row]) -> str:
     """The message, with the numbers of these rows."""
     single = [row for row in cases if is_single(row)]
     if not single:
-        return "How far masking moves a model from its own law"
+        return "How far masking moves a model from its own distribution"
     lift, canonical = farthest(single)
     said = (
-        "One-token answers: masking over any tokenization moves the model's law by up to "
+        "One-token answers: masking over any tokenization moves the model's distribution by up to "
         f"{lift:.2f},\nover its own tokenization by at most {canonical:.4f}."
     )
     longer = [row for row in cases if not is_single(row)]
@@ -58,7 +58,7 @@ def is_single(row: Row) -> bool:
 
 
 def distance(row: Row, method: str) -> float:
-    """Total variation distance to the free law."""
+    """Total variation distance to the free distribution."""
     return float(row["methods"][method]["total_variation"])
 
 
@@ -116,7 +116,7 @@ def _scale(axes: Any) -> None:
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color="#eeeeee")
     axes.set_axisbelow(True)
-    axes.set_xlabel("total variation distance to the model's own law (log scale)")
+    axes.set_xlabel("total variation distance to the model's own distribution (log scale)")
 
 
 def _name_groups(axes: Any, heights: dict[str, float]) -> None:

@@ -1,4 +1,5 @@
-"""One case of the study with a listed language: all laws, exactly or with a bound beside them."""
+"""One case of the study with a listed language: all distributions, exactly or with a bound beside
+them."""
 
 from __future__ import annotations
 
@@ -14,9 +15,15 @@ from bpe_automata import Tokenizer
 from bpe_automata.errors import BudgetExceededError
 from experiments.run.executors import Row
 from experiments.shared import models
+from experiments.study.answer_distributions import (
+    Aims,
+    Explored,
+    distributions,
+    explore,
+    tv_between,
+)
 from experiments.study.chat import chat_format, prompt_text
 from experiments.study.study_case import PARTICLES, Config, StudyCase
-from experiments.study.study_laws_tree import Aims, Explored, explore, laws, tv_between
 from experiments.study.study_methods import Posed, Poser
 from experiments.study.token_trie import along_paths, masked_steps, unroll
 from experiments.study.tree_logprobs import PROBE, pick_reader
@@ -26,8 +33,8 @@ from experiments.study.tree_logprobs import PROBE, pick_reader
 # *Importance*: n sequences drawn under the mask, each with the weight p / q that
 # `bpe_automata.sampling.weighted` gives it; one of them is taken in proportion to the weights.
 # *SMC*: the same with resampling on the way, as `bpe_automata.sampling.smc` does it: systematic,
-# where the effective sample size is below half of n. The law of the one that is taken is the mean,
-# over many such populations, of their weighted laws.
+# where the effective sample size is below half of n. The distribution of the one that is taken is
+# the mean, over many such populations, of their weighted distributions.
 #
 # Open nodes are treated as if the rest of their one answer had probability 1, where it would have
 # taken the same tokens; how often that happens is part of the row that this goes into.
@@ -40,9 +47,10 @@ LOWEST = -1e300
 
 @dataclass(frozen=True)
 class Estimated:
-    """law: float64 [n], the mean over populations; error: float64 [n], its standard error."""
+    """distribution: float64 [n], the mean over populations; error: float64 [n], its standard
+    error."""
 
-    law: np.ndarray
+    distribution: np.ndarray
     error: np.ndarray
 
 
@@ -135,16 +143,18 @@ class Populations:
         weights = np.exp(usable - np.maximum(highest, LOWEST))
         total = weights.sum(axis=1, keepdims=True)
         shares = weights / np.where(total > 0, total, 1.0)
-        laws = np.zeros((len(nodes), self._n))
-        np.add.at(laws, (np.arange(len(nodes))[:, None], np.maximum(answers, 0)), shares)
-        return Estimated(laws.mean(axis=0), laws.std(axis=0) / np.sqrt(len(laws)))
+        distributions = np.zeros((len(nodes), self._n))
+        np.add.at(distributions, (np.arange(len(nodes))[:, None], np.maximum(answers, 0)), shares)
+        return Estimated(
+            distributions.mean(axis=0), distributions.std(axis=0) / np.sqrt(len(distributions))
+        )
 
 
-def _draw(law: np.ndarray, shape: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
-    """Indices drawn from a law that may be a little off 1."""
-    total = np.cumsum(law)
+def _draw(distribution: np.ndarray, shape: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+    """Indices drawn from a distribution that may be a little off 1."""
+    total = np.cumsum(distribution)
     found = np.searchsorted(total, rng.random(shape) * total[-1], side="right")
-    return np.minimum(found, len(law) - 1)
+    return np.minimum(found, len(distribution) - 1)
 
 
 def _effective(log_weights: np.ndarray) -> np.ndarray:
@@ -212,7 +222,7 @@ def finite_row(config: Config, source: str, case: StudyCase) -> Row:
     right = [case.answers.index(answer) for answer in case.truth]
     methods = tuple(posed.walkers)
     each = {
-        str(temperature): laws(found, heat, methods, n, right, posed.unsure)
+        str(temperature): distributions(found, heat, methods, n, right, posed.unsure)
         for heat, temperature in enumerate(config.temperatures)
     }
     row = {
@@ -313,8 +323,8 @@ def is_lift(found: Explored, column: int) -> bool:
 def draws(
     config: Config, found: Explored, methods: Sequence[str], n: int, seed: Sequence[int]
 ) -> Row:
-    """By method, kind and number of particles: the law of what one takes of a population. Methods
-    that allow what the lift allows are left out."""
+    """By method, kind and number of particles: the distribution of what one takes of a population.
+    Methods that allow what the lift allows are left out."""
     rng = np.random.default_rng(seed)
     result: Row = {}
     for column, method in enumerate(methods):
@@ -332,23 +342,24 @@ def draws(
 
 def _estimate(made: Estimated) -> Row:
     """error: half the sum of the standard errors, which the error of a total variation distance to
-    this law does not exceed on average."""
-    return {"law": made.law.tolist(), "error": float(made.error.sum() / 2)}
+    this distribution does not exceed on average."""
+    return {"law": made.distribution.tolist(), "error": float(made.error.sum() / 2)}
 
 
 def unhealed(config: Config, ready: Opened, ids: list[int], case: StudyCase, healed: Row) -> Row:
-    """By temperature: what the free law and the lift are if the prompt's last ids stay, against the
-    free law with them given back. slack: how far either may be from exact, at most."""
+    """By temperature: what the free distribution and the lift are if the prompt's last ids stay,
+    against the free distribution with them given back. slack: how far either may be from exact, at
+    most."""
     _, found = explored(config, ready, ready.poser.unhealed(ids, case.answers))
     result = {}
     for heat, temperature in enumerate(config.temperatures):
-        own = laws(found, heat, ("lift",), len(case.answers), ())
-        law, reference = own["methods"]["lift"], healed[str(temperature)]["free"]
+        own = distributions(found, heat, ("lift",), len(case.answers), ())
+        distribution, reference = own["methods"]["lift"], healed[str(temperature)]["free"]
         result[str(temperature)] = {
             "free": own["free"],
-            "lift": law["law"],
-            "slack": own["free_slack"] + law["slack"] / 2,
+            "lift": distribution["law"],
+            "slack": own["free_slack"] + distribution["slack"] / 2,
             "tv_free": tv_between(own["free"], reference),
-            "tv_lift": tv_between(law["law"], reference),
+            "tv_lift": tv_between(distribution["law"], reference),
         }
     return result

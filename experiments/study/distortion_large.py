@@ -10,7 +10,7 @@ that the method can write. What the model writes is what canonical can write and
 Besides both: populations of `PARTICLES` by sequential Monte Carlo, of which one text is taken in
 proportion to the weights; chop and outlines-core, unweighted. As in the finite cases a text ends
 where nothing can follow it, and end-of-sequence has no factor. What is compared of the texts:
-`large_laws`.
+`large_distributions`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from experiments.run.executors import Row
 from experiments.shared.batched import Drawn, Language, sample_batch, sample_populations
 from experiments.shared.engines import OutlinesCore, PeerError
 from experiments.study.distortion_finite import Opened, described, opened, row_seed
-from experiments.study.large_laws import Texts, features, masses
+from experiments.study.large_distributions import Texts, features, masses
 from experiments.study.large_walkers import ChopLanguage, outlines_language
 from experiments.study.study_case import PARTICLES, Config, StudyCase
 from experiments.study.study_methods import MOST_GIVEN_BACK

@@ -39,7 +39,7 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
         return Report(title, complete=False)
     boolean = next(iter(_of(done, "boolean")), None)
     tables = [
-        laws(cases, model, manifest),
+        distributions(cases, model, manifest),
         distances(cases),
         sizes(cases),
         article(cases, boolean, model),
@@ -95,8 +95,8 @@ def readme(facts: Row) -> dict[str, str]:
 
 
 def _example(facts: Row) -> str:
-    laws = facts["cases"][SHOWN[0]]["laws"]
-    free, lift, canonical = (laws[method][0] for method in _METHODS)
+    distributions = facts["cases"][SHOWN[0]]["laws"]
+    free, lift, canonical = (distributions[method][0] for method in _METHODS)
     return wrapped(
         "Asked for the first name of the US president who was a member of the Sigma Alpha Epsilon "
         f"fraternity, the model itself gives ` William` a probability of {free:.3f} against "
@@ -111,7 +111,7 @@ def _demo(facts: Row) -> str:
     found = {name: cases[name] for name in SHOWN if name in cases}
     lines = ["```", _LAW_HEAD]
     for name in [name for name in SHOWN[:1] if name in found]:
-        lines += _law_lines(name, found[name])
+        lines += _distribution_lines(name, found[name])
     lines += [
         " ...",
         _TV_HEAD,
@@ -123,12 +123,14 @@ def _demo(facts: Row) -> str:
         [
             *lines,
             "",
-            "*free* is the model's own law, each answer summed over all its tokenizations; *lift* "
+            "*free* is the model's own distribution, each answer summed over all its "
+            "tokenizations; *lift* "
             "is masked over any tokenization (what Outlines does), *canonical* over the "
             f"tokenizer's own; *drawn* are frequencies of {facts['samples']:,} samples: "
             f"{facts['inside']} of {facts['cells']} exact numbers lie in their intervals "
             f"(Clopper-Pearson, joint level {1 - ALPHA:.0%}). *TV* is total variation distance to "
-            "the free law; *TV given canonical* is that of the free law restricted to canonical "
+            "the free distribution; *TV given canonical* is that of the free distribution "
+            "restricted to canonical "
             "ids, so what *TV canonical* has above it is the price of masking step by step.",
         ]
     )
@@ -144,7 +146,7 @@ _TV_HEAD = (
 )
 
 
-def _law_lines(name: str, case: Row) -> list[str]:
+def _distribution_lines(name: str, case: Row) -> list[str]:
     lines = []
     for k, answer in enumerate(case["answers"]):
         cells = []
@@ -165,22 +167,24 @@ def _tv_line(name: str, case: Row) -> str:
     )
 
 
-def laws(cases: Sequence[Row], model: Row, manifest: Row) -> Table:
+def distributions(cases: Sequence[Row], model: Row, manifest: Row) -> Table:
     """One line per answer: exact and sampled probabilities of the three methods."""
     lines = []
     for row in cases:
         for i, answer in enumerate(row["answers"]):
             name = row["name"] if i == 0 else ""
-            lines.append([name, f"{answer!r}", *_law_cells(row, i)])
+            lines.append([name, f"{answer!r}", *_distribution_cells(row, i)])
     columns = ["prompt", "answer", "free", "drawn", "lift", "drawn", "canonical", "drawn"]
-    return Table("Probability of each answer", columns, lines, _law_notes(cases, model, manifest))
+    return Table(
+        "Probability of each answer", columns, lines, _distribution_notes(cases, model, manifest)
+    )
 
 
-def _law_cells(row: Row, answer: int) -> list[str]:
+def _distribution_cells(row: Row, answer: int) -> list[str]:
     cells = []
     exact = {"free": row["free"]} | {name: row["methods"][name]["law"] for name in row["methods"]}
-    for method, law in exact.items():
-        cells += [f"{law[answer]:.4f}", _frequency(row["samples"][method], answer)]
+    for method, distribution in exact.items():
+        cells += [f"{distribution[answer]:.4f}", _frequency(row["samples"][method], answer)]
     return cells
 
 
@@ -191,10 +195,11 @@ def _frequency(drawn: Row, answer: int) -> str:
     return f"{drawn['counts'][answer] / drawn['n']:.4f}{flag}"
 
 
-def _law_notes(cases: Sequence[Row], model: Row, manifest: Row) -> list[str]:
+def _distribution_notes(cases: Sequence[Row], model: Row, manifest: Row) -> list[str]:
     flags = _flags(cases)
     return [
-        "free: the model's own law over the answers, each summed over all its tokenizations; "
+        "free: the model's own distribution over the answers, each summed over all its "
+        "tokenizations; "
         "lift, canonical: masked and renormalised step by step",
         f"drawn: frequency among {manifest['config']['samples']} samples (free: at least as many); "
         f"{sum(flags)} of {len(flags)} exact values lie in the Clopper-Pearson interval of their "
@@ -204,7 +209,7 @@ def _law_notes(cases: Sequence[Row], model: Row, manifest: Row) -> list[str]:
 
 
 def _flags(cases: Sequence[Row]) -> list[bool]:
-    """For each law and answer that was drawn from: is its exact value in the interval?"""
+    """For each distribution and answer that was drawn from: is its exact value in the interval?"""
     return [
         inside
         for row in cases
@@ -215,7 +220,7 @@ def _flags(cases: Sequence[Row]) -> list[bool]:
 
 
 def distances(cases: Sequence[Row]) -> Table:
-    """One line per prompt: how far each method is from the free law."""
+    """One line per prompt: how far each method is from the free distribution."""
     lines = [
         [
             row["name"],
@@ -233,11 +238,12 @@ def distances(cases: Sequence[Row]) -> Table:
     notes = [
         "ids: length of the answers' canonical tokenizations; mass: of all answers together under "
         "the free model; not canonical: the share of it that is spelled by other tokenizations",
-        "TV: total variation distance to the free law; KL(free || method) in nats",
-        "TV given canonical: the free law conditioned on canonical ids. What TV canonical has "
+        "TV: total variation distance to the free distribution; KL(free || method) in nats",
+        "TV given canonical: the free distribution conditioned on canonical ids. What TV "
+        "canonical has "
         "above it comes from renormalising step by step, which no mask avoids",
     ]
-    return Table("Distance to the free law", columns, lines, notes)
+    return Table("Distance to the free distribution", columns, lines, notes)
 
 
 def sizes(cases: Sequence[Row]) -> Table:
@@ -269,8 +275,10 @@ def article(cases: Sequence[Row], boolean: Row | None, model: Row) -> Table:
     president = next((row for row in cases if row["name"] == "president"), None)
     if president:
         for method, value in PUBLISHED.items():
-            law = president["methods"][method]["law"] if method != "free" else president["free"]
-            lines.append([f"P(' William'), {method}", f"{value:.5f}", f"{law[0]:.5f}"])
+            distribution = (
+                president["methods"][method]["law"] if method != "free" else president["free"]
+            )
+            lines.append([f"P(' William'), {method}", f"{value:.5f}", f"{distribution[0]:.5f}"])
     if boolean:
         for method, (states, transitions) in PUBLISHED_BOOLEAN.items():
             ours = boolean["sizes"][method]

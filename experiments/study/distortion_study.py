@@ -2,8 +2,8 @@
 
 Prompts with constraints in families (`experiments.study.cases`) under several models. A language
 that can be listed is summed up exactly, on the trie of all tokenizations, at all temperatures; a
-larger one is sampled. What is compared, and how an error is taken apart: `study_laws`; methods:
-`study_methods`; weights and SMC: `study_sampling`; larger languages: `distortion_large`.
+larger one is sampled. What is compared, and how an error is taken apart: `answer_distributions`;
+methods: `study_methods`; weights and SMC: `study_sampling`; larger languages: `distortion_large`.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Config(config.Config):
     models: tuple[str, ...] = option(MODELS, "smollm2, gemma-3-270m, local folders, hub ids")
     cases: tuple[str, ...] = option((), "names or families of cases, all if empty")
     temperatures: tuple[float, ...] = option((0.5, 1.0, 1.5), "what logits are divided by")
-    slack: float = option(1e-3, "most probability of a law that may stay unassigned")
+    slack: float = option(1e-3, "most probability of a distribution that may stay unassigned")
     unread: float = option(0.05, "most probability of paths that are not followed to their end")
     most_nodes: int = option(1500, "most forward positions per case")
     populations: int = option(1000, "weighted populations per estimate")

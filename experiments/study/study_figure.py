@@ -42,7 +42,7 @@ def figures(found: Sequence[Point]) -> list[Figure]:
 
 
 def by_case(found: Sequence[Point]) -> Figure:
-    """A mark for each case: how far the lift and canonical are from the free law."""
+    """A mark for each case: how far the lift and canonical are from the free distribution."""
     models = groups(at_draws(found), lambda point: point.model)
     drawn, axes = _panels(len(models), (5.6, 5.8))
     for panel, (model, points) in zip(axes, models.items(), strict=True):
@@ -64,12 +64,12 @@ def by_case(found: Sequence[Point]) -> Figure:
         panel.set_xlim(-0.02, 1.02)
         panel.set_ylim(-0.02, 1.02)
         panel.set_aspect("equal")
-        panel.set_xlabel("lift: total variation distance to the free law")
-    axes[0].set_ylabel("canonical: total variation distance to the free law")
+        panel.set_xlabel("lift: total variation distance to the free distribution")
+    axes[0].set_ylabel("canonical: total variation distance to the free distribution")
     lift, canonical = farther(at_draws(found))
     n = len(at_draws(found))
     headline = (
-        f"Of {n} cases the lift bends the model's law clearly more in {lift}, "
+        f"Of {n} cases the lift bends the distribution clearly more in {lift}, "
         f"canonical in {canonical}"
     )
     note = (
@@ -187,7 +187,7 @@ def _temperatures(panel: Any, found: Sequence[Point]) -> None:
     panel.set_ylim(bottom=0)
     panel.set_xticks(sorted({point.temperature for point in found}))
     panel.set_xlabel("temperature")
-    panel.set_ylabel("mean total variation distance to the free law")
+    panel.set_ylabel("mean total variation distance to the free distribution")
     panel.set_title("Temperature", loc="left", fontsize=11)
 
 

@@ -42,18 +42,18 @@ def lift_worse(found: Sequence[Point]) -> Table:
     """Where masking over any tokenization costs most, against canonical."""
     ordered = sorted(at_draws(found), key=lambda point: -point.tokenization)
     chosen = [point for point in ordered if point.tokenization > 0][:WORST]
-    return in_full("Worst cases: the lift is farther from the model's law", chosen)
+    return in_full("Worst cases: the lift is farther from the model's distribution", chosen)
 
 
 def canonical_worse(found: Sequence[Point]) -> Table:
     """Counter-examples: where masking over the own tokenization costs most, against the lift."""
     ordered = sorted(at_draws(found), key=lambda point: point.tokenization)
     chosen = [point for point in ordered if point.tokenization < 0][:WORST]
-    return in_full("Worst cases: canonical is farther from the model's law", chosen)
+    return in_full("Worst cases: canonical is farther from the model's distribution", chosen)
 
 
 def in_full(title: str, chosen: Sequence[Point]) -> Table:
-    """Every answer of each case under every law; prompts are notes."""
+    """Every answer of each case under every distribution; prompts are notes."""
     lines, notes = [], []
     for place, point in enumerate(chosen, start=1):
         methods = point.at["methods"]
@@ -119,7 +119,7 @@ def peers(found: Sequence[Point]) -> Table:
     ]
     notes = [
         "other sequences: cases in which it allows other ids than the lift; nearer, farther: to "
-        "the free law than the lift; lost: probability of running into a dead end",
+        "the free distribution than the lift; lost: probability of running into a dead end",
         f"free mass it can write: what it lacks is out of reach of its weights too. {INTERVALS}",
         *absent(found),
     ]
@@ -157,7 +157,8 @@ def unsettled(found: Sequence[Point]) -> Table:
     columns = ["case, temperature", "positions", "free", "lift", "canonical"]
     columns.append("canonical\nweighted")
     notes = [
-        "probability of each law that belongs to no answer yet. Left out of all summaries: a "
+        "probability of each distribution that belongs to no answer yet. Left out of all "
+        "summaries: a "
         f"distance may be off by more than {SETTLED}"
     ]
     return Table("Cases that are too large for their budget", columns, lines, notes)
@@ -301,7 +302,8 @@ def _paragraph(facts: Row) -> str:
             f"listed answers exactly (or within {SETTLED}), and {facts['large']} of larger "
             f"languages by sampling, under {len(facts['models'])} models "
             "([all tables](paper_figures/distortion-study.md)). The "
-            "error is the total variation distance to the model's own law, given that it writes an "
+            "error is the total variation distance to the model's own distribution, given that it "
+            "writes an "
             "answer. It is taken apart into *tokenization* (the lift's beyond canonical's), "
             "*myopia* of masking step by step (canonical's beyond that with importance weights), "
             "and the *rest* (free mass that is not canonical).",

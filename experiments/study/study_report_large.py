@@ -23,7 +23,7 @@ METHODS = {
 """In the order of the tables."""
 FEATURES = ("first", "length", "right")
 FEW = 10
-"""Effective samples of the free law, below which intervals are not given."""
+"""Effective samples of the free distribution, below which intervals are not given."""
 ALPHA = 0.05
 
 
@@ -61,7 +61,9 @@ def distances(found: Sequence[Row]) -> Table:
                 )
     columns = ["feature, method", "cases", "too few\nsamples", "median TV", "median\nnoise"]
     columns += ["interval\nabove 0", "greatest\nlower end"]
-    return Table("Larger languages: distance to the model's own law", columns, lines, _told(found))
+    return Table(
+        "Larger languages: distance to the model's own distribution", columns, lines, _told(found)
+    )
 
 
 def _told(found: Sequence[Row]) -> list[str]:
@@ -74,15 +76,18 @@ def _told(found: Sequence[Row]) -> list[str]:
         f"{n} samples of each method in each case; SMC: one text of a population of {size}, taken "
         "by its weight; weighted: canonical's samples by their weights, what is left then is free "
         "mass that is not canonical",
-        "TV: between the law of the first character, of the length in classes of four bytes, or of "
+        "TV: between the distribution of the first character, of the length in classes of four "
+        "bytes, or of "
         "whether the answer is right, and the model's own by the weights of both methods. Values "
         "seen fewer than 5 times are one",
         "noise: the TV that samples of these sizes and weights show on average where nothing "
         "differs, for TV from samples is biased upwards: it means something only well above that",
         "interval: 95 %, TV ± the 0.95 quantile of the distance between the resampled difference "
-        "of the laws and the estimated one. It can hold a TV of 0: of cases without any difference "
+        "of the distributions and the estimated one. It can hold a TV of 0: of cases without any "
+        "difference "
         "it lies above 0 in about 5 %, with 10 to 15 effective samples in up to 10 % (simulated)",
-        f"too few samples: cases in which the model's law rests on fewer than {FEW} effective ones",
+        f"too few samples: cases in which the model's distribution rests on fewer than {FEW} "
+        f"effective ones",
         *(f"{method} is absent in {k} cases: {why}" for (method, why), k in absent.items()),
     ]
 
@@ -110,7 +115,8 @@ def accuracy(found: Sequence[Row]) -> Table:
     notes = [
         "share of the samples that are a right answer, in full; texts that were cut off are not. "
         "[ ]: 95 %, Clopper & Pearson",
-        "SMC and free (the model's own law): estimates by weights, without intervals; ESS: "
+        "SMC and free (the model's own distribution): estimates by weights, without intervals; "
+        "ESS: "
         "effective samples of the free one",
     ]
     return Table("Larger languages: how often the answer is right", columns, lines, notes)
@@ -120,10 +126,10 @@ def _right(row: Row, name: str) -> str:
     made = row["features"].get("right")
     if made is None:
         return "-"
-    law = made["free"] if name == "free" else made["laws"].get(name)
-    if law is None:
+    distribution = made["free"] if name == "free" else made["laws"].get(name)
+    if distribution is None:
         return "-"
-    value = law[made["values"].index("right")] if "right" in made["values"] else 0.0
+    value = distribution[made["values"].index("right")] if "right" in made["values"] else 0.0
     return f"{value:.3f}" + (f" ({made['effective']:.1f})" if name == "free" else "")
 
 
@@ -161,7 +167,7 @@ def large(found: Sequence[Row]) -> Table:
         "method's sequences, its natural log with the standard error. The lift's cannot be less "
         "than canonical's: where it comes out so, its samples missed nearly all of the mass",
         "TV first, TV length: see the table of distances; value [95 % interval], noise; [?]: none, "
-        f"for the free law rests on fewer than {FEW} effective samples",
+        f"for the free distribution rests on fewer than {FEW} effective samples",
     ]
     return Table("Larger languages, case by case", columns, lines, notes)
 

@@ -1,4 +1,4 @@
-"""All methods beside one another: how far from the free law, and how often right."""
+"""All methods beside one another: how far from the free distribution, and how often right."""
 
 from __future__ import annotations
 
@@ -47,22 +47,27 @@ def methods(found: Sequence[Point]) -> Table:
     columns = ["method", "cases", "TV median", "TV mean", "TV 90 %", "TV worst", "TV over\n0.1"]
     columns += ["KL median", "KL mean", "KL infinite\ncases"]
     notes = [
-        'TV: total variation distance to the free law, with "no answer" as an outcome where a '
+        'TV: total variation distance to the free distribution, with "no answer" as an outcome '
+        "where a "
         f"method has dead ends; cases: where it is within {SETTLED} of exact. {INTERVALS}",
-        "KL: divergence of the method's law from the free one, KL(free || method), in nats; median "
+        "KL: divergence of the method's distribution from the free one, KL(free || method), in "
+        "nats; median "
         "and mean over the cases where it is finite. It is infinite where an answer that the model "
         "gives was not found under the method",
-        "weighted: what importance weights and SMC converge to, the free law given what the method "
-        "can write. The lift's is the free law itself, at a distance of 0; the others cannot reach "
+        "weighted: what importance weights and SMC converge to, the free distribution given what "
+        "the method "
+        "can write. The lift's is the free distribution itself, at a distance of 0; the others "
+        "cannot reach "
         'it where their sequences lack free mass (see "Engines beside the lift")',
-        f"of {' or '.join(map(str, PARTICLES))}: the law of one draw from a weighted population of "
+        f"of {' or '.join(map(str, PARTICLES))}: the distribution of one draw from a weighted "
+        f"population of "
         f"so many, simulated. On average each of these distances is off by at most "
         f"{_simulation_error(found):.3f} (half the sum of its standard errors, in the worst case), "
-        "which makes small ones larger; a KL of simulated laws says nothing",
+        "which makes small ones larger; a KL of simulated distributions says nothing",
         "outlines: the index of outlines-core; chop: the lift with the published heuristic for "
         "forced text",
     ]
-    return Table("Distance to the model's own law", columns, lines, notes)
+    return Table("Distance to the model's own distribution", columns, lines, notes)
 
 
 def divergence_cells(points: Sequence[Point], value: Value) -> list[str]:

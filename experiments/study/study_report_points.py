@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.run.executors import FAILURE, Row
 from experiments.run.statistics import Statistic, bootstrap, weighted_mean, weighted_quantile
-from experiments.study.study_laws_tree import tv_between
+from experiments.study.answer_distributions import tv_between
 
 SETTLED = 0.01
 """How far at most a distance may be from exact to enter a summary."""
@@ -36,7 +36,7 @@ class Point:
 
     @property
     def lift(self) -> float:
-        """Total variation distance of the lift to the free law."""
+        """Total variation distance of the lift to the free distribution."""
         return self.tv("lift")
 
     @property
@@ -64,19 +64,19 @@ class Point:
         return float(self.at["methods"][method]["tv"])
 
     def drawn_tv(self, method: str, kind: str, particles: int) -> float | None:
-        """Of the law of one draw from a weighted population, where nothing is drawn if no particle
-        came to an answer; None at other temperatures than that of the draws, or where the method
-        was not simulated. Methods that are the lift have its."""
+        """Of the distribution of one draw from a weighted population, where nothing is drawn if no
+        particle came to an answer; None at other temperatures than that of the draws, or where the
+        method was not simulated. Methods that are the lift have its."""
         name = "lift" if method in self.row["as_lift"] else method
         if self.temperature != self.row["draws_at"] or name not in self.row["draws"]:
             return None
-        law = self.row["draws"][name][kind][str(particles)]["law"]
-        return tv_between(law, self.at["free"], max(0.0, 1.0 - sum(law)))
+        distribution = self.row["draws"][name][kind][str(particles)]["law"]
+        return tv_between(distribution, self.at["free"], max(0.0, 1.0 - sum(distribution)))
 
     def kl(self, method: str, prefix: str = "") -> float:
-        """KL(free || law) in nats, inf where the law lacks an answer that the model gives. What is
-        not assigned counts as nothing, so it is an upper bound up to the slack of the free law.
-        prefix: `WEIGHTED` for the method with weights."""
+        """KL(free || distribution) in nats, inf where the distribution lacks an answer that the
+        model gives. What is not assigned counts as nothing, so it is an upper bound up to the slack
+        of the free distribution. prefix: `WEIGHTED` for the method with weights."""
         found = self.at["methods"][method][f"{prefix}kl"]
         return math.inf if found is None else float(found)
 
@@ -84,8 +84,8 @@ class Point:
         """What the row says of a method that is there, and whose distance, masked or weighted, is
         within `SETTLED` of exact; else None.
 
-        A law that lacks s of its probability is off by s / 2 in a distance; the free law and
-        weighted laws are scaled to 1, where it is s.
+        A distribution that lacks s of its probability is off by s / 2 in a distance; the free
+        distribution and weighted distributions are scaled to 1, where it is s.
         """
         part: dict[str, Any] | None = self.at["methods"].get(method)
         if part is None:

@@ -51,7 +51,8 @@ def parts(title: str, name: str, each: dict[str, list[Point]], notes: Sequence[s
         "weighted) + rest (TV canonical weighted); means add up, medians do not",
         "share: of the sum of TV lift over the cases, so that cases without error weigh nothing; "
         "below 0 where canonical, or the weights, make it worse",
-        f"farther: in how many cases either is farther from the free law by more than {CLEARLY}. "
+        f"farther: in how many cases either is farther from the free distribution by more than "
+        f"{CLEARLY}. "
         f"{INTERVALS}",
         *notes,
     ]
@@ -70,7 +71,8 @@ THREE = ("tokenization", "myopia", "rest")
 
 
 def farther(points: Sequence[Point]) -> tuple[int, int]:
-    """(cases in which the lift is clearly farther from the free law, in which canonical is)."""
+    """(cases in which the lift is clearly farther from the free distribution, in which canonical
+    is)."""
     return (
         sum(point.tokenization > CLEARLY for point in points),
         sum(point.tokenization < -CLEARLY for point in points),
@@ -99,7 +101,7 @@ def by_temperature(found: Sequence[Point]) -> Table:
         for model, some in groups(at_every_temperature(found), lambda point: point.model).items()
         for temperature, points in sorted(groups(some, lambda point: point.temperature).items())
     }
-    note = f"the free law is the model's own at that temperature. {SAME}"
+    note = f"the free distribution is the model's own at that temperature. {SAME}"
     return parts("The effect of temperature", "model: temperature", each, [note])
 
 
@@ -187,7 +189,8 @@ def healing(found: Sequence[Point]) -> Table:
             )
     columns = ["as the prompt stands", "cases", "median", "mean", "worst"]
     notes = [
-        "total variation distance to the free law of the same answers once the prompt's last ids "
+        "total variation distance to the free distribution of the same answers once the prompt's "
+        "last ids "
         "are given back; free: no mask at all, so it is the prompt alone that does it. "
         f"{INTERVALS}",
         f"{len(every) - len(healed)} cases are left out: they may be off by more than {SETTLED}",

@@ -124,7 +124,8 @@ def children(
     return [(token, tuple(out.get(token, -1) for out in outs)) for token in ids]
 
 
-# The law of each decoding method on a trie, and how far apart two laws are. All in nats.
+# The distribution of each decoding method on a trie, and how far apart two distributions are. All
+# in nats.
 #
 # Free: P(path) is the product of the model's own probabilities. Masked: at each step the model's
 # probabilities are renormalised over the ids that the automaton allows.
@@ -187,7 +188,7 @@ class Size:
     """An automaton in numbers.
 
     `steps`: states that still have to read an id. `forced`: those of them with one option only.
-    `expected_steps`, `expected_forced`: per answer written, under the method's own law.
+    `expected_steps`, `expected_forced`: per answer written, under the method's own distribution.
     """
 
     states: int
@@ -199,7 +200,7 @@ class Size:
 
 
 def size_of(automaton: Automaton, trie: TokenTrie, alive: np.ndarray, paths: np.ndarray) -> Size:
-    """`paths`: float64[n], log-probability of each node under the method's own law."""
+    """`paths`: float64[n], log-probability of each node under the method's own distribution."""
     options = np.bincount(trie.parent[1:][alive[1:]], minlength=len(trie))
     reached = np.where(options > 0, np.exp(paths), 0.0)
     degrees = [len(out) for out in automaton.edges if out]

@@ -1,4 +1,5 @@
-"""The laws of a small case, with every tokenization and every probability by a pass of its own."""
+"""The distributions of a small case, with every tokenization and every probability by a pass of its
+own."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ class BruteForce:
     def canonical(self, answer: str):
         return tuple(self.tokenizer.encode(self.text + answer)[len(self.prompt) :])
 
-    def next_law(self, ids):
+    def next_distribution(self, ids):
         import torch
 
         if ids not in self.known:
@@ -61,18 +62,20 @@ class BruteForce:
         return self.known[ids]
 
     def free(self, path):
-        return math.prod(float(self.next_law(path[:i])[t]) for i, t in enumerate(path))
+        return math.prod(float(self.next_distribution(path[:i])[t]) for i, t in enumerate(path))
 
     def masked(self, path, paths):
         """Renormalised at each step over what some path of `paths` allows."""
         result = 1.0
         for i, token in enumerate(path):
             options = {other[i] for other in paths if len(other) > i and other[:i] == path[:i]}
-            law = self.next_law(path[:i])
-            result *= float(law[token]) / sum(float(law[option]) for option in options)
+            distribution = self.next_distribution(path[:i])
+            result *= float(distribution[token]) / sum(
+                float(distribution[option]) for option in options
+            )
         return result
 
-    def law(self, spelled):
-        """The masked law over answers; spelled: the paths of each answer."""
+    def distribution(self, spelled):
+        """The masked distribution over answers; spelled: the paths of each answer."""
         paths = [path for each in spelled for path in each]
         return [sum(self.masked(path, paths) for path in each) for each in spelled]

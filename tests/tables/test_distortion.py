@@ -47,7 +47,7 @@ def test_exact_row_equals_brute_force(case, loaded):
     assert row["canonical_tokens"] == [len(path) for (path,) in canonical]
     for method, spelled in {"lift": lift, "canonical": canonical}.items():
         found = row["methods"][method]
-        assert found["law"] == pytest.approx(brute.law(spelled))
+        assert found["law"] == pytest.approx(brute.distribution(spelled))
         paths = [path for each in spelled for path in each]
         steps = sum(brute.masked(path, paths) * len(path) for path in paths)
         assert found["expected_steps"] == pytest.approx(steps)

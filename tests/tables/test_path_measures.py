@@ -46,7 +46,7 @@ def test_leaves_are_all_tokenizations(trie):
     assert found == sorted(ids for answer in ANSWERS for ids in tokenizations(answer))
 
 
-def test_free_law_sums_over_all_tokenizations(trie, scores, naive_log_prob):
+def test_free_distribution_sums_over_all_tokenizations(trie, scores, naive_log_prob):
     paths = along_paths(trie, scores)
     mass = np.exp(per_answer(trie.leaves(), answer_numbers(trie), paths, len(ANSWERS)))
     for i, answer in enumerate(ANSWERS):
@@ -69,13 +69,13 @@ def masked_by_hand(ids, naive_log_prob):
     return result
 
 
-def test_masked_law_renormalises_each_step(trie, scores, naive_log_prob):
+def test_masked_distribution_renormalises_each_step(trie, scores, naive_log_prob):
     paths = along_paths(trie, masked_steps(trie, scores, trie.alive(0)))
-    law = np.exp(per_answer(trie.leaves(), answer_numbers(trie), paths, len(ANSWERS)))
+    distribution = np.exp(per_answer(trie.leaves(), answer_numbers(trie), paths, len(ANSWERS)))
     for i, answer in enumerate(ANSWERS):
         expected = sum(masked_by_hand(ids, naive_log_prob) for ids in tokenizations(answer))
-        assert law[i] == pytest.approx(expected, rel=1e-9)
-    assert law.sum() == pytest.approx(1)
+        assert distribution[i] == pytest.approx(expected, rel=1e-9)
+    assert distribution.sum() == pytest.approx(1)
 
 
 def test_masked_steps_of_a_part_leave_the_rest_out(trie, scores):

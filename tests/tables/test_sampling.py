@@ -1,4 +1,5 @@
-"""Samples follow the exact laws, and a matcher that disagrees with its automaton is caught."""
+"""Samples follow the exact distributions, and a matcher that disagrees with its automaton is
+caught."""
 
 from __future__ import annotations
 
@@ -58,14 +59,14 @@ def scores(trie, rng):
     return result
 
 
-def agree(counts, law):
+def agree(counts, distribution):
     n = int(counts.sum())
-    for count, p in zip(counts, law, strict=True):
+    for count, p in zip(counts, distribution, strict=True):
         low, high = clopper_pearson(int(count), n, LEVEL)
         assert low <= p <= high
 
 
-def test_constrained_samples_follow_the_masked_law(trie, scores, rng):
+def test_constrained_samples_follow_the_masked_distribution(trie, scores, rng):
     sampler = ConstrainedSampler(FakeConstraint(AUTOMATON), [], trie, 0)
     drawn = [sampler.draw(scores, rng) for _ in range(3000)]
     paths = along_paths(trie, masked_steps(trie, scores, trie.alive(0)))
@@ -73,15 +74,15 @@ def test_constrained_samples_follow_the_masked_law(trie, scores, rng):
     agree(np.bincount(drawn, minlength=len(trie))[leaves], np.exp(paths[leaves]))
 
 
-def test_free_samples_follow_the_free_law_given_an_answer(trie, scores, rng):
+def test_free_samples_follow_the_free_distribution_given_an_answer(trie, scores, rng):
     leaves = trie.leaves()
     samples = sample_free(trie, scores, 3000, rng)
-    law = np.exp(along_paths(trie, scores)[leaves])
+    distribution = np.exp(along_paths(trie, scores)[leaves])
     assert samples.passing[leaves].sum() >= 3000
     assert samples.passing[0] == samples.trials
-    agree(samples.passing[leaves], law / law.sum())
+    agree(samples.passing[leaves], distribution / distribution.sum())
     low, high = clopper_pearson(int(samples.passing[leaves].sum()), samples.trials, LEVEL)
-    assert low <= law.sum() <= high
+    assert low <= distribution.sum() <= high
 
 
 def test_answers_that_never_come_up_are_not_drawn(trie, scores, rng):

@@ -48,17 +48,17 @@ def run(ready, monkeypatch, tmp_path):
     return Run("distortion-study", 1, CONFIG, tmp_path, Settings(executor="inline"))
 
 
-def free_law(loaded, prompt, answers, temperature):
+def free_distribution(loaded, prompt, answers, temperature):
     brute = BruteForce(loaded, prompt, temperature)
     mass = np.array([sum(map(brute.free, brute.tokenizations(a.encode()))) for a in answers])
     return mass / mass.sum()
 
 
-def test_a_finite_row_holds_the_laws_at_each_temperature(ready, loaded):
+def test_a_finite_row_holds_the_distributions_at_each_temperature(ready, loaded):
     row = distortion_finite.finite_row(CONFIG, "tiny", CASES[0])
     json.dumps(row, allow_nan=False)
     for temperature in CONFIG.temperatures:
-        free = free_law(loaded, "Answer:", CASES[0].answers, temperature)
+        free = free_distribution(loaded, "Answer:", CASES[0].answers, temperature)
         assert row["temperatures"][str(temperature)]["free"] == pytest.approx(free)
     assert row["healing"] is None
     assert row["draws_at"] == 1.0
@@ -70,10 +70,10 @@ def test_a_finite_row_holds_the_laws_at_each_temperature(ready, loaded):
 
 def test_a_prompt_that_ends_inside_a_token_is_judged_with_and_without_its_end(ready, loaded):
     row = distortion_finite.finite_row(CONFIG, "tiny", CASES[1])
-    healed = free_law(loaded, "Answer:", (" yes", " no"), 0.7)
+    healed = free_distribution(loaded, "Answer:", (" yes", " no"), 0.7)
     assert row["temperatures"]["0.7"]["free"] == pytest.approx(healed)
     kept = row["healing"]["temperatures"]["0.7"]
-    free = free_law(loaded, "Answer: ", ("yes", "no"), 0.7)
+    free = free_distribution(loaded, "Answer: ", ("yes", "no"), 0.7)
     assert kept["free"] == pytest.approx(free)
     assert kept["tv_free"] == pytest.approx(np.abs(free - healed).sum() / 2)
     assert (row["healing"]["given_back"], row["healing"]["text"]) == (1, " ")

@@ -14,7 +14,7 @@ from experiments.shared import models
 from experiments.study import distortion_finite, distortion_large, study_report_large
 from experiments.study.cases import CASES
 from experiments.study.distortion_study import chosen_cases
-from experiments.study.large_laws import Part, Texts, distances, features, one_hot
+from experiments.study.large_distributions import Part, Texts, distances, features, one_hot
 from experiments.study.large_walkers import ChopLanguage
 from experiments.study.study_case import Config, StudyCase
 
@@ -86,17 +86,19 @@ def test_masses_are_estimated(measured, brute, spelled, free):
 
 @pytest.mark.parametrize("method", ["lift", "canonical"])
 def test_right_answers_are_counted(measured, brute, spelled, method):
-    law = brute.law(spelled[method])
-    p = sum(law[TEXTS.index(text)] for text in CASE.truth)
+    distribution = brute.distribution(spelled[method])
+    p = sum(distribution[TEXTS.index(text)] for text in CASE.truth)
     count = measured["d"]["methods"][method]["right"]
     assert abs(count - 96 * p) < 5 * np.sqrt(96 * p * (1 - p))
 
 
-def test_laws_of_features_and_their_intervals(measured, brute, spelled, free):
+def test_distributions_of_features_and_their_intervals(measured, brute, spelled, free):
     row = measured["d"]
     of_a = np.array([text[1] == "a" for text in TEXTS])
     exact = {"free": free @ of_a / free.sum()}
-    exact |= {m: float(np.array(brute.law(spelled[m])) @ of_a) for m in ("lift", "canonical")}
+    exact |= {
+        m: float(np.array(brute.distribution(spelled[m])) @ of_a) for m in ("lift", "canonical")
+    }
     first = row["features"]["first"]
     assert first["values"] == ["a", "b", "(rest)"]
     assert first["free"][0] == pytest.approx(exact["free"], abs=0.15)
@@ -153,7 +155,7 @@ def test_chop_appends_its_ids_and_leaves_the_rest_to_the_lift(smollm2_tokenizer)
     assert matcher.is_accepting
 
 
-def law_of(weights, rng):
+def distribution_of(weights, rng):
     """A sample of 64 values and what each weighs."""
     return rng.choice(len(weights), size=64, p=weights)
 
@@ -164,14 +166,14 @@ UNIFORM = np.full(6, 1 / 6)
 
 
 @pytest.mark.parametrize(("p", "q"), [(UNIFORM, UNIFORM), (ZIPF, ZIPF), (UNIFORM, ZIPF)])
-def test_intervals_cover_the_distance_of_two_laws(p, q, rng):
+def test_intervals_cover_the_distance_of_two_distributions(p, q, rng):
     truth, covered, noise, values = np.abs(p - q).sum() / 2, 0, [], []
     for _ in range(100):
-        laws = [
-            [Part(name, one_hot(law_of(law, rng), np.ones(64), 6))]
-            for name, law in {"one": p, "two": q}.items()
+        distributions = [
+            [Part(name, one_hot(distribution_of(distribution, rng), np.ones(64), 6))]
+            for name, distribution in {"one": p, "two": q}.items()
         ]
-        found = distances({"m": laws[0]}, laws[1], rng)["m"]
+        found = distances({"m": distributions[0]}, distributions[1], rng)["m"]
         covered += found["low"] <= truth <= found["high"]
         noise.append(found["noise"])
         values.append(found["value"])
@@ -184,7 +186,7 @@ def test_intervals_cover_where_the_weights_come_of_the_same_samples(rng):
     """As canonical's do: the weights tell nothing of the value, so the truth is 0."""
     covered = 0
     for _ in range(100):
-        codes, weights = law_of(ZIPF, rng), rng.lognormal(size=64)
+        codes, weights = distribution_of(ZIPF, rng), rng.lognormal(size=64)
         plain, weighted = (one_hot(codes, mass, 6) for mass in (np.ones(64), weights))
         found = distances({"m": [Part("s", plain)]}, [Part("s", weighted)], rng)["m"]
         covered += found["low"] == 0

@@ -1,4 +1,4 @@
-"""The laws of the study on a small random model, against brute force."""
+"""The distributions of the study on a small random model, against brute force."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from brute_force import BruteForce, tiny_llama
 
-from experiments.study.study_laws_tree import Aims, explore, laws, tv_between
+from experiments.study.answer_distributions import Aims, distributions, explore, tv_between
 from experiments.study.study_methods import Poser
 from experiments.study.token_trie import Automaton
 from experiments.study.tree_logprobs import PackedReader
@@ -48,10 +48,10 @@ def found_of(loaded, poser):
 
 @pytest.mark.parametrize(("prompt", "answers"), CASES)
 @pytest.mark.parametrize("heat", range(len(HEATS)))
-def test_laws_equal_brute_force(prompt, answers, heat, found_of, loaded):
+def test_distributions_equal_brute_force(prompt, answers, heat, found_of, loaded):
     posed, found = found_of(prompt, answers)
     methods = tuple(posed.walkers)
-    row = laws(found, heat, methods, len(answers), [1])
+    row = distributions(found, heat, methods, len(answers), [1])
     brute = BruteForce(loaded, prompt, float(HEATS[heat]))
     lift = [brute.tokenizations(answer.encode()) for answer in answers]
     own = [[brute.canonical(answer)] for answer in answers]
@@ -64,13 +64,13 @@ def test_laws_equal_brute_force(prompt, answers, heat, found_of, loaded):
     assert row["p_right"] == pytest.approx(free[1])
     for method, spelled in {"lift": lift, "canonical": own}.items():
         part = row["methods"][method]
-        law = np.array(brute.law(spelled))
-        assert part["law"] == pytest.approx(law)
-        assert part["tv"] == pytest.approx(np.abs(law - free).sum() / 2)
-        assert part["kl"] == pytest.approx((free * np.log(free / law)).sum())
+        distribution = np.array(brute.distribution(spelled))
+        assert part["law"] == pytest.approx(distribution)
+        assert part["tv"] == pytest.approx(np.abs(distribution - free).sum() / 2)
+        assert part["kl"] == pytest.approx((free * np.log(free / distribution)).sum())
         assert (part["slack"], part["unread"]) == (0, 0)
         assert part["lost"] == pytest.approx(0, abs=1e-9)
-        assert part["is_right"] == (law.argmax() == 1)
+        assert part["is_right"] == (distribution.argmax() == 1)
     assert row["methods"]["lift"]["weighted_tv"] == pytest.approx(0, abs=1e-12)
     canonical = row["methods"]["canonical"]
     assert canonical["weighted"] == pytest.approx(limit)
@@ -86,8 +86,8 @@ def test_what_is_left_out_is_bounded_by_the_slack(found_of):
         _, part = found_of(prompt, answers, Aims(tolerance, tolerance, 10**6))
         asked.append(part.asked)
         for heat in range(len(HEATS)):
-            exact = laws(whole, heat, methods, len(answers), [])
-            rough = laws(part, heat, methods, len(answers), [])
+            exact = distributions(whole, heat, methods, len(answers), [])
+            rough = distributions(part, heat, methods, len(answers), [])
             assert rough["free_slack"] <= tolerance
             assert gap(exact["free"], rough["free"]) <= rough["free_slack"] + 1e-12
             for method in methods:
@@ -131,7 +131,7 @@ def test_what_is_lost_in_dead_ends_counts_as_no_answer(heat, loaded, poser):
 
     walkers = [posed.walkers["lift"], cut]
     found = explore(reader, walkers, posed.answers, spelled, posed.prompt_ids[-1], HEATS, EXACT)
-    row = laws(found, heat, ("lift", "outlines"), len(answers), (), {"outlines"})
+    row = distributions(found, heat, ("lift", "outlines"), len(answers), (), {"outlines"})
     part = row["methods"]["outlines"]
     brute = BruteForce(loaded, prompt, float(HEATS[heat]))
     paths = [p for answer in answers for p in brute.tokenizations(answer.encode())]
@@ -143,17 +143,17 @@ def test_what_is_lost_in_dead_ends_counts_as_no_answer(heat, loaded, poser):
     assert part["lost"] == pytest.approx(lost)
     assert sum(mass.values()) + lost == pytest.approx(1)
     free = np.array([*row["free"], 0.0])
-    law = np.array([*mass.values(), lost])
-    assert part["tv"] == pytest.approx(np.abs(free - law).sum() / 2)
-    assert part["kl"] == pytest.approx((free[:-1] * np.log(free[:-1] / law[:-1])).sum())
+    distribution = np.array([*mass.values(), lost])
+    assert part["tv"] == pytest.approx(np.abs(free - distribution).sum() / 2)
+    assert part["kl"] == pytest.approx((free[:-1] * np.log(free[:-1] / distribution[:-1])).sum())
     assert sum(part["weighted"]) == pytest.approx(1)
 
 
 def test_a_method_that_may_lose_an_open_node_has_that_as_slack(found_of):
     posed, found = found_of(*CASES[0], Aims(0.05, 0.5, 10**6))
     methods = tuple(posed.walkers)
-    sure = laws(found, 1, methods, 3, ())["methods"]["lift"]
-    unsure = laws(found, 1, methods, 3, (), {"lift"})["methods"]["lift"]
+    sure = distributions(found, 1, methods, 3, ())["methods"]["lift"]
+    unsure = distributions(found, 1, methods, 3, (), {"lift"})["methods"]["lift"]
     assert unsure["slack"] == pytest.approx(unsure["unread"])
     assert unsure["slack"] > sure["slack"]
     assert unsure["law"] == sure["law"]

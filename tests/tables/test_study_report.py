@@ -18,12 +18,12 @@ from experiments.study.study_report_points import (
 )
 
 
-def part(law, free, weighted=None):
-    weighted = weighted or law
+def part(distribution, free, weighted=None):
+    weighted = weighted or distribution
     return {
-        "law": law,
-        "tv": abs(law[0] - free[0]),
-        "kl": divergence(free, law),
+        "law": distribution,
+        "tv": abs(distribution[0] - free[0]),
+        "kl": divergence(free, distribution),
         "slack": 0.0,
         "unread": 0.0,
         "lost": 0.0,
@@ -32,20 +32,20 @@ def part(law, free, weighted=None):
         "weighted_tv": abs(weighted[0] - free[0]),
         "weighted_kl": 0.0,
         "weighted_slack": 0.0,
-        **judged("", law),
+        **judged("", distribution),
         **judged("weighted_", weighted),
     }
 
 
-def divergence(free, law):
-    pairs = [(p, q) for p, q in zip(free, law, strict=True) if p]
+def divergence(free, distribution):
+    pairs = [(p, q) for p, q in zip(free, distribution, strict=True) if p]
     return sum(p * math.log(p / q) for p, q in pairs) if all(q for _, q in pairs) else None
 
 
-def judged(prefix, law):
+def judged(prefix, distribution):
     return {
-        f"{prefix}p_right": law[0],
-        f"{prefix}is_right": law[0] > 0.5,
+        f"{prefix}p_right": distribution[0],
+        f"{prefix}is_right": distribution[0] > 0.5,
         f"{prefix}same_answer": True,
     }
 
@@ -155,7 +155,7 @@ def facts_of(rows):
 
 
 def test_slacks_add_up_to_the_error_of_a_distance():
-    # The free law may be off by 0.006 and the lift by 0.01 / 2: a distance by 0.011.
+    # The free distribution may be off by 0.006 and the lift by 0.01 / 2: a distance by 0.011.
     both = changed(method="lift", slack=0.01)
     both["temperatures"]["1.0"]["free_slack"] = 0.006
     assert not at_draws(points([both]))[0].is_settled()
@@ -273,7 +273,7 @@ def test_models_without_a_chat_format_are_noted():
     assert "mine" in note
 
 
-def test_a_draw_is_measured_against_the_free_law_where_it_was_simulated():
+def test_a_draw_is_measured_against_the_free_distribution_where_it_was_simulated():
     half, one = points(ROWS)[:2]
     assert half.drawn_tv("lift", "smc", 8) is None
     assert one.drawn_tv("lift", "smc", 8) == pytest.approx(0.05)

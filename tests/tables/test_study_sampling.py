@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tiny_language import PIECES, lift_of
 
+from experiments.study.answer_distributions import Explored
 from experiments.study.distortion_finite import Populations, _systematic
-from experiments.study.study_laws_tree import Explored
 from experiments.study.token_trie import along_paths, masked_steps, unroll
 
 ANSWERS = ("abcab", "caa", "bbc")
@@ -37,8 +37,8 @@ def populations(found):
     return Populations(found, found.scores[0], found.trie.alive(0), len(ANSWERS))
 
 
-def leaf_laws(found):
-    """(law under the mask, weight, answer) of each leaf."""
+def leaf_distributions(found):
+    """(distribution under the mask, weight, answer) of each leaf."""
     leaves = found.trie.leaves()
     steps = masked_steps(found.trie, found.scores[0], found.trie.alive(0))
     paths = along_paths(found.trie, steps)[leaves]
@@ -46,43 +46,45 @@ def leaf_laws(found):
     return np.exp(paths), np.exp(own - paths), found.answer[leaves]
 
 
-def close(made, law):
-    assert made.law.sum() == pytest.approx(1)
-    assert (np.abs(made.law - law) <= 5 * made.error + 1e-12).all()
+def close(made, distribution):
+    assert made.distribution.sum() == pytest.approx(1)
+    assert (np.abs(made.distribution - distribution) <= 5 * made.error + 1e-12).all()
     assert (made.error > 0).all()
     assert made.error.max() < 0.01
 
 
 @pytest.mark.parametrize("kind", ["importance", "smc"])
-def test_one_particle_is_the_masked_law(kind, populations, found, rng):
-    law, _, answers = leaf_laws(found)
+def test_one_particle_is_the_masked_distribution(kind, populations, found, rng):
+    distribution, _, answers = leaf_distributions(found)
     made = getattr(populations, kind)(1, COUNT, rng)
-    close(made, np.bincount(answers, law, len(ANSWERS)))
+    close(made, np.bincount(answers, distribution, len(ANSWERS)))
 
 
 def test_two_weighted_particles_are_enumerated(populations, found, rng):
-    law, weight, answers = leaf_laws(found)
+    distribution, weight, answers = leaf_distributions(found)
     expected = np.zeros(len(ANSWERS))
-    for one, other in product(range(len(law)), repeat=2):
+    for one, other in product(range(len(distribution)), repeat=2):
         for taken in (one, other):
             share = weight[taken] / (weight[one] + weight[other])
-            expected[answers[taken]] += law[one] * law[other] * share
+            expected[answers[taken]] += distribution[one] * distribution[other] * share
     close(populations.importance(2, COUNT, rng), expected)
 
 
 @pytest.mark.parametrize("kind", ["importance", "smc"])
-def test_many_particles_give_the_free_law(kind, populations, found, rng):
-    law, weight, answers = leaf_laws(found)
-    mass = np.bincount(answers, law * weight, len(ANSWERS))
+def test_many_particles_give_the_free_distribution(kind, populations, found, rng):
+    distribution, weight, answers = leaf_distributions(found)
+    mass = np.bincount(answers, distribution * weight, len(ANSWERS))
     made = getattr(populations, kind)(2000, 200, rng)
-    assert made.law == pytest.approx(mass / mass.sum(), abs=0.01)
+    assert made.distribution == pytest.approx(mass / mass.sum(), abs=0.01)
 
 
-def test_smc_is_nearer_to_the_free_law_than_one_draw(populations, found, rng):
-    law, weight, answers = leaf_laws(found)
-    mass = np.bincount(answers, law * weight, len(ANSWERS))
+def test_smc_is_nearer_to_the_free_distribution_than_one_draw(populations, found, rng):
+    distribution, weight, answers = leaf_distributions(found)
+    mass = np.bincount(answers, distribution * weight, len(ANSWERS))
     free = mass / mass.sum()
-    distances = [np.abs(populations.smc(n, COUNT, rng).law - free).sum() / 2 for n in (1, 4, 16)]
+    distances = [
+        np.abs(populations.smc(n, COUNT, rng).distribution - free).sum() / 2 for n in (1, 4, 16)
+    ]
     assert distances == sorted(distances, reverse=True)
 
 
@@ -102,7 +104,7 @@ def test_open_nodes_count_for_their_one_answer(found, rng):
     steps = np.exp(masked_steps(trie, part.scores[0], trie.alive(0)))
     decided = (trie.depth == 1) & (part.answer >= 0)
     expected = np.bincount(part.answer[decided], steps[decided], len(ANSWERS))
-    assert made.law == pytest.approx(expected, abs=0.02)
+    assert made.distribution == pytest.approx(expected, abs=0.02)
 
 
 def test_systematic_resampling_copies_as_often_as_weights_say(rng):

@@ -5,14 +5,15 @@ next to no probability under any method. A node is *open* as long as the model w
 follows it. Open nodes are asked in order of what they leave uncertain, until
 
     1   under each method, the probability of ending in an open node from which several answers can
-        still come is below `laws` (where only one can, the method's law needs no more);
+        still come is below `distributions` (where only one can, the method's distribution needs no
+        more);
     2   the model's own probability of all open nodes, relative to that of the complete answers, is
-        below `laws`;
+        below `distributions`;
     3   at the temperature of the draws, the probability of ending in any open node is below
         `paths`, under each method
 
-or `most_nodes` were asked. What is left is known exactly, and stands beside each law as its slack.
-Small tries are thereby summed up completely.
+or `most_nodes` were asked. What is left is known exactly, and stands beside each distribution as
+its slack. Small tries are thereby summed up completely.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ ROUND = 64
 class Aims:
     """See above. draws: number of the temperature in which 3 holds."""
 
-    laws: float
+    distributions: float
     paths: float
     most_nodes: int
     draws: int = 0
@@ -123,8 +124,8 @@ class _Growing:
         total = np.where(total > 0, total, own.sum(axis=0))
         several = self.answer[nodes] < 0
         parts = [
-            methods.max(axis=(1, 2)) * several / aims.laws,
-            (own / np.where(total > 0, total, 1.0)).max(axis=1) / aims.laws,
+            methods.max(axis=(1, 2)) * several / aims.distributions,
+            (own / np.where(total > 0, total, 1.0)).max(axis=1) / aims.distributions,
             methods[:, :, aims.draws].max(axis=1) / aims.paths,
         ]
         urgency = np.max(parts, axis=0)
@@ -189,17 +190,19 @@ def _only_answers(answers: Sequence[bytes]) -> dict[bytes, int]:
     return found
 
 
-# The laws of all methods over the answers of one case, and how far each is from the free law.
+# The distributions of all methods over the answers of one case, and how far each is from the free
+# distribution.
 #
-# At temperature T the model's law of a sequence is the product of softmax(logits / T) over its ids.
+# At temperature T the model's distribution of a sequence is the product of softmax(logits / T) over
+# its ids.
 #
-# - *free*: each answer summed over all its tokenizations, given that the model writes an answer; -
-# a method's law: each step renormalised over the ids that the method allows; - a method's
-# *weighted* law: what self-normalised importance weights, or SMC, converge to: the model
-#   given the sequences that the method can write. For the lift that is the free law; for canonical
-#   it is the free law given canonical ids.
+# - *free*: each answer summed over all its tokenizations, given that the model writes an answer;
+# - a method's distribution: each step renormalised over the ids that the method allows;
+# - a method's *weighted* distribution: what self-normalised importance weights or SMC converge to:
+#   the model given the sequences that the method can write. For the lift that is the free
+#   distribution; for canonical it is the free distribution given canonical ids.
 #
-# Errors are total variation distances to the free law, and they are taken apart so:
+# Errors are total variation distances to the free distribution, and they are taken apart so:
 #
 #     TV(lift) = [TV(lift) - TV(canonical)] + [TV(canonical) - TV(weighted)] + TV(weighted)
 #                  tokenization, may be < 0     myopia of masking, may be < 0    rest
@@ -208,17 +211,18 @@ def _only_answers(answers: Sequence[bytes]) -> dict[bytes, int]:
 # canonical, which no method over canonical ids can have.
 #
 # The outcomes are the answers and *no answer*: what a method loses in dead ends is probability of
-# the latter, which is 0 under the free law. It counts in the distance; the divergence KL(free ||
-# law) has no term of it. Weighted laws lose nothing: a sequence that is no answer has weight 0. The
-# lift and canonical have no dead ends, so the sum above holds as it stands.
+# the latter, which is 0 under the free distribution. It counts in the distance; the divergence
+# KL(free || distribution) has no term of it. Weighted distributions lose nothing: a sequence that
+# is no answer has weight 0. The lift and canonical have no dead ends, so the sum above holds as it
+# stands.
 
 ROUNDING = 1e-9
 """Probability that is taken for none."""
 Numbers = Sequence[float] | np.ndarray
-"""A law in the order of the answers."""
+"""A distribution in the order of the answers."""
 
 
-def laws(
+def distributions(
     found: Explored,
     heat: int,
     methods: Sequence[str],
@@ -241,16 +245,16 @@ def laws(
     }
     for column, method in enumerate(methods):
         alive = found.trie.alive(column)
-        part = one_law(found, heat, alive, n, method in unsure)
-        log_law = np.array(part.pop("log_law"))
+        part = one_distribution(found, heat, alive, n, method in unsure)
+        log_distribution = np.array(part.pop("log_distribution"))
         kept = per_leaf(found, found.complete & alive, own, n)
         limit = normalised(kept)
         result["methods"][method] = {
             **part,
-            "law": np.exp(log_law).tolist(),
-            "tv": tv_between(free, np.exp(log_law), part["lost"]),
-            "kl": _finite(kl_divergence(free, log_law)),
-            **judged(np.exp(log_law), free, right, ""),
+            "law": np.exp(log_distribution).tolist(),
+            "tv": tv_between(free, np.exp(log_distribution), part["lost"]),
+            "kl": _finite(kl_divergence(free, log_distribution)),
+            **judged(np.exp(log_distribution), free, right, ""),
             "share": float(np.exp(np.logaddexp.reduce(kept) - np.logaddexp.reduce(mass))),
             "weighted": limit.tolist(),
             "weighted_tv": total_variation(free, limit),
@@ -261,19 +265,21 @@ def laws(
     return result
 
 
-def one_law(found: Explored, heat: int, alive: np.ndarray, n: int, unsure: bool = False) -> Row:
-    """The masked law of a method. log_law: float64 [n]; slack: probability that is not assigned to
-    an answer, or that a dead end may still take from it where the method is `unsure`; unread: of
-    ending in a node that was not asked; lost: of a dead end."""
+def one_distribution(
+    found: Explored, heat: int, alive: np.ndarray, n: int, unsure: bool = False
+) -> Row:
+    """The masked distribution of a method. log_distribution: float64 [n]; slack: probability that
+    is not assigned to an answer, or that a dead end may still take from it where the method is
+    `unsure`; unread: of ending in a node that was not asked; lost: of a dead end."""
     steps = masked_steps(found.trie, found.scores[heat], alive)
     paths = along_paths(found.trie, steps)
     ends = alive & (found.complete | found.open)
-    log_law = per_leaf(found, ends, paths, n)
+    log_distribution = per_leaf(found, ends, paths, n)
     undecided = ends & (found.answer < 0)
     if unsure:
         undecided |= alive & found.open
     return {
-        "log_law": log_law.tolist(),
+        "log_distribution": log_distribution.tolist(),
         "slack": _sum(paths[undecided]),
         "unread": _sum(paths[alive & found.open]),
         "lost": lost if (lost := 1.0 - _sum(paths[ends])) > ROUNDING else 0.0,
@@ -286,21 +292,21 @@ def per_leaf(found: Explored, leaves: np.ndarray, paths: np.ndarray, n: int) -> 
     return per_answer(nodes, found.answer[nodes], paths, n)
 
 
-def judged(law: np.ndarray, free: np.ndarray, right: Sequence[int], prefix: str) -> Row:
+def judged(distribution: np.ndarray, free: np.ndarray, right: Sequence[int], prefix: str) -> Row:
     """Probability of the right answers, whether the likeliest answer is one of them (None where
-    nothing is known), and whether it is the free law's."""
-    best = int(np.argmax(law))
+    nothing is known), and whether it is the free distribution's."""
+    best = int(np.argmax(distribution))
     known = bool(right)
     return {
-        f"{prefix}p_right": float(law[list(right)].sum()) if known else None,
+        f"{prefix}p_right": float(distribution[list(right)].sum()) if known else None,
         f"{prefix}is_right": best in right if known else None,
         f"{prefix}same_answer": best == int(np.argmax(free)),
     }
 
 
 def tv_between(p: Numbers, q: Numbers, lost: float = 0.0) -> float:
-    """Total variation distance of two laws in the order of the answers. lost: probability of no
-    answer, under one of the two."""
+    """Total variation distance of two distributions in the order of the answers. lost: probability
+    of no answer, under one of the two."""
     return total_variation(np.array(p), np.array(q)) + lost / 2
 
 
@@ -321,5 +327,5 @@ def _log(values: np.ndarray) -> np.ndarray:
 
 def _finite(value: float) -> float | None:
     """None for infinity: an answer that the model would give has probability 0, or what of it was
-    found has, where a law has slack."""
+    found has, where a distribution has slack."""
     return value if np.isfinite(value) else None

@@ -1,10 +1,12 @@
-"""What samples say of features of a text: laws of each, under each method and of the model alone.
+"""What samples say of features of a text: distributions of each, under each method and of the model
+alone.
 
 A feature is the first character, the length in bytes rounded down to a multiple of four, and,
 where a truth is known, whether the text is a right answer. (A total variation distance between the
-laws of whole texts could not be estimated from samples.) Values that are seen fewer than `SEEN`
-times in all samples together are one value, the rest: resampling says too little about what is
-seen once or twice. So the distance is one of coarser features, and at most that of the finer ones.
+distributions of whole texts could not be estimated from samples.) Values that are seen fewer than
+`SEEN` times in all samples together are one value, the rest: resampling says too little about what
+is seen once or twice. So the distance is one of coarser features, and at most that of the finer
+ones.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ import numpy as np
 from bpe_automata.sampling.weights import effective_sample_size
 from experiments.run.executors import Row
 
-# Distances between laws that are known from samples alone, with intervals that may hold 0.
+# Distances between distributions that are known from samples alone, with intervals that may hold 0.
 #
-# The total variation distance of two empirical laws is biased upwards: two samples of one law
-# differ. Resampling adds that bias once more, so quantiles of resampled distances do not cover a
-# small truth. What is resampled here is the difference of the laws, a mean like any other:
+# The total variation distance of two empirical distributions is biased upwards: two samples of one
+# distribution differ. Resampling adds that bias once more, so quantiles of resampled distances do
+# not cover a small truth. What is resampled here is the difference of the distributions, a mean
+# like any other:
 #
-#     D   the difference of the laws; d: its estimate; d*: that of resampled samples
+#     D   the difference of the distributions; d: its estimate; d*: that of resampled samples
 #     r   the 0.95 quantile of |d* - d| / 2, which stands for that of |d - D| / 2  (| |: l1)
 #     v - r <= TV <= v + r     with v = |d| / 2, for | |d| - |D| | <= |d - D|
 #
@@ -42,7 +45,7 @@ LEAST = 1e-300
 
 @dataclass(frozen=True)
 class Part:
-    """What independent units of one source (texts, or whole populations) add to a law.
+    """What independent units of one source (texts, or whole populations) add to a distribution.
 
     source: units of the same source are the same draws; added: float64 [units, values].
     """
@@ -51,7 +54,7 @@ class Part:
     added: np.ndarray
 
 
-Law = Sequence[Part]
+Distribution = Sequence[Part]
 """The sum over parts of the mean over units, divided by its total."""
 
 
@@ -62,18 +65,20 @@ def one_hot(codes: np.ndarray, masses: np.ndarray, n: int) -> np.ndarray:
     return added
 
 
-def distances(laws: Mapping[str, Law], reference: Law, rng: np.random.Generator) -> Row:
-    """Of each law to the reference. value, noise: see above; low, high: the interval; None for them
-    where a source has one unit, which cannot tell."""
-    parts = [part for law in (*laws.values(), reference) for part in law]
+def distances(
+    distributions: Mapping[str, Distribution], reference: Distribution, rng: np.random.Generator
+) -> Row:
+    """Of each distribution to the reference. value, noise: see above; low, high: the interval; None
+    for them where a source has one unit, which cannot tell."""
+    parts = [part for distribution in (*distributions.values(), reference) for part in distribution]
     sizes = {part.source: len(part.added) for part in parts}
     taken = {source: _resampled(n, rng) for source, n in sizes.items()}
     once = {source: np.ones((1, n)) for source, n in sizes.items()}
     found = {}
-    for name, law in laws.items():
-        value = estimated(law, once) - estimated(reference, once)
-        again = estimated(law, taken) - estimated(reference, taken)
-        known = min(sizes[part.source] for part in (*law, *reference)) > 1
+    for name, distribution in distributions.items():
+        value = estimated(distribution, once) - estimated(reference, once)
+        again = estimated(distribution, taken) - estimated(reference, taken)
+        known = min(sizes[part.source] for part in (*distribution, *reference)) > 1
         found[name] = _interval(value[0], again if known else None)
     return found
 
@@ -85,9 +90,9 @@ def _resampled(n: int, rng: np.random.Generator) -> np.ndarray:
     return counts.reshape(RESAMPLES, n).astype(np.float64)
 
 
-def estimated(law: Law, taken: Mapping[str, np.ndarray]) -> np.ndarray:
+def estimated(distribution: Distribution, taken: Mapping[str, np.ndarray]) -> np.ndarray:
     """float64 [count, values]. taken: float64 [count, units], how often each unit is counted."""
-    parts = [taken[part.source] @ part.added / len(part.added) for part in law]
+    parts = [taken[part.source] @ part.added / len(part.added) for part in distribution]
     total = np.sum(parts, axis=0)
     result: np.ndarray = total / np.maximum(total.sum(axis=1, keepdims=True), LEAST)
     return result
@@ -146,8 +151,8 @@ def features(
     truth: Sequence[str],
     rng: np.random.Generator,
 ) -> Row:
-    """By feature: values, laws, and distances to the model's law; nothing where a method has no
-    whole text. is_own: bool, which samples of the lift are canonical."""
+    """By feature: values, distributions, and distances to the model's distribution; nothing where a
+    method has no whole text. is_own: bool, which samples of the lift are canonical."""
     kinds: dict[str, Callable[[bytes], str]] = {"first": first_character, "length": length_class}
     if truth:
         right = {answer.encode() for answer in truth}
@@ -197,32 +202,37 @@ def _compared(
     mass = masses(texts)
     other = mass["lift"] * ~is_own
     own = Part("canonical", coded.added(texts["canonical"], mass["canonical"]))
-    free: Law = [own, Part("lift", coded.added(texts["lift"], other))]
-    laws: dict[str, Law] = {
+    free: Distribution = [own, Part("lift", coded.added(texts["lift"], other))]
+    distributions: dict[str, Distribution] = {
         method: [Part(method, coded.added(found, (found.log_weights > -np.inf).astype(float)))]
         for method, found in texts.items()
     }
-    laws["canonical weighted"] = [own]
+    distributions["canonical weighted"] = [own]
     for method, found in populations.items():
         taken = np.stack([_taken(coded, population) for population in found])
         if taken.any():
-            laws[f"{method} SMC"] = [Part(f"{method} SMC", taken)]
+            distributions[f"{method} SMC"] = [Part(f"{method} SMC", taken)]
     once = {
-        part.source: np.ones((1, len(part.added))) for law in (free, *laws.values()) for part in law
+        part.source: np.ones((1, len(part.added)))
+        for distribution in (free, *distributions.values())
+        for part in distribution
     }
     with np.errstate(divide="ignore"):
         logs = np.log(np.concatenate([mass["canonical"] / len(own.added), other / len(other)]))
     return {
         "values": coded.values,
         "free": estimated(free, once)[0].tolist(),
-        "laws": {name: estimated(law, once)[0].tolist() for name, law in laws.items()},
-        "tv": distances(laws, free, rng),
+        "laws": {
+            name: estimated(distribution, once)[0].tolist()
+            for name, distribution in distributions.items()
+        },
+        "tv": distances(distributions, free, rng),
         "effective": effective_sample_size(logs),
     }
 
 
 def _taken(coded: _Coded, population: Texts) -> np.ndarray:
-    """float64 [values]: the law of one text that is taken by its weight; zeros of none."""
+    """float64 [values]: the distribution of one text that is taken by its weight; zeros of none."""
     mass = np.exp(population.log_weights - max(population.log_weights.max(), -1e300))
     added: np.ndarray = coded.added(population, mass).sum(axis=0) / max(mass.sum(), LEAST)
     return added
