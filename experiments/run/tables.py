@@ -73,7 +73,8 @@ def table(
     """A line for each group, which may come from `groupby(..., sort=False)`; of a data frame, one
     for each of its rows."""
     if isinstance(groups, pd.DataFrame):
-        groups = ((k, groups.iloc[k : k + 1]) for k in range(len(groups)))
+        rows = groups
+        groups = ((k, rows.iloc[k : k + 1]) for k in range(len(rows)))
     lines = [[column.cell(group) for column in columns] for _, group in groups]
     return Table(title, [column.name for column in columns], lines, notes)
 
