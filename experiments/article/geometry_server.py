@@ -28,7 +28,7 @@ from experiments.article.fork import forked, peak_mb
 from experiments.article.geometry_compare import compared
 from experiments.article.server import serve, settle
 from experiments.run.executors import Row
-from experiments.shared.timing import repeated, timed
+from experiments.shared.resources import repeated, timed
 
 
 def rectangles(tokenizer: Tokenizer, repeats: int) -> Row:

@@ -9,7 +9,7 @@ from bpe_automata import TokenAutomaton, compile_regex
 from experiments.article.fork import forked, limits, peak_mb
 from experiments.article.growth_methods import METHODS, Bench, Built
 from experiments.run.executors import Row
-from experiments.shared.timing import timed
+from experiments.shared.resources import timed
 
 
 def measured(bench: Bench, cell: Row) -> Row:

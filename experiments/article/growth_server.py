@@ -13,7 +13,7 @@ from experiments.article.growth_cell import measured
 from experiments.article.growth_methods import Bench
 from experiments.article.server import serve, settle
 from experiments.run.executors import Row
-from experiments.shared.timing import timed
+from experiments.shared.resources import timed
 
 
 def main(file: str) -> None:

@@ -25,12 +25,12 @@ from experiments.article.panels import Page, drawn, page_of, row_of
 from experiments.article.product import figure_5
 from experiments.article.steps import figure_4
 from experiments.article.vegas import figure_6
+from experiments.engines.named import versions
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
-from experiments.shared.more_engines import versions
 
 VERSION = 2
 PAGES: dict[str, Callable[[], Page]] = {

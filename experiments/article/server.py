@@ -17,7 +17,7 @@ from types import TracebackType
 from bpe_automata.errors import BpeAutomataError
 from experiments.run.executors import Row
 from experiments.run.files import ROOT
-from experiments.shared.memory import give_back
+from experiments.shared.resources import give_back
 
 
 class ServerError(BpeAutomataError):

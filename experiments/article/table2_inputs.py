@@ -14,7 +14,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import BpeAutomataError, MissingFileError
 from bpe_automata.schemas import compile_json_schema
 from experiments.run.files import ROOT, lines_of, require
-from experiments.shared.timing import timed
+from experiments.shared.resources import timed
 
 SCHEMAS = ROOT.parent / "shared" / "data" / "maskbench"
 """MaskBench, where it lies: its licence is not known, so it is no part of the repository."""

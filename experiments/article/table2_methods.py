@@ -20,7 +20,7 @@ from bpe_automata.constructions.segments_eager import prepared
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.kernels.bits import has
 from experiments.run.executors import Row
-from experiments.shared.timing import timed
+from experiments.shared.resources import timed
 
 MOST_MASKS = 60
 """Masks of one text that are looked at."""

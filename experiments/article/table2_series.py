@@ -16,8 +16,8 @@ from experiments.article.table2_inputs import Item, Source, item_of
 from experiments.article.table2_methods import Task, eager, lazy, segmented
 from experiments.article.table2_reference import Reference, measured, prepared
 from experiments.run.executors import Row
-from experiments.serving.speed_build import from_cache
-from experiments.shared.timing import repeated, timed
+from experiments.serving.speed import from_cache
+from experiments.shared.resources import repeated, timed
 
 REPEATS = 3
 """How often the automaton of the tokenizer is made."""

@@ -21,8 +21,8 @@ from experiments.run.report import Report
 from experiments.serving import banned_report
 from experiments.serving.banned_cells import article, listed, settings
 from experiments.serving.banned_lists import word_lists
-from experiments.serving.speed_model import MODEL_HELP, Device, Dtype
 from experiments.shared import models
+from experiments.shared.models import MODEL_HELP, Device, Dtype
 
 VERSION = 1
 SIZED_EACH = 10

@@ -11,8 +11,8 @@ from bpe_automata.sampling.banned import free, tail
 from experiments.run.executors import Row
 from experiments.serving.banned_lists import WordList, wanting_model
 from experiments.serving.banned_runs import runs
-from experiments.serving.speed_model import Named, causal
 from experiments.shared import models
+from experiments.shared.models import Named, causal
 
 WORDS = ("talk", "listen", "fuck you")
 PROMPT = "Can we talk?"

@@ -17,7 +17,7 @@ from bpe_automata.errors import EmptyLanguageError, LogitsError, ModelError
 from bpe_automata.sampling import BannedGeneration, decode, decode_allowed, decode_without
 from bpe_automata.sampling.loop import asked
 from experiments.run.executors import Row
-from experiments.shared.timing import timed
+from experiments.shared.resources import timed
 
 Model = Callable[[Sequence[int]], np.ndarray]
 MODES = ("free", "exact", "rollback")

@@ -17,6 +17,7 @@ from pathlib import Path
 from bpe_automata import Tokenizer
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.tokenizer.sources.named import names
+from experiments.engines.peers import OutlinesCore
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
@@ -34,9 +35,8 @@ from experiments.serving.forced_inputs import (
     schemas_of,
 )
 from experiments.serving.forced_walks import walked
-from experiments.serving.speed_model import MODEL_HELP, Device, Dtype, Named
 from experiments.shared import models
-from experiments.shared.engines import OutlinesCore
+from experiments.shared.models import MODEL_HELP, Device, Dtype, Named
 
 VERSION = 2
 TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")

@@ -15,8 +15,8 @@ from bpe_automata.errors import ArgumentError
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.serving.forced_inputs import Item, Source, item_of
 from experiments.serving.forced_loops import Asked, Loop, with_decode, with_generate
-from experiments.serving.speed_model import Named
 from experiments.shared import models
+from experiments.shared.models import Named
 
 MODES = {"greedy": 0.0, "sampled": 1.0}
 """Name: temperature."""

@@ -19,8 +19,8 @@ from typing import Any
 from bpe_automata.automata.compile import Budget, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import BpeAutomataError, MissingFileError
+from experiments.engines.interface import INSTALL
 from experiments.run.files import ROOT, lines_of, require
-from experiments.shared.engines import INSTALL
 
 SCHEMAS = ROOT.parent / "shared" / "data" / "maskbench"
 """MaskBench, where it lies: its licence is not known, so it is no part of the repository."""

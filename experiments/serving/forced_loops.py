@@ -17,8 +17,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.sampling import decode
 from experiments.run.executors import Row
 from experiments.run.files import require
-from experiments.serving.speed_model import causal
-from experiments.shared.models import LoadedModel
+from experiments.shared.models import LoadedModel, causal
 
 
 @dataclass(frozen=True)

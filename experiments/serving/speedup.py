@@ -21,10 +21,10 @@ from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.serving import speedup_figure, speedup_report
 from experiments.serving.forced_inputs import SCHEMAS
-from experiments.serving.speed_model import MODEL_HELP, Device, Dtype
 from experiments.serving.speedup_cell import compared, warmed
 from experiments.serving.speedup_inputs import FUNCTIONS, Terms, families_of, passed_over
 from experiments.shared import models
+from experiments.shared.models import MODEL_HELP, Device, Dtype
 
 VERSION = 1
 

@@ -10,12 +10,11 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.sampling.logits import Model
 from experiments.run.executors import Row
-from experiments.serving.speed_model import Named, causal
 from experiments.serving.speedup_inputs import Task, Terms, dfa_of
 from experiments.serving.speedup_loop import Known, Written, certain, heuristic, nothing, write
 from experiments.shared import models
-from experiments.shared.models import LoadedModel
-from experiments.shared.timing import timed
+from experiments.shared.models import LoadedModel, Named, causal
+from experiments.shared.resources import timed
 
 
 @dataclass(frozen=True)

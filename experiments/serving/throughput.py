@@ -24,12 +24,11 @@ from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Row
 from experiments.run.measuring import Run, progress
-from experiments.serving.speed_model import Device, Dtype
 from experiments.serving.throughput_report import readme, render
 from experiments.shared.batched import Drawn, sample_batch
 from experiments.shared.batched_rows import Masked
-from experiments.shared.models import LoadedModel, load_model, use_threads
-from experiments.shared.timing import timed
+from experiments.shared.models import Device, Dtype, LoadedModel, load_model, use_threads
+from experiments.shared.resources import timed
 
 __all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
 

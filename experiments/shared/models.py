@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError, TokenizerError
@@ -291,3 +291,17 @@ def _rename_unless_there(scratch: Path, folder: Path) -> None:
     except OSError:
         if not folder.exists():
             raise
+
+
+# The language model of what is served: how it is named, and how it is asked.
+
+Device = Literal["auto", "cpu", "cuda"]
+Dtype = Literal["float32", "bfloat16", "float64"]
+MODEL_HELP = "smollm2, gemma-3-270m, or a folder or hub id of a causal LM"
+Named = tuple[str, Device, Dtype]
+"""Source, device, dtype, as `load_model` takes them."""
+
+
+def causal(loaded: LoadedModel) -> Any:
+    """A callable ids -> logits over the model, with a cache of its own."""
+    return require("bpe_automata.integrations.transformers").CausalModel(loaded.model)

@@ -24,11 +24,12 @@ import numpy as np
 from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata.decoding.healing import Healed, heal
 from bpe_automata.sampling import weights
+from experiments.engines.interface import PeerError
+from experiments.engines.peers import OutlinesCore
 from experiments.run.executors import Row
 from experiments.shared.batched import Drawn, sample_batch
 from experiments.shared.batched_rows import Language
 from experiments.shared.batched_smc import sample_populations
-from experiments.shared.engines import OutlinesCore, PeerError
 from experiments.study.distortion_config import PARTICLES, Config
 from experiments.study.distortion_finite import Opened, described, opened, row_seed
 from experiments.study.large_laws import Texts, features, masses

@@ -9,20 +9,20 @@ import time
 
 import numpy as np
 import pytest
+from experiments.serving.masks_cases import BATCHES, WARMING, constraints
+from experiments.serving.masks_numbers import all_measured, pooled, shared
 
 from bpe_automata import compile_regex
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas import compile_json_schema
+from experiments.engines.interface import PeerError, filling, refusals
+from experiments.engines.named import PEERS, engine_of
 from experiments.laws.exact_options import SMOKE_TOKENIZER
 from experiments.run.executors import FAILURE
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.schemas.inputs import SMOKE_SCHEMAS
 from experiments.serving import masks, masks_profile
-from experiments.serving.masks_cases import BATCHES, WARMING, constraints
 from experiments.serving.masks_child import WHITESPACE, Worker, answered, spent
-from experiments.serving.masks_numbers import all_measured, pooled, shared
-from experiments.shared.engines import PeerError, filling, refusals
-from experiments.shared.more_engines import PEERS, engine_of
 
 CASES = {case.id: case for case in constraints(())}
 TABLE = (  # issue 17's, which the goals are about

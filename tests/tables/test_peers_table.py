@@ -8,6 +8,10 @@ import re
 from typing import ClassVar
 
 import pytest
+from experiments.serving.peers_cases import CASES
+from experiments.serving.peers_exams import exam, spelled
+from experiments.serving.peers_process import Process
+from experiments.serving.peers_questions import Answers
 from peers_rows import FIRST, exam_row
 
 from bpe_automata import compile_regex, constrain
@@ -15,16 +19,12 @@ from bpe_automata.errors import ArgumentError
 from bpe_automata.kernels.bits import members, packed
 from bpe_automata.models import character_tokenizer
 from bpe_automata.reference import lift_mask
+from experiments.engines.interface import PeerError, ordinary
+from experiments.engines.named import OURS, PEERS, engine_of
 from experiments.run.executors import FAILURE
 from experiments.run.measuring import Run, Settings
 from experiments.serving import peers
 from experiments.serving.peers import Config
-from experiments.serving.peers_cases import CASES
-from experiments.serving.peers_exams import exam, spelled
-from experiments.serving.peers_process import Process
-from experiments.serving.peers_questions import Answers
-from experiments.shared.engines import PeerError, ordinary
-from experiments.shared.more_engines import OURS, PEERS, engine_of
 from experiments.shared.watched import Limits
 
 SMALL = [name for name, case in CASES.items() if case.is_small]

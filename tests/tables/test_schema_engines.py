@@ -6,13 +6,15 @@ import json
 from decimal import Decimal
 
 import pytest
+from experiments.schemas.server import MissingEngineError, WorkerServer
+from experiments.schemas.worker import Worker
 from tiny_schemas import CLOSED, PAIR, TABLE
 
 from bpe_automata import compile_regex, constrain
 from bpe_automata.schemas import compile_json_schema
-from experiments.schemas.engines import RefusedError
+from experiments.engines.interface import RefusedError
 from experiments.schemas.histogram import Histogram, of_rows
-from experiments.schemas.ours import Judge
+from experiments.schemas.judge import Judge
 from experiments.schemas.reasons import (
     BOTH,
     DEPTH,
@@ -25,8 +27,6 @@ from experiments.schemas.reasons import (
     reason,
     spellings,
 )
-from experiments.schemas.server import MissingEngineError, WorkerServer
-from experiments.schemas.worker import Worker
 from experiments.shared.watched import Limits
 
 pytest.importorskip("jsonschema")

@@ -7,17 +7,17 @@ import threading
 from dataclasses import replace
 
 import pytest
+from experiments.schemas.comparison_rows import disagreements, units_of, wrongs
+from experiments.schemas.engines import JUDGE, OURS
+from experiments.schemas.server import MissingEngineError
 from tiny_schemas import CLOSED, REFUSED, TABLE, case, measured, write_lines, write_tokenizer
 
 from bpe_automata.errors import MissingFileError
 from experiments.run.measuring import read_run
 from experiments.schemas import comparison, comparison_units
 from experiments.schemas.comparison import Config
-from experiments.schemas.comparison_rows import disagreements, units_of, wrongs
-from experiments.schemas.engines import JUDGE, OURS
 from experiments.schemas.inputs import schema_cases, shuffled
 from experiments.schemas.reasons import ORDER, UNEXPLAINED
-from experiments.schemas.server import MissingEngineError
 
 pytest.importorskip("jsonschema")
 

@@ -8,8 +8,7 @@ import pytest
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.run.statistics import median, quantile
 from experiments.serving import speed, speed_child, speed_processes
-from experiments.serving.speed_build import parts_of
-from experiments.serving.speed_inputs import Inputs
+from experiments.serving.speed import Inputs, parts_of
 from experiments.serving.speed_report import goals
 
 
