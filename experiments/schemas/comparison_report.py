@@ -56,7 +56,7 @@ def cases_of(rows: pd.DataFrame, manifest: Row) -> pd.DataFrame:
     rejected, let_through: which valid ones were not accepted, and which invalid ones were; why:
     the reasons, and unexplained: which texts have none; refusal: why the case is not compiled.
     """
-    verdicts = {row["id"]: row["accepted"] or [] for row in judged(rows)}
+    verdicts = {row["id"]: row.get("accepted") or [] for row in judged(rows)}
     config = manifest["config"]
     order = [(e, shown(t)) for e in config["engines"] for t in config["tokenizers"]]
     own = [row for row in records(rows) if (row["engine"], row["tokenizer"]) in order]
@@ -140,7 +140,7 @@ def disagreements(rows: pd.DataFrame) -> list[tuple[str, int, bool, bool | None]
         (row["id"], k, label, verdict)
         for row in judged(rows)
         for k, (label, verdict) in enumerate(
-            zip(row["labels"], row["accepted"] or (), strict=False)
+            zip(row["labels"], row.get("accepted") or (), strict=False)
         )
         if label is not verdict
     ]
