@@ -42,24 +42,22 @@ SHOWN = "llama-3"
 """The tokenizer whose numbers stand for all, where it was measured."""
 QUANTILES = "p50 / p90 / p99 / max"
 MEANINGS = (
-    "canonical, within, lift: of this package; canonical admits nothing but the tokenizer's own "
-    f"ids, within is canonical with at most {WITHIN} ids to the end of the text",
-    "times: the lesser of wall time and CPU time of the process (all its threads), called from "
-    "Python, into a packed buffer; of constraints the median over rounds at each place",
+    "canonical, within, lift: this package; canonical admits the tokenizer's own ids alone, within "
+    f"is canonical with at most {WITHIN} ids to the end of the text, lift admits any ids",
+    "times: the lesser of wall time and CPU time of the process, called from Python, into a packed "
+    "buffer; of constraints the median over rounds at each place",
     "first mask: from the regex or the text of the schema; cold: each place of a text for the "
     "first time, the constraint new, the tokenizer as `bpe-automata warm NAME` prepares it; "
-    "warm: a second session of the same constraint along the same texts (of llguidance the same "
-    "one, reset, for its copies do not share what it has learned); advance: reading an id, the "
-    "first time",
+    "warm: a second session along the same texts (of llguidance the same one, reset, for its "
+    "copies do not share what it has learned); advance: reading an id, the first time",
     "batch: 64 known places in one call, wall time, median; wide: in "
     f"{', '.join(BATCHES['wide'])}; mixed: in {', '.join(BATCHES['mixed'])}; the engines' own "
-    "calls for batches with all cores (glrmask and outlines_core have none: one after the other)",
+    "calls with all cores (glrmask and outlines_core have none: one after the other)",
     "MB: 10^6 bytes resident; engine: what it added to a process that has Python, this package and "
     "the loaded tokenizer (xgrammar brings torch along); on top: what the most demanding "
-    "constraint took at its highest",
+    "constraint took",
     "own calls: llguidance unsafe_compute_mask_ptr, xgrammar fill_next_token_bitmask, glrmask "
-    "fill_mask, outlines_core write_mask_into, this package Matcher.mask, batch_masks; addresses "
-    "and tensors of the buffer are made beforehand",
+    "fill_mask, outlines_core write_mask_into, this package Matcher.mask, batch_masks",
 )
 
 
@@ -421,37 +419,30 @@ def readme(facts: Row) -> dict[str, str]:
 
 
 def _short(lines: Sequence[Row]) -> str:
-    columns = "engine", "first mask, ms", "new mask, µs", "99 of 100 within", "known mask, µs"
-    table = [
-        [
-            one["name"],
-            _picked(one["first"], (0,), 1e-3),
-            _picked(one["cold"], (0,)),
-            _picked(one["cold"], (2,)),
-            _picked(one["warm"], (0,)),
-        ]
-        for one in lines
-    ]
-    return markdown(columns, table)
+    columns = {
+        "engine": lambda one: one["name"],
+        "first mask, ms": lambda one: _at(one["first"], (0,), 1e-3),
+        "new mask, µs": lambda one: _at(one["cold"], (0,)),
+        "99 of 100 within": lambda one: _at(one["cold"], (2,)),
+        "known mask, µs": lambda one: _at(one["warm"], (0,)),
+    }
+    return _markdown(columns, lines)
 
 
 def _whole(tokenizer: str, lines: Sequence[Row]) -> str:
-    columns = ["engine", "first mask, ms", "cold, µs", "warm, µs", "64 at once, µs"]
-    columns += ["schemas: first mask, ms", "cold, µs", "MB", "with schemas kept"]
-    table = [
-        [
-            one["name"],
-            _picked(one["first"], (0, 3), 1e-3),
-            _picked(one["cold"], (0, 2, 3)),
-            _picked(one["warm"], (0, 2)),
-            _picked([one["batches"].get("wide")], (0,)),
-            _picked(one["schemas"]["first"], (0, 2), 1e-3),
-            _picked(one["schemas"]["cold"], (0, 2, 3)),
-            f"{one['engine_mb']:.0f}",
-            f"{one['held'][1]:,.0f} ({one['held'][0]})" if one["held"] else "-",
-        ]
-        for one in lines
-    ]
+    columns = {
+        "engine": lambda one: one["name"],
+        "first mask, ms": lambda one: _at(one["first"], (0, 3), 1e-3),
+        "cold, µs": lambda one: _at(one["cold"], (0, 2, 3)),
+        "warm, µs": lambda one: _at(one["warm"], (0, 2)),
+        "64 at once, µs": lambda one: _at([one["batches"].get("wide")], (0,)),
+        "schemas: first mask, ms": lambda one: _at(one["schemas"]["first"], (0, 2), 1e-3),
+        "schemas: cold, µs": lambda one: _at(one["schemas"]["cold"], (0, 2, 3)),
+        "MB": lambda one: f"{one['engine_mb']:.0f}",
+        "with schemas kept": lambda one: (
+            f"{one['held'][1]:,.0f} ({one['held'][0]})" if one["held"] else "-"
+        ),
+    }
     n, texts = max(one["answered"] for one in lines), lines[0]["schemas"]["texts"]
     told = wrapped(
         f"`python -m experiments masks`, here with {tokenizer} ([all](paper_figures/masks.md)): "
@@ -463,11 +454,16 @@ def _whole(tokenizer: str, lines: Sequence[Row]) -> str:
         "compiled schemas alive. Engines that take long "
         "are asked no more after some seconds, and have fewer."
     )
-    return f"{told}\n\n{markdown(columns, table)}"
+    return f"{told}\n\n{_markdown(columns, lines)}"
 
 
-def _picked(values: Sequence[float | None], which: Sequence[int], factor: float = 1.0) -> str:
-    picked = [values[k] for k in which]
+def _markdown(columns: Mapping[str, Callable[[Row], str]], lines: Sequence[Row]) -> str:
+    return markdown([*columns], [[cell(one) for cell in columns.values()] for one in lines])
+
+
+def _at(us: Sequence[float | None], which: Sequence[int], factor: float = 1.0) -> str:
+    """Those of SHARES with these numbers."""
+    picked = [us[k] for k in which]
     return ", ".join(three(v * factor) for v in picked if v is not None) or "-"
 
 

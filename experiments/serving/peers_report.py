@@ -37,31 +37,26 @@ LISTED = "explicit"
 """It writes out what only small languages can be written out of: what it cannot answer is not taken
 from the others, and its medians are over what it can."""
 _TIMES = (
-    "of this package: canonical (the tokenizer's own ids, rows made when they are come to), "
-    "explicit (the same, all states and transitions listed while compiling), lift (any ids)",
+    "canonical: the tokenizer's own ids; explicit: the same, written out while compiling; lift: "
+    "any ids; within: canonical with a limit of ids",
     "came up: seconds from a loaded tokenizer to a first mask. A peer's own packages are imported "
-    "on this clock, and are in its MB; Python, numpy, numba and this package with the loaded "
-    "tokenizer are there before, in the process of every engine, and in neither: so what the "
-    "engines of this package run on is not counted for them. MB: 10^6 bytes resident: of the "
-    "process before, what the engine added, and what the most demanding constraint took on top at "
-    "its highest",
-    "compile and first mask: medians over constraints of each one's median; cold masks: along the "
-    "tokenizer's own ids of texts of the language; warm: once more, in new sessions of what was "
-    "compiled; median and 99 % over all their masks",
-    "lm-format-enforcer, kbnf and genlm-control answer with lists of ids, and writing these as "
-    "bits, as the others do themselves, is on their clock: a warm answer of lm-format-enforcer is "
-    "a look into a dictionary, and its warm mask mostly this writing",
-    "one process for each engine and tokenizer, one thread; calls from Python, so that a mask "
-    "costs at least the microsecond of a call",
+    "on this clock and are in its MB; Python, numpy, numba and this package are there before, in "
+    "the process of every engine. MB: 10^6 bytes resident: of the process before, what the engine "
+    "added, and what the most demanding constraint took on top",
+    "compile, first mask: medians over constraints of each one's median; cold masks: along the own "
+    "ids of texts of the language; warm: again, in new sessions; median and 99 % over all masks",
+    "lm-format-enforcer, kbnf and genlm-control answer with lists of ids: writing these as bits is "
+    "on their clock, and most of a warm mask of lm-format-enforcer",
+    "one process for each engine and tokenizer, one thread, called from Python, which takes at "
+    "least a microsecond",
 )
 _ADMITS = (
-    "own ids blocked: texts of the language of whose own ids one was not allowed, or the end; "
-    "completed: texts that are not of the language and could be read to the end",
-    "other ids admitted: sequences of ids that spell a text of the language, are not `encode` of "
-    "it, and could be read to the end; each was looked at by the tokenizer first",
-    "small languages, ids summed over all places: own ids missing, ids that lead to no text, and "
-    "ids that are not the tokenizer's own, by `bpe_automata.reference`; places: how many of them "
-    "the engine let its reader come to",
+    "own ids blocked: texts of the language of whose own ids one, or the end, was not allowed; "
+    "completed: other texts that could be read to the end",
+    "other ids admitted: sequences that spell a text of the language, are not `encode` of it, and "
+    "could be read to the end",
+    "small languages, ids summed over all places, by `bpe_automata.reference`: own ids missing, "
+    "ids that lead to no text, and other ids; places: how many the engine let its reader come to",
 )
 
 
