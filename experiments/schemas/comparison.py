@@ -55,7 +55,7 @@ _QUICK: tuple[EngineName, ...] = ("bpe_automata", "llguidance")
 
 @dataclass(frozen=True)
 class Config(config.Config):
-    """Which cases go to whom, and when an engine has had enough."""
+    """Which cases go to which engines, and how much time and memory each may take."""
 
     schemas: Path = option(SCHEMAS, "folder or file of JSON lines of schemas with instances")
     regexes: Path | None = option(None, "file of JSON lines of regexes with texts, instead")

@@ -45,7 +45,7 @@ _SHOWN = 12
 
 
 def judged(rows: pd.DataFrame) -> list[Row]:
-    """What the judge said of each case, beside what the data says (`labels`)."""
+    """What the judge said of each case (`accepted`), and what the data says (`labels`)."""
     return records(rows[rows["engine"] == JUDGE])
 
 

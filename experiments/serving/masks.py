@@ -2,7 +2,7 @@
 
 Every engine has a process of its own for each tokenizer and round. They are asked in turns, about
 the same constraints and the same texts: first masks (from the regex or the schema), cold masks
-(each place of a text for the first time; the constraint is new, the tokenizer prepared by
+(each prefix of a text for the first time; the constraint is new, the tokenizer prepared by
 `bpe-automata warm`), warm masks (a second session of the same constraint along the same texts),
 reading an id, batches of 64, memory.
 Rounds are in different orders, and of each time the median over rounds counts. Schemas are those of
@@ -56,7 +56,7 @@ ENGINES = ("canonical", "within", "lift", "llguidance", "glrmask", "xgrammar", "
 
 @dataclass(frozen=True)
 class Config(config.Config):
-    """Which engines are asked what, and when one has had enough."""
+    """Which engines are asked what, and when one is asked no more."""
 
     engines: tuple[str, ...] = option(ENGINES, "which engines")
     tokenizers: tuple[str, ...] = option(("smollm2", "llama-3", "llama-4"), "names or paths")
@@ -193,8 +193,8 @@ class Turns:
             for k, task in enumerate(self._tasks):
                 question: Row = {"source": task.source, "ids": task.ids}
                 self._ask(_rotated(processes, k), task.name, question, task.is_schema)
-            for k, (name, places) in enumerate(self._batches().items()):
-                self._ask(_rotated(processes, k), _batch(name), {"batch": places}, False)
+            for k, (name, prefixes) in enumerate(self._batches().items()):
+                self._ask(_rotated(processes, k), _batch(name), {"batch": prefixes}, False)
 
     def _started(self, stack: ExitStack) -> Iterator[tuple[str, WatchedProcess]]:
         """The engines that come up, of those that have something to do."""
@@ -243,7 +243,7 @@ class Turns:
         known, found = {task.name: task for task in self._tasks}, {}
         for name, members in {} if self._number else BATCHES.items():
             if all(member in known for member in members):
-                found[name] = [_place(known[members[k % len(members)]], k) for k in range(BATCH)]
+                found[name] = [_prefix(known[members[k % len(members)]], k) for k in range(BATCH)]
         return found
 
 
@@ -257,7 +257,7 @@ def _batch(name: str) -> str:
     return f"batch: {name}"
 
 
-def _place(task: Task, k: int) -> Row:
+def _prefix(task: Task, k: int) -> Row:
     ids = task.ids[k % len(task.ids)]
     return {"source": task.source, "ids": ids[: k % len(ids)]}
 

@@ -191,7 +191,7 @@ BATCHES = {
     "wide": ("string of 200", "prose of 300", "line of 500"),
     "mixed": ("boolean", "URL", "JSON string", "date", "UUID", "IPv4", "words", "code"),
 }
-"""Those whose places a batch is made of."""
+"""By batch: the constraints whose prefixes it is made of."""
 
 
 def constraints(names: Sequence[str]) -> list[Case]:
@@ -289,7 +289,7 @@ class Worker:
         return row
 
     def _along(self, texts: Sequence[list[int]], begin: Begin) -> list[Row]:
-        """Of each text: cold, microseconds of the masks at places where no earlier text of it was;
+        """Of each text: cold, microseconds of the masks at prefixes that are new;
         advance, of reading each id; warm, of all its masks by a second session; stopped, how many
         ids were read if it was not read to the end (as many as it has: it may not end there)."""
         seen: set[tuple[int, ...]] = {()}  # the very first mask came with compiling
@@ -297,9 +297,9 @@ class Worker:
         for ids in texts:
             session = begin()
             masks, steps, stopped = self._follow(session, ids)
-            places = [tuple(ids[:k]) for k in range(len(masks))]
-            cold = [us for place, us in zip(places, masks, strict=True) if place not in seen]
-            seen.update(places)
+            prefixes = [tuple(ids[:k]) for k in range(len(masks))]
+            cold = [us for prefix, us in zip(prefixes, masks, strict=True) if prefix not in seen]
+            seen.update(prefixes)
             again = getattr(session, "again", None)
             if again is None:
                 session = begin()
@@ -327,20 +327,20 @@ class Worker:
         masks.append(spent(fill))
         return masks, steps, None if may_end(session, bits, self._eos_ids) else len(ids)
 
-    def _batch(self, places: Sequence[Row]) -> list[float]:
+    def _batch(self, prefixes: Sequence[Row]) -> list[float]:
         """Microseconds, wall time, of each of `REPEATS` times that all masks are made in one call,
-        each where its own ids have led; all places are known."""
+        each where its own ids have led; all prefixes are known."""
         begins: dict[str, Begin] = {}
         sessions = list[Session]()
-        for place in places:
-            key = json.dumps(place["source"])
+        for prefix in prefixes:
+            key = json.dumps(prefix["source"])
             if key not in begins:
-                begins[key] = self._engine.prepared(place["source"], WHITESPACE)
+                begins[key] = self._engine.prepared(prefix["source"], WHITESPACE)
             sessions.append(begins[key]())
-            stopped = self._follow(sessions[-1], place["ids"])[2]
-            if stopped is not None and stopped < len(place["ids"]):
-                raise PeerError(f"id {place['ids'][stopped]} is refused")
-        out = np.zeros((len(places), self._words), dtype=np.int32)
+            stopped = self._follow(sessions[-1], prefix["ids"])[2]
+            if stopped is not None and stopped < len(prefix["ids"]):
+                raise PeerError(f"id {prefix['ids'][stopped]} is refused")
+        out = np.zeros((len(prefixes), self._words), dtype=np.int32)
         fill = self._engine.batch(sessions, out)
         fill()
         return [_wall(fill) for _ in range(REPEATS)]

@@ -58,7 +58,7 @@ def timed() -> Iterator[Counter[str]]:
 
 
 def masks(tokenizer: Tokenizer, name: str, method: Method) -> list[Mask]:
-    """The masks of a new constraint along its texts, each at a place where none was before."""
+    """The masks of a new constraint along its texts, each at a new prefix."""
     regex, texts = REGEXES[name]
     constraint, found = constrain(tokenizer, regex, method), list[Mask]()
     out = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)

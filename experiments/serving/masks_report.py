@@ -45,12 +45,12 @@ MEANINGS = (
     "canonical, within, lift: this package; canonical admits the tokenizer's own ids alone, within "
     f"is canonical with at most {WITHIN} ids to the end of the text, lift admits any ids",
     "times: the lesser of wall time and CPU time of the process, called from Python, into a packed "
-    "buffer; of constraints the median over rounds at each place",
-    "first mask: from the regex or the text of the schema; cold: each place of a text for the "
+    "buffer; of constraints the median over rounds at each prefix",
+    "first mask: from the regex or the text of the schema; cold: each prefix of a text for the "
     "first time, the constraint new, the tokenizer as `bpe-automata warm NAME` prepares it; "
     "warm: a second session along the same texts (of llguidance the same one, reset, for its "
     "copies do not share what it has learned); advance: reading an id, the first time",
-    "batch: 64 known places in one call, wall time, median; wide: in "
+    "batch: 64 known prefixes in one call, wall time, median; wide: in "
     f"{', '.join(BATCHES['wide'])}; mixed: in {', '.join(BATCHES['mixed'])}; the engines' own "
     "calls with all cores (glrmask and outlines_core have none: one after the other)",
     "MB: 10^6 bytes resident; engine: what it added to a process that has Python, this package and "
@@ -124,7 +124,7 @@ def _answer(name: str, rounds: Sequence[Row]) -> Row:
 
 
 def _medians(rounds: Sequence[list[float]]) -> list[float]:
-    """Of each place; an engine that is stopped elsewhere in another round has its first round."""
+    """Of each prefix; an engine that is stopped elsewhere in another round has its first round."""
     if len({len(one) for one in rounds}) > 1:
         return rounds[0]
     return [float(value) for value in np.median(rounds, axis=0)]
@@ -447,9 +447,9 @@ def _whole(tokenizer: str, lines: Sequence[Row]) -> str:
     told = wrapped(
         f"`python -m experiments masks`, here with {tokenizer} ([all](paper_figures/masks.md)): "
         f"{n} constraints, and {texts} texts of MaskBench schemas. *First mask*: from the regex or "
-        "the schema, p50 and max, of schemas p50 and p99; *cold*: each place of a text for the "
+        "the schema, p50 and max, of schemas p50 and p99; *cold*: each prefix of a text for the "
         "first time, the constraint new, the tokenizer prepared by `bpe-automata warm`, p50, p99 "
-        "and max; *warm*: again, p50 and p99; *64 at once*: a batch of known wide places; *MB*: "
+        "and max; *warm*: again, p50 and p99; *64 at once*: a batch of known wide prefixes; *MB*: "
         "what the engine adds to a process; *with schemas kept*: that process, with so many "
         "compiled schemas alive. Engines that take long "
         "are asked no more after some seconds, and have fewer."
@@ -520,7 +520,7 @@ def figures(groups: Mapping[str, pd.DataFrame]) -> list[Figure]:
     note = (
         f"Cumulative: p99 is what 99 of 100 do not exceed; logarithmic. {n} constraints, each "
         "engine over those that it answers; schemas of MaskBench, over texts that all engines "
-        "which came to them read. Cold: each place of a text for the first time, the constraint "
+        "which came to them read. Cold: each prefix of a text for the first time, the constraint "
         "new, the tokenizer known."
     )
     return [Figure("masks", figure, headline(groups), note)]
@@ -537,7 +537,7 @@ def headline(groups: Mapping[str, pd.DataFrame]) -> str:
     shown = [
         f"{quantile(us, 0.99):,.0f} µs {name}" for name, us in cold.items() if us and name in STYLE
     ]
-    told = f"Of 100 masks at new places of constraints ({tokenizer}), 99 take at most"
+    told = f"Of 100 masks at new prefixes of constraints ({tokenizer}), 99 take at most"
     return f"{told}\n{', '.join(shown[:4])}"
 
 

@@ -1,4 +1,4 @@
-"""Peers: what compiling, masks and memory cost beside other engines, and who admits what.
+"""Peers: what compiling, masks and memory cost in each engine, and which ids it admits.
 
 Each engine has a process of its own for each tokenizer, and answers for the same constraints: how
 long it takes, whether it lets the tokenizer's own ids of a text of the language pass, whether it
@@ -252,14 +252,14 @@ def exam(tokenizer: Tokenizer, case: Case, offers: int, rng: random.Random) -> E
     """The exam of a case. Texts that the tokenizer cannot spell are left out."""
     inside = [ids for text in case.inside if (ids := spelled(tokenizer, text)) is not None]
     outside = [ids for text in case.outside if (ids := spelled(tokenizer, text)) is not None]
-    places, canonical, possible = _places(tokenizer, case, rng)
+    prefixes, canonical, possible = _prefixes(tokenizer, case, rng)
     offered = list(respellings(tokenizer, inside, offers, rng))
     return Exam(
         case.regex,
         tuple(inside),
         tuple(outside),
         tuple(offered),
-        tuple(places),
+        tuple(prefixes),
         canonical,
         possible,
     )
@@ -315,12 +315,12 @@ def _ids_of(tokenizer: Tokenizer) -> dict[bytes, Ids]:
     return found
 
 
-def _places(
+def _prefixes(
     tokenizer: Tokenizer, case: Case, rng: random.Random
 ) -> tuple[list[Ids], np.ndarray, np.ndarray]:
-    """See `Exam`; of a larger number of places some are drawn."""
+    """See `Exam`; of a larger number of prefixes some are drawn."""
     words = (tokenizer.n_ids + 31) // 32
-    places: list[Ids] = []
+    prefixes: list[Ids] = []
     masks: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     if case.is_small:
         trie = canonical_trie(tokenizer, case.inside, banned=tokenizer.added_ids)
@@ -328,12 +328,12 @@ def _places(
         ids_of = tokenizer.derived("ordinary ids of bytes", _ids_of)
         for ids in sorted(rng.sample(inner, min(MOST_PREFIXES, len(inner)))):
             follow = [token for token in trie[ids] if token is not None]
-            places.append(list(ids))
+            prefixes.append(list(ids))
             masks[0].append(packed(follow, tokenizer.n_ids))
             written = tokenizer.text_bytes(ids)
             masks[1].append(packed(possible(ids_of, case.inside, written), tokenizer.n_ids))
     empty = np.zeros((0, words), dtype=np.int32)
-    return places, np.array(masks[0] or empty), np.array(masks[1] or empty)
+    return prefixes, np.array(masks[0] or empty), np.array(masks[1] or empty)
 
 
 def possible(ids_of: dict[bytes, Ids], texts: Sequence[str], written: bytes) -> set[int]:

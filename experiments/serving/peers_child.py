@@ -38,7 +38,7 @@ from experiments.shared.watched import Answer, failure_of, serve
 
 Ids = list[int]
 WARMING, WARM_TEXT = r"[a-f]{2}, (one|two)", "ab, one"
-SHARES = {"compile": 0.3, "cold": 0.5, "warm": 0.6, "outside": 0.7, "offers": 0.85, "places": 1.0}
+SHARES = {"compile": 0.3, "cold": 0.5, "warm": 0.6, "outside": 0.7, "offers": 0.85, "prefixes": 1.0}
 """Of the seconds of an exam, by when each part is to be left; the first of each is always done."""
 
 
@@ -47,7 +47,7 @@ class Exam:
     """inside, outside: `encode` of the texts; offers: other ids for texts of the language, none of
     them what the tokenizer makes of its text.
 
-    places: beginnings of texts of a small language; canonical, possible: packed int32 [places,
+    prefixes: beginnings of texts of a small language; canonical, possible: packed int32 [prefixes,
     words], the ordinary ids that may follow in the tokenizer's own ids of a text, and in any ids.
     """
 
@@ -55,7 +55,7 @@ class Exam:
     inside: tuple[Ids, ...]
     outside: tuple[Ids, ...]
     offers: tuple[Ids, ...]
-    places: tuple[Ids, ...]
+    prefixes: tuple[Ids, ...]
     canonical: np.ndarray
     possible: np.ndarray
 
@@ -103,10 +103,10 @@ class Answers:
         seen: set[tuple[int, ...]] = {()}  # the first mask of all came with compiling
         for k, ids in self._within("cold", list(enumerate(self._exam.inside))):
             seconds, passes = self._follow(begin, ids)
-            places = [tuple(ids[:n]) for n in range(len(seconds))]
-            each = zip(places, seconds, strict=True)
-            row["cold"] += [spent for place, spent in each if place not in seen]
-            seen.update(places)
+            prefixes = [tuple(ids[:n]) for n in range(len(seconds))]
+            each = zip(prefixes, seconds, strict=True)
+            row["cold"] += [spent for prefix, spent in each if prefix not in seen]
+            seen.update(prefixes)
             row["inside"] += 1
             row["blocked"] += [] if passes else [k]
         for ids in self._within("warm", self._exam.inside):
@@ -126,14 +126,14 @@ class Answers:
         return row
 
     def compared(self, begin: Begin) -> Row:
-        """Ids over all places of a small language: missing, those of the tokenizer's own that are
+        """Ids over all prefixes of a small language: missing, those of the tokenizer's own that are
         not allowed; impossible, allowed though no text goes on so; other, those that are neither
-        of the tokenizer's own nor impossible. unreached: places that the engine did not let us to.
+        of the tokenizer's own nor impossible. unreached: prefixes that could not be read.
         """
         row: Row = {"places": 0, "missing": 0, "impossible": 0, "other": 0, "unreached": 0}
         exam = self._exam
-        each = list(zip(exam.places, exam.canonical, exam.possible, strict=True))
-        for ids, canonical, possible in self._within("places", each):
+        each = list(zip(exam.prefixes, exam.canonical, exam.possible, strict=True))
+        for ids, canonical, possible in self._within("prefixes", each):
             row["places"] += 1
             if len(self._follow(begin, ids)[0]) <= len(ids):
                 row["unreached"] += 1
@@ -153,7 +153,7 @@ class Answers:
             yield item
 
     def _follow(self, begin: Begin, ids: list[int]) -> tuple[list[float], bool]:
-        """(seconds of the mask at each place along the ids, up to where one is not allowed; whether
+        """(seconds of the mask at each prefix, up to where an id is not allowed; whether
         all could be read, and then the end). The last mask stays in the buffer."""
         seconds: list[float] = []
         try:

@@ -31,7 +31,7 @@ from experiments.run.tables import (
 )
 from experiments.run.tables import median as median_of
 
-TITLE = "Engines beside each other: what masks cost, and which ids they admit"
+TITLE = "Engines side by side: what masks cost, and which ids they admit"
 EXACT = ("canonical", "explicit")
 LISTED = "explicit"
 """It writes out what only small languages can be written out of: what it cannot answer is not taken
@@ -55,8 +55,8 @@ _ADMITS = (
     "completed: other texts that could be read to the end",
     "other ids admitted: sequences that spell a text of the language, are not `encode` of it, and "
     "could be read to the end",
-    "small languages, ids summed over all places, by `bpe_automata.reference`: own ids missing, "
-    "ids that lead to no text, and other ids; places: how many the engine let its reader come to",
+    "small languages, ids summed over all prefixes, by `bpe_automata.reference`: own ids missing, "
+    "ids that lead to no text, and other ids; prefixes: how many could be read",
 )
 
 
@@ -223,15 +223,15 @@ def _admits(asked: pd.DataFrame) -> Table:
         Column("own ids\nmissing", total("missing"), whole),
         Column("ids to\nno text", total("impossible"), whole),
         Column("other\nids", total("other"), whole),
-        Column("places", _places),
+        Column("prefixes", _prefixes),
     ]
     lines = ((None, unit) for unit in units(asked))
     return table("What is allowed", lines, columns, (*_ADMITS, *_named(asked)))
 
 
-def _places(unit: Group) -> str:
-    places = total("places")(unit)
-    return f"{places - total('unreached')(unit)} of {places}"
+def _prefixes(unit: Group) -> str:
+    prefixes = total("places")(unit)
+    return f"{prefixes - total('unreached')(unit)} of {prefixes}"
 
 
 def _named(asked: pd.DataFrame) -> list[str]:
@@ -241,8 +241,8 @@ def _named(asked: pd.DataFrame) -> list[str]:
         for what in ("blocked", "completed"):
             if what in unit:
                 for row in unit[unit[what].fillna(0) > 0].itertuples():
-                    place = f"{row.tokenizer}: {row.constraint}"
-                    found.setdefault(f"{row.engine}, {what}", []).append(place)
+                    where = f"{row.tokenizer}: {row.constraint}"
+                    found.setdefault(f"{row.engine}, {what}", []).append(where)
     return [f"{engine}: {', '.join(where)}" for engine, where in found.items()]
 
 
@@ -372,7 +372,7 @@ def figures(asked: pd.DataFrame) -> list[Figure]:
     with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
         figure, axes = pyplot.subplots(1, 3, width_ratios=(1, 1, 0.8), **size)
     _panel(axes[0], shown, _to_first, "from a regex to its first mask, ms", log=True)
-    _panel(axes[1], shown, _at_new, "a mask at a new place, µs", log=True)
+    _panel(axes[1], shown, _at_new, "a mask at a new prefix, µs", log=True)
     _panel(axes[2], shown, _admitted, "other ids that are admitted, %", log=False)
     axes[0].set_yticks(range(len(names)), names)
     axes[0].invert_yaxis()

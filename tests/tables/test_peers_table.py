@@ -78,12 +78,12 @@ def test_places_are_those_of_the_reference(exams, smollm2_tokenizer, name):
     """What may follow any ids, by trying every id; the tokenizer's own are among them."""
     dfa, made = compile_regex(CASES[name].regex), exams(name)
     plain = ordinary(smollm2_tokenizer)
-    order = list(range(len(made.places)))
+    order = list(range(len(made.prefixes)))
     for k in order[:: max(1, len(order) // 2)]:
-        state = dfa.walk(smollm2_tokenizer.text_bytes(made.places[k]))
+        state = dfa.walk(smollm2_tokenizer.text_bytes(made.prefixes[k]))
         tried = lift_mask(smollm2_tokenizer, dfa, state)
         assert {*members(made.possible[k]).tolist()} == tried & set(plain)
-    assert len(made.canonical) == len(made.places) > 0
+    assert len(made.canonical) == len(made.prefixes) > 0
     assert not (made.canonical & ~made.possible).any()
     assert made.canonical.any(axis=1).all()
 
@@ -159,7 +159,7 @@ def test_an_engine_that_allows_everything_is_found_out(exams, smollm2_tokenizer)
     assert row["missing"] == 0
     plain = len(ordinary(smollm2_tokenizer))
     possible = sum(len(members(bits)) for bits in made.possible)
-    assert row["impossible"] == plain * len(made.places) - possible
+    assert row["impossible"] == plain * len(made.prefixes) - possible
     own = sum(len(members(bits)) for bits in made.canonical)
     assert row["other"] == possible - own
 
@@ -169,8 +169,8 @@ def test_an_engine_that_allows_nothing_is_found_out(exams, smollm2_tokenizer):
     row = scripted(exams, smollm2_tokenizer, lambda ids: [])
     assert row["blocked"] == list(range(len(made.inside)))
     assert (row["completed"], row["admitted"], row["other"], row["impossible"]) == ([], 0, 0, 0)
-    assert row["unreached"] == sum(bool(ids) for ids in made.places)
-    assert row["missing"] == len(members(made.canonical[made.places.index([])]))
+    assert row["unreached"] == sum(bool(ids) for ids in made.prefixes)
+    assert row["missing"] == len(members(made.canonical[made.prefixes.index([])]))
 
 
 def test_an_engine_that_does_not_end_blocks(exams, smollm2_tokenizer):
