@@ -17,7 +17,8 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from functools import wraps
 from math import inf
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
@@ -166,3 +167,26 @@ def _release_all() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(before=_hold_all, after_in_parent=_release_all, after_in_child=_release_all)
+
+
+# A memo of bounded size: the oldest entries go first.
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+BYTES = 64_000_000
+
+
+class BoundedMemo(Generic[K, V]):
+    """At most `BYTES` of entries that take about `entry_bytes` each. For any number of threads."""
+
+    def __init__(self, entry_bytes: int) -> None:
+        self._most = max(64, BYTES // max(1, entry_bytes))
+        self._entries: dict[K, V] = {}
+        self.get = self._entries.get
+
+    def put(self, key: K, value: V) -> None:
+        self._entries[key] = value
+        while len(self._entries) > self._most:
+            with suppress(KeyError, RuntimeError):  # another thread came first, and it goes on
+                del self._entries[next(iter(self._entries))]

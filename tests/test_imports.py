@@ -110,7 +110,7 @@ def test_the_version_is_said(capsys):
 def test_importing_compiles_nothing(tmp_path):
     """Else who runs `bpe-automata warm` is told to run it."""
     script = (
-        "import bpe_automata.cli.warm\nfrom bpe_automata.kernels.freshness import compiled\n"
+        "import bpe_automata.cli.warm\nfrom bpe_automata.kernels.linking import compiled\n"
         "print(compiled())"
     )
     given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

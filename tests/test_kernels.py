@@ -22,15 +22,14 @@ from numba.core import event
 from numba.core.caching import IndexDataCacheFile
 
 from bpe_automata import kernels
-from bpe_automata.kernels import bits, freshness, linking, references
-from bpe_automata.kernels.hashing import EMPTY, build_table, look_up, slot_of, with_room
-from bpe_automata.kernels.mixing import table_size
+from bpe_automata.kernels import bits, linking, references
+from bpe_automata.kernels.hashing import EMPTY, build_table, look_up, slot_of, table_size, with_room
 
 # A hang in a kernel answers no signal: it is looked for in a process of its own.
 MANY_GROUPS = """
 import numpy as np
 from bpe_automata import compile_regex
-from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
+from bpe_automata.constructions.collapsed import vocabulary_trie
 from bpe_automata.constructions.collapsed import NOTHING
 from bpe_automata.kernels.edges import Nodes, Vocabulary, grouped_edges
 from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER
@@ -49,11 +48,11 @@ SHIPPED = """
 import sys
 from pathlib import Path
 import numba, numpy as np
-from bpe_automata.kernels import freshness, linking
+from bpe_automata.kernels import linking
 linking.SHIPPED = Path(sys.argv[1])
 from bpe_automata.kernels.hashing import build_table, look_up, with_room
 slots, values = with_room(*build_table(np.array([3, 8])), 100)
-print(look_up(slots, values, 8), freshness.compiled())
+print(look_up(slots, values, 8), linking.compiled())
 """
 MODULES = [module.name for module in pkgutil.iter_modules(kernels.__path__)]
 
@@ -117,10 +116,10 @@ def test_edges_of_any_number_of_groups_ends():
 @pytest.mark.parametrize("name", MODULES)
 def test_all_kernels_that_are_called_are_known(name):
     module = importlib.import_module(f"{kernels.__name__}.{name}")
-    source = (freshness.resources.files(kernels.__name__) / f"{name}.py").read_text()
+    source = (linking.resources.files(kernels.__name__) / f"{name}.py").read_text()
     homes = {getattr(value, "py_func", value) for value in vars(module).values() if callable(value)}
     called = {home.__module__.rpartition(".")[2] for home in homes if _is_kernel(home)}
-    assert called - {name, "kernels"} <= {*freshness._IMPORT.findall(source)}
+    assert called - {name, "kernels"} <= {*linking._IMPORT.findall(source)}
 
 
 def _is_kernel(function):
@@ -129,21 +128,21 @@ def _is_kernel(function):
 
 def test_a_change_is_seen_by_all_that_call_it(tmp_path, monkeypatch):
     for name in ("__init__", *MODULES):
-        source = (freshness.resources.files(kernels.__name__) / f"{name}.py").read_text()
+        source = (linking.resources.files(kernels.__name__) / f"{name}.py").read_text()
         (tmp_path / f"{name}.py").write_text(source)
-    monkeypatch.setattr(freshness.resources, "files", lambda _: tmp_path)
+    monkeypatch.setattr(linking.resources, "files", lambda _: tmp_path)
     before = stamps()
     with (tmp_path / "hashing.py").open("a") as file:
         file.write("# another way to hash\n")
     changed = {name for name, stamp in stamps().items() if stamp != before[name]}
-    assert {"hashing", "world", "node_status", "product_row"} <= changed  # at several removes
+    assert {"hashing", "world", "node_status", "masks"} <= changed  # at several removes
     assert "trie" not in changed
 
 
 def test_numba_keeps_its_stamp_where_we_put_ours():
     assert IndexDataCacheFile("folder", "file", "stamp")._source_stamp == "stamp"
     kept_as = look_up._cache._cache_file._source_stamp
-    assert kept_as.removesuffix(" checked") == freshness.stamp("hashing")
+    assert kept_as.removesuffix(" checked") == linking.stamp("hashing")
 
 
 INDEX = """
@@ -173,7 +172,7 @@ def test_indices_are_checked_where_that_is_asked_for(tmp_path):
 GROWN = """
 import sys
 import numpy as np
-from bpe_automata.kernels.freshness import compiled
+from bpe_automata.kernels.linking import compiled
 from bpe_automata.kernels.hashing import EMPTY, with_room
 slots, values = with_room(np.full(16, EMPTY), np.zeros(16, np.int64), 100)
 print(len(slots), (slots == EMPTY).all(), compiled(), "numba.typed.typeddict" in sys.modules)
@@ -239,7 +238,7 @@ def test_kernels_whose_files_are_damaged_are_compiled_again(grown, name, change)
 
 def test_that_kernels_are_compiled_is_told_once(caplog):
     """By a logger, which can be silenced; not where they are loaded from the disk."""
-    with event.install_listener("numba:compile", freshness._Compiling()) as listener:
+    with event.install_listener("numba:compile", linking._Compiling()) as listener:
         for function in (bits.set_bits.py_func, bits.set_bits.py_func):
             numba.njit(function)(np.zeros(2, np.int32), np.array([3]))
         numba.njit(lambda x: x + 1)(1)  # of somebody else
@@ -252,14 +251,14 @@ def test_that_kernels_are_compiled_is_told_once(caplog):
 
 
 def stamps():
-    freshness.stamp.cache_clear()
-    return {name: freshness.stamp(name) for name in MODULES}
+    linking.stamp.cache_clear()
+    return {name: linking.stamp(name) for name in MODULES}
 
 
 @pytest.fixture(autouse=True)
 def _as_before():
     yield
-    freshness.stamp.cache_clear()
+    linking.stamp.cache_clear()
 
 
 def _calls(tree: ast.AST) -> set[str]:
@@ -418,7 +417,7 @@ def test_what_a_tuple_does_not_hold_is_refused():
 
 def test_tuples_that_kernels_do_not_make_are_handed_on_by_reference():
     trees = [
-        ast.parse((freshness.resources.files(kernels.__name__) / f"{name}.py").read_text())
+        ast.parse((linking.resources.files(kernels.__name__) / f"{name}.py").read_text())
         for name in set(MODULES) - {"linking"}
     ]
     made = set().union(*map(_calls, trees))
@@ -434,7 +433,7 @@ def test_no_named_tuple_is_returned_inside_another_tuple():
     """numba makes one by a call of Python, where the handler of a signal may run. What that raises
     leaves a hole in the tuple around it, which is a crash if that is a named one too."""
     trees = [
-        ast.parse((freshness.resources.files(kernels.__name__) / f"{name}.py").read_text())
+        ast.parse((linking.resources.files(kernels.__name__) / f"{name}.py").read_text())
         for name in set(MODULES) - {"linking"}
     ]
     bodies = [node for tree in trees for node in tree.body]

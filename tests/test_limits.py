@@ -19,7 +19,7 @@ from bpe_automata.constructions import hypothesis_sets, product_parts, product_t
 from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from bpe_automata.testing import small_tokenizer
-from bpe_automata.token_automata import TokenAutomaton, minimise
+from bpe_automata.token_automata import TokenAutomaton, algebra
 from bpe_automata.tokenizer import tokenizer as tokenizers
 from bpe_automata.tokenizer.description import Prefix
 
@@ -158,7 +158,7 @@ def test_threads_of_banned_words(monkeypatch):
 
 def test_transitions(monkeypatch):
     automaton = TokenAutomaton.from_transitions([(0, 3, 1), (0, 4, 1), (1, 3, 0)], 0, [1])
-    monkeypatch.setattr(minimise, "NUMBERS", 3)
+    monkeypatch.setattr(algebra, "NUMBERS", 3)
     with pytest.raises(BudgetExceededError, match="budget of 2 transitions"):
         automaton.minimised()
 

@@ -1,10 +1,10 @@
-"""DFAs put together: sequences, choices and loops of them, as one DFA.
+"""An NFA whose transitions read strings or whole DFAs, and its minimal DFA.
 
-    L(assembly, start) = { w : some way from start to an accepting place reads w }
+    L(assembly, start) = { w : some path from start to an accepting state reads w }
 
-Places are joined by texts, by DFAs and by silent steps, in any way; where two ways begin alike, a
-subset construction (kernels.assemble) sorts it out. It costs about one look into a table for each
-state and column of the result, as long as few ways overlap.
+States are joined by strings, by DFAs and by silent transitions, in any way; the subset construction
+(`kernels.assemble`) makes the result deterministic. It costs about one look-up for each state and
+column of the result, as long as few paths overlap.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.automata.reduce import reduced
 from bpe_automata.budget import Budget, out_of_memory, spending
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.assemble import (
@@ -27,9 +26,11 @@ from bpe_automata.kernels.assemble import (
     expand,
 )
 from bpe_automata.kernels.assemble import Network as Nodes
-from bpe_automata.kernels.columns import joint_columns
+from bpe_automata.kernels.byte_product import joint_columns
 from bpe_automata.kernels.distance import NEVER, distances_by_head
-from bpe_automata.kernels.mixing import rehashed, table_size
+from bpe_automata.kernels.hashing import rehashed, table_size
+from bpe_automata.kernels.minimise import minimise
+from bpe_automata.kernels.utf8 import numbered
 from bpe_automata.kernels.watch import watched
 from bpe_automata.limits import NUMBERS
 
@@ -320,3 +321,38 @@ def _longer(array: np.ndarray, size: int) -> np.ndarray:
     copy = np.zeros((size, *array.shape[1:]), array.dtype)
     copy[: len(array)] = array
     return copy
+
+
+# The minimal form of a DFA, in which equal languages have equal arrays.
+
+EDGE_BYTES = 48  # what minimisation keeps for one edge
+
+
+def reduced(
+    table: tuple[np.ndarray, np.ndarray], accepting: np.ndarray, start: int, budget: Budget
+) -> ByteDFA:
+    """The minimal trimmed DFA of a complete one, numbered breadth-first by byte.
+
+    table: (trans int32 [n, k], row 0 all 0; byte_class [256]); accepting: bool [n]. Raises
+    BudgetExceededError.
+    """
+    trans, byte_class = table
+    if np.count_nonzero(trans) * EDGE_BYTES > budget.max_bytes:
+        raise out_of_memory(budget)
+    if start >= len(trans):  # a product whose start is dead
+        start = 0
+    columns, byte_class = _by_first_byte(byte_class)
+    trans = np.ascontiguousarray(trans[:, columns])
+    with spending(budget):
+        trans, accepting, start, column = watched(minimise, trans, accepting, start)
+        trans, accepting, start = watched(numbered, trans, accepting, start)
+    return ByteDFA(trans, column[byte_class].astype(np.uint8), accepting, int(start))
+
+
+def _by_first_byte(byte_class: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the old number of each column, the new column of each byte), in order of first byte."""
+    used, first, inverse = np.unique(byte_class, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty(len(used), np.int64)
+    number[order] = np.arange(len(used))
+    return used[order].astype(np.int64), number[inverse.ravel()]

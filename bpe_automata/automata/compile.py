@@ -3,26 +3,29 @@
     L(compile_regex(r)) = { s.encode() : re.fullmatch(r, s) }
 
 pattern -> tree -> Thompson program over atoms of code points -> DFA -> minimal DFA -> UTF-8 bytes.
-Where there are too many atoms for that, the tree is put together from its parts (`wide`).
+Where there are too many atoms for that, the automaton is put together from those of the regex's
+parts (`_wide_dfa`).
 """
 
 from __future__ import annotations
 
+import re
 import sys
-from itertools import chain
+from collections.abc import Callable, Iterator
+from itertools import chain, groupby
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any
 
 import numpy as np
 
-from bpe_automata.automata.codepoints import SURROGATES, Inversion
+from bpe_automata.automata.assembly import Assembly
+from bpe_automata.automata.codepoints import SURROGATES, Inversion, Substituted
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.automata.locate import unsupported
-from bpe_automata.automata.program import Program
-from bpe_automata.automata.syntax import Parsed, Unsupported, parse
-from bpe_automata.automata.wide import wide_dfa
-from bpe_automata.budget import Budget, out_of_memory, out_of_states, spending
-from bpe_automata.errors import BudgetExceededError
-from bpe_automata.kernels.atoms import partition
-from bpe_automata.kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, determinize
+from bpe_automata.automata.program import REPEATS, Program, kept_flags, members
+from bpe_automata.automata.syntax import Parsed, Unsupported, parse, parse_text
+from bpe_automata.budget import Budget, check, out_of_memory, out_of_states, spending
+from bpe_automata.errors import BudgetExceededError, UnsupportedRegexError
+from bpe_automata.kernels.determinize import OUT_OF_MEMORY, OUT_OF_STATES, determinize, partition
 from bpe_automata.kernels.minimise import minimise
 from bpe_automata.kernels.utf8 import byte_table
 from bpe_automata.kernels.watch import watched
@@ -46,15 +49,16 @@ def compile_regex(pattern: str, budget: Budget = Budget()) -> ByteDFA:  # noqa: 
             program = _program(parsed, budget)
             if _is_narrow(program, budget):
                 return _by_atoms(program, budget)
-            return wide_dfa(parsed, lambda part: _by_atoms(_program(part, budget), budget), budget)
+            return _wide_dfa(parsed, lambda part: _by_atoms(_program(part, budget), budget), budget)
         except RecursionError:
             advice = "groups are nested too deeply for the parser of the standard library"
             raise BudgetExceededError("stack frames", sys.getrecursionlimit(), advice) from None
 
 
 def _is_narrow(program: Program, budget: Budget) -> bool:
-    """Do tables over atoms surely fit, with as many atoms as classes and states as places?
-    `determinize` doubles them with old and new there at once, and keeps room for a row's worth."""
+    """Do tables over atoms surely fit, with as many atoms as classes, and as many states as the
+    program has lines? `determinize` doubles them, with the old and the new there at once, and keeps
+    room for one more row."""
     atoms = len(program.classes)
     return 24 * (program.n_places + atoms) * atoms <= budget.max_bytes
 
@@ -97,7 +101,7 @@ def _program(parsed: Parsed, budget: Budget) -> Program:
     try:
         return Program(parsed, budget)
     except Unsupported as error:
-        raise unsupported(parsed.source, error.op, parsed.flags) from None
+        raise _unsupported(parsed.source, error.op, parsed.flags) from None
 
 
 def atoms(classes: list[Inversion]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -133,3 +137,195 @@ def determinized(
     if status == OUT_OF_MEMORY:
         raise out_of_memory(budget)
     return trans[: counters[0]], accepting[: counters[0]]
+
+
+# Regexes with many different characters, such as a choice between thousands of Chinese words.
+#
+# A table over atoms has a column for each character that the regex tells apart, so its size is
+# (states x characters), though each state of such a choice reads only a few of them. Here literal
+# strings are put together as bytes, of which there are 256, and only what lies between them is
+# compiled by way of atoms.
+
+_MANY = 64  # different literals; what has more is put together from its parts
+
+
+def _wide_dfa(parsed: Parsed, narrow: Callable[[Parsed], ByteDFA], budget: Budget) -> ByteDFA:
+    """The minimal DFA, numbered as that of `narrow`, which makes one by way of atoms.
+
+    Raises BudgetExceededError. `parsed` holds nothing that `Program` refuses.
+    """
+    parts = _Parts(parsed, narrow)
+    start, end = parts.net.state(), parts.net.state()
+    parts.sequence(parsed.tree, parsed.flags, start, end)
+    parts.net.accept(end)
+    return parts.net.dfa(start, budget)
+
+
+class _Parts:
+    """The parts of a regex, put between states of one assembly."""
+
+    def __init__(self, parsed: Parsed, narrow: Callable[[Parsed], ByteDFA]) -> None:
+        self.net = Assembly()
+        self._parsed, self._narrow = parsed, narrow
+
+    def sequence(self, items: Any, flags: int, one: int, other: int) -> None:
+        """Whatever the items read leads from state `one` to state `other`."""
+        for wide, run in _runs(list(items)):
+            check()
+            after = self.net.state()
+            if (literal := self._literal(run, flags)) is not None:
+                self.net.read(one, literal, after)
+            elif wide and run[0][0] is not _parser.LITERAL:
+                self._item(run[0], flags, one, after)
+            else:
+                part = Parsed(self._parsed.source, run, flags)
+                self.net.put(one, self._narrow(part), after)
+            one = after
+        self.net.skip(one, other)
+
+    def _item(self, item: Any, flags: int, one: int, other: int) -> None:
+        op, av = item
+        if op is _parser.SUBPATTERN:
+            self.sequence(av[3], kept_flags(av, flags), one, other)
+        elif op is _parser.BRANCH:
+            for body in av[1]:
+                self.sequence(body, flags, one, other)
+        else:
+            self._repeat(av, flags, one, other)
+
+    def _repeat(self, bounds: Any, flags: int, one: int, other: int) -> None:
+        least, most, body = bounds
+        for _ in range(least):
+            after = self.net.state()
+            self.sequence(body, flags, one, after)
+            one = after
+        if most == _parser.MAXREPEAT:
+            loop = self.net.state()
+            self.net.skip(one, loop)
+            self.sequence(body, flags, loop, loop)
+            self.net.skip(loop, other)
+            return
+        for _ in range(most - least):
+            after = self.net.state()
+            self.net.skip(one, other)
+            self.sequence(body, flags, one, after)
+            one = after
+        self.net.skip(one, other)
+
+    def _literal(self, items: list[Any], flags: int) -> bytes | None:
+        """The only string that the items read, None if they may read another."""
+        text = []
+        for op, av in items:
+            if op is not _parser.LITERAL:
+                return None
+            found = members(op, av, flags, self._parsed.properties)
+            if len(found) != 2 or found[1] - found[0] != 1:
+                return None
+            text.append(chr(found[0]))
+        return "".join(text).encode()
+
+
+def _runs(items: list[Any]) -> Iterator[tuple[bool, list[Any]]]:
+    """(is it wide, items), in order: long runs that are not wide, and each wide item or literal
+    string alone."""
+    pieces: list[tuple[bool, list[Any]]] = []
+    for literal, group in groupby(items, lambda item: item[0] is _parser.LITERAL):
+        run = list(group)
+        pieces += [(_is_wide(part), part) for part in ([run] if literal else [[i] for i in run])]
+    for wide, parts in groupby(pieces, lambda piece: piece[0]):
+        if wide:
+            yield from parts
+        else:
+            yield False, [item for _, part in parts for item in part]
+
+
+def _is_wide(items: list[Any]) -> bool:
+    return len(set(_literals(items))) > _MANY
+
+
+def _literals(items: Any) -> Iterator[int]:
+    """The code points of all literals, at any depth."""
+    for op, av in items:
+        if op is _parser.LITERAL:
+            yield av
+        elif op is _parser.SUBPATTERN:
+            yield from _literals(av[3])
+        elif op is _parser.BRANCH:
+            for body in av[1]:
+                yield from _literals(body)
+        elif op in REPEATS:
+            yield from _literals(av[2])
+
+
+# Where in the pattern an unsupported construct stands. The standard library's tree has no
+# positions, so the pattern is read once more, after it was refused.
+
+_TOKEN = re.compile(
+    r"""
+      (?P<comment> \(\?\#[^)]*\)? )
+    | (?P<lookaround> \(\?<?[=!] )
+    | (?P<conditional> \(\?\( )
+    | (?P<atomic> \(\?> )
+    | (?P<backreference> \(\?P=[^)]*\) | \\(?![0-3]?[0-7]{3}) [1-9][0-9]? )
+    | (?P<boundary> \\[bB] )
+    | (?P<anchor> \\[AZ] | \^ | \$ )
+    | (?P<class> \[\^?\]?(?:[^\]\\]|\\.)*\] )
+    | (?P<possessive> (?:[*+?]|\{[0-9]*,?[0-9]*\})\+ )
+    | (?P<other> \\. | [*+?] | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_VERBOSE_COMMENT = re.compile(r"#[^\n]*")
+_REASONS = {
+    "lookaround": "lookaround is not supported",
+    "conditional": "a conditional group is not supported",
+    "atomic": "an atomic group is not supported",
+    "backreference": "a backreference is not regular",
+    "boundary": "a word boundary is not supported",
+    "possessive": "a possessive repeat is not supported",
+    "anchor": "an anchor that is not at the start or end of the whole regex is not supported",
+}
+
+
+def _unsupported(source: Substituted, op: Any, flags: int) -> UnsupportedRegexError:
+    """The error for a pattern whose tree holds the unsupported node `op`."""
+    tokens = list(_tokens(source.text, bool(flags & re.VERBOSE)))
+    anchors = [start for kind, start, _ in tokens if kind == "anchor"]
+    for kind, start, text in tokens:
+        refused = _alone_is_refused(source, start, text, tokens) if kind == "anchor" else True
+        if kind in _REASONS and refused:
+            return UnsupportedRegexError(source.pattern, source.position(start), _REASONS[kind])
+    first = source.position(anchors[0]) if anchors else 0
+    return UnsupportedRegexError(source.pattern, first, f"{str(op).lower()} is not supported")
+
+
+def _tokens(text: str, verbose: bool) -> Iterator[tuple[str, int, str]]:
+    """(kind, start, text) of each construct, comments left out."""
+    at = 0
+    while at < len(text):
+        comment = _VERBOSE_COMMENT.match(text, at) if verbose else None
+        match = comment or _TOKEN.match(text, at)
+        if match is None:
+            return
+        if comment is None and match.lastgroup not in (None, "comment"):
+            yield str(match.lastgroup), at, match.group()
+        at = match.end()
+
+
+def _alone_is_refused(
+    source: Substituted, start: int, anchor: str, tokens: list[tuple[str, int, str]]
+) -> bool:
+    """Whether an anchor is still in the tree when all the others are replaced by `(?:)`."""
+    text, end = "", 0
+    for kind, at, token in tokens:
+        if kind == "anchor" and at != start:
+            text += source.text[end:at] + "(?:)"
+            end = at + len(token)
+    text += source.text[end:]
+    return _has_anchor(parse_text(Substituted(text, text)))
+
+
+def _has_anchor(node: Any) -> bool:
+    if isinstance(node, _parser.SubPattern):
+        return any(op is _parser.AT or _has_anchor(av) for op, av in node)
+    return isinstance(node, (tuple, list)) and any(_has_anchor(part) for part in node)

@@ -6,8 +6,9 @@ L(dfa) = { w in bytes* : start --w--> accepting }
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import Immutable, cached
 
 if TYPE_CHECKING:
-    from bpe_automata.viz import Picture
+    from bpe_automata.viz import Edge, Picture
 
 _STOP = 1 / 8  # chance that a sample ends in an accepting state that could go on
 _SMALLER = "too large a table: use smaller repeat counts, or split the language"
@@ -156,9 +157,7 @@ class ByteDFA(Immutable):
         Over 40 states or 120 arrows, what is drawn is the first 40 states of the path and the first
         12 after the start, with the arrows of the path and those from the start to the 12.
         """
-        from bpe_automata.automata.picture import picture
-
-        return picture(self, path)
+        return _picture(self, path)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return self.picture()._repr_mimebundle_()
@@ -183,3 +182,127 @@ def _need(condition: bool, found: Callable[[], str]) -> None:
     """Words are made only when they are needed: automata are made by the thousand."""
     if not condition:
         raise BrokenAutomatonError(f"not a byte automaton: {found()}")
+
+
+# The automaton as a drawing: edges merged by target and labelled by ranges of bytes. Who draws none
+# does not wait for `viz`, which is imported where it is used.
+
+_MOST_STATES, _MOST_ARROWS, _MOST_SUCCESSORS = 40, 120, 12
+
+
+def _picture(dfa: ByteDFA, path: bytes | str | None) -> Picture:
+    """See `ByteDFA.picture`."""
+    from bpe_automata.viz import Drawing, Edge, Node, Picture
+
+    data = path.encode("utf-8", "surrogateescape") if isinstance(path, str) else path
+    route = _route(dfa, data or b"")
+    states = _reached(dfa)
+    arrows = _arrows(dfa, states) if len(states) <= _MOST_STATES else {}
+    small = len(states) <= _MOST_STATES and len(arrows) <= _MOST_ARROWS
+    if not small:
+        states, arrows = _summarised(dfa, route)
+    place = {state: i for i, state in enumerate(states)}
+    steps, lit = set(pairwise(route)), set(route if data is not None else ())
+    nodes = tuple(
+        Node(str(state), bool(dfa.accepting[state]), state == dfa.start, state in lit)
+        for state in states
+    )
+    edges = tuple(
+        Edge(place[p], place[q], byte_ranges(labels), (p, q) in steps)
+        for (p, q), labels in arrows.items()
+    )
+    parts = [] if small else [*_left_out(dfa, route, edges)]
+    if dfa.is_empty:
+        parts.append("accepts nothing")
+    if data is not None:
+        parts.append(_verdict(dfa, data, route))
+    return Picture(Drawing(nodes, edges, "; ".join(parts)))
+
+
+def byte_ranges(values: Iterable[int]) -> str:
+    """Ascending bytes as "0-9, _, a-z": visible, \\xc3 for those that are no ASCII."""
+    from bpe_automata.viz import edge_label, visible
+
+    runs: list[list[int]] = []
+    for value in values:
+        if runs and runs[-1][-1] == value - 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    labels = []
+    for run in runs:
+        ends = [visible(bytes((value,))) for value in (run[0], run[-1])]
+        labels += ["-".join(ends)] if len(run) > 2 else ends[: len(run)]
+    return edge_label(labels)
+
+
+def _reached(dfa: ByteDFA) -> list[int]:
+    """The start and the live states after it, breadth-first; at most one more than are drawn."""
+    found = [dfa.start]
+    for state in found:
+        found += dict.fromkeys(to for _, to in _row(dfa, state) if to not in found)
+        if len(found) > _MOST_STATES:
+            break
+    return found[: _MOST_STATES + 1]
+
+
+def _row(dfa: ByteDFA, state: int) -> list[tuple[int, int]]:
+    """(byte, next state), bytes ascending, where acceptance stays in reach."""
+    after = dfa.trans[state][dfa.byte_class]
+    live = np.flatnonzero(dfa.distance()[after] != NEVER)
+    return list(zip(live.tolist(), after[live].tolist(), strict=True))
+
+
+def _arrows(dfa: ByteDFA, sources: Iterable[int]) -> dict[tuple[int, int], list[int]]:
+    """(source, target) -> bytes, ascending."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for state in sources:
+        for byte, target in _row(dfa, state):
+            found.setdefault((state, target), []).append(byte)
+    return found
+
+
+def _summarised(
+    dfa: ByteDFA, route: list[int]
+) -> tuple[list[int], dict[tuple[int, int], list[int]]]:
+    """The first states on the route, and the first successors of the start; only the arrows of the
+    route and those of the start to the latter."""
+    successors = dict.fromkeys(target for _, target in _row(dfa, dfa.start))
+    first, most = list(dict.fromkeys(route))[:_MOST_STATES], list(successors)[:_MOST_SUCCESSORS]
+    steps = [step for step in dict.fromkeys(pairwise(route)) if {*step} <= {*first}]
+    wanted = dict.fromkeys((*steps[:_MOST_STATES], *((dfa.start, target) for target in most)))
+    arrows = _arrows(dfa, dict.fromkeys(source for source, _ in wanted))
+    return list(dict.fromkeys((*first, *most))), {step: arrows[step] for step in wanted}
+
+
+def _left_out(dfa: ByteDFA, route: list[int], edges: tuple[Edge, ...]) -> Iterator[str]:
+    """What the caption of a summary says of what is drawn."""
+    whose = "of the start and of the path" if len(route) > 1 else "of the start"
+    yield f"{dfa.n_states - 1:,} states, too large to draw: only arrows {whose} are shown"
+    states, arrows = len({*route}), len({*pairwise(route)})
+    lit = sum(edge.lit for edge in edges)
+    if states > _MOST_STATES:
+        yield f"the first {_MOST_STATES} of {states:,} states of the path"
+    elif lit < arrows:
+        yield f"the first {lit} of {arrows:,} arrows of the path"
+
+
+def _route(dfa: ByteDFA, data: bytes) -> list[int]:
+    """The states of a text, as long as acceptance stays in reach."""
+    found = [dfa.start]
+    for byte in data:
+        after = dfa.step(found[-1], byte)
+        if dfa.distance()[after] == NEVER:
+            break
+        found.append(after)
+    return found
+
+
+def _verdict(dfa: ByteDFA, data: bytes, route: list[int]) -> str:
+    """What becomes of a text."""
+    from bpe_automata.viz import visible
+
+    read = len(route) - 1
+    if read < len(data):
+        return f"{visible(data)}: no match goes on with {visible(data[read : read + 1])} at {read}"
+    return f"{visible(data)}: {'match' if dfa.accepting[route[-1]] else 'ends too early'}"

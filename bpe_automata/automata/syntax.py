@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
-from bpe_automata.automata.properties import Substituted, substitute
+from bpe_automata.automata.codepoints import Substituted, substitute
 from bpe_automata.budget import check
 from bpe_automata.errors import RegexSyntaxError
 

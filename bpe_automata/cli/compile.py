@@ -12,14 +12,16 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.cli.common import (
     Commands,
     add_command,
+    add_language,
     add_seconds,
     add_tokenizer,
+    automaton_of,
     load_tokenizer,
+    named,
     natural,
     seconds,
     show,
 )
-from bpe_automata.cli.language import add_language, automaton_of, named
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
 from bpe_automata.decoding.removed import Removed

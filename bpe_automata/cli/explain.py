@@ -14,8 +14,7 @@ from bpe_automata.cli.common import (
     show,
 )
 from bpe_automata.constructions import canonical_automaton
-from bpe_automata.decoding.explanation import Explanation, explain
-from bpe_automata.decoding.pretokens import divide
+from bpe_automata.decoding.explanation import Explanation, divide, explain
 from bpe_automata.decoding.visible import visible
 from bpe_automata.tokenizer import Tokenizer
 

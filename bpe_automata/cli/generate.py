@@ -12,14 +12,15 @@ from bpe_automata.budget import Budget
 from bpe_automata.cli.common import (
     Commands,
     add_command,
+    add_language,
     add_seconds,
     from_hub,
     is_hub_name,
+    language_of,
     load_tokenizer,
     natural,
     show,
 )
-from bpe_automata.cli.language import add_language, language_of
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import MissingFileError

@@ -36,7 +36,7 @@ from bpe_automata.constructions import CartesianMerge, Lift, SegmentCache
 from bpe_automata.decoding import Constraint, Matcher, constrain, explain, matcher_of, verify
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.integrations.bitmask import apply_bitmask
-from bpe_automata.kernels.freshness import compiled
+from bpe_automata.kernels.linking import compiled
 from bpe_automata.schemas.compile import compile_json_schema
 from bpe_automata.schemas.escapes import json_string
 from bpe_automata.schemas.strings import within_length

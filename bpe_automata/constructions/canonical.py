@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from bpe_automata.budget import READING, Budget, check, spending
-from bpe_automata.constructions.declared import check_parts
-from bpe_automata.constructions.geometry import Geometry, Tables
+from bpe_automata.constructions.collapsed import vocabulary_trie
+from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.hypothesis_sets import (
     BEGINNING,
     NONE,
@@ -25,17 +24,17 @@ from bpe_automata.constructions.hypothesis_sets import (
     KnownSets,
     check_known,
 )
+from bpe_automata.constructions.parts import Parts, check_parts
 from bpe_automata.constructions.stored import cache_key, fetched, is_kept, keep, kept
 from bpe_automata.constructions.token_actions import TokenActions, classify
-from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
-from bpe_automata.constructions.whole_pieces import Unmade, WholePieces, find_unmade
+from bpe_automata.constructions.whole_pieces import WholePieces, find_unmade
 from bpe_automata.errors import TokenizerMismatchError, UnsupportedTokenizerError
 from bpe_automata.kernels.edges import Nodes
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.sharing import Immutable
 from bpe_automata.tokenizer import Description, Tokenizer
-from bpe_automata.tokenizer.derivation import Derivation, derive
-from bpe_automata.tokenizer.pipeline import Pipeline, compile_pipeline
+from bpe_automata.tokenizer.derivation import derive
+from bpe_automata.tokenizer.pipeline import compile_pipeline
 from bpe_automata.tokenizer.trial import trial_texts
 
 NO_TOKEN = -1
@@ -50,21 +49,6 @@ class CanonicalState(NamedTuple):
     text: int
     hypotheses: int
     last: int
-
-
-@dataclass(frozen=True)
-class Parts:
-    """All that is computed from a tokenizer, as arrays: what the cache keeps. See the attributes of
-    `CanonicalAutomaton`."""
-
-    derivation: Derivation
-    tables: Tables
-    pipeline: Pipeline
-    unmade: Unmade
-    usable: np.ndarray
-    trie: Trie
-    actions: TokenActions
-    nodes: Nodes
 
 
 class CanonicalAutomaton(Immutable):

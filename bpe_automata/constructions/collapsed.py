@@ -6,12 +6,11 @@ with a region that has these classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.constructions.stored import fetched, keep
 from bpe_automata.kernels.collapsed import (
     Collapsed,
@@ -23,9 +22,9 @@ from bpe_automata.kernels.collapsed import (
 )
 from bpe_automata.kernels.edges import Nodes
 from bpe_automata.kernels.references import packed
-from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.trie import Trie, build_nodes
 from bpe_automata.kernels.watch import watched
-from bpe_automata.sharing import Lock, cached, locked
+from bpe_automata.sharing import BoundedMemo, Lock, cached, locked
 from bpe_automata.storage import trim
 
 _MOST = 32  # one of 128,000 ids takes some 0.8 MB
@@ -195,3 +194,51 @@ class Regions:
         self._classes.append(classes)
         self._of_state[region[self._of_state[region] == _UNKNOWN]] = len(self._classes) - 1
         return len(self._classes) - 1
+
+
+# The trie of token spellings that rows are computed with.
+
+_AT_ONCE = 7  # bytes that are compared as one number, beside how many of them there are
+_GOES_ON = 8
+
+
+def vocabulary_trie(spellings: Sequence[bytes], ids: Iterable[int]) -> Trie:
+    """Trie of the tokens `ids`; empty ones are left out, equal ones end in sibling nodes."""
+    start = np.zeros(len(spellings) + 1, dtype=np.int32)
+    np.cumsum(np.fromiter(map(len, spellings), np.int64, len(spellings)), out=start[1:])
+    data = np.frombuffer(b"".join(spellings), dtype=np.uint8)
+    tokens = np.fromiter(ids, np.int64) if not isinstance(ids, np.ndarray) else ids
+    order = _sorted(tokens[start[tokens + 1] > start[tokens]], start, data).astype(np.int32)
+    label, depth, skip, token = build_nodes(order, start, data)
+    roots = np.flatnonzero(depth == 1)
+    first = np.append(roots, len(label))[np.searchsorted(label[roots], np.arange(257))]
+    deepest = int(depth.max(initial=0))
+    return Trie(label, depth, skip, token, first.astype(np.int32), deepest, start, data)
+
+
+def _sorted(tokens: np.ndarray, start: np.ndarray, data: np.ndarray) -> np.ndarray:
+    """`tokens` by their bytes, equal ones in the order given: sorted by the first bytes, then the
+    runs that these do not tell apart by the next ones, and so on."""
+    padded = np.append(data, np.zeros(_GOES_ON, dtype=np.uint8))
+    words = np.ndarray(len(data) + 1, ">u8", padded, strides=(1,))  # the 8 bytes from each place
+    order = tokens.copy()
+    places, runs, done = np.arange(len(order)), np.zeros(len(order), dtype=np.int64), 0
+    while len(places):
+        keys = _keys(order[places], done, start, words)
+        by_key = np.lexsort((keys, runs))
+        order[places], keys = order[places[by_key]], keys[by_key]
+        begins = np.ones(len(keys), dtype=bool)
+        begins[1:] = (keys[1:] != keys[:-1]) | (runs[1:] != runs[:-1])
+        runs = np.cumsum(begins)
+        tied = (keys & 15 == _GOES_ON) & (np.bincount(runs)[runs] > 1)
+        places, runs, done = places[tied], runs[tied], done + _AT_ONCE
+    return order
+
+
+def _keys(tokens: np.ndarray, done: int, start: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """uint64: the next 7 bytes of each token after `done`, then how many bytes are left, 8 standing
+    for more than 7; ordered as the bytes are."""
+    left = np.minimum(start[tokens + 1] - start[tokens] - done, _GOES_ON)
+    taken = np.minimum(left, _AT_ONCE).astype(np.uint64)
+    kept = ~np.uint64(0) << (np.uint64(64) - np.uint64(8) * taken)  # taken is never 0
+    return (words[start[tokens] + done].astype(np.uint64) & kept) | left.astype(np.uint64)

@@ -18,9 +18,8 @@ import numpy as np
 from bpe_automata.budget import Budget, check, spent
 from bpe_automata.constructions.horizon_graph import NEVER, Graph, Source
 from bpe_automata.constructions.horizon_search import Search
-from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.kernels.bits import set_bits
-from bpe_automata.sharing import Lock, locked
+from bpe_automata.sharing import BoundedMemo, Lock, locked
 
 _MOST_UNSURE = 64  # nodes from which a mask looks for ways before it opens its own
 State = TypeVar("State", bound=Hashable)

@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.kernels.edges import distinct
+from bpe_automata.sharing import BoundedMemo
 
 NEVER = 2**30
 _BYTES_OF_SPREAD = 8_000

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bpe_automata.budget import spent
 from bpe_automata.constructions.horizon import Horizon
-from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.constructions.lift import Lift
 from bpe_automata.kernels.bits import set_bits
 from bpe_automata.kernels.distance import distances
 from bpe_automata.kernels.fewest_tokens import (
@@ -26,11 +26,8 @@ from bpe_automata.kernels.inclusion import widest
 from bpe_automata.kernels.token_walks import Spelled
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import watched
-from bpe_automata.sharing import Lock, locked
+from bpe_automata.sharing import BoundedMemo, Lock, locked
 from bpe_automata.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from bpe_automata.constructions.lift import Lift
 
 _MOST_UNIT = 2**14  # what a token costs
 _SHORT, _STATES_A_READING = 64, 256

@@ -7,18 +7,15 @@ one token class that lead to one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bpe_automata.constructions.canonical import NO_TOKEN
+from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata.constructions.horizon_graph import NEVER, Facts, Spread
 from bpe_automata.constructions.horizon_lift import LiftHorizon
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
-from bpe_automata.constructions.memo import BoundedMemo
-from bpe_automata.constructions.product_tables import ProductTables
-from bpe_automata.constructions.relevance import Relevance
 from bpe_automata.kernels.beside import all_places, narrow, outside, placed, which_follow
 from bpe_automata.kernels.bits import set_bits
 from bpe_automata.kernels.distance import longest_ways
@@ -26,10 +23,7 @@ from bpe_automata.kernels.edges import Vocabulary, members_of
 from bpe_automata.kernels.references import packed
 from bpe_automata.kernels.watch import watched
 from bpe_automata.kernels.world import ALIVE, DEAD
-from bpe_automata.sharing import cached
-
-if TYPE_CHECKING:
-    from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
+from bpe_automata.sharing import BoundedMemo, cached
 
 _UNBOUND = 1
 _FEW_IDS = 64
@@ -58,17 +52,8 @@ _Opened = tuple[int, int, int]  # place, UTF-8 row, ids left
 class ProductReader:
     """A `Reader` of canonical states. A key is place << 32 | set << 1 | can nothing be bound?"""
 
-    def __init__(
-        self,
-        engine: CartesianMerge,
-        tables: ProductTables,
-        relevance: Relevance,
-        lift: Callable[[], LiftHorizon],
-    ) -> None:
-        """lift: of all tokenizations, which take no more ids than the tokenizer's own; made when
-        it is first needed."""
-        self._make_lift = lift
-        self._engine, self._tables, self._relevance = engine, tables, relevance
+    def __init__(self, engine: CartesianMerge) -> None:
+        self._engine, self._tables, self._relevance = engine, engine.tables, engine.rows
         self._canonical = engine.canonical
         self._eos = np.array([i for i in engine.eos_ids if 0 <= i < engine.n_ids], dtype=np.int64)
         self._groups: dict[_Opened, _Groups] = {}
@@ -82,7 +67,8 @@ class ProductReader:
 
     @cached
     def _lift(self) -> LiftHorizon:
-        return self._make_lift()
+        """That of all tokenizations, which take no more ids than the tokenizer's own."""
+        return LiftHorizon(self._engine.lift())
 
     @cached
     def _near(self) -> Vocabulary:

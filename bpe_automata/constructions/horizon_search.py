@@ -22,7 +22,7 @@ import numpy as np
 
 from bpe_automata.budget import check
 from bpe_automata.constructions.horizon_graph import NEVER, Graph
-from bpe_automata.constructions.memo import BYTES
+from bpe_automata.sharing import BYTES
 
 
 class _Known(NamedTuple):

@@ -15,23 +15,25 @@ import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget, check, spent
-from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies, Regions
-from bpe_automata.constructions.horizon_lift import LiftHorizon
-from bpe_automata.constructions.memo import BoundedMemo
+from bpe_automata.constructions.collapsed import (
+    NOTHING,
+    CollapsedVocabularies,
+    Regions,
+    vocabulary_trie,
+)
 from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.stored import cache_key, is_kept
-from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import clear_bits, has, set_bits
 from bpe_automata.kernels.distance import distances
 from bpe_automata.kernels.edges import Nodes, Vocabulary
 from bpe_automata.kernels.fewest_tokens import ANYWHERE
-from bpe_automata.kernels.lift_row import lift_row
+from bpe_automata.kernels.masks import lift_row
 from bpe_automata.kernels.references import packed
 from bpe_automata.kernels.token_walks import Spelled, settle_alive, states_after
 from bpe_automata.kernels.trie import Trie, walk
 from bpe_automata.kernels.watch import watched
-from bpe_automata.sharing import Immutable, cached
+from bpe_automata.sharing import BoundedMemo, Immutable, cached
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
 _ALL = np.zeros(2, dtype=np.int32)  # what is after a token of each class
@@ -75,11 +77,6 @@ class Lift(Immutable):
     @property
     def n_ids(self) -> int:
         return self.tokenizer.n_ids
-
-    @cached
-    def horizon(self) -> LiftHorizon:
-        """How many ids it takes to acceptance, lazily."""
-        return LiftHorizon(self)
 
     def initial(self, prefix: Sequence[int] = ()) -> int:
         for token in prefix:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from bpe_automata.arguments import integer, short
-from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,
@@ -23,7 +22,7 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
 )
 from bpe_automata.kernels.bits import set_bits
-from bpe_automata.sharing import Immutable
+from bpe_automata.sharing import BoundedMemo, Immutable
 from bpe_automata.token_automata import TokenAutomaton
 
 END_IS_LISTED = (

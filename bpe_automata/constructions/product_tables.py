@@ -16,6 +16,7 @@ from bpe_automata.constructions.product_parts import (
     beside_of,
     fragments_of,
     reading_of,
+    steady_for,
 )
 from bpe_automata.constructions.seen_text import SeenText, text_for
 from bpe_automata.constructions.set_arrays import (
@@ -27,7 +28,6 @@ from bpe_automata.constructions.set_arrays import (
     resized,
     with_room_for,
 )
-from bpe_automata.constructions.steady import steady_for
 from bpe_automata.kernels.certificates import ROWS, Certificates
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.dead_sets import AGAIN, DONE, settle
@@ -39,11 +39,10 @@ from bpe_automata.kernels.edges import (
     intern_places,
 )
 from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER
-from bpe_automata.kernels.hashing import EMPTY, with_room
-from bpe_automata.kernels.mixing import table_size
+from bpe_automata.kernels.hashing import EMPTY, table_size, with_room
+from bpe_automata.kernels.masks import product_row
 from bpe_automata.kernels.node_ids import Tokens, add_witnessed
 from bpe_automata.kernels.node_status import node_statuses
-from bpe_automata.kernels.product_row import product_row
 from bpe_automata.kernels.references import Packed, packed
 from bpe_automata.kernels.settled import Dead, Settled, add_settled, unsettled
 from bpe_automata.kernels.shortest_texts import NOT_YET, Shortest, all_at_most, unsure

@@ -1,19 +1,27 @@
-"""The matcher: the one mutable object. It follows one sequence along an engine."""
+"""The matcher: the one mutable object. It follows one sequence of ids along an engine, and writes
+masks into arrays that the caller owns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bpe_automata.arguments import integer, sequence_of_ids
+from bpe_automata.arguments import integer, sequence_of_ids, short
 from bpe_automata.budget import spending
 from bpe_automata.constructions import Engine
 from bpe_automata.constructions.engine import travelling
-from bpe_automata.decoding.buffers import write_mask
-from bpe_automata.errors import DecodingError, TokenNotAllowedError, TokenOutOfRangeError
+from bpe_automata.errors import (
+    BufferShapeError,
+    DecodingError,
+    TokenNotAllowedError,
+    TokenOutOfRangeError,
+)
 from bpe_automata.kernels.bits import has, members
+
+if TYPE_CHECKING:
+    from bpe_automata.token_automata import TokenAutomaton
 
 
 class Matcher:
@@ -172,3 +180,52 @@ def _read_again(engine: Engine[Any], prefix: tuple[int, ...], ids: tuple[int, ..
     for token in ids:
         matcher.advance(token)
     return matcher
+
+
+def matcher_of(automaton: TokenAutomaton, eos_ids: Iterable[int], n_ids: int) -> Matcher:
+    """A matcher along a token automaton: one given by hand, loaded from a file, or combined out of
+    others by `union`, `intersection`, `difference`.
+
+    eos_ids: allowed exactly where the automaton accepts; none, where it has transitions of its own
+    for the end. n_ids: one more than the largest id, of the model rather than the automaton. For
+    many matchers of one automaton keep `engine = Listed(automaton, eos_ids, n_ids)` and make
+    `Matcher(engine)`: they share its masks. Raises what `Listed` raises.
+    """
+    from bpe_automata.constructions.listed import Listed
+
+    return Matcher(Listed(automaton, eos_ids, n_ids))
+
+
+def write_mask(bits: np.ndarray, n_ids: int, out: np.ndarray, row: int) -> None:
+    """Write the packed int32 `bits` to `out` (packed int32, bool or floating; see
+    `Matcher.mask`). Raises BufferShapeError; then nothing was written."""
+    target = _row_of(out, row)
+    if out.dtype == np.int32:
+        if out.ndim != 2 or len(target) < len(bits):
+            raise BufferShapeError(
+                f"a packed mask needs int32 (batch, at least {len(bits)}), not {out.shape}"
+            )
+        target[: len(bits)] = bits
+        target[len(bits) :] = 0
+        return
+    if len(target) < n_ids:
+        raise BufferShapeError(f"the mask has {n_ids} ids, the buffer's rows only {len(target)}")
+    allowed = np.unpackbits(bits.view(np.uint8), count=n_ids, bitorder="little").view(bool)
+    if out.dtype == np.bool_:
+        target[:n_ids] = allowed
+        target[n_ids:] = False
+    elif np.issubdtype(out.dtype, np.floating):
+        target[:n_ids] = np.where(allowed, 0.0, -np.inf)
+        target[n_ids:] = -np.inf
+    else:
+        raise BufferShapeError(f"a mask is written as int32, bool or floating, not {out.dtype}")
+
+
+def _row_of(out: np.ndarray, row: int) -> np.ndarray:
+    if not isinstance(out, np.ndarray):
+        raise BufferShapeError(f"out is {short(out)}: give a numpy array, or nothing for a new one")
+    if out.ndim == 1 and row == 0:
+        return out
+    if out.ndim != 2 or not 0 <= row < out.shape[0]:
+        raise BufferShapeError(f"there is no row {row} in a buffer of shape {out.shape}")
+    return out[row]

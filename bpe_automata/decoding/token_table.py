@@ -25,8 +25,9 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
 )
 from bpe_automata.sharing import Immutable, cached
-from bpe_automata.token_automata import TokenAutomaton, checks, reach
-from bpe_automata.token_automata.table import Table, from_edges, with_only
+from bpe_automata.token_automata import TokenAutomaton
+from bpe_automata.token_automata import table as tables
+from bpe_automata.token_automata.table import Table, checked_states, from_edges, with_only
 from bpe_automata.token_automata.transitions import Transition
 
 LARGEST_DENSE_MB = 64.0
@@ -105,7 +106,7 @@ class TokenTable(Immutable):
         if accepting is None:
             final = np.diff(automaton.offsets) == 0
         else:
-            final = _named(names, checks.states(accepting, "accepting"))
+            final = _named(names, checked_states(accepting, "accepting"))
         if not listed and (accepting is None or not final.any()):
             raise MalformedAutomatonError(f"the start {start!r} is no state: nothing else names it")
         automaton = TokenAutomaton.of(replace(automaton, accepting=final))
@@ -225,7 +226,7 @@ def _made(
     dense: bool | None,
     limit_mb: float,
 ) -> TokenTable:
-    wanted = automaton.accepting | reach.endless(automaton) if endless else automaton.accepting
+    wanted = automaton.accepting | tables.endless(automaton) if endless else automaton.accepting
     relevant = _relevant(automaton, wanted)
     if not relevant[automaton.start]:
         raise EmptyLanguageError(
@@ -264,7 +265,7 @@ def _dense(rows: Table, n_ids: int) -> np.ndarray:
 
 def _relevant(automaton: TokenAutomaton, wanted: np.ndarray) -> np.ndarray:
     """bool [states]: reachable, and one of the `wanted`, bool [states], is reachable from it."""
-    return reach.relevant(replace(automaton, accepting=wanted))
+    return tables.relevant(replace(automaton, accepting=wanted))
 
 
 def _cuts(

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from bpe_automata.constructions import TextEngine
-from bpe_automata.constructions.memo import BoundedMemo
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.bits import members
+from bpe_automata.sharing import BoundedMemo
 from bpe_automata.tokenizer import Tokenizer
 
 _STOP = 1 / 4  # chance that a walk ends in an accepting state that it passes

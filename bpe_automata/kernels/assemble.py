@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.mixing import first_slot, mix, next_slot
+from bpe_automata.kernels.hashing import first_slot, mix, next_slot
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.watch import poll, stopped
 

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.geometry import FOREVER
+from bpe_automata.kernels.geometry import FOREVER, Half
 from bpe_automata.kernels.references import by_reference
-from bpe_automata.kernels.suspects import Half
 from bpe_automata.kernels.watch import poll
 
 _OFTEN = 16  # tokens between two looks at which side has fewer

@@ -8,12 +8,13 @@ Merges are rows of a table; several of them may have the same rank.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.hashing import look_up
+from bpe_automata.kernels.geometry import breaking_merge
+from bpe_automata.kernels.hashing import longer, look_up, table_size
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.watch import poll
 
@@ -181,3 +182,162 @@ def derive_all(
             left[token], right[token], row[token] = a, b, last
             reachable[token] = True
     return left, right, row, reachable
+
+
+# Pairs of tokens tried one by one: does BPE leave them side by side?
+
+EACH, BY_ROW, BY_COLUMN = 0, 1, 2
+_SHORT = 64  # symbols; see `kernels.bpe`
+
+
+@by_reference
+class Tried(NamedTuple):
+    """What pairs are tried by. left, right int32 [n_ids]: parts; birth, number int32 [n_ids]: the
+    first merge of the epoch that makes each token, and its own; starts int32 [n_ids + 1] and
+    symbols int32: CSR of base symbols; listed: all listed merges; pairs int64, merges int32: slots
+    and values of the derivations."""
+
+    left: np.ndarray
+    right: np.ndarray
+    birth: np.ndarray
+    number: np.ndarray
+    starts: np.ndarray
+    symbols: np.ndarray
+    listed: Merges
+    pairs: np.ndarray
+    merges: np.ndarray
+
+
+@kernel
+def broken_pairs(
+    boxes: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    most_steps: int,
+    t: Tried,
+    watch: np.ndarray,
+) -> tuple[np.ndarray, bool, bool]:
+    """(int32 [k, 2], bool, bool): the pairs (L, R) of the boxes that BPE changes though no merge is
+    certain to (by `birth`), some of them twice; whether BPE changes a pair if and only if a merge
+    breaks it by `number`; and whether all was done in so many steps.
+
+    boxes: int64 [n, 6], positions (row low, high, column low, high), one past the last merge of the
+    epoch, and how they are tried: EACH pair; BY_ROW: the first pair of each row, and the others
+    where it does not tell; BY_COLUMN: likewise. rows, columns: int32, position -> token. A pair of
+    n symbols is n * min(n, 64) steps.
+    """
+    longest = 0
+    for token in range(len(t.starts) - 1):
+        longest = max(longest, t.starts[token + 1] - t.starts[token])
+    work, ranks = np.empty(2 * longest, np.int32), np.empty(2 * longest, np.int32)
+    found, count, ordered, steps = np.empty((16, 2), np.int32), 0, True, 0
+    for k in range(len(boxes)):
+        end, how = boxes[k, 4], boxes[k, 5]
+        swap = 2 if how == BY_COLUMN else 0
+        for i in range(boxes[k, swap], boxes[k, swap + 1]):
+            for j in range(boxes[k, 2 - swap], boxes[k, 3 - swap]):
+                a, b = (rows[j], columns[i]) if how == BY_COLUMN else (rows[i], columns[j])
+                certain = breaking_merge(a, b, t.left, t.right, t.birth, t.pairs, t.merges)
+                broken = certain >= 0 or _changes(a, b, work, ranks, t, watch)
+                if broken and certain < 0:
+                    if count == len(found):
+                        found = np.concatenate((found, np.empty_like(found)))
+                    found[count, 0], found[count, 1] = a, b
+                    count += 1
+                by_number = breaking_merge(a, b, t.left, t.right, t.number, t.pairs, t.merges)
+                ordered &= broken == (by_number >= 0)
+                n = t.starts[a + 1] - t.starts[a] + t.starts[b + 1] - t.starts[b]
+                steps += 1 if certain >= 0 else n * min(n, _SHORT)
+                if steps > most_steps or poll(watch):
+                    return found[:count], ordered, False
+                known = not broken or (0 <= certain < end and (by_number < end or not ordered))
+                if known and how != EACH and j == boxes[k, 2 - swap]:
+                    break
+    return found[:count], ordered, True
+
+
+@kernel
+def _changes(
+    a: int, b: int, work: np.ndarray, ranks: np.ndarray, t: Tried, watch: np.ndarray
+) -> bool:
+    """Does BPE of both tokens' symbols give anything else than the two? work, ranks: scratch."""
+    m = t.starts[a + 1] - t.starts[a]
+    n = m + t.starts[b + 1] - t.starts[b]
+    work[:m] = t.symbols[t.starts[a] : t.starts[a + 1]]
+    work[m:n] = t.symbols[t.starts[b] : t.starts[b + 1]]
+    n, _, _, _ = merge_all(work, ranks, n, t.listed, watch)
+    return n != 2 or work[0] != a or work[1] != b
+
+
+# All splits of all tokens into two tokens, by hashing: arrays in, arrays out.
+
+_OFFSET, _PRIME = 1469598103934665603, 1099511628211  # FNV-1a, 64 bits (as wrapping int64)
+
+
+@kernel
+def find_splits(data: np.ndarray, start: np.ndarray, watch: np.ndarray) -> np.ndarray:
+    """int32 [m, 3], (left, right, made) as indices of tokens; token i is data[start[i]:start[i+1]]
+    (uint8; int64 [n + 1]), all different. Ordered by token, then by the length of the left part."""
+    n_tokens = start.size - 1
+    size = table_size(n_tokens + 1)
+    slots = np.full(size, -1, np.int32)
+    for token in range(n_tokens):
+        at = _hash(data, start[token], start[token + 1]) & (size - 1)
+        while slots[at] >= 0:
+            at = (at + 1) & (size - 1)
+        slots[at] = token
+    rows = np.empty(3 * 1024, np.int32)
+    count = 0
+    for token in range(n_tokens):
+        low, high = start[token], start[token + 1]
+        hashed = np.int64(_OFFSET)
+        for cut in range(low + 1, high):
+            if poll(watch):
+                break
+            hashed = (hashed ^ np.int64(data[cut - 1])) * _PRIME
+            left = _find(slots, data, start, low, cut, _mixed(hashed))
+            if left < 0:
+                continue
+            right = _find(slots, data, start, cut, high, _hash(data, cut, high))
+            if right < 0:
+                continue
+            if count + 3 > rows.size:
+                rows = longer(rows, 2 * rows.size)
+            rows[count], rows[count + 1], rows[count + 2] = left, right, token
+            count += 3
+    return rows[:count].copy().reshape(-1, 3)
+
+
+@kernel
+def _hash(data: np.ndarray, low: int, high: int) -> Any:
+    hashed = np.int64(_OFFSET)
+    for i in range(low, high):
+        hashed = (hashed ^ np.int64(data[i])) * _PRIME
+    return _mixed(hashed)
+
+
+@kernel
+def _mixed(hashed: Any) -> Any:
+    """The high bits of the product, which depend on all bytes, brought down."""
+    return hashed ^ (hashed >> 29)
+
+
+@kernel
+def _find(
+    slots: np.ndarray, data: np.ndarray, start: np.ndarray, low: int, high: int, hashed: Any
+) -> int:
+    """The token that spells data[low:high], -1 if there is none."""
+    at = hashed & (slots.size - 1)
+    while slots[at] >= 0:
+        token = slots[at]
+        begin = start[token]
+        if start[token + 1] - begin == high - low:
+            same = True
+            for i in range(high - low):
+                if data[begin + i] != data[low + i]:
+                    same = False
+                    break
+            if same:
+                return token
+        at = (at + 1) & (slots.size - 1)
+    return -1

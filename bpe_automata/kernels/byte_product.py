@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
-from bpe_automata.kernels.mixing import table_size
+from bpe_automata.kernels.hashing import EMPTY, mix, slot_of, table_size, with_room
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.watch import poll
 
@@ -117,3 +116,101 @@ def _roomier(rows: Rows, room: int) -> Rows:
     pairs[:count], trans[:count] = rows.pairs[:count], rows.trans[:count]
     keys, values = with_room(rows.keys, rows.values, 2 * room)
     return Rows(pairs, trans, keys, values, rows.counts)
+
+
+# Which bytes some automata tell apart.
+
+
+@kernel
+def joint_columns(byte_class: np.ndarray, told_apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(column of each byte int32 [256], its first byte int32 [columns]) such that bytes share one
+    only if they do in every row of byte_class (uint8 [blocks, 256]) and are not in told_apart (bool
+    [256]); numbered by first byte."""
+    column, some_byte, count = np.zeros(256, np.int32), np.zeros(256, np.int32), 0
+    key = np.zeros(256, np.uint64)
+    for byte in range(256):
+        key[byte] = mix(1 + byte) if told_apart[byte] else np.uint64(0)
+        for b in range(len(byte_class)):
+            key[byte] = mix(key[byte] + np.uint64(byte_class[b, byte]))
+        k = 0
+        while k < count and not _together(byte_class, told_apart, key, some_byte[k], byte):
+            k += 1
+        if k == count:
+            some_byte[k] = byte
+            count += 1
+        column[byte] = k
+    return column, some_byte[:count].copy()
+
+
+@kernel
+def _together(
+    byte_class: np.ndarray, told_apart: np.ndarray, key: np.ndarray, a: int, b: int
+) -> bool:
+    if key[a] != key[b] or told_apart[a] or told_apart[b]:
+        return False
+    for row in range(len(byte_class)):  # noqa: SIM110 - numba compiles a loop better
+        if byte_class[row, a] != byte_class[row, b]:
+            return False
+    return True
+
+
+# A DFA less a few strings.
+#
+#     L = { w : start --w--> accepting, w not one of the strings }
+#
+# A new state for each prefix of a string, which goes on as the state of the DFA there does, but for
+# the letters that go on along a string.
+
+
+@kernel
+def less_strings(
+    trans: np.ndarray,
+    accepting: np.ndarray,
+    start: int,
+    letters: np.ndarray,
+    ptr: np.ndarray,
+    watch: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """(trans int32 [m, k], accepting bool [m], start): the states given, then the new ones.
+
+    trans: int32 [n, k], row 0 all 0; accepting: bool [n]; letters: int32, columns of one byte each;
+    string i is letters[ptr[i]:ptr[i+1]]. No new state leads nowhere.
+    """
+    n, k = trans.shape
+    table = np.zeros((n + len(letters) + 1, k), np.int32)
+    final, parent = np.zeros(len(table), np.bool_), np.zeros(len(table), np.int32)
+    table[:n], final[:n] = trans, accepting
+    table[n], final[n], used = trans[start], accepting[start], n + 1
+    for i in range(len(ptr) - 1):
+        here, at = n, ptr[i]
+        while at < ptr[i + 1] and table[here, letters[at]] != 0 and not poll(watch):
+            to = table[here, letters[at]]
+            if to < n:
+                table[used], final[used], parent[used] = trans[to], accepting[to], here
+                table[here, letters[at]] = used
+                to = used
+                used += 1
+            here, at = to, at + 1
+        if at == ptr[i + 1]:
+            final[here] = False
+    kept = np.ones(used, np.bool_)
+    for state in range(used - 1, n, -1):
+        if poll(watch):
+            break
+        if not final[state] and not table[state].any():
+            kept[state] = False
+            for c in range(k):
+                if table[parent[state], c] == state:
+                    table[parent[state], c] = 0
+    if not final[n] and not table[n].any():
+        return table[:1], final[:1], 0
+    number = np.cumsum(kept) - 1
+    for state in range(n, used):
+        if poll(watch):
+            break
+        if kept[state]:
+            final[number[state]] = final[state]
+            for c in range(k):
+                table[number[state], c] = number[table[state, c]]
+    used = number[-1] + 1
+    return table[:used], final[:used], n

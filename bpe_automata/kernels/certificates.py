@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.hashing import EMPTY, slot_of
-from bpe_automata.kernels.mixing import mix
+from bpe_automata.kernels.hashing import EMPTY, mix, slot_of
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.split_characters import is_free
 from bpe_automata.kernels.text_search import reads

@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.hashing import EMPTY, slot_of
-from bpe_automata.kernels.mixing import table_size
+from bpe_automata.kernels.hashing import EMPTY, slot_of, table_size
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie, skips
 from bpe_automata.kernels.watch import poll

@@ -35,7 +35,7 @@ from bpe_automata.kernels.beside import (
     take_out_leading,
     which_follow,
 )
-from bpe_automata.kernels.growing import grown, grown_rows
+from bpe_automata.kernels.hashing import grown, grown_rows
 from bpe_automata.kernels.node_ids import (
     SHALLOW,
     Tokens,

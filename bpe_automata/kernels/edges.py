@@ -17,8 +17,7 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.collapsed import Collapsed, beginnings, states_after
 from bpe_automata.kernels.fewest_tokens import NEVER, Towards
-from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
-from bpe_automata.kernels.mixing import table_size
+from bpe_automata.kernels.hashing import EMPTY, slot_of, table_size, with_room
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import poll

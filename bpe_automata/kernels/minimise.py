@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.mixing import mix
+from bpe_automata.kernels.hashing import mix
 from bpe_automata.kernels.watch import poll, stopped
 
 # Rows of a partition: its elements grouped by set; where an element is; the set of an element;

@@ -13,8 +13,8 @@ from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.edges import Vocabulary, edges, text_after
 from bpe_automata.kernels.fewest_tokens import NEVER
 from bpe_automata.kernels.hashing import EMPTY, slot_of
+from bpe_automata.kernels.masks import known_lively, status_of, witness_slot
 from bpe_automata.kernels.node_status import node_status
-from bpe_automata.kernels.product_row import known_lively, status_of, witness_slot
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.settled import UNSETTLED, Settled, settled_at
 from bpe_automata.kernels.trie import walk

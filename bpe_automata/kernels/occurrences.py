@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.growing import grown_rows
+from bpe_automata.kernels.hashing import grown_rows
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.watch import poll
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.characters import wide_steps
-from bpe_automata.kernels.growing import grown, grown_rows
+from bpe_automata.kernels.hashing import grown, grown_rows
 from bpe_automata.kernels.segments import SHUT, lives_on
-from bpe_automata.kernels.text_search import reads
+from bpe_automata.kernels.text_search import reads, wide_steps
 from bpe_automata.kernels.watch import poll
 from bpe_automata.kernels.world import World, added_step, intern_place, step_range
 

@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.characters import ascii_steps, wide_steps
-from bpe_automata.kernels.growing import grown, grown_rows
+from bpe_automata.kernels.hashing import grown, grown_rows
 from bpe_automata.kernels.references import by_reference
-from bpe_automata.kernels.text_search import reads
+from bpe_automata.kernels.text_search import ascii_steps, reads, wide_steps
 from bpe_automata.kernels.trie import walk
 from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import World, intern_place, step_range

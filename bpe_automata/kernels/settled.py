@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.growing import grown, grown_rows
-from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
-from bpe_automata.kernels.mixing import mix
+from bpe_automata.kernels.hashing import EMPTY, grown, grown_rows, mix, slot_of, with_room
 from bpe_automata.kernels.world import node_key
 
 NOTHING, UNSETTLED, UNDER_WAY = -1, -2, -3

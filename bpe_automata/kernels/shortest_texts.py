@@ -21,12 +21,11 @@ from bpe_automata.kernels.certificates import NO_SET, Certificates, needed
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.edges import ALL, Vocabulary, edges, text_after
 from bpe_automata.kernels.fewest_tokens import NEVER
-from bpe_automata.kernels.growing import grown, grown_rows
-from bpe_automata.kernels.hashing import EMPTY
+from bpe_automata.kernels.geometry import breaks
+from bpe_automata.kernels.hashing import EMPTY, grown, grown_rows
+from bpe_automata.kernels.masks import witness_slot
 from bpe_automata.kernels.node_status import node_status
-from bpe_automata.kernels.product_row import witness_slot
 from bpe_automata.kernels.references import by_reference
-from bpe_automata.kernels.suspects import breaks
 from bpe_automata.kernels.trie import Trie, walk
 from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import DEAD, World, intern_place, node_key

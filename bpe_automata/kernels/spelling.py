@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.growing import grown
-from bpe_automata.kernels.hashing import EMPTY, keys_with_room, slot_of
-from bpe_automata.kernels.mixing import table_size
+from bpe_automata.kernels.hashing import EMPTY, grown, keys_with_room, slot_of, table_size
 
 BROKEN = -1
 _MOST_LOOKS = 30_000_000  # some 50 ms

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.characters import ascii_steps
-from bpe_automata.kernels.suspects import breaks
-from bpe_automata.kernels.text_search import reads
+from bpe_automata.kernels.geometry import breaks
+from bpe_automata.kernels.text_search import ascii_steps, reads
 from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import (
     ALIVE,

@@ -18,8 +18,8 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.beside import all_places, exceeds, forbid, keep
 from bpe_automata.kernels.distance import NEVER
+from bpe_automata.kernels.geometry import Pairs, breaks
 from bpe_automata.kernels.references import by_reference
-from bpe_automata.kernels.suspects import Pairs, breaks
 from bpe_automata.kernels.trie import Trie
 
 NONE, NOT_YET = -1, -2

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
+from bpe_automata.kernels.hashing import first_slot, mix, next_slot, table_size
 from bpe_automata.kernels.minimise import equal_columns
-from bpe_automata.kernels.mixing import first_slot, mix, next_slot, table_size
 from bpe_automata.kernels.utf8 import numbered
 from bpe_automata.kernels.watch import poll
 

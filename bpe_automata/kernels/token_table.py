@@ -10,9 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.growing import grown
-from bpe_automata.kernels.hashing import EMPTY, slot_of, with_room
-from bpe_automata.kernels.mixing import table_size
+from bpe_automata.kernels.hashing import EMPTY, grown, slot_of, table_size, with_room
 from bpe_automata.kernels.watch import poll
 
 NOWHERE, TOO_MANY = -1, -2

@@ -13,7 +13,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.distance import distances_by_head
-from bpe_automata.kernels.growing import grown
+from bpe_automata.kernels.hashing import grown
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import poll

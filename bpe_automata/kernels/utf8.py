@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.mixing import first_slot, longer, mix, next_slot, rehashed, table_size
+from bpe_automata.kernels.hashing import first_slot, longer, mix, next_slot, rehashed, table_size
 from bpe_automata.kernels.watch import poll
 
 # starts, atom_of, nodes, is_leaf, hash table, uniform nodes [level, atom], number of nodes

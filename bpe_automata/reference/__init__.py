@@ -19,20 +19,33 @@ every token with a partial regex match. Tests, notebooks and experiments
 compare the package with them; the package itself never imports them.
 """
 
-from bpe_automata.reference.all_pairs import all_pairs, ranks_of, spelled_in_symbols
-from bpe_automata.reference.all_texts import AllTexts, all_texts
-from bpe_automata.reference.bpe import bpe, merge_ranks
-from bpe_automata.reference.direct_merge import Merge, direct_merge, replay, steps
-from bpe_automata.reference.direct_merge_pair import merge_pair
-from bpe_automata.reference.direct_merge_twin import merge_twin
+from bpe_automata.reference.all_texts import (
+    AllTexts,
+    all_pairs,
+    all_texts,
+    ranks_of,
+    spelled_in_symbols,
+)
+from bpe_automata.reference.bpe import bpe, breaks_by_spines, is_canonical, merge_ranks, readings
+from bpe_automata.reference.direct_merge import (
+    Merge,
+    direct_merge,
+    merge_pair,
+    merge_twin,
+    replay,
+    steps,
+)
 from bpe_automata.reference.encode import Encoder
-from bpe_automata.reference.lift import lift
-from bpe_automata.reference.masks import Mismatch, Trie, canonical_trie, compare, lift_mask
-from bpe_automata.reference.naive import Naive, naive_constraint
-from bpe_automata.reference.pairs import breaks_by_spines, is_canonical
-from bpe_automata.reference.product import CartesianProduct
-from bpe_automata.reference.product_mask import product_mask
-from bpe_automata.reference.readings import readings
+from bpe_automata.reference.naive import (
+    Mismatch,
+    Naive,
+    Trie,
+    canonical_trie,
+    compare,
+    lift_mask,
+    naive_constraint,
+)
+from bpe_automata.reference.product import CartesianProduct, lift, product_mask
 from bpe_automata.reference.token_dfa import TokenDFA
 from bpe_automata.reference.tokenized import (
     direct_merged,

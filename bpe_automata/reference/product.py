@@ -10,6 +10,8 @@ Source: Tran-Thien 2024, technical appendix, Algorithm 5.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bpe_automata.reference.all_texts import START, AllTexts
 from bpe_automata.reference.token_dfa import State, Token, TokenDFA, reach
 from bpe_automata.sharing import cached
@@ -61,3 +63,41 @@ class CartesianProduct:
         )
         accepting = (pair for pair in self.relevant if pair[0] in self.lifted.accepting)
         return TokenDFA.of(transitions, self.start, accepting)
+
+
+# The mask of a pair of states.
+#
+#     mask(q, s) = { t : the lift reads t at q, all texts read t at s, to a relevant pair }
+#
+# Source: Tran-Thien 2024, technical appendix, Algorithm 6.
+
+
+def product_mask(product: CartesianProduct, pair: Pair) -> set[Token]:
+    """The tokens that may come next at a pair of states."""
+    return {token for token, target in product.readable(pair) if target in product.relevant}
+
+
+# The lift: all ids, of whatever tokenization, whose base symbols are in a language.
+#
+#     { ids : symbols(ids) in L(dfa) }
+#
+# Source: Willard & Louf 2023.
+
+
+def lift(dfa: TokenDFA, spelled: Mapping[Token, tuple[Token, ...]]) -> TokenDFA:
+    """The relevant part of the lift; `spelled`: the base symbols of each token."""
+    transitions = [
+        (state, token, target)
+        for state in dfa.states()
+        for token, symbols in spelled.items()
+        if (target := _walk(dfa, state, symbols)) is not None
+    ]
+    return TokenDFA.of(transitions, dfa.start, dfa.accepting)
+
+
+def _walk(dfa: TokenDFA, state: State, symbols: tuple[Token, ...]) -> State | None:
+    for symbol in symbols:
+        if symbol not in dfa.out[state]:
+            return None
+        state = dfa.out[state][symbol]
+    return state

@@ -14,20 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import Geometry
+from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.errors import ImproperMergeTableError
-from bpe_automata.reference.bpe import merge_ranks
+from bpe_automata.reference.bpe import base_symbols, merge_ranks
 from bpe_automata.reference.direct_merge import Merge, direct_merge
-from bpe_automata.reference.marked_text import MarkedText
 from bpe_automata.reference.token_dfa import TokenDFA
 from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.tokenizer import Tokenizer
 from bpe_automata.tokenizer.derivation import derive
 from bpe_automata.tokenizer.description import Description
+from bpe_automata.tokenizer.pipeline import Pipeline, compile_pipeline
+from bpe_automata.tokenizer.spelled_text import is_text
 
 
 def direct_merged(
@@ -119,3 +122,181 @@ def explicit(dfa: TokenDFA, spellings: Sequence[bytes] | None = None) -> TokenAu
     return TokenAutomaton.from_transitions(
         dfa.transitions(), dfa.start, dfa.accepting, None, spellings, states=states
     )
+
+
+# Marked text: the text with its pretoken boundaries written out, as one automaton over base
+# symbols.
+#
+#     { # s1 s2 ... # ... : s1 s2 ... the base symbols of w, # before each pretoken,  w in L(dfa) }
+#
+# A merge never mentions #, so it cannot cross a boundary. Added tokens are symbols of their own as
+# well, since an ordinary token may have the same id; and so are the tokens that are only ever whole
+# pretokens (`ignore_merges`). A state holds one state of each automaton that `encode` asks: the
+# regex, the text automaton, the UTF-8 automaton and one hypothesis of where boundaries are. Of
+# several hypotheses one is guessed; a wrong one dies out.
+
+OFF, WHOLE, ROOT = -1, -2, 0
+BEGINNING = 0
+
+
+class Place(NamedTuple):
+    """q: regex state; text: of the text automaton; row: UTF-8 row, 0 between characters;
+    hypothesis: number of a boundary hypothesis; marked: was # just read; piece: node in the trie
+    of whole pieces, OFF outside it, WHOLE after a token that is a whole piece."""
+
+    q: int
+    text: int
+    row: int
+    hypothesis: int
+    marked: bool
+    piece: int
+
+
+class Pieces:
+    """The tokens that no merge makes, but that a pretoken of that text becomes (`ignore_merges`);
+    and the trie of their base symbols, since such a pretoken is not spelled otherwise."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokens: dict[int, bytes] = {}
+        self.children: list[dict[int, int]] = [{}]
+        self.complete: set[int] = set()
+        description = tokenizer.description
+        if not description.ignore_merges:
+            return
+        for token in np.flatnonzero(~derive(description).reachable).tolist():
+            data = description.tokens[token] or b""
+            if data and token not in tokenizer.added_ids and is_text(data):
+                self.tokens[token] = data
+                self._insert(base_symbols(description, data) or [])
+
+    def _insert(self, symbols: list[int]) -> None:
+        node = ROOT
+        for symbol in symbols:
+            if symbol not in self.children[node]:
+                self.children[node][symbol] = len(self.children)
+                self.children.append({})
+            node = self.children[node][symbol]
+        self.complete.add(node)
+
+    def after(self, piece: int, symbol: int) -> int:
+        """The node after one more symbol."""
+        return self.children[piece].get(symbol, OFF) if piece >= 0 else OFF
+
+
+class MarkedText:
+    """The marked texts of a byte automaton's language, for one tokenizer. `boundary`: the number of
+    the symbol #, one more than the largest id; after it come those of the added tokens."""
+
+    def __init__(self, tokenizer: Tokenizer, dfa: ByteDFA, eos_ids: tuple[int, ...] = ()) -> None:
+        """Raises UnsupportedTokenizerError, BudgetExceededError."""
+        self.tokenizer, self.boundary = tokenizer, tokenizer.n_ids
+        description = tokenizer.description
+        self._prefixed = prefixed(dfa, description.prefix)
+        self._pipeline: Pipeline = tokenizer.derived(
+            "pipeline", lambda t: compile_pipeline(t.description, t.backend.engine)
+        )
+        self._pieces = tokenizer.derived("pieces", Pieces)
+        self._symbols = [(number, data) for data, number in description.base.items()]
+        self._byte_tokens = [(n, bytes([byte])) for byte, n in description.byte_tokens.items()]
+        text = self._pipeline.text
+        self._added = [(k, int(i)) for k, i in enumerate(text.ids) if i not in eos_ids]
+        self._n_symbols = self.boundary + 1 + len(text.ids)
+
+    def automaton(self) -> TokenAutomaton:
+        """Deterministic and trimmed."""
+        start = Place(self._prefixed.before, self._pipeline.text.start, 0, BEGINNING, False, OFF)
+        found, order = {start}, [start]
+        listed: list[tuple[Place, int | None, Place]] = []
+        for place in order:  # grows while we go
+            for symbol, after in self._steps(place):
+                listed.append((place, symbol, after))
+                if after not in found:
+                    found.add(after)
+                    order.append(after)
+        accepting = [place for place in order if self._accepts(place)]
+        return TokenAutomaton.from_transitions(
+            listed, start, accepting, range(self._n_symbols), determinise=True
+        ).trimmed()
+
+    def id_of(self, symbol: int) -> int | None:
+        """The token that a symbol is once the merges are done; None for #."""
+        if symbol <= self.boundary:
+            return None if symbol == self.boundary else symbol
+        return int(self._pipeline.text.ids[symbol - self.boundary - 1])
+
+    # ------------------------------------------------------------ one step
+
+    def _accepts(self, place: Place) -> bool:
+        return bool(self._prefixed.dfa.accepting[place.q]) and self._ends(place)
+
+    def _ends(self, place: Place) -> bool:
+        """Can the text, or the stretch before an added token, end here?"""
+        ends = self._pipeline.boundaries.ends[place.hypothesis]
+        return self._piece_ends(place) and bool(ends) and bool(self._pipeline.text.ends[place.text])
+
+    def _piece_ends(self, place: Place) -> bool:
+        return place.row == 0 and not place.marked and place.piece not in self._pieces.complete
+
+    def _steps(self, place: Place) -> Iterator[tuple[int, Place]]:
+        yield from self._base_symbol(place)
+        if place.row == 0 and place.marked:
+            for token, data in self._pieces.tokens.items():
+                for after in self._read(place, data):
+                    yield token, after._replace(piece=WHOLE)
+        if self._piece_ends(place):
+            yield self.boundary, place._replace(marked=True, piece=ROOT)
+            yield from self._added_token(place)
+
+    def _base_symbol(self, place: Place) -> Iterator[tuple[int, Place]]:
+        if place.piece == WHOLE:
+            return
+        fallback = self._pipeline.alphabet.fallback_root
+        if place.row == 0 or not self._byte_tokens:
+            yield from self._symbols_from(place, self._symbols)
+        if place.row == 0:
+            yield from self._symbols_from(place._replace(row=fallback), self._byte_tokens)
+        elif place.row >= fallback:
+            yield from self._symbols_from(place, self._byte_tokens)
+
+    def _symbols_from(
+        self, place: Place, symbols: list[tuple[int, bytes]]
+    ) -> Iterator[tuple[int, Place]]:
+        for symbol, data in symbols:
+            piece = self._pieces.after(place.piece, symbol)
+            for after in self._read(place, data):
+                yield symbol, after._replace(piece=piece)
+
+    def _read(self, place: Place, data: bytes) -> list[Place]:
+        """All places after these bytes."""
+        places = [place]
+        for byte in data:
+            places = [after for before in places for after in self._byte(before, byte)]
+        return places
+
+    def _byte(self, place: Place, byte: int) -> Iterator[Place]:
+        entry = int(self._pipeline.alphabet.utf8[place.row, byte])
+        q = self._prefixed.dfa.step(place.q, byte)
+        if entry == -1 or q == 0:
+            return
+        if entry >= 0:
+            yield place._replace(q=q, row=entry)
+            return
+        atom = -2 - entry
+        text = int(self._pipeline.text.next[place.text, atom])
+        if text >= 0:
+            follow = self._pipeline.boundaries.follow[int(place.marked), place.hypothesis]
+            for hypothesis in np.flatnonzero(follow[self._pipeline.coarse[atom]]).tolist():
+                yield Place(q, text, 0, hypothesis, False, place.piece)
+
+    def _added_token(self, place: Place) -> Iterator[tuple[int, Place]]:
+        text, where = self._pipeline.text, self._prefixed
+        if not self._pipeline.boundaries.ends[place.hypothesis]:
+            return
+        for number, token in self._added:
+            after = int(text.after[text.after_row[place.text], number])
+            spelled = self.tokenizer.spellings[token]
+            q = where.dfa.walk(spelled, int(where.added_from[place.q]))
+            if after >= 0 and q:
+                q = int(where.after_added[q])
+                symbol = self.boundary + 1 + number
+                yield symbol, Place(q, after, 0, BEGINNING, False, OFF)

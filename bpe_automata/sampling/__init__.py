@@ -7,12 +7,10 @@ exact where it is fast enough. `decode_allowed` and `decode_without` keep to a `
 mask, or by going back from what is banned.
 """
 
-from bpe_automata.sampling.adaptive import Adaptive, adaptive
-from bpe_automata.sampling.banned import BannedGeneration, Rollback
-from bpe_automata.sampling.exact_ban import decode_allowed
+from bpe_automata.sampling.banned import BannedGeneration, Rollback, decode_allowed
 from bpe_automata.sampling.logits import Model, draw, log_probabilities
 from bpe_automata.sampling.loop import decode
-from bpe_automata.sampling.rejection import Rejections, rejection
+from bpe_automata.sampling.rejection import Adaptive, Rejections, adaptive, rejection
 from bpe_automata.sampling.rollback import decode_without
 from bpe_automata.sampling.smc import Population, smc, weighted
 from bpe_automata.sampling.weights import (

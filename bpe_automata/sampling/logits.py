@@ -1,4 +1,4 @@
-"""From logits to one id.
+"""From logits to one id, what every loop checks first, and where a sequence ends.
 
 draw(log p, allowed, u) = min { i allowed : p(allowed up to i) > u p(allowed) },  u in [0, 1)
 """
@@ -10,8 +10,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bpe_automata.errors import LogitsError
-from bpe_automata.sampling.arguments import checked_temperature
+from bpe_automata.arguments import at_least, number, sequence_of_ids
+from bpe_automata.decoding.constraint import Constraint
+from bpe_automata.decoding.matcher import Matcher
+from bpe_automata.errors import ArgumentError, LogitsError
+from bpe_automata.kernels.bits import clear_bits
 
 Model: TypeAlias = Callable[[Sequence[int]], np.ndarray]
 """ids so far, prompt and generated -> the logits of the next id: floating or integer [V],
@@ -85,3 +88,55 @@ def draw(
     found = int(np.searchsorted(cumulative, u * cumulative[-1], side="right"))
     last = int(np.searchsorted(cumulative, cumulative[-1], side="left"))
     return min(found, last), log_mass
+
+
+# Where a sequence ends, for all loops.
+
+
+def has_ended(matcher: Matcher, constraint: Constraint) -> bool:
+    """Was end-of-sequence read or, in a language that has none, can nothing follow? Then the model
+    has been asked about all of the text. A mask is computed only where it decides."""
+    if constraint.eos_ids:
+        return _was_read(matcher, constraint)
+    return only_the_end_follows(matcher, constraint)
+
+
+def only_the_end_follows(matcher: Matcher, constraint: Constraint) -> bool:
+    """Is the text complete, and can nothing follow but end-of-sequence? So too once that was read.
+    A sequence that ran into a dead end, as those of the naive engine may, is not complete."""
+    if _was_read(matcher, constraint):
+        return True
+    if not matcher.is_accepting:
+        return False
+    bits = np.empty((1, (constraint.n_ids + 31) // 32), dtype=np.int32)
+    matcher.mask(bits)
+    clear_bits(bits[0], np.array(constraint.eos_ids, dtype=np.int64))
+    return not bits.any()
+
+
+def _was_read(matcher: Matcher, constraint: Constraint) -> bool:
+    return bool(matcher.ids) and matcher.ids[-1] in constraint.eos_ids
+
+
+# The arguments of every loop, checked before the model is asked anything.
+
+
+def checked(
+    prompt: Sequence[int], max_new_tokens: int, temperature: float, *, greedy: bool = True
+) -> tuple[tuple[int, ...], int, float]:
+    """The three as they are meant. greedy: may the temperature be 0? Raises ArgumentError."""
+    return (
+        sequence_of_ids(prompt),
+        at_least(0, max_new_tokens, "max_new_tokens"),
+        checked_temperature(temperature, greedy=greedy),
+    )
+
+
+def checked_temperature(temperature: Any, *, greedy: bool = True) -> float:
+    """0 (if `greedy`) <= temperature < inf. Raises ArgumentError."""
+    found = number(temperature, "temperature")
+    if not 0 <= found < np.inf:
+        raise ArgumentError(f"temperature {found} is not 0 or more, and finite")
+    if not found and not greedy:
+        raise ArgumentError("temperature 0 has no law to draw from: give one over 0")
+    return found

@@ -14,9 +14,14 @@ from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.generation import Generation
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.errors import ModelError
-from bpe_automata.sampling.arguments import checked
-from bpe_automata.sampling.ends import has_ended, only_the_end_follows
-from bpe_automata.sampling.logits import Model, draw, log_probabilities
+from bpe_automata.sampling.logits import (
+    Model,
+    checked,
+    draw,
+    has_ended,
+    log_probabilities,
+    only_the_end_follows,
+)
 
 
 def decode(

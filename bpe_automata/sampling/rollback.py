@@ -25,10 +25,14 @@ from bpe_automata.arguments import at_least, number
 from bpe_automata.banning import Ban, Spellings, Watch
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
-from bpe_automata.sampling.arguments import checked
 from bpe_automata.sampling.banned import BannedGeneration, Rollback, free, kept, tail
-from bpe_automata.sampling.ends import only_the_end_follows
-from bpe_automata.sampling.logits import Model, draw, log_probabilities
+from bpe_automata.sampling.logits import (
+    Model,
+    checked,
+    draw,
+    log_probabilities,
+    only_the_end_follows,
+)
 from bpe_automata.sampling.loop import asked
 from bpe_automata.tokenizer import Tokenizer
 

@@ -16,9 +16,9 @@ et al., *Sequential Monte Carlo Steering of Large Language Models using Probabil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -27,11 +27,8 @@ from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.generation import Generation
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.errors import ArgumentError
-from bpe_automata.sampling.arguments import checked
-from bpe_automata.sampling.ends import has_ended
-from bpe_automata.sampling.logits import Model, draw, log_probabilities
+from bpe_automata.sampling.logits import Model, checked, draw, has_ended, log_probabilities
 from bpe_automata.sampling.loop import asked, weighted_generation
-from bpe_automata.sampling.resampling import SCHEMES, Resampling, resample
 from bpe_automata.sampling.weights import effective_sample_size, log_normaliser, normalised
 
 
@@ -186,3 +183,47 @@ class _Run:
             weighted_generation(self.constraint, matcher, self.prompt, weight)
             for matcher, weight in pairs
         )
+
+
+# Resampling: n weighted particles become n of equal weight.
+#
+#     E[copies of particle i] = n W_i,  so no weighted mean changes on average
+#
+# All three schemes put n points into [0, 1) and take, for each, the particle whose interval it
+# falls into. The more evenly the points lie, the less noise is added.
+#
+# Source: Douc, Cappe, Moulines, *Comparison of Resampling Schemes for Particle Filtering*, 2005.
+
+Resampling = Literal["systematic", "stratified", "multinomial"]
+
+
+def resample(weights: np.ndarray, scheme: Resampling, rng: np.random.Generator) -> np.ndarray:
+    """Indices of the particles that go on, ascending, int64 [n]; weights: [n], adding up to 1."""
+    pieces = np.cumsum(weights)
+    points = SCHEMES[scheme](len(weights), rng) * pieces[-1]
+    found = np.searchsorted(pieces, points, side="right")
+    # A point may round up to the very end: then the last particle with any weight is meant.
+    last = np.searchsorted(pieces, pieces[-1], side="left")
+    return np.minimum(found, last)
+
+
+def systematic(n: int, rng: np.random.Generator) -> np.ndarray:
+    """One point in each n-th part, all at the same place in it."""
+    return (np.arange(n) + rng.random()) / n
+
+
+def stratified(n: int, rng: np.random.Generator) -> np.ndarray:
+    """One point in each n-th part, each anywhere in it."""
+    return (np.arange(n) + rng.random(n)) / n
+
+
+def multinomial(n: int, rng: np.random.Generator) -> np.ndarray:
+    """n points anywhere."""
+    return np.sort(rng.random(n))
+
+
+SCHEMES: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
+    "systematic": systematic,
+    "stratified": stratified,
+    "multinomial": multinomial,
+}

@@ -8,11 +8,21 @@ that an intersection multiplies terms; more than MAX_TERMS of them are refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, cast
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any, TypeVar, cast
 
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas.constants import ALL, ANY_ARRAY, ANY_OBJECT, NONE, NOTHING
+from bpe_automata.schemas.constants import (
+    ALL,
+    ANY_ARRAY,
+    ANY_OBJECT,
+    NO_NUMBER,
+    NO_TEXT,
+    NONE,
+    NOTHING,
+)
 from bpe_automata.schemas.emptiness import is_empty, shape_is_empty
 from bpe_automata.schemas.leaves import (
     join_numbers,
@@ -278,3 +288,60 @@ def _few(terms: Iterable[Term[Shape]]) -> Terms[Shape]:
 def _too_many() -> BudgetExceededError:
     advice = "alternatives multiply under allOf, oneOf, not, if or dependencies; use fewer of them"
     return BudgetExceededError("terms", MAX_TERMS, advice)
+
+
+# `oneOf`: the values that are in exactly one of some sets.
+#
+#     exactly_one(A) = union over i of  A_i - union over j != i of A_j
+#
+# Texts and numbers are counted in one go: what was seen once, and what was seen at all. Arrays and
+# objects of each branch are taken less those of the others; branches that exclude each other, as
+# most do by a type or a constant, cost nothing.
+
+T = TypeVar("T")
+
+
+def exactly_one(branches: Sequence[Values], others: Sequence[Values]) -> Values:
+    """{ v : v in branches[i] for some i, and in others[j] for no j != i }; branches[i] is a part of
+    others[i]. Raises BudgetExceededError."""
+    if len(branches) == 1:
+        return branches[0]
+    found = reduce(union, _structured(branches, others), NONE)
+    nulls = sum(v.null for v in others)
+    return replace(
+        found,
+        null=nulls == 1 and any(v.null for v in branches),
+        booleans=frozenset(b for b in (False, True) if sum(b in v.booleans for v in others) == 1),
+        numbers=_exactly_once([v.numbers for v in branches], join_numbers, less_numbers, NO_NUMBER),
+        strings=_exactly_once([v.strings for v in branches], join_texts, less_texts, NO_TEXT),
+        memo={},
+    )
+
+
+def _structured(branches: Sequence[Values], others: Sequence[Values]) -> list[Values]:
+    """The arrays and objects of each branch, less those of the others."""
+    found = [_bare(branch) for branch in branches]
+    bare = found if others is branches else [_bare(other) for other in others]
+    some = [(j, other) for j, other in enumerate(bare) if other.arrays or other.objects]
+    return [
+        reduce(difference, (other for j, other in some if j != i), branch)
+        for i, branch in enumerate(found)
+        if branch.arrays or branch.objects
+    ]
+
+
+def _bare(values: Values) -> Values:
+    """Only arrays and objects."""
+    return replace(
+        values, null=False, booleans=frozenset(), numbers=NO_NUMBER, strings=NO_TEXT, memo={}
+    )
+
+
+def _exactly_once(
+    sets: list[T], join: Callable[[T, T], T], less: Callable[[T, T], T], nothing: T
+) -> T:
+    """What is in exactly one of some sets."""
+    once, seen = nothing, nothing
+    for found in sets:
+        once, seen = join(less(once, found), less(found, seen)), join(seen, found)
+    return once

@@ -8,9 +8,8 @@ from typing import Any
 from bpe_automata.arguments import short
 from bpe_automata.errors import InvalidSchemaError, UnsupportedSchemaError
 from bpe_automata.schemas.documents import Part
-from bpe_automata.schemas.drafts import KINDS, TYPES
+from bpe_automata.schemas.drafts import KINDS, TYPES, below
 from bpe_automata.schemas.formats import DEFINED, SUPPORTED
-from bpe_automata.schemas.pointers import below
 
 _TEXTS = ("required", "const", "enum", "pattern", "dependentRequired")
 _BY_NAME = ("properties", "patternProperties", "dependentSchemas", "dependencies")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import reduce
 
+from bpe_automata.schemas.boolean import exactly_one
 from bpe_automata.schemas.checks import types_of
 from bpe_automata.schemas.constants import (
     ALL_NUMBERS,
@@ -21,11 +22,9 @@ from bpe_automata.schemas.constants import (
     NOTHING,
 )
 from bpe_automata.schemas.documents import Part
-from bpe_automata.schemas.exactly_one import exactly_one
+from bpe_automata.schemas.drafts import below
 from bpe_automata.schemas.loops import references
-from bpe_automata.schemas.pointers import below
-from bpe_automata.schemas.read_arrays import lacking, read_array
-from bpe_automata.schemas.read_objects import read_object
+from bpe_automata.schemas.read_containers import lacking, read_array, read_object
 from bpe_automata.schemas.read_scalars import read_listed, read_numbers, read_strings
 from bpe_automata.schemas.reader import Reader
 from bpe_automata.schemas.shapes import ArrayShape, ObjectShape, Property, Term, Values

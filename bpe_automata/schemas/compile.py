@@ -30,6 +30,7 @@ from bpe_automata.sharing import Lock
 if TYPE_CHECKING:
     from bpe_automata.schemas.style import Style
 
+
 _DEFAULT = Budget()
 _DEPTH = 3
 
@@ -95,13 +96,13 @@ def _compiled(
     unique_names: bool,
     budget: Budget,
 ) -> ByteDFA:
+    from bpe_automata.schemas.combining import read_part
     from bpe_automata.schemas.documents import Document
     from bpe_automata.schemas.limits import as_too_large, limited_steps
     from bpe_automata.schemas.python import schema_of
     from bpe_automata.schemas.reader import Reader
-    from bpe_automata.schemas.unsatisfiable import unsatisfiable
     from bpe_automata.schemas.values import limited
-    from bpe_automata.schemas.writable import check_writable
+    from bpe_automata.schemas.writable import check_writable, unsatisfiable
     from bpe_automata.schemas.writing import write
 
     if formats not in ("draft", "all"):
@@ -112,7 +113,8 @@ def _compiled(
 
     def find() -> ByteDFA:
         with _compiling, spending(budget), limited_steps(), as_too_large("#"):
-            reader = Reader(Document(schema_of(schema), formats == "all"), closed)
+            document = Document(schema_of(schema), formats == "all")
+            reader = Reader(document, read_part, closed)
             values = limited(reader.values("#"), rounds)
             check_writable(values)
             found = write(values, style, budget, unique_names=unique_names)
@@ -140,3 +142,6 @@ def _load_kernels() -> None:
     """Once, on a small schema: where they are compiled for the first time this takes longer than
     any schema may."""
     compile_json_schema(_SMALL, budget=Budget(max_seconds=inf))
+
+
+# Why no value is valid: the deepest schema found that has none, although one is needed there.

@@ -19,10 +19,177 @@ from bpe_automata.automata.sources import from_strings
 from bpe_automata.budget import Budget, out_of_memory
 from bpe_automata.errors import ArgumentError
 from bpe_automata.kernels.lengths import to_go
+from bpe_automata.kernels.minimise import equal_columns
 from bpe_automata.kernels.utf8 import numbered
 from bpe_automata.kernels.watch import watched
-from bpe_automata.schemas.escape_nodes import HEX, Nodes, chunks
-from bpe_automata.schemas.unicode_escapes import UnicodeEscapes
+
+# The states inside `\uXXXX`, for any character a text automaton may read next.
+#
+#     q  --\uXXXX-->  p        iff  the automaton goes from q to p by that character's UTF-8
+#
+# Four hexadecimal digits cut a code point into 4 + 4 + 4 + 4 bits, UTF-8 into groups of 6 from the
+# right. So what the last digit selects is a quarter of what the last byte does; and what is left to
+# select inside the escape depends only on a state that the automaton has inside the character.
+
+HEX = tuple(f"{digit:x}".encode() for digit in range(16))
+HEX_BOTH = tuple(digit if digit.isdigit() else digit + digit.upper() for digit in HEX)
+_ROW_BYTES = 64  # at least, of a row of the table that is being made
+_CHUNK = 4096  # rows that are put together at a time, before equal ones are merged
+
+
+class Nodes:
+    """Rows of a table under construction, state `first` being the next free one.
+
+    letters: for each of the columns of a row, the bytes that lead there.
+    """
+
+    def __init__(self, first: int, budget: Budget) -> None:
+        self.count = first
+        self._max_rows = budget.max_bytes // _ROW_BYTES
+        self._budget = budget
+        self._blocks: list[tuple[int, np.ndarray, tuple[bytes, ...]]] = []
+
+    def add(self, targets: np.ndarray, letters: tuple[bytes, ...]) -> np.ndarray:
+        """int32 [...], the state for each row of targets int32 [..., len(letters)]; equal rows
+        get the same one, and rows of zeros the dead state. Raises BudgetExceededError."""
+        shape, rows = targets.shape[:-1], targets.reshape(-1, targets.shape[-1])
+        some, which = _distinct(rows)
+        live = rows[some].any(axis=1)
+        number = np.zeros(len(some), np.int32)
+        number[live] = self.count + np.arange(np.count_nonzero(live))
+        if live.any():
+            self._blocks.append((self.count, rows[some[live]], letters))
+            self.count += int(np.count_nonzero(live))
+        if self.count > self._max_rows:
+            raise out_of_memory(self._budget)
+        return number[which].reshape(shape)
+
+    def single(self, targets: np.ndarray, letters: bytes) -> np.ndarray:
+        """The states that go to `targets`, int32 [...], by any of the letters."""
+        return self.add(targets[..., None], (letters,))
+
+    def told_apart(self) -> np.ndarray:
+        """int64 [256, m]: bytes with equal rows lead to the same states from all states here."""
+        found = np.full((256, len(self._blocks)), -1)
+        for i, (_, rows, letters) in enumerate(self._blocks):
+            numbers, _ = watched(equal_columns, rows)
+            for number, alike in zip(numbers, letters, strict=True):
+                found[list(alike), i] = number
+        return found
+
+    def fill(self, table: np.ndarray, column: np.ndarray) -> None:
+        """Write all rows. table: int32 [count, k]; column: [256], that of each byte."""
+        for first, rows, letters in self._blocks:
+            for i, alike in enumerate(letters):
+                for letter in alike:
+                    table[first : first + len(rows), column[letter]] = rows[:, i]
+
+
+def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the places of some rows, all different, for each row which of them it is equal to)."""
+    odd = np.random.default_rng(0).integers(1 << 62, size=rows.shape[1], dtype=np.uint64)
+    key = (rows.astype(np.uint64) * (2 * odd + np.uint64(1))).sum(axis=1, dtype=np.uint64)
+    _, some, which = np.unique(key, return_index=True, return_inverse=True)
+    if not np.array_equal(rows[some[which]], rows):  # two rows with one key
+        _, some, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return some, which.ravel()
+
+
+def chunks(states: np.ndarray) -> list[np.ndarray]:
+    """The states in parts, so that no array over all of them and all code points is made."""
+    return [states[i : i + _CHUNK] for i in range(0, len(states), _CHUNK)]
+
+
+_Z = np.arange(16)
+_QUARTER = _Z & 3
+
+
+class UnicodeEscapes:
+    """The trees of digits over one automaton.
+
+    left: int8 [n], the bytes that the character begun at each state still needs. Each table holds
+    states of `nodes`, by state of the automaton; 0 where the state is of another kind.
+    """
+
+    def __init__(self, dfa: ByteDFA, left: np.ndarray, nodes: Nodes) -> None:
+        self._trans, self._class, self._nodes = dfa.trans, dfa.byte_class, nodes
+        n = dfa.n_states
+        self._last = np.zeros((n, 4), np.int32)  # one digit to go, by quarter
+        self._two = np.zeros((n, 16), np.int32)  # two to go, by the digit before
+        self._high = np.zeros((n, 4, 4), np.int32)  # a high surrogate's last digit to go
+        for states in chunks(np.flatnonzero(left == 1)):
+            targets = self._after(states[:, None, None], np.arange(64).reshape(4, 16))
+            self._last[states] = nodes.add(targets, HEX_BOTH)
+        for states in chunks(np.flatnonzero(left == 2)):
+            self._two[states] = nodes.add(self._by_two_digits(states), HEX_BOTH)
+        low = np.zeros((n, 4), np.int32)  # before a low surrogate, by two bits of the high one
+        for states in chunks(np.flatnonzero(left == 2)):
+            low[states] = self._low_surrogates(states)
+        for states in chunks(np.flatnonzero(left == 3)):
+            self._high[states] = nodes.add(self._high_surrogates(states, low), HEX_BOTH)
+
+    def _after(self, states: np.ndarray, continuation: np.ndarray) -> np.ndarray:
+        """The states after a continuation byte, given by its 6 bits."""
+        return self._trans[states, self._class[0x80 + continuation]]
+
+    def _by(self, states: np.ndarray, first: int) -> np.ndarray:
+        """The states after a byte."""
+        return self._trans[states, self._class[first]]
+
+    def _by_two_digits(self, states: np.ndarray) -> np.ndarray:
+        """int32 [m, 16, 16]: what two digits lead to, with one more to go."""
+        inside = self._after(states[:, None, None], _Z[:, None] * 4 + (_Z >> 2))
+        return self._last[inside, _QUARTER]
+
+    def _low_surrogates(self, states: np.ndarray) -> np.ndarray:
+        """int32 [m, 4]: `\\uDXXX` for the last ten bits of a character, the four before them being
+        what is left of the byte before last."""
+        high, third = np.arange(4)[:, None, None], np.arange(4)[:, None]
+        inside = self._after(states[:, None, None, None], high * 16 + third * 4 + (_Z >> 2))
+        third_digit = self._nodes.add(self._last[inside, _QUARTER], HEX_BOTH)
+        second_digit = self._nodes.add(third_digit, (b"cC", b"dD", b"eE", b"fF"))
+        before = self._nodes.single(second_digit, b"dD")
+        return self._nodes.single(self._nodes.single(before, b"u"), b"\\")
+
+    def _high_surrogates(self, states: np.ndarray, low: np.ndarray) -> np.ndarray:
+        """int32 [m, 4, 4, 16]: the last digit of a high surrogate, by the two last bits of the
+        plane and the two first bits of the 16 in the plane."""
+        plane, first = np.arange(4)[:, None, None], np.arange(4)[:, None]
+        inside = self._after(states[:, None, None, None], plane * 16 + first * 4 + (_Z >> 2))
+        return low[inside, _QUARTER]
+
+    def from_states(self, states: np.ndarray) -> np.ndarray:
+        """int32 [m]: after `\\u`, four digits to go, for states between two characters."""
+        found = np.zeros((len(states), 16), np.int32)
+        for first in range(1, 16):
+            two = self._two[self._by(states, 0xE0 + first)]
+            if first == 0xD:
+                two = two.copy()
+                two[:, 8:12] = self._nodes.add(self._pairs(states), HEX_BOTH)
+            found[:, first] = self._nodes.add(two, HEX_BOTH)
+        found[:, 0] = self._nodes.add(self._below_1000(states), HEX_BOTH)
+        return self._nodes.add(found, HEX_BOTH)
+
+    def _pairs(self, states: np.ndarray) -> np.ndarray:
+        """int32 [m, 4, 16]: after `\\uD` and 8, 9, A or B, what the next digit leads to."""
+        plane = np.arange(4)[:, None] * 4 + (_Z >> 2) + 1
+        inside = self._trans[states[:, None, None], self._class[0xF0 + (plane >> 2)]]
+        return self._high[inside, plane & 3, _QUARTER]
+
+    def _below_1000(self, states: np.ndarray) -> np.ndarray:
+        """int32 [m, 16]: after `\\u0`, what the next digit leads to."""
+        ascii_targets = self._trans[states[:, None, None], self._class[:128].reshape(8, 16)]
+        two = np.zeros((len(states), 8, 16), np.int32)
+        two[:, 0, :8] = self._nodes.add(ascii_targets, HEX_BOTH)
+        for second in range(8):
+            for third in range(8 if second == 0 else 0, 16):
+                inside = self._by(states, 0xC0 + second * 4 + (third >> 2))
+                two[:, second, third] = self._last[inside, third & 3]
+        found = np.zeros((len(states), 16), np.int32)
+        found[:, :8] = self._nodes.add(two, HEX_BOTH)
+        found[:, 8:] = self._two[self._by(states, 0xE0)][:, 8:]
+        return found
+
 
 Escapes = Literal["minimal", "any"]
 _DEFAULT = Budget()

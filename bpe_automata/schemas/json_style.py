@@ -23,9 +23,8 @@ from bpe_automata.automata.sources import from_strings
 from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas.escapes import Escapes, json_string
-from bpe_automata.schemas.kept import Kept
 from bpe_automata.schemas.numbers import SCIENTIFIC, NumberSet
-from bpe_automata.schemas.style import Brackets, Piece, Place
+from bpe_automata.schemas.style import Brackets, Kept, Piece, Place
 
 Whitespace = Literal["compact", "spaced", "flexible"]
 _SHARED: defaultdict[tuple[Whitespace, Escapes], Kept] = defaultdict(Kept)

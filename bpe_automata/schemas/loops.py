@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from bpe_automata.budget import check
 from bpe_automata.schemas.documents import Document, Part
-from bpe_automata.schemas.drafts import ASSERTING, parts
-from bpe_automata.schemas.pointers import below
+from bpe_automata.schemas.drafts import ASSERTING, below, parts
 
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 

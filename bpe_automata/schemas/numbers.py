@@ -30,10 +30,11 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError
-from bpe_automata.schemas.decimal_texts import compared, divisible
-from bpe_automata.schemas.rounding import (
+from bpe_automata.schemas.decimals import (
     NO_DOUBT,
     Doubts,
+    compared,
+    divisible,
     doubtful,
     of_comparison,
     of_multiples,

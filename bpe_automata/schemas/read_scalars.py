@@ -17,6 +17,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas.constants import ALL_NUMBERS, ALL_TEXTS, NO_NUMBER, NOTHING
 from bpe_automata.schemas.documents import Part
+from bpe_automata.schemas.drafts import below as pointer_below
 from bpe_automata.schemas.formats import SUPPORTED, at_most_format, format_texts
 from bpe_automata.schemas.leaves import (
     Bounded,
@@ -38,7 +39,6 @@ from bpe_automata.schemas.numbers import (
     multiples_of,
     of_value,
 )
-from bpe_automata.schemas.pointers import below as pointer_below
 from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Property, Term, Values
 from bpe_automata.schemas.strings import ecma_pattern, within_length
 

@@ -15,13 +15,41 @@ difference are found as a difference of texts.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.schemas.kept import Kept
 from bpe_automata.schemas.numbers import NumberSet
+
+# What is remembered from one schema to the next: pieces that many schemas have in common.
+
+_MOST = 1024  # entries
+_LARGEST = 100_000  # cells of an automaton that is kept; larger ones are seldom met again
+Found = TypeVar("Found")
+
+
+class Kept:
+    """A memo by identity, of bounded size: what was not asked for the longest goes first."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[Hashable, tuple[object, Any]] = OrderedDict()
+
+    def once(self, kind: Hashable, of: object, find: Callable[[], Found]) -> Found:
+        """find(), or what it gave before for this `kind` and this very object, which is kept too,
+        so that its id stays its own."""
+        key = (kind, id(of))
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            entry = (of, find())
+        if not any(isinstance(x, ByteDFA) and x.trans.size > _LARGEST for x in entry):
+            self._entries[key] = entry
+            if len(self._entries) > _MOST:
+                self._entries.pop(next(iter(self._entries)), None)
+        found: Found = entry[1]
+        return found
+
 
 Place: TypeAlias = Hashable
 Piece: TypeAlias = bytes | ByteDFA  # one text, or any of a set of texts

@@ -18,9 +18,8 @@ from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas.constants import NONE
 from bpe_automata.schemas.emptiness import shape_is_empty
 from bpe_automata.schemas.numbers import NumberSet, of_value
-from bpe_automata.schemas.order import OrderTree
 from bpe_automata.schemas.shapes import ArrayShape, Child, Values
-from bpe_automata.schemas.spelling import Inside
+from bpe_automata.schemas.spelling import Inside, OrderTree
 from bpe_automata.schemas.style import Brackets
 
 MAX_VALUES = 8  # at one place

@@ -20,9 +20,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from bpe_automata.automata.algebra import difference
+import numpy as np
+
+from bpe_automata.automata.algebra import any_of, difference, intersection, union
+from bpe_automata.automata.assembly import reduced
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.budget import Budget, out_of_memory
+from bpe_automata.errors import UnsupportedSchemaError
 
 # What a line may hold unescaped: no control characters, no tab, no line breaks (U+0085, U+2028 and
 # U+2029 are some), no U+FEFF, U+FFFE, U+FFFF. Astral characters are all allowed.
@@ -126,3 +131,144 @@ def numbers() -> ByteDFA:
 def scientific() -> ByteDFA:
     """Those with an exponent."""
     return compile_regex(r"-?(0|[1-9][0-9]*)\.[0-9]+[eE][-+][0-9]+")
+
+
+# A set of texts, written in YAML: { spelled(t) : t in L(dfa) }, on the table of the automaton.
+#
+# In double quotes every state q of the texts gets the trie of the escapes, which ends in the states
+# after each escaped character. The raw spellings of such characters, which are still there, go when
+# the result meets the automaton of all quoted texts.
+
+_DEFAULT = Budget()
+
+
+def yaml_texts(texts: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
+    """{ spelled(t) : t in L(texts) }, see `yaml_scalars`. Raises BudgetExceededError."""
+    bare = intersection(texts, plain(), budget)
+    others = difference(texts, plain(), budget)
+    return union(bare, in_quotes(others, budget), budget)
+
+
+def in_quotes(texts: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
+    """{ " + escaped characters of t + " : t in L(texts) }. Raises BudgetExceededError."""
+    return intersection(_with_escapes(texts, budget), quoted(), budget)
+
+
+def _with_escapes(texts: ByteDFA, budget: Budget) -> ByteDFA:
+    """Each escaped character both raw and escaped, between quotes that are always quotes."""
+    prefixes = sorted({text[:i] for text in escapes().values() for i in range(1, len(text))})
+    after = {c: _after(texts, c.encode()) for c in escapes()}
+    states = np.flatnonzero(np.logical_or.reduce([*after.values()]))
+    n, m = texts.n_states, len(states)
+    byte_class, old = _columns(texts)
+    if (n + len(prefixes) * m + 2) * len(old) * 4 > budget.max_bytes:
+        raise out_of_memory(budget)
+    trans = np.zeros((n + len(prefixes) * m + 2, len(old)), np.int32)
+    trans[:n] = texts.trans[:, old]
+    trans[:n, byte_class[ord("\\")]] = 0  # a raw one would read like an escape
+    rows = {"": states} | {p: n + i * m + np.arange(m) for i, p in enumerate(prefixes)}
+    for prefix in prefixes:
+        trans[rows[prefix[:-1]], byte_class[ord(prefix[-1])]] = rows[prefix]
+    for character, text in escapes().items():
+        trans[rows[text[:-1]], byte_class[ord(text[-1])]] = after[character][states]
+    return _between_quotes(trans, byte_class, texts)
+
+
+def _between_quotes(trans: np.ndarray, byte_class: np.ndarray, texts: ByteDFA) -> ByteDFA:
+    """The last two rows become what stands before the first quote and after the last."""
+    first, last, quote = len(trans) - 2, len(trans) - 1, byte_class[ord('"')]
+    trans[: texts.n_states, quote] = np.where(texts.accepting, last, 0)
+    trans[first, quote] = texts.start
+    accepting = np.zeros(len(trans), np.bool_)
+    accepting[last] = True
+    return ByteDFA(trans, byte_class, accepting, first)
+
+
+def _after(texts: ByteDFA, data: bytes) -> np.ndarray:
+    """int32 [n_states]: where each state goes with some bytes."""
+    found = np.arange(texts.n_states, dtype=np.int32)
+    for column in texts.byte_class[np.frombuffer(data, np.uint8)]:
+        found = texts.trans[found, column]
+    return found
+
+
+def _columns(texts: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
+    """Byte classes in which the bytes of escapes stand alone: (uint8 [256], the old class of
+    each)."""
+    alone = np.zeros(256, np.int32)
+    special = sorted({ord(letter) for text in escapes().values() for letter in text})
+    alone[special] = np.arange(1, len(special) + 1)
+    pairs = alone * 256 + texts.byte_class
+    used, byte_class = np.unique(pairs, return_inverse=True)
+    return byte_class.astype(np.uint8), used % 256
+
+
+# Names of properties as keys of block YAML.
+#
+#     keys(names) = { spelled(t) : t in names }              if no name has over 32 characters
+#                 = { spelled(t) : t in names and in WRITTEN }   otherwise
+#
+# YAML ends a key after 1,024 characters of source, so a set of names without a bound has to be cut,
+# and each character that is counted costs about half the states of all scalars: some 120. WRITTEN
+# holds the names of up to 4 characters; those of up to 8 if they are printable ASCII; and those of
+# up to 64 if they are moreover either plain and begin with a letter, `_`, `/` or `$`, or need
+# quotes because of the first character (`@scope/name`, `*.md`) and no escapes.
+
+_SOURCE = 1024  # characters of a key: YAML 1.1, section 9.1.3 (simple keys)
+_LONGEST_KEY = 32
+
+
+def key(name: str) -> bytes:
+    """The one name, with a colon. Raises UnsupportedSchemaError if it is too long."""
+    text = spelled(name)
+    if len(text) > _SOURCE:
+        why = f"a key of YAML takes at most {_SOURCE} characters, {name[:20]!r}... is longer"
+        raise UnsupportedSchemaError("properties", "#", why)
+    return f"{text}:".encode()
+
+
+def keys(names: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
+    """The names, each with a colon; see above. Raises BudgetExceededError.
+
+    A part of a set that is written whole is written whole, so that differences of texts stay right.
+    """
+    if not intersection(names, _long()).is_empty:
+        names = intersection(names, written(), budget)
+    return _with_colon(yaml_texts(names, budget), budget)
+
+
+@lru_cache(maxsize=1)
+def written() -> ByteDFA:
+    """WRITTEN, see above."""
+    named = intersection(compile_regex(r"[A-Za-z_/$][ -~]{0,63}"), plain())
+    in_quotes = compile_regex(r"[,\[\]{}#&*!|>'%@`][ !#-\[\]-~]{0,63}")
+    return any_of([compile_regex(r"(?s:.{0,4})"), compile_regex(r"[ -~]{0,8}"), named, in_quotes])
+
+
+@lru_cache(maxsize=1)
+def _long() -> ByteDFA:
+    return compile_regex(f"(?s:.{{{_LONGEST_KEY + 1},}})")
+
+
+def _with_colon(texts: ByteDFA, budget: Budget) -> ByteDFA:
+    """{ t ":" : t in L(texts) }. Where t ":" begins another text, the two go on together: what is
+    read so far is then both a key that is over and a part of a longer one."""
+    ends = np.flatnonzero(texts.accepting)
+    n, colon = texts.n_states, texts.byte_class[ord(":")]
+    if (texts.byte_class == colon).sum() > 1:
+        return _with_colon(_colon_alone(texts), budget)
+    trans = np.concatenate([texts.trans, texts.trans[texts.trans[ends, colon]]])
+    trans[ends, colon] = n + np.arange(len(ends), dtype=np.int32)
+    accepting = np.arange(len(trans)) >= n
+    # A copied row must not lose the end after a second colon: `a:` and `a::`.
+    trans[n:, colon] = trans[texts.trans[ends, colon], colon]
+    return reduced((trans, texts.byte_class), accepting, texts.start, budget)
+
+
+def _colon_alone(texts: ByteDFA) -> ByteDFA:
+    """The same automaton with a column for the colon only."""
+    byte_class = texts.byte_class.copy()
+    old = byte_class[ord(":")]
+    byte_class[ord(":")] = texts.n_classes
+    trans = np.concatenate([texts.trans, texts.trans[:, old : old + 1]], axis=1)
+    return ByteDFA(np.ascontiguousarray(trans), byte_class, texts.accepting, texts.start)

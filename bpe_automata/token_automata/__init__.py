@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 from bpe_automata.lazy import on_demand
 
 if TYPE_CHECKING:
+    from bpe_automata.token_automata.algebra import Counterexample
     from bpe_automata.token_automata.automaton import TokenAutomaton
-    from bpe_automata.token_automata.equivalence import Counterexample
     from bpe_automata.token_automata.explain import Explanation
 
 __all__ = ["Counterexample", "Explanation", "TokenAutomaton"]
 
 _HOMES = {
+    "token_automata.algebra": "Counterexample",
     "token_automata.automaton": "TokenAutomaton",
-    "token_automata.equivalence": "Counterexample",
     "token_automata.explain": "Explanation",
 }
 

@@ -12,21 +12,18 @@ import numpy as np
 from bpe_automata.sharing import cached
 from bpe_automata.token_automata import (
     algebra,
-    equivalence,
     explain,
     files,
     interegular,
-    minimise,
-    names,
     networkx,
     pictures,
-    reach,
     strings,
+    table,
     transitions,
 )
-from bpe_automata.token_automata.counting import Counts
-from bpe_automata.token_automata.equivalence import Counterexample
+from bpe_automata.token_automata.algebra import Counterexample
 from bpe_automata.token_automata.explain import Explanation
+from bpe_automata.token_automata.strings import Counts
 from bpe_automata.token_automata.table import Table
 from bpe_automata.token_automata.transitions import Transition
 from bpe_automata.viz import Picture
@@ -130,7 +127,7 @@ class TokenAutomaton(Table):
 
     def relevant(self) -> np.ndarray:
         """bool [n_states]: reachable, and an accepting state is reachable from it."""
-        return reach.relevant(self)
+        return table.relevant(self)
 
     @property
     def is_empty(self) -> bool:
@@ -140,22 +137,22 @@ class TokenAutomaton(Table):
     @property
     def is_finite(self) -> bool:
         """Whether only finitely many sequences are accepted."""
-        return reach.topological(reach.trimmed(self)) is not None
+        return table.topological(table.trimmed(self)) is not None
 
     def trimmed(self) -> TokenAutomaton:
         """The same language with relevant states only, in the order that they had. Of the empty
         language one state is left."""
-        return self.of(reach.trimmed(self))
+        return self.of(table.trimmed(self))
 
     def minimised(self) -> TokenAutomaton:
         """The same language with as few states as there can be, numbered breadth-first by symbol:
         equal languages over the same alphabet give equal arrays."""
-        return self.of(minimise.minimised(self))
+        return self.of(algebra.minimised(self))
 
     def equivalent(self, other: Table) -> Counterexample | None:
         """None if the languages are equal; else the first sequence, in length-lexicographic order,
         that is in one only."""
-        return equivalence.difference_of(self, other)
+        return algebra.difference_of(self, other)
 
     # ------------------------------------------------------------ its sequences
 
@@ -266,4 +263,4 @@ class TokenAutomaton(Table):
         return cls.of(files.load(path))
 
     def __repr__(self) -> str:
-        return f"TokenAutomaton({names.size(self)})"
+        return f"TokenAutomaton({explain.size(self)})"

@@ -12,9 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from bpe_automata.errors import MalformedAutomatonError, MissingFileError
-from bpe_automata.token_automata.checks import LARGEST
-from bpe_automata.token_automata.checks import spellings as checked_spellings
-from bpe_automata.token_automata.table import Table, from_edges
+from bpe_automata.token_automata.table import LARGEST, Table, checked_spellings, from_edges
 
 _FORMAT = "bpe_automata token automaton 1"
 _ARRAYS = ("accepting", "offsets", "symbols", "targets", "alphabet")

@@ -11,9 +11,8 @@ from typing import Any
 
 from bpe_automata.arguments import short
 from bpe_automata.errors import MalformedAutomatonError, MissingDependencyError
-from bpe_automata.token_automata.checks import symbols as checked
-from bpe_automata.token_automata.reach import trimmed
-from bpe_automata.token_automata.table import Table
+from bpe_automata.token_automata.table import Table, trimmed
+from bpe_automata.token_automata.table import checked_symbols as checked
 from bpe_automata.token_automata.transitions import from_transitions
 
 _PLACEHOLDER = 0x110000  # no code point: stands for anything else, to see whether it matters

@@ -9,8 +9,8 @@ from typing import Any
 
 from bpe_automata.arguments import short
 from bpe_automata.errors import MalformedAutomatonError, MissingDependencyError
+from bpe_automata.token_automata.explain import symbol_text
 from bpe_automata.token_automata.files import as_texts, from_ranges, from_texts, ranges
-from bpe_automata.token_automata.names import symbol_text
 from bpe_automata.token_automata.table import Table
 from bpe_automata.token_automata.transitions import from_transitions
 

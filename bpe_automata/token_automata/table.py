@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bpe_automata.arguments import integer, sequence_of_ids
+from bpe_automata.arguments import integer, sequence_of_ids, short
 from bpe_automata.errors import ArgumentError, MalformedAutomatonError
-from bpe_automata.kernels.token_table import Rows
+from bpe_automata.kernels import token_table as kernels
+from bpe_automata.kernels.distance import NEVER, distances_by_head
+from bpe_automata.kernels.token_table import Rows, by_target
+from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import Immutable
-from bpe_automata.token_automata import checks
 
 _LARGEST: dict[type[np.generic], int] = {np.int32: 2**31 - 1, np.int64: 2**63 - 1}
 
@@ -51,7 +55,7 @@ class Table(Immutable):
         for name in ("symbols", "targets", "alphabet"):
             self._keep(name, np.int32)
         if self.spellings is not None:
-            object.__setattr__(self, "spellings", checks.spellings(self.spellings))
+            object.__setattr__(self, "spellings", checked_spellings(self.spellings))
         _check_rows(self)
         _check_symbols(self)
 
@@ -245,3 +249,156 @@ def _sealed(array: np.ndarray) -> bool:
 def _need(condition: bool, found: str) -> None:
     if not condition:
         raise MalformedAutomatonError(f"not a token automaton: {found}")
+
+
+# What can be reached: relevant states, distances to acceptance, cycles.
+
+
+def distances(table: Table) -> np.ndarray:
+    """int32 [n_states]: symbols to the nearest accepting state, -1 where there is none."""
+    ptr, tail, _ = watched(kernels.by_head, table.offsets, table.targets)
+    return distances_by_head(ptr, tail, table.accepting)
+
+
+def relevant(table: Table) -> np.ndarray:
+    """bool [n_states]: reachable from the start, and an accepting state is reachable from it."""
+    found = np.zeros(table.n_states, dtype=np.bool_)
+    found[_order(table)] = True
+    return found & (distances(table) != NEVER)
+
+
+def trimmed(table: Table) -> Table:
+    """{ w : w in L } with relevant states only, in the order that they had; of the empty language
+    one state is left."""
+    keep = relevant(table)
+    if keep.all():
+        return table
+    return with_only(table, np.flatnonzero(keep)) if keep[table.start] else nothing(table)
+
+
+def breadth_first(table: Table) -> Table:
+    """The states within reach of the start, numbered breadth-first by symbol."""
+    return with_only(table, _order(table))
+
+
+def _order(table: Table) -> np.ndarray:
+    return watched(kernels.breadth_first, table.offsets, table.targets, table.start)
+
+
+def topological(table: Table) -> np.ndarray | None:
+    """int32: the states, each before those that it leads to; None if there is a cycle."""
+    order = watched(kernels.topological, table.offsets, table.targets)
+    return order if len(order) == table.n_states else None
+
+
+def endless(table: Table) -> np.ndarray:
+    """bool [n_states]: some walk from here has no end."""
+    ptr, tail, _ = watched(kernels.by_head, table.offsets, table.targets)
+    found = np.ones(table.n_states, dtype=np.bool_)
+    found[watched(kernels.topological, ptr, tail)] = False  # backwards: these lead to no cycle
+    return found
+
+
+# Transitions with the same source and target, as one.
+
+
+class Groups(NamedTuple):
+    """offsets: int64 [n_states + 1], the groups of a state, by target; target: int32 and
+    size: int64, of each group; first: int64, where its symbols begin in `symbols` (int32 [m],
+    ascending within a group)."""
+
+    offsets: np.ndarray
+    target: np.ndarray
+    size: np.ndarray
+    first: np.ndarray
+    symbols: np.ndarray
+
+    def of_state(self, state: int) -> slice:
+        """The groups that leave a state."""
+        return slice(int(self.offsets[state]), int(self.offsets[state + 1]))
+
+    def symbols_of(self, group: int) -> np.ndarray:
+        """int32, ascending."""
+        return self.symbols[self.first[group] : self.first[group] + self.size[group]]
+
+
+def grouped(table: Table) -> Groups:
+    """The groups of all transitions."""
+    order = watched(by_target, table.offsets, table.targets)
+    source, target = table.sources(), table.targets[order]
+    begins = np.ones(len(order), dtype=np.bool_)
+    begins[1:] = (np.diff(source) != 0) | (np.diff(target) != 0)
+    first = np.flatnonzero(begins)
+    offsets = np.zeros(table.n_states + 1, dtype=np.int64)
+    np.cumsum(np.bincount(source[first], minlength=table.n_states), out=offsets[1:])
+    size = np.diff(np.append(first, len(order)))
+    return Groups(offsets, target[first], size, first, table.symbols[order])
+
+
+# What an automaton is made of is checked once, on the way in.
+
+LARGEST = 2**31 - 1  # a symbol or a state is an int32
+
+
+def checked_symbols(values: Any, name: str) -> list[int]:
+    """`values`, each from 0 to 2**31 - 1. Raises MalformedAutomatonError, naming the first that
+    is not."""
+    if isinstance(values, str | bytes | bytearray):
+        raise MalformedAutomatonError(f"{name} is {short(values)}, a text: give integers")
+    return [
+        checked_symbol(value, f"{name} at {at}") for at, value in enumerate(_listed(values, name))
+    ]
+
+
+def checked_symbol(value: Any, name: str) -> int:
+    """One symbol. Raises MalformedAutomatonError."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        found = -1
+    if not 0 <= found <= LARGEST:
+        raise MalformedAutomatonError(
+            f"{name} is {short(value)}: a symbol is an integer from 0 to {LARGEST}"
+        )
+    return found
+
+
+def checked_states(values: Any, name: str) -> list[Hashable]:
+    """`values`, each hashable. Raises MalformedAutomatonError, naming the first that is not."""
+    listed = _listed(values, name)
+    for at, value in enumerate(listed):
+        checked_state(value, f"{name} at {at}")
+    return listed
+
+
+def checked_state(value: Any, name: str) -> None:
+    """Raises MalformedAutomatonError if `value` is not hashable."""
+    try:
+        hash(value)
+    except TypeError:
+        raise MalformedAutomatonError(
+            f"{name} is {short(value)}, which is not hashable: give a number, text or tuple"
+        ) from None
+
+
+def checked_spellings(values: Any) -> tuple[bytes, ...]:
+    """`values` as a tuple, each bytes. Raises MalformedAutomatonError, naming the first that is
+    not."""
+    if isinstance(values, str | bytes | bytearray | dict):
+        raise MalformedAutomatonError(
+            f"the spellings are {short(values)}: give a list with the bytes of each symbol"
+        )
+    found = tuple(_listed(values, "spellings"))
+    wrong = next((i for i, spelled in enumerate(found) if not isinstance(spelled, bytes)), None)
+    if wrong is not None:
+        raise MalformedAutomatonError(
+            f"the spelling of symbol {wrong} is {short(found[wrong])}: give bytes, b'' for none"
+        )
+    return found
+
+
+def _listed(values: Iterable[Any], name: str) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        raise MalformedAutomatonError(f"{name} is {short(values)}: give a list") from None

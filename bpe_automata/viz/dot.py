@@ -7,8 +7,7 @@ import shutil
 import subprocess
 
 from bpe_automata.errors import BpeAutomataError
-from bpe_automata.viz.drawing import Drawing, Edge, Node
-from bpe_automata.viz.style import INK, LIT, LIT_FILL, LIT_WIDTH, circles
+from bpe_automata.viz.drawing import INK, LIT, LIT_FILL, LIT_WIDTH, Drawing, Edge, Node, circles
 from bpe_automata.viz.visible import printable, wrapped
 
 _SECONDS = 20

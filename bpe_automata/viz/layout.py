@@ -16,8 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bpe_automata.viz.drawing import Drawing, Edge, Node
-from bpe_automata.viz.style import circles
+from bpe_automata.viz.drawing import Drawing, Edge, Node, circles
 from bpe_automata.viz.visible import columns, printable, wrapped
 
 LINE = 12.5  # height of a line of text of 10 points

@@ -3,13 +3,155 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
+from bpe_automata.errors import BpeAutomataError, MissingFileError
 from bpe_automata.sharing import cached
 from bpe_automata.viz.dot import GraphvizError, to_dot, to_svg
-from bpe_automata.viz.drawing import Drawing
-from bpe_automata.viz.files import check_target, page, save_figure, with_remark
-from bpe_automata.viz.table import to_html, to_text
+from bpe_automata.viz.drawing import INK, LIT, LIT_FILL, Drawing, Edge, Node
+from bpe_automata.viz.optional import require
+from bpe_automata.viz.plot import figure
+from bpe_automata.viz.visible import columns, printable
+
+# A drawing in words: the text of a terminal, and the HTML table where there is no Graphviz.
+
+_WIDEST = 44  # characters: a longer label does not push the arrows of all others to the right
+_TABLE = (
+    f"border-collapse:collapse;background:#fff;color:{INK};font:13px/1.5 sans-serif;margin:4px 0"
+)
+_CELL = "padding:2px 14px 2px 6px;text-align:left;vertical-align:top;border-bottom:1px solid #ddd"
+_MONO = "font-family:monospace;white-space:pre-wrap"
+_BADGE = "margin-left:6px;padding:0 5px;border-radius:8px;font-size:11px;background:"
+_BADGES = {"start": "#d9e8f5", "accepting": "#dcefdc"}
+
+
+def to_text(drawing: Drawing) -> str:
+    """A line for each node and, under it, one for each label and where it leads."""
+    names, lines = _names(drawing), [_headline(drawing)]
+    width = max((columns(printable(edge.label)) for edge in drawing.edges), default=0)
+    for place, node in enumerate(drawing.nodes):
+        marks = ("→" if node.start else " ") + ("◎" if node.accepting else " ")
+        note = f"  ({printable(node.note)})" if node.note else ""
+        lines.append(f"{_star(node)}{marks} {names[place]}{note}")
+        for edge in drawing.leaving(place):
+            label = printable(edge.label)
+            space = " " * (min(width, _WIDEST) - columns(label))
+            lines.append(f"{_star(edge)}     {label}{space} → {names[edge.target]}")
+    return "\n".join(lines)
+
+
+def to_html(drawing: Drawing) -> str:
+    """A table with a row for each edge, under its state; lit ones are bold on a coloured ground."""
+    names = [escape(name) for name in _names(drawing)]
+    rows = "".join(_rows(drawing, place, names) for place in range(len(drawing.nodes)))
+    head = "".join(f'<th style="{_CELL};border-color:{INK}">{h}</th>' for h in _HEADS)
+    caption = f"<b>{escape(printable(drawing.caption))}</b> " if drawing.caption else ""
+    return (
+        f'<div style="overflow-x:auto"><table style="{_TABLE}">'
+        f'<caption style="text-align:left;color:{INK};background:#fff">{caption}'
+        f"{escape(drawing.size())}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+_HEADS = ("state", "reads", "goes to")
+
+
+def _rows(drawing: Drawing, place: int, names: list[str]) -> str:
+    """The rows of one state; one row also where no edge leaves it."""
+    node, edges = drawing.nodes[place], drawing.leaving(place)
+    badges = "".join(
+        f'<span style="{_BADGE}{_BADGES[word]}">{word}</span>'
+        for word, holds in (("start", node.start), ("accepting", node.accepting))
+        if holds
+    )
+    note = f"<br><small>{escape(printable(node.note))}</small>" if node.note else ""
+    span = f' rowspan="{len(edges)}"' if len(edges) > 1 else ""
+    state = f'<td{span} style="{_CELL}{_lit(node)}"><b>{names[place]}</b>{badges}{note}</td>'
+    if not edges:
+        return f'<tr>{state}<td style="{_CELL};color:#767676" colspan="2">nothing</td></tr>'
+    cells = [
+        f'<td style="{_CELL};{_MONO}{_lit(edge)}">{escape(printable(edge.label))}</td>'
+        f'<td style="{_CELL}{_lit(edge)}">→ {names[edge.target]}</td>'
+        for edge in edges
+    ]
+    return f"<tr>{state}{'</tr><tr>'.join(cells)}</tr>"
+
+
+def _names(drawing: Drawing) -> list[str]:
+    return [printable(drawing.name(place)) for place in range(len(drawing.nodes))]
+
+
+def _headline(drawing: Drawing) -> str:
+    """Caption, size, and what the marks mean, as far as they occur."""
+    nodes, parts = drawing.nodes, [drawing.size()]
+    lit = any(node.lit for node in nodes) or any(edge.lit for edge in drawing.edges)
+    used = (any(n.start for n in nodes), any(n.accepting for n in nodes), lit)
+    marks = zip(("→ start", "◎ accepting", "* on the path"), used, strict=True)
+    parts += [mark for mark, occurs in marks if occurs]
+    inside = ", ".join(parts)
+    return f"{printable(drawing.caption)}  ({inside})" if drawing.caption else f"({inside})"
+
+
+def _star(part: Node | Edge) -> str:
+    return "*" if part.lit else " "
+
+
+def _lit(part: Node | Edge) -> str:
+    """Colour, and weight for those who do not see it."""
+    return f";background:{LIT_FILL};font-weight:bold;color:{LIT}" if part.lit else ""
+
+
+# Pages, and figures by matplotlib, as files.
+
+
+class UnknownFormatError(BpeAutomataError):
+    """A picture cannot be saved under this suffix; the message lists those that it can."""
+
+
+SUFFIXES = (".dot", ".txt", ".html", ".svg", ".png", ".pdf")
+
+
+def check_target(path: str | Path, others: tuple[str, ...] = ()) -> Path:
+    """The path, if a picture can be saved there. others: suffixes that the caller writes itself.
+
+    Raises UnknownFormatError for other suffixes, MissingFileError where the folder is missing or
+    something that is no file stands in its place.
+    """
+    path = Path(path)
+    if path.suffix not in (*others, *SUFFIXES):
+        also = f"; here also {', '.join(others)}" if others else ""
+        raise UnknownFormatError(f"{path.name}: a picture is saved as {', '.join(SUFFIXES)}{also}")
+    if not path.parent.is_dir():
+        raise MissingFileError(f"{path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise MissingFileError(f"{path} is a folder: give the name of a file")
+    return path
+
+
+def page(title: str, body: str) -> str:
+    """A whole HTML page."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>{escape(title)}</title></head>\n<body>{body}</body></html>\n"
+    )
+
+
+def with_remark(html: str, remark: str) -> str:
+    """Something shown in place of something better, and why."""
+    return f'<p style="margin:4px 0;font-size:12px">{escape(remark)}</p>{html}'
+
+
+def save_figure(drawing: Drawing, path: Path) -> None:
+    """Draw by matplotlib, in the format of the suffix; the same drawing gives the same file.
+
+    Raises MissingDependencyError.
+    """
+    # Dates and random ids would make each file differ.
+    dated = {".svg": "Date", ".pdf": "CreationDate"}.get(path.suffix)
+    with require("matplotlib").rc_context({"svg.hashsalt": "drawing"}):
+        figure(drawing).savefig(path, dpi=150, metadata={dated: None} if dated else None)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.article.fork import DONE
 from experiments.article.mistral import name_of
+from experiments.article.server import DONE
 from experiments.run.executors import Row
 from experiments.run.readme import wrapped
 from experiments.run.report import Report

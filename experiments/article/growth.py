@@ -17,8 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.article import growth_report
-from experiments.article.growth_families import LETTERS, NAMES, NESTED, Family, named
-from experiments.article.growth_methods import CARTESIAN, METHODS
+from experiments.article.growth_methods import (
+    CARTESIAN,
+    LETTERS,
+    METHODS,
+    NAMES,
+    NESTED,
+    Family,
+    named,
+)
 from experiments.article.growth_series import Asked, Series
 from experiments.article.mistral import MERGES_HELP, bpe_alone_of_mistral
 from experiments.article.server import Server
@@ -30,7 +37,7 @@ from experiments.run.measuring import Run, progress
 from experiments.run.report import Report
 
 VERSION = 1
-SERVER = "experiments.article.growth_server"
+SERVER = "experiments.article.growth_series"
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-from bpe_automata import TokenAutomaton
-from experiments.article.fork import DONE, FAILED
-from experiments.article.growth_families import Family
-from experiments.article.growth_methods import LAZY
-from experiments.article.server import Server
+from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
+from experiments.article.growth_methods import LAZY, METHODS, Bench, Built, Family
+from experiments.article.server import DONE, FAILED, Server, forked, limits, peak_mb, serve, settle
 from experiments.run.executors import FAILURE, Row
+from experiments.shared.resources import timed
 
 SKIPPED = "skipped"
 
@@ -149,3 +150,67 @@ def _first(row: Row) -> tuple[int, int]:
 
 def _size(row: Row) -> tuple[str, int]:
     return row["family"], row["n"]
+
+
+# The process of the growth experiment: `python -m experiments.article.growth_series FILE`.
+#
+# FILE: a tokenizer.json, BPE alone. {"prepare": METHOD} is to be asked before the cells of a
+# method; see `growth_cell` for those.
+
+
+def measured(bench: Bench, cell: Row) -> Row:
+    """What a forked process found out about a cell; if it died, of what.
+
+    cell: method, regex, limit_seconds, limit_mb (10^6 bytes; both for the construction alone),
+    file (.npz to which the automaton goes, or None), most_kept (its transitions at most).
+    """
+    return forked(lambda: _row(bench, cell))
+
+
+def _row(bench: Bench, cell: Row) -> Row:
+    """Construct within the limits; then, without limits, count, and keep the automaton."""
+    dfa = compile_regex(cell["regex"])
+    method = METHODS[cell["method"]]
+    before = peak_mb()
+    with limits(cell["limit_seconds"], cell["limit_mb"]):
+        seconds, built = timed(lambda: method(bench, dfa))
+    peak = max(0.0, peak_mb() - before)
+    return {"seconds": seconds, "peak_mb": peak, **_sizes(built, cell)}
+
+
+def _sizes(built: Built, cell: Row) -> Row:
+    sizes = built.sizes()
+    row: Row = {
+        "states": sizes.states,
+        "transitions": sizes.transitions,
+        "integers": sizes.integers,
+        "first_ids": len(sizes.first),
+        "first_crc32": zlib.crc32(repr(sizes.first).encode()),
+        "kept": False,
+    }
+    small = sizes.transitions is not None and sizes.transitions <= cell["most_kept"]
+    if built.automaton and cell["file"] and small:
+        automaton = built.automaton()
+        # Without the spellings, which are the same for all.
+        parts = (automaton.start, automaton.accepting, automaton.offsets, automaton.symbols)
+        TokenAutomaton(*parts, automaton.targets).save(Path(cell["file"]))
+        row["kept"] = True
+    return row
+
+
+def main(file: str) -> None:
+    """Answer until the input ends."""
+    bench = Bench(Tokenizer.load(file))
+
+    def answer(question: Row) -> Row:
+        if "prepare" not in question:
+            return measured(bench, question)
+        seconds, _ = timed(lambda: bench.prepare(question["prepare"]))
+        settle()
+        return {"seconds": seconds}
+
+    serve(answer)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -5,16 +5,84 @@ A page is data: it goes into a row as JSON and comes back as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+import textwrap
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from bpe_automata.viz import Drawing, Edge, Node, figure, plot
-from experiments.article.canvas import in_lines
-from experiments.article.squares import Squares, Step, draw_squares
+from bpe_automata import TokenAutomaton
+from bpe_automata.reference import TokenDFA
+from bpe_automata.viz import Drawing, Edge, Node, edge_label, figure, plot
 from experiments.run.executors import Row
 from experiments.run.files import require
 from experiments.run.report import Figure, noted
+
+# What the article's figures are drawn on: axes, and texts that fit beside them.
+
+_WIDTH = 0.103
+"""Inches of a character of a headline, on average."""
+
+
+def subplots(rows: int, columns: int, **shape: Any) -> tuple[Any, Any]:
+    """(figure, array of axes [rows, columns]) of matplotlib, without a screen, without a frame at
+    the top and on the right."""
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+        made: tuple[Any, Any] = pyplot.subplots(
+            rows, columns, layout="constrained", squeeze=False, **shape
+        )
+    return made
+
+
+def in_lines(text: str, inches: float) -> str:
+    """In lines that are as wide as a figure of so many inches, at most."""
+    width = int((inches - 0.2) / _WIDTH)
+    return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
+
+
+# Masks along a text, as squares: a line per step, a column per token.
+
+ALLOWED, CHOSEN, FORBIDDEN = "#7fc4cc", "#00798c", "#f2f2f2"
+
+
+@dataclass(frozen=True)
+class Step:
+    """so_far: what was read; allowed: the tokens that may come; chosen: the one that does ("": the
+    end)."""
+
+    so_far: str
+    allowed: tuple[str, ...]
+    chosen: str
+
+
+@dataclass(frozen=True)
+class Squares:
+    """tokens: of the columns."""
+
+    tokens: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+def draw_squares(axes: Any, squares: Squares) -> None:
+    """Into axes of matplotlib."""
+    place = {"ha": "center", "va": "center", "fontsize": 10, "family": "monospace"}
+    for line, step in enumerate(squares.steps):
+        axes.text(-0.7, -line, step.so_far, **(place | {"ha": "right"}))
+        for column, token in enumerate(squares.tokens):
+            color, ink = _colors(step, token)
+            axes.bar(column, 0.8, 0.9, -line - 0.4, color=color)
+            axes.text(column, -line, token, color=ink, **place)
+    axes.set_xlim(-3.4, len(squares.tokens))
+    axes.set_ylim(-len(squares.steps) + 0.4, 0.6)
+    axes.axis("off")
+
+
+def _colors(step: Step, token: str) -> tuple[str, str]:
+    if token == step.chosen:
+        return CHOSEN, "white"
+    return (ALLOWED, "#222222") if token in step.allowed else (FORBIDDEN, "#bbbbbb")
+
 
 _GAP, _TITLE, _SIDE = 0.3, 0.3, 0.2  # inches: between panels, for a title, at the sides
 _HEAD, _FOOT = 0.24, 0.16  # inches of a line of the headline, and of the note
@@ -115,3 +183,49 @@ def _columns(sizes: Sequence[list[tuple[float, float]]]) -> Iterator[list[tuple[
         yield [row[place] for row in sizes if len(row) > max(place, 1)] or [
             row[place] for row in sizes if len(row) > place
         ]
+
+
+# Automata as drawings whose states have names.
+
+
+def drawing_of(automaton: TokenAutomaton, labels: int = 6) -> Drawing:
+    """Every state and arrow of an automaton, numbered from the start on, without the caption."""
+    return numbered(automaton.picture(labels=labels).drawing, automaton.start)
+
+
+def numbered(drawing: Drawing, start: int) -> Drawing:
+    """What can be reached from a node, numbered from there on, without the caption."""
+    order = [start]
+    for node in order:  # grows while we go
+        order += dict.fromkeys(e.target for e in drawing.leaving(node) if e.target not in order)
+    place = {node: i for i, node in enumerate(order)}
+    nodes = tuple(
+        replace(drawing.nodes[node], label=str(i), start=i == 0) for i, node in enumerate(order)
+    )
+    edges = (
+        replace(e, source=place[e.source], target=place[e.target])
+        for e in drawing.edges
+        if e.source in place
+    )
+    return Drawing(nodes, tuple(sorted(edges, key=lambda e: (e.source, e.target))))
+
+
+def drawing_of_dfa(
+    dfa: TokenDFA, tokens: Mapping[int, str], names: Mapping[Hashable, str]
+) -> Drawing:
+    """A reference automaton with the states and tokens named. States without a name are new: they
+    are called S′."""
+    order = [*(state for state in names if state in dfa.states())]
+    order += sorted((state for state in dfa.states() if state not in names), key=str)
+    place = {state: i for i, state in enumerate(order)}
+    nodes = [
+        Node(names.get(state, "S′"), state in dfa.accepting, state == dfa.start) for state in order
+    ]
+    labels: dict[tuple[int, int], list[int]] = {}
+    for source, token, target in dfa.transitions():
+        labels.setdefault((place[source], place[target]), []).append(token)
+    edges = [
+        Edge(source, target, edge_label([tokens[token] for token in sorted(read)]))
+        for (source, target), read in sorted(labels.items())
+    ]
+    return Drawing(tuple(nodes), tuple(edges))

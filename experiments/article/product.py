@@ -16,9 +16,8 @@ from bpe_automata.reference import (
     symbol_dfa,
 )
 from bpe_automata.testing import small_tokenizer
-from experiments.article.panels import Page, Panel
-from experiments.article.pictures import drawing_of_dfa
-from experiments.article.table1_merges import MERGES, TOKENS
+from experiments.article.panels import Page, Panel, drawing_of_dfa
+from experiments.article.table1_report import MERGES, TOKENS
 
 REGEX = "a*(b|c)"
 HEADLINE = "Figure 5. CartesianMerge: the tokenizer's own tokenizations of all texts, and a lift"

@@ -13,17 +13,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
+from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
+from bpe_automata.constructions import Lift, explore
 from bpe_automata.errors import ArgumentError
-from experiments.article import cdf
-from experiments.article.boolean import figure_2, figure_3
+from bpe_automata.kernels.bits import members
+from bpe_automata.reference import explicit, symbol_dfa
+from bpe_automata.testing import small_tokenizer
+from experiments.article import costs
 from experiments.article.costs import measured, regexes_of_file, regexes_of_schemas, some
-from experiments.article.idea import figure_1
-from experiments.article.mistral import MISTRAL, mistral
-from experiments.article.panels import Page, drawn, page_of, row_of
+from experiments.article.mistral import MISTRAL, NAME, mistral, mistral_table
+from experiments.article.panels import (
+    Page,
+    Panel,
+    Squares,
+    Step,
+    drawing_of,
+    drawn,
+    page_of,
+    row_of,
+)
 from experiments.article.product import figure_5
 from experiments.article.steps import figure_4
+from experiments.article.table1_report import IN_THE_TEXT, PUBLISHED_SIZES, automata
 from experiments.article.vegas import figure_6
 from experiments.engines.named import versions
 from experiments.run import config
@@ -31,6 +45,97 @@ from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
+from experiments.study.distortion import BOOLEAN
+
+# Figures 2 and 3: the article's example under the lift and under DirectMerge, with the Mistral-7B
+# merge table alone.
+
+
+def figure_2() -> Page:
+    """The lift."""
+    found = _automata()
+    note = (
+        f"{NAME}. Published: {_words(*PUBLISHED_SIZES['lift'])}, in the companion notebook; "
+        f"the article's text says {IN_THE_TEXT} states."
+    )
+    return _page(2, f"{BOOLEAN} over any tokenization (the lift, Outlines)", found["lift"], note)
+
+
+def figure_3() -> Page:
+    """DirectMerge."""
+    found = _automata()
+    minimal = found["direct_of_minimal"]
+    note = (
+        f"{NAME}. Published: {_words(*PUBLISHED_SIZES['direct_of_given'])}. DirectMerge was given "
+        "interegular's automaton, as in the article; from the minimal one it makes "
+        f"{_words(minimal.n_states, minimal.n_transitions)}."
+    )
+    headline = f"{BOOLEAN} over the tokenizer's own tokenization (DirectMerge)"
+    return _page(3, headline, found["direct_of_given"], note)
+
+
+@lru_cache(maxsize=1)
+def _automata() -> dict[str, TokenAutomaton]:
+    return automata(mistral_table())
+
+
+def _page(number: int, headline: str, automaton: TokenAutomaton, note: str) -> Page:
+    size = _words(automaton.n_states, automaton.n_transitions)
+    return Page(((Panel(size, drawing_of(automaton)),),), f"Figure {number}. {headline}", note)
+
+
+def _words(states: int, transitions: int) -> str:
+    return f"{states} states, {transitions} transitions"
+
+
+# Figure 1: from a regex to masks. The automaton over characters, the automaton over tokens that is
+# made of it (the lift), and what it allows while a text is decoded.
+
+REGEX = "a*b*"
+TOKENS = ("a", "b", "aa", "ab", "abb", "bb")
+MERGES = (("a", "a"), ("b", "b"), ("a", "b"), ("a", "bb"))
+DECODED = ("aa", "abb", "b")
+HEADLINE = f"Figure 1. From characters to tokens to masks: the regex {REGEX}"
+NOTE = (
+    f"Tokens: {', '.join(TOKENS)}. As in the article, the masks are those of the lift: every "
+    "tokenization of a matching text is allowed."
+)
+
+
+def figure_1() -> Page:
+    """Two automata above, the masks below."""
+    tokenizer = small_tokenizer(TOKENS, MERGES)
+    lift = Lift(tokenizer, compile_regex(REGEX))
+    characters = drawing_of(characters_of(tokenizer, REGEX))
+    tokens = drawing_of(explore(lift, lift.initial()))
+    steps = steps_along(tokenizer, lift, DECODED)
+    title = "Masks at decoding time: what may come next (chosen: dark)"
+    height = 0.42 * (len(steps) + 1)
+    rows = (
+        (
+            Panel("Over characters", characters, width=2.4),
+            Panel("Over tokens (the lift)", tokens, width=3.4),
+        ),
+        (Panel(title, squares=Squares(TOKENS, steps), width=6.2, height=height),),
+    )
+    return Page(rows, HEADLINE, NOTE)
+
+
+def characters_of(tokenizer: Tokenizer, regex: str) -> TokenAutomaton:
+    """The automaton that reads one base symbol at a time."""
+    return explicit(symbol_dfa(tokenizer.description, compile_regex(regex)), tokenizer.spellings)
+
+
+def steps_along(tokenizer: Tokenizer, lift: Lift, decoded: tuple[str, ...]) -> tuple[Step, ...]:
+    """What may come at each step of a text, its end included."""
+    state, steps = lift.initial(), []
+    for place, token in enumerate([*decoded, ""]):
+        allowed = tuple(tokenizer.decode([i]) for i in members(lift.mask(state)).tolist())
+        steps.append(Step(" ".join(decoded[:place]) or "(nothing yet)", allowed, token))
+        if token:
+            state = lift.step(state, TOKENS.index(token))
+    return tuple(steps)
+
 
 VERSION = 2
 PAGES: dict[str, Callable[[], Page]] = {
@@ -90,7 +195,7 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
     figures = [drawn(page_of(by_key[name]), name) for name in pages]
     return Report(
         "The article's figures, redrawn",
-        [cdf.table(regexes)],
-        [*figures, *([cdf.draw(regexes, what)] if regexes else [])],
-        {"times": cdf.summaries(regexes), "regexes": len(regexes)},
+        [costs.table(regexes)],
+        [*figures, *([costs.draw(regexes, what)] if regexes else [])],
+        {"times": costs.summaries(regexes), "regexes": len(regexes)},
     )

@@ -6,8 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from bpe_automata.reference import TokenDFA, merge_pair, merge_twin
-from experiments.article.panels import Page, Panel
-from experiments.article.pictures import drawing_of_dfa
+from experiments.article.panels import Page, Panel, drawing_of_dfa
 
 HEADLINE = "Figure 4. DirectMerge at one state S, before and after"
 NOTE = (

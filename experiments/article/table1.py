@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 
 from bpe_automata.decoding.constraint import Method
-from experiments.article import table1_merges, table1_report, table1_sizes
+from experiments.article import table1_report
 from experiments.article.mistral import MERGES_HELP, mistral_table
 from experiments.run import config
 from experiments.run.config import option
@@ -30,9 +30,8 @@ from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.shared import models
 from experiments.study.distortion import METHODS, Spanned, span
-from experiments.study.path_measures import along_paths, masked_steps, per_answer
 from experiments.study.prompts import PRESIDENT, Case
-from experiments.study.token_trie import TokenTrie
+from experiments.study.token_trie import TokenTrie, along_paths, masked_steps, per_answer
 from experiments.study.tree_logprobs import no_progress, pick_evaluator
 
 VERSION = 2
@@ -55,7 +54,7 @@ def measure(run: Run[Config]) -> None:
     cannot be had, are errors, not rows."""
     chosen = run.config
     rows: dict[str, Callable[[], Row]] = {
-        "merges": table1_merges.steps,
+        "merges": table1_report.steps,
         "sizes": lambda: sizes_row(chosen.merges),
         "laws": lambda: laws_row(chosen.model, chosen.device),
     }
@@ -84,7 +83,7 @@ def laws_row(model: str, device: str) -> Row:
 
 def sizes_row(merges: int | None) -> Row:
     """Of the automata."""
-    return {"kind": "sizes", "sizes": table1_sizes.measured(mistral_table(merges))}
+    return {"kind": "sizes", "sizes": table1_report.measured(mistral_table(merges))}
 
 
 def laws(loaded: models.LoadedModel, case: Case) -> Row:

@@ -5,15 +5,144 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.article import table1_merges
+from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
+from bpe_automata.constructions import CartesianMerge, Lift, explore
+from bpe_automata.reference import (
+    TokenDFA,
+    direct_merge,
+    explicit,
+    lift,
+    merges_in_order,
+    replay,
+    spelled_in_symbols,
+    symbol_dfa,
+)
+from bpe_automata.testing import small_tokenizer
+from bpe_automata.tokenizer.description import Description
 from experiments.article.mistral import name_of
-from experiments.article.table1_sizes import IN_THE_TEXT
-from experiments.article.table1_sizes import PUBLISHED as PUBLISHED_SIZES
 from experiments.run.executors import Row
+from experiments.run.files import require
 from experiments.run.readme import wrapped
 from experiments.run.report import Report
 from experiments.run.tables import Table
 from experiments.study.distortion import BOOLEAN
+
+# States and transitions of the article's example, with the Mistral-7B merge table alone.
+
+PUBLISHED_SIZES = {"lift": (17, 48), "direct_of_given": (5, 4)}
+"""States and transitions: drawn in the article's companion notebook, Tran-Thien 2024, which prints
+the 48."""
+IN_THE_TEXT = 16
+"""States of the lift by the article's text, beside 48 transitions."""
+INSTALL = "pip install 'interegular>=0.3.3'"
+
+
+def measured(table: Tokenizer) -> dict[str, Row]:
+    """By name: states, transitions, and how many of the states accept. table: BPE alone."""
+    return {name: automaton_sizes(automaton) for name, automaton in automata(table).items()}
+
+
+def automaton_sizes(automaton: TokenAutomaton) -> Row:
+    """An automaton in numbers."""
+    accepting = int(automaton.accepting.sum())
+    states, transitions = automaton.n_states, automaton.n_transitions
+    return {"states": states, "transitions": transitions, "accepting": accepting}
+
+
+def automata(table: Tokenizer) -> dict[str, TokenAutomaton]:
+    """The lift and DirectMerge of the reference, and what the package makes. DirectMerge changes
+    the automaton that it is given, so it matters whether that one is minimal: the article gave it
+    the one that interegular makes of the regex, in which `true` and `false` end apart."""
+    description, dfa = table.description, compile_regex(BOOLEAN)
+    merges = merges_in_order(description)
+    minimal, spelled = symbol_dfa(description, dfa), table.spellings
+    symbols = spelled_in_symbols([*description.base.values()], merges)
+    given = interegular_dfa(description, BOOLEAN)
+    lifted, canonical = Lift(table, dfa), CartesianMerge(table, dfa)
+    return {
+        "lift": explicit(lift(minimal, symbols), spelled),
+        "direct_of_given": explicit(direct_merge(given, merges), spelled),
+        "direct_of_minimal": explicit(direct_merge(minimal, merges), spelled),
+        "package_lift": explore(lifted, lifted.initial()),
+        "package_canonical": explore(canonical, canonical.initial()),
+    }
+
+
+def interegular_dfa(description: Description, regex: str) -> TokenDFA:
+    """interegular's own automaton of a regex, not minimised, over base symbols. Raises
+    MissingDependencyError."""
+    fsm = require("interegular", INSTALL).parse_pattern(regex).to_fsm()
+    read = {
+        (character, symbol): fsm.alphabet[character]
+        for data, symbol in description.base.items()
+        if (character := data.decode("utf-8")) in fsm.alphabet
+    }
+    transitions = [
+        (state, symbol, row[key])
+        for state, row in fsm.map.items()
+        for (_, symbol), key in read.items()
+        if key in row
+    ]
+    return TokenDFA.of(transitions, fsm.initial, fsm.finals)
+
+
+# The article's Table 1: a text, merge by merge, published beside what the library computes.
+
+TEXT = "aaaabaacac"
+TOKENS = ("a", "b", "c", "ab", "aa", "ac")
+MERGES = (("a", "b"), ("a", "a"), ("a", "c"))
+PUBLISHED_MERGES = (
+    ("a", "a", "a", "a", "b", "a", "a", "c", "a", "c"),
+    ("a", "a", "a", "ab", "a", "a", "c", "a", "c"),
+    ("aa", "a", "ab", "aa", "c", "a", "c"),
+    ("aa", "a", "ab", "aa", "c", "ac"),
+)
+"""The tokens before the first merge and after each one; Tran-Thien 2024, Table 1."""
+_TITLE = "Table 1: a text merge by merge"
+
+
+def steps() -> Row:
+    """steps: the tokens before the first merge and after each one, by the reference; encoded: what
+    the package makes of the text at once."""
+    tokenizer = small_tokenizer(TOKENS, MERGES)
+    merges = merges_in_order(tokenizer.description)
+    ids = [TOKENS.index(letter) for letter in TEXT]
+    found = [replay(ids, merges[:done]) for done in range(len(merges) + 1)]
+    return {
+        "kind": "merges",
+        "steps": [_spelled(tokens) for tokens in found],
+        "encoded": _spelled(tokenizer.encode(TEXT)),
+    }
+
+
+def _spelled(ids: Sequence[int]) -> list[str]:
+    return [TOKENS[token] for token in ids]
+
+
+def table(row: Row | None) -> Table:
+    """A line for each step."""
+    names = ["single letters", *(f"after merge ({left}, {right})" for left, right in MERGES)]
+    found = row["steps"] if row else [[] for _ in names]
+    lines = [
+        [name, _shown(published), _shown(made) if made else "-"]
+        for name, published, made in zip(names, PUBLISHED_MERGES, found, strict=True)
+    ]
+    if row:
+        lines.append(["`encode`, all at once", "", _shown(row["encoded"])])
+    notes = ["The order of the merges counts, and the order of the letters."]
+    return Table(_TITLE, [f"`{TEXT}`", "published", "measured"], lines, notes)
+
+
+def _shown(tokens: Sequence[str]) -> str:
+    return "+".join(f"`{token}`" for token in tokens)
+
+
+def is_published(row: Row) -> bool:
+    """Do all steps, and `encode`, come out as published?"""
+    return [*row["steps"], row["encoded"]] == [
+        list(s) for s in (*PUBLISHED_MERGES, PUBLISHED_MERGES[-1])
+    ]
+
 
 COLUMNS = {
     "free": "unconstrained",
@@ -45,7 +174,7 @@ def report(rows: Sequence[Row], manifest: Row) -> Report:
     found, measured = by_kind.get("laws"), by_kind.get("sizes", {}).get("sizes", {})
     merged = by_kind.get("merges")
     tables = [
-        table1_merges.table(merged),
+        table(merged),
         laws(found),
         sizes(measured, name_of(manifest["config"]["merges"])),
     ]
@@ -53,7 +182,7 @@ def report(rows: Sequence[Row], manifest: Row) -> Report:
         "Table 1 of the article, and the numbers of its text",
         tables,
         facts=facts(found) | {"sizes": measured},
-        wrong=[] if merged is None or table1_merges.is_published(merged) else [DIFFERENT],
+        wrong=[] if merged is None or is_published(merged) else [DIFFERENT],
     )
 
 

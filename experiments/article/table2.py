@@ -29,7 +29,7 @@ from bpe_automata import Tokenizer
 from experiments.article import table2_report
 from experiments.article.costs import SCHEMAS as FUNCTIONS
 from experiments.article.mistral import MERGES_HELP, MISTRAL, mistral
-from experiments.article.table2_inputs import SCHEMAS, Source, sources_of
+from experiments.article.table2_methods import SCHEMAS, Source, sources_of
 from experiments.article.table2_series import Series
 from experiments.run import config
 from experiments.run.config import option

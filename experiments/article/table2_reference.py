@@ -24,7 +24,7 @@ from bpe_automata.reference import (
     symbol_dfa,
 )
 from bpe_automata.reference.token_dfa import Token
-from experiments.article.fork import forked, limits
+from experiments.article.server import forked, limits
 from experiments.article.table2_methods import MOST_MASKS
 from experiments.run.executors import Row
 from experiments.shared.resources import timed

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
-from experiments.article.fork import DONE
 from experiments.article.mistral import name_of
+from experiments.article.server import DONE
 from experiments.run.executors import FAILURE, Row
 from experiments.run.report import Report
 from experiments.run.statistics import median, quantile

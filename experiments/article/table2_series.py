@@ -10,10 +10,9 @@ from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CanonicalAutomaton, SegmentCache
 from bpe_automata.errors import BpeAutomataError
-from experiments.article.fork import DONE, failed
 from experiments.article.mistral import mistral_table
-from experiments.article.table2_inputs import Item, Source, item_of
-from experiments.article.table2_methods import Task, eager, lazy, segmented
+from experiments.article.server import DONE, failed
+from experiments.article.table2_methods import Item, Source, Task, eager, item_of, lazy, segmented
 from experiments.article.table2_reference import Reference, measured, prepared
 from experiments.run.executors import Row
 from experiments.serving.speed import from_cache

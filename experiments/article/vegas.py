@@ -11,8 +11,7 @@ from bpe_automata.constructions import CartesianMerge, explored
 from bpe_automata.constructions.segments import Segments
 from bpe_automata.viz import Drawing, Edge
 from experiments.article.mistral import MISTRAL, mistral
-from experiments.article.panels import Page, Panel
-from experiments.article.pictures import numbered
+from experiments.article.panels import Page, Panel, numbered
 
 REGEX = r"day:\n(sunny|rainy|dull)\nnight:\n(sunny|rainy|dull)\n"
 HEADLINE = "Figure 6. What stands between delimiters that merge with nothing is computed once"

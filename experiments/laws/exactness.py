@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bpe_automata.tokenizer.sources.named import names
-from experiments.laws import exact_readme, exact_report
+from experiments.laws import exact_report
 from experiments.laws.exact_measure import Work, corpus, facts_cell, kinds_of, law_cells, loaded
 from experiments.laws.exact_options import ALL, SMOKE_TOKENIZER, shown
 from experiments.run import config
@@ -39,7 +39,7 @@ class Config(config.Config):
 
 SMOKE = Config(tokenizer=SMOKE_TOKENIZER, n=30, most_regexes=4, repeats=1)
 
-render, readme = exact_report.render, exact_readme.readme
+render, readme = exact_report.render, exact_report.readme
 
 
 def measure(run: Run[Config]) -> None:

@@ -19,11 +19,10 @@ from typing import Any
 
 from bpe_automata import Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError, EmptyLanguageError
-from experiments.laws import exact_masks, exact_sequences
-from experiments.laws.adversarial import Adversary
+from experiments.laws import exact_sequences
 from experiments.laws.exact_measure import corpus, kinds_of, shares
 from experiments.laws.exact_options import SMOKE_TOKENIZER
-from experiments.laws.exact_sequences import Case
+from experiments.laws.exact_sequences import Adversary, Case
 from experiments.laws.tokenizer_packages import OTHER_KINDS, PACKAGED, fetch, packages
 from experiments.run import config
 from experiments.run.config import option
@@ -123,7 +122,7 @@ def laws(tokenizer: Tokenizer, n: int, seed: int) -> Row:
 
 def _masks(tokenizer: Tokenizer, name: str) -> tuple[Counter[str], list[Case]]:
     try:
-        return exact_masks.finite(constrain(tokenizer, FINITE[name], added_tokens=True), name)
+        return exact_sequences.finite(constrain(tokenizer, FINITE[name], added_tokens=True), name)
     except EmptyLanguageError:
         return Counter(), []
 

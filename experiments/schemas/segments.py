@@ -28,12 +28,11 @@ from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, SegmentCache, canonical_automaton, explore
 from bpe_automata.constructions.cartesian_merge import ProductState
-from bpe_automata.constructions.every_node import every_node
-from bpe_automata.constructions.segments_eager import SharedRows, assembled, prepared
+from bpe_automata.constructions.segments_eager import SharedRows, assembled, every_node, prepared
 from bpe_automata.constructions.segments_joints import neighbours
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from bpe_automata.token_automata import TokenAutomaton
-from experiments.article.table2_inputs import Item, Source, item_of, sources_of
+from experiments.article.table2_methods import Item, Source, item_of, sources_of
 from experiments.laws.exact_options import shown
 from experiments.run import config
 from experiments.run.config import option

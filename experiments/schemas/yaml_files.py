@@ -11,8 +11,8 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.schemas import compile_yaml_schema
-from bpe_automata.schemas.yaml_keys import written
-from bpe_automata.schemas.yaml_text import yaml_text
+from bpe_automata.schemas.yaml_scalars import written
+from bpe_automata.schemas.yaml_style import yaml_text
 from experiments.run.files import require
 from experiments.schemas.judge import Verdicts
 from experiments.schemas.yaml_orders import OutOfStepsError, in_some_order

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.schemas.yaml_style import INDENT
-from bpe_automata.schemas.yaml_text import yaml_text
+from bpe_automata.schemas.yaml_style import INDENT, yaml_text
 
 STEPS = 20_000  # members tried, of one value
 

@@ -25,8 +25,7 @@ from experiments.run.config import option
 from experiments.run.executors import Row
 from experiments.run.measuring import Run, progress
 from experiments.serving.throughput_report import readme, render
-from experiments.shared.batched import Drawn, sample_batch
-from experiments.shared.batched_rows import Masked
+from experiments.shared.batched import Drawn, Masked, sample_batch
 from experiments.shared.models import Device, Dtype, LoadedModel, load_model, use_threads
 from experiments.shared.resources import timed
 

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_automata.automata import BrokenAutomatonError, ByteDFA, compile_regex, from_strings
-from bpe_automata.automata.classes import cased_code_points, members
 from bpe_automata.automata.codepoints import (
     N_CODE_POINTS,
     all_code_points,
@@ -22,6 +21,7 @@ from bpe_automata.automata.codepoints import (
     union,
     without,
 )
+from bpe_automata.automata.program import cased_code_points, members
 from bpe_automata.automata.syntax import parse
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, UnsupportedRegexError
 from bpe_automata.kernels.distance import ENDLESS, longest_ways

@@ -17,9 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_automata.automata import ByteDFA, compile_regex
-from bpe_automata.automata.compile import Budget, _by_atoms, _program
+from bpe_automata.automata.compile import Budget, _by_atoms, _program, _wide_dfa
 from bpe_automata.automata.syntax import parse
-from bpe_automata.automata.wide import wide_dfa
 
 ALPHABET = "abcxyzABZ019_- .\n\tſKk\u0131İßẞσςΣéÉǅ日本\u3000\u0660😀\U0001e900"
 
@@ -216,7 +215,7 @@ wide_patterns = st.recursive(
 def test_what_is_put_together_from_its_parts_is_what_atoms_give(pattern: str) -> None:
     """The same arrays, since both are minimal and numbered alike."""
     parsed, budget = parse(pattern), Budget()
-    one = wide_dfa(parsed, lambda part: _by_atoms(_program(part, budget), budget), budget)
+    one = _wide_dfa(parsed, lambda part: _by_atoms(_program(part, budget), budget), budget)
     other = _by_atoms(_program(parsed, budget), budget)
     assert np.array_equal(one.trans, other.trans)
     assert np.array_equal(one.byte_class, other.byte_class)

@@ -23,7 +23,7 @@ from tiny_bans import (
 
 from bpe_automata.banning import AppliedBan, Ban, spellings
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
-from bpe_automata.sampling import banned, decode_allowed, decode_without, exact_ban
+from bpe_automata.sampling import banned, decode_allowed, decode_without
 
 BAN = Ban(["ab", "é"])
 
@@ -71,7 +71,7 @@ def test_the_exact_mode_makes_no_spellings(monkeypatch):
     options = {"constraint": FREE, "temperature": 0, "max_new_tokens": 2}
     run = decode_allowed(scripted((SPACE, A, SPACE)), ban, TOKENIZER, **options)
     assert (run.ids, run.discarded) == ((SPACE,), 1)
-    assert not hasattr(exact_ban, "Watch")
+    assert not hasattr(banned, "Watch")
 
 
 BANS = [Ban(["a", "ab b"], whole_word=True), Ban(["é", "b a"], whole_word=True), Ban(["b"])]

@@ -28,8 +28,8 @@ from tiny_bans import (
 from bpe_automata import constrain
 from bpe_automata.banning import Ban
 from bpe_automata.errors import EmptyLanguageError, LogitsError, ModelError
-from bpe_automata.sampling import decode, exact_ban, rollback
-from bpe_automata.sampling.exact_ban import decode_allowed
+from bpe_automata.sampling import banned, decode, rollback
+from bpe_automata.sampling.banned import decode_allowed
 from bpe_automata.sampling.rollback import decode_without
 from bpe_automata.testing import small_tokenizer
 
@@ -58,7 +58,7 @@ def every_run(monkeypatch, run):
         place += 1
         return int(options[script[place - 1][0]]), log_mass
 
-    monkeypatch.setattr(exact_ban, "draw", draw)
+    monkeypatch.setattr(banned, "draw", draw)
     monkeypatch.setattr(rollback, "draw", draw)
     while True:
         place = 0

@@ -26,7 +26,7 @@ from bpe_automata import constrain
 from bpe_automata.banning import Ban, Spellings
 from bpe_automata.errors import ArgumentError, EmptyLanguageError
 from bpe_automata.models import character_tokenizer
-from bpe_automata.sampling.exact_ban import decode_allowed
+from bpe_automata.sampling.banned import decode_allowed
 from bpe_automata.sampling.rollback import decode_without
 
 

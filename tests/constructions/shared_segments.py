@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bpe_automata import Tokenizer, constrain
-from bpe_automata.constructions.every_node import every_node
 from bpe_automata.constructions.segments import Segments
+from bpe_automata.constructions.segments_eager import every_node
 from bpe_automata.errors import MissingDependencyError
 
 NAMES = ("smollm2", "mistral-v1", "llama-3")

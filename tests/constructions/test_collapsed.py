@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from bpe_automata import ByteDFA, compile_regex, constrain
 from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored, product_tables
-from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies
+from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies, vocabulary_trie
 from bpe_automata.constructions.set_arrays import Proven, with_room_for
-from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.constructions.whole_pieces import MUST_END
+from bpe_automata.constructions.within import horizon_of
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.collapsed import (
@@ -241,11 +241,11 @@ def test_ids_of_groups_that_were_forgotten_are_found_again():
     vocabulary = ["a", "e", "b", "x", "\u0300", "à", "è"]
     tokenizer = small_tokenizer(vocabulary, (), normalizer={"type": "NFC"})
     engine = CartesianMerge(tokenizer, compile_regex("[ae]x|bx{5}"))
-    state, reader = engine.initial(), engine.horizon._reader
+    state, reader = engine.initial(), horizon_of(engine)._reader
     found = []
     for _ in range(2):
-        found.append(members(engine.horizon.mask(state, 2)).tolist())
-        for memo in (reader._ids, reader._few_ids, engine.horizon._rows):
+        found.append(members(horizon_of(engine).mask(state, 2)).tolist())
+        for memo in (reader._ids, reader._few_ids, horizon_of(engine)._rows):
             memo._entries.clear()
     assert found == [[0, 1], [0, 1]]
     assert led(engine, state.place)

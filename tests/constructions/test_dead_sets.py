@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, explored, product_tables
 from bpe_automata.constructions.canonical import canonical_automaton
-from bpe_automata.constructions.steady import steady_for
+from bpe_automata.constructions.product_parts import steady_for
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.beside import (
     all_places,

@@ -12,7 +12,7 @@ from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_automata.constructions import Geometry, canonical_automaton, ties
+from bpe_automata.constructions import Geometry, canonical_automaton, geometry
 from bpe_automata.errors import ImproperMergeTableError
 from bpe_automata.kernels.bits import has, members, set_bits
 from bpe_automata.reference import bpe, breaks_by_spines, is_canonical, merge_ranks, replay
@@ -165,7 +165,7 @@ def test_runs_that_grow_from_the_left(run):
 
 
 def test_trying_pairs_has_an_end(monkeypatch):
-    monkeypatch.setattr(ties, "_MOST_STEPS", 1)
+    monkeypatch.setattr(geometry, "_MOST_STEPS", 1)
     tied = small_tokenizer(["b", "bb", "bbb"], [("bb", "b"), ("b", "b")])
     with pytest.raises(ImproperMergeTableError, match="too many pairs of tokens"):
         canonical_automaton(tied)

@@ -19,8 +19,9 @@ from bpe_automata.constructions.horizon_graph import NEVER, Facts, Graph, Spread
 from bpe_automata.constructions.horizon_lift import LiftHorizon
 from bpe_automata.constructions.horizon_search import Search
 from bpe_automata.constructions.lift import Lift
-from bpe_automata.constructions.memo import BYTES
+from bpe_automata.constructions.within import horizon_of
 from bpe_automata.kernels.bits import members, set_bits, without
+from bpe_automata.sharing import BYTES
 
 N_IDS = 8
 FAR = 40
@@ -265,7 +266,7 @@ def test_what_led_on_elsewhere_is_tried_before_a_node_is_opened():
 def test_a_short_search_does_not_ask_which_states_include_others(smollm2_tokenizer):
     """That takes a microsecond a state, or more where it is in vain."""
     dfa = compile_regex("(?:.{0,25}a){0,30}b")
-    horizon = Lift(smollm2_tokenizer, dfa).horizon
+    horizon = horizon_of(Lift(smollm2_tokenizer, dfa))
     with mock.patch.object(LiftHorizon, "_include", side_effect=AssertionError):
         assert horizon.least(dfa.start) == 1
         assert not horizon.reaches(dfa.start, 0)
@@ -276,7 +277,7 @@ def test_what_is_found_by_inclusion_is_found_without(smollm2_tokenizer):
     dfa = compile_regex(r'(?:[^"\\]){10,300}(?:é|[a-zà-ÿ])http한[0-9]')
     states, found = np.arange(1, dfa.n_states), []
     for included in (True, False):
-        horizon = Lift(smollm2_tokenizer, dfa).horizon
+        horizon = horizon_of(Lift(smollm2_tokenizer, dfa))
         horizon._widest_found = not included
         found.append([horizon.lower(states, k) > k for k in (3, 5)])
         assert (horizon._towards.widest != np.arange(dfa.n_states)).any() == included

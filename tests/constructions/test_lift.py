@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bpe_automata import ByteDFA, compile_regex, constrain
 from bpe_automata.constructions import Lift
-from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
+from bpe_automata.constructions.collapsed import vocabulary_trie
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.token_walks import Spelled, settle_alive

@@ -13,9 +13,8 @@ from shared_segments import NAMES, PLAIN, PLAIN_JSON, SMALL_JSON, engine_of, nam
 
 from bpe_automata import constrain
 from bpe_automata.constructions import SegmentCache, explored, segments_eager
-from bpe_automata.constructions.every_node import every_node
 from bpe_automata.constructions.segments import Segments
-from bpe_automata.constructions.segments_eager import SharedRows, assembled, prepared
+from bpe_automata.constructions.segments_eager import SharedRows, assembled, every_node, prepared
 from bpe_automata.errors import ArgumentError, BudgetExceededError, EmptyLanguageError, PromptError
 from bpe_automata.kernels.bits import members
 from bpe_automata.testing import added_token, bpe_tokenizers, cyclic_regexes, small_tokenizer, texts

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, explored
-from bpe_automata.constructions.every_node import Where, every_node, settle
+from bpe_automata.constructions.segments_eager import Where, every_node, settle
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,

@@ -23,19 +23,18 @@ from bpe_automata.constructions import hypothesis_sets, stored
 from bpe_automata.constructions.canonical import _SETS as SETS
 from bpe_automata.constructions.canonical import (
     CanonicalAutomaton,
-    Parts,
     build_parts,
     canonical_automaton,
 )
-from bpe_automata.constructions.declared import DECLARED, check_parts
+from bpe_automata.constructions.collapsed import vocabulary_trie
 from bpe_automata.constructions.hypothesis_sets import HypothesisSet, KnownSets
+from bpe_automata.constructions.parts import DECLARED, Parts, check_parts
 from bpe_automata.constructions.stored import (
     cache_path,
     flattened,
     kept,
     restored,
 )
-from bpe_automata.constructions.vocabulary_trie import vocabulary_trie
 from bpe_automata.errors import MissingDependencyError, UnsupportedTokenizerError
 from bpe_automata.storage import (
     CorruptCacheWarning,

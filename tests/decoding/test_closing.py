@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from bpe_automata import Matcher, compile_regex, constrain
 from bpe_automata.constructions import CartesianMerge, Explored, Lift, explored
 from bpe_automata.constructions.horizon import GraphHorizon
-from bpe_automata.constructions.horizon_plain import EngineReader
 from bpe_automata.constructions.listed import Listed
-from bpe_automata.constructions.within import Within, min_tokens
+from bpe_automata.constructions.within import EngineReader, Within, horizon_of, min_tokens
 from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
@@ -61,7 +60,7 @@ def at_most(alphabet, n):
 def known_without_search(engine, states, rows, far, rng):
     """What texts show of nodes holds for all last ids: a bound is never too low, and an id after
     which more than k others are needed leads to a node of which that is not known."""
-    reader, tables = engine.horizon._reader, engine.tables
+    reader, tables = horizon_of(engine)._reader, engine.tables
     actions, sets = engine.canonical.actions.of_token, engine.canonical.sets
     for s in rng.sample(range(len(states)), min(20, len(states))):
         for key in {reader.key(states[s]), reader.before(states[s])[0]}:
@@ -162,9 +161,9 @@ def test_the_lift_of_counts(data):
     far = distances(whole.automaton)
     states = np.array(whole.states)
     true = np.array([far[s] for s in range(len(states))])
-    assert (lift.horizon.at_least[states] <= true).all()
+    assert (horizon_of(lift).at_least[states] <= true).all()
     for k in data.draw(st.permutations(range(4))):
-        lower = lift.horizon.lower(states, k)
+        lower = horizon_of(lift).lower(states, k)
         assert (lower <= true).all()
         assert ((lower > k) == (true > k)).all()
     check(lift, order=data.draw(st.integers(0, 3)), whole=whole)
@@ -204,7 +203,7 @@ def test_ids_that_were_forgotten_are_found_again(data):
         whole = explored(engine, engine.initial(), MOST_EDGES)
     except (BudgetExceededError, EmptyLanguageError):
         return
-    reader = engine.horizon._reader
+    reader = horizon_of(engine)._reader
     reader._ids = reader._few_ids = Forgetful()
     check(engine, order=data.draw(st.integers(0, 3)), whole=whole)
 
@@ -404,7 +403,7 @@ def test_the_fallback_says_the_same_of_the_lift():
     state, other = lift.initial(), GraphHorizon(EngineReader(lift))
     assert other.least(state) == min_tokens(lift, state)
     for k in range(6):
-        assert (other.mask(state, k) == lift.horizon.mask(state, k)).all()
+        assert (other.mask(state, k) == horizon_of(lift).mask(state, k)).all()
 
 
 def test_the_fallback_has_a_budget():

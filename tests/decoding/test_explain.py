@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bpe_automata.constructions.canonical import canonical_automaton
 from bpe_automata.decoding import explain
-from bpe_automata.decoding.pretokens import divide
+from bpe_automata.decoding.explanation import divide
 from bpe_automata.decoding.visible import visible
 from bpe_automata.errors import TokenOutOfRangeError
 from bpe_automata.testing import bpe_tokenizers, resegmentations, small_tokenizer, split, texts

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_automata import ByteDFA, constrain, heal
+from bpe_automata.automata.algebra import prepended
 from bpe_automata.automata.compile import compile_regex
-from bpe_automata.automata.prepend import prepended
 from bpe_automata.errors import DecodingError, PromptError
 
 

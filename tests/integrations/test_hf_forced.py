@@ -30,7 +30,7 @@ from bpe_automata.integrations.transformers import (  # noqa: E402
     TokenTableProcessor,
     padded,
 )
-from bpe_automata.integrations.transformers.support import CACHE  # noqa: E402
+from bpe_automata.integrations.transformers.model import CACHE  # noqa: E402
 
 MODELS = {kind: tiny(kind) for kind in ("llama", "gpt2", "mistral")}
 OPTIONS = {"max_new_tokens": 25, "eos_token_id": [END], "pad_token_id": PAD}

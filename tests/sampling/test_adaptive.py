@@ -15,7 +15,7 @@ from bpe_automata.errors import ArgumentError
 from bpe_automata.models import NGramModel, character_tokenizer
 from bpe_automata.reference import Naive, naive_constraint
 from bpe_automata.sampling import adaptive, decode
-from bpe_automata.sampling.adaptive import first_allowed, without_replacement
+from bpe_automata.sampling.rejection import first_allowed, without_replacement
 
 LAWS = [
     np.array([0.5, 0.25, 0.125, 0.125]),

@@ -22,7 +22,7 @@ from bpe_automata.sampling import (
     smc,
     weighted,
 )
-from bpe_automata.sampling.resampling import SCHEMES
+from bpe_automata.sampling.smc import SCHEMES
 from experiments.run.statistics import clopper_pearson
 
 SIGMAS = 4.5  # about 7 in a million; a seed is fixed, so a test that passes passes always

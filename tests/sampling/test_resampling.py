@@ -8,7 +8,7 @@ from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_automata.sampling.resampling import SCHEMES, resample
+from bpe_automata.sampling.smc import SCHEMES, resample
 
 WEIGHTS = st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any)
 

@@ -18,8 +18,7 @@ from bpe_automata.automata.algebra import all_texts, difference
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.schemas import compile_yaml_schema, yaml_scalars
-from bpe_automata.schemas.yaml_quotes import in_quotes, yaml_texts
-from bpe_automata.schemas.yaml_scalars import escaped, plain, quoted, spelled
+from bpe_automata.schemas.yaml_scalars import escaped, in_quotes, plain, quoted, spelled, yaml_texts
 
 PLACES = (
     ("{}\n", lambda t: t),

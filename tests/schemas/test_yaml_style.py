@@ -16,10 +16,8 @@ from bpe_automata.errors import ArgumentError, UnsupportedSchemaError
 from bpe_automata.schemas.numbers import NumberSet, integers, numbers
 from bpe_automata.schemas.values import any_value
 from bpe_automata.schemas.writing import write
-from bpe_automata.schemas.yaml_keys import written
-from bpe_automata.schemas.yaml_scalars import spelled
-from bpe_automata.schemas.yaml_style import YamlStyle
-from bpe_automata.schemas.yaml_text import yaml_text
+from bpe_automata.schemas.yaml_scalars import spelled, written
+from bpe_automata.schemas.yaml_style import YamlStyle, yaml_text
 
 STRINGS = st.text(max_size=8) | st.sampled_from(
     [

@@ -12,14 +12,14 @@ from test_growth import TABLE
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError, MissingFileError
 from bpe_automata.reference import replay
-from experiments.article import cdf, costs, idea, redrawn, vegas
+from experiments.article import costs, redrawn, vegas
 from experiments.article import product as article_product
 from experiments.article import steps as article_steps
 from experiments.article.costs import engines_of, regexes_of_file, regexes_of_schemas, some
 from experiments.article.mistral import mistral
 from experiments.article.panels import drawn, page_of, row_of
 from experiments.article.steps import CASES, MADE, A, B
-from experiments.article.table1_merges import MERGES, TOKENS
+from experiments.article.table1_report import MERGES, TOKENS
 from experiments.run import report
 from experiments.run.measuring import Run, Settings
 
@@ -29,10 +29,10 @@ MANIFEST = {"config": {"regexes": None}}
 
 
 def test_figure_1_masks_are_those_of_the_regex():
-    tokenizer = idea.small_tokenizer(idea.TOKENS, idea.MERGES)
-    lift = idea.Lift(tokenizer, idea.compile_regex(idea.REGEX))
-    steps = idea.steps_along(tokenizer, lift, idea.DECODED)
-    every = set(idea.TOKENS)
+    tokenizer = redrawn.small_tokenizer(redrawn.TOKENS, redrawn.MERGES)
+    lift = redrawn.Lift(tokenizer, redrawn.compile_regex(redrawn.REGEX))
+    steps = redrawn.steps_along(tokenizer, lift, redrawn.DECODED)
+    every = set(redrawn.TOKENS)
     assert [{*step.allowed} for step in steps] == [every, every, {"b", "bb"}, {"b", "bb"}]
     assert [step.chosen for step in steps] == ["aa", "abb", "b", ""]
 
@@ -115,7 +115,7 @@ def test_times_are_measured_and_keeps_failures(tmp_path):
     assert ["failure" in row for row in rows] == [False, True, True]
     assert min(rows[0]["masks"]) > 0
     assert {"lift_index", "alone_first", "canonical_first"} <= set(rows[0])
-    assert "Failures: 2 ours" in cdf.note(rows)
+    assert "Failures: 2 ours" in costs.note(rows)
     made = redrawn.render(rows, MANIFEST)
     assert made.facts["times"]["masks"]["n"] == len(rows[0]["masks"])
     assert len(made.tables[0].rows) == 4

@@ -15,8 +15,8 @@ from bpe_automata.reference import all_texts, merges_in_order
 from bpe_automata.tokenizer.derivation import derive
 from experiments.article import geometry
 from experiments.article import mistral as article_table
-from experiments.article.geometry_compare import compared
 from experiments.article.geometry_report import Found
+from experiments.article.geometry_server import compared
 from experiments.article.server import Server
 from experiments.run.measuring import Run, Settings, read_run
 

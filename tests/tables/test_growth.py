@@ -11,11 +11,20 @@ import pytest
 from bpe_automata import TokenAutomaton
 from bpe_automata.errors import ArgumentError
 from experiments.article import growth, growth_report
-from experiments.article.fork import forked, limits, peak_mb
-from experiments.article.growth_families import FAMILIES, Family, fields, named, nested
-from experiments.article.growth_methods import CARTESIAN, DIRECT, EXPLICIT, LAZY, METHODS
+from experiments.article.growth_methods import (
+    CARTESIAN,
+    DIRECT,
+    EXPLICIT,
+    FAMILIES,
+    LAZY,
+    METHODS,
+    Family,
+    fields,
+    named,
+    nested,
+)
 from experiments.article.growth_series import Series
-from experiments.article.server import Server, ServerError
+from experiments.article.server import Server, ServerError, forked, limits, peak_mb
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.run.report import labelled
 

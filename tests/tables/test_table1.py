@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny_language import PIECES, lift_of, single_paths, tokenizations
 
-from experiments.article import table1, table1_merges, table1_report, table1_sizes
+from experiments.article import table1, table1_report
 from experiments.article.mistral import mistral_table
 from experiments.study.distortion import Spanned
 from experiments.study.token_trie import unroll
@@ -15,7 +15,7 @@ ANSWERS = ("abc", "aab")
 OWN = ([5], [0, 3])  # abc, a ab
 PATHS = {"lift": [list(tokenizations(a)) for a in ANSWERS], "canonical": [[p] for p in OWN]}
 SIZES = {"states": 1, "transitions": 2, "accepting": 1}
-MERGED = table1_merges.steps()
+MERGED = table1_report.steps()
 MANIFEST = {"config": {"merges": None}}
 ROWS = [
     {
@@ -88,8 +88,8 @@ def test_a_masked_law_is_renormalised_step_by_step(item, steps):
 def test_sizes_are_the_published_ones():
     pytest.importorskip("interegular")
     pytest.importorskip("mistral_common", reason="the Mistral-7B merge table is in it")
-    found = table1_sizes.measured(mistral_table())
-    for name, (states, transitions) in table1_sizes.PUBLISHED.items():
+    found = table1_report.measured(mistral_table())
+    for name, (states, transitions) in table1_report.PUBLISHED_SIZES.items():
         assert (found[name]["states"], found[name]["transitions"]) == (states, transitions)
     assert found["direct_of_given"]["accepting"] == 2
     assert found["direct_of_minimal"] == {"states": 4, "transitions": 4, "accepting": 1}
@@ -104,7 +104,7 @@ def test_sizes_are_the_published_ones():
 
 
 def test_table_1_comes_out_as_published():
-    assert table1_merges.is_published(MERGED)
+    assert table1_report.is_published(MERGED)
     assert table1.render(ROWS, MANIFEST).wrong == []
     other = MERGED | {"encoded": ["a"]}
     assert table1.render([*ROWS[:2], other], MANIFEST).wrong == [table1_report.DIFFERENT]

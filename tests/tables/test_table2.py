@@ -10,10 +10,19 @@ import pytest
 from bpe_automata.constructions import SegmentCache
 from bpe_automata.errors import MissingFileError
 from bpe_automata.testing import small_tokenizer
-from experiments.article import table2, table2_inputs, table2_reference
+from experiments.article import table2, table2_methods, table2_reference
 from experiments.article.costs import SCHEMAS as FUNCTIONS
-from experiments.article.table2_inputs import Source, item_of, sources_of
-from experiments.article.table2_methods import Table2Error, Task, along, eager, lazy, segmented
+from experiments.article.table2_methods import (
+    Source,
+    Table2Error,
+    Task,
+    along,
+    eager,
+    item_of,
+    lazy,
+    segmented,
+    sources_of,
+)
 from experiments.article.table2_series import Series
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.run.report import labelled
@@ -81,7 +90,7 @@ def test_sources_come_from_a_data_set_of_the_hub(monkeypatch):
             assert (name, split) == ("owner/name", "train")
             return [{"json_schema": json.dumps(SCHEMA), "unique_id": "x"}]
 
-    monkeypatch.setattr(table2_inputs, "require", lambda *_: Sets)
+    monkeypatch.setattr(table2_methods, "require", lambda *_: Sets)
     assert sources_of(Path("owner/name"), None, 0) == [Source("x", SCHEMA, ())]
     with pytest.raises(MissingFileError, match="give --schemas"):
         sources_of(Path("nowhere"), None, 0)

@@ -12,7 +12,7 @@ from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import MissingFileError
 from bpe_automata.schemas import compile_yaml_schema
-from bpe_automata.schemas.yaml_text import yaml_text
+from bpe_automata.schemas.yaml_style import yaml_text
 from experiments.run.executors import FAILURE
 from experiments.run.measuring import read_run
 from experiments.schemas import yaml_files, yaml_report, yaml_schemas

@@ -14,8 +14,8 @@ from itertools import islice
 from bpe_automata import Tokenizer, constrain, explain, heal, verify
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.banning import Ban
-from bpe_automata.banning.applied import AppliedBan
 from bpe_automata.banning.spellings import Spellings
+from bpe_automata.banning.words import AppliedBan
 from bpe_automata.constructions import SegmentCache, canonical_automaton
 from bpe_automata.constructions.listed import Listed
 from bpe_automata.constructions.segments_eager import prepared

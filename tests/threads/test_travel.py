@@ -28,7 +28,7 @@ from jobs import JOBS, SCHEMA, WORDS, Shared, traced
 import bpe_automata
 from bpe_automata import Constraint, Matcher, TokenAutomaton, Tokenizer, compile_regex, constrain
 from bpe_automata.banning import Ban
-from bpe_automata.banning.applied import AppliedBan
+from bpe_automata.banning.words import AppliedBan
 from bpe_automata.budget import Budget, spending
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.constructions.listed import Listed

@@ -12,7 +12,7 @@ from budget import examples
 from hypothesis import given
 
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, InfiniteLanguageError
-from bpe_automata.token_automata import TokenAutomaton, counting
+from bpe_automata.token_automata import TokenAutomaton, strings
 
 
 class Chosen:
@@ -143,7 +143,7 @@ def test_levels_are_kept_between_samples_only_where_they_are_small(monkeypatch):
     automaton = TokenAutomaton.from_transitions([(0, a, 0) for a in (1, 2)], 0, [0])
     automaton.sample_uniform(random.Random(0), 50)
     assert len(automaton._counts._levels) == 50
-    monkeypatch.setattr(counting, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(strings, "_MOST_BYTES", 1000)
     automaton.sample_uniform(random.Random(0), 50)
     assert len(automaton._counts._levels) == 1
     assert len(automaton.sample_uniform(random.Random(0), 60)) == 60

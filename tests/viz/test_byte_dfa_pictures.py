@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_automata.automata import compile_regex, from_strings
-from bpe_automata.automata.picture import byte_ranges
+from bpe_automata.automata.dfa import byte_ranges
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,15 @@ except ImportError as error:
     raise MissingDependencyError(message) from error
 
 from bpe_automata.decoding.generation import Generation
-from bpe_automata.integrations.transformers.allowed import prefix_allowed_tokens_fn
-from bpe_automata.integrations.transformers.batches import padded
-from bpe_automata.integrations.transformers.continuous import only_plain_batching
 from bpe_automata.integrations.transformers.forced import ForcedDecoding
 from bpe_automata.integrations.transformers.generate import generate
 from bpe_automata.integrations.transformers.model import CausalModel
-from bpe_automata.integrations.transformers.processor import ConstraintLogitsProcessor
+from bpe_automata.integrations.transformers.processor import (
+    ConstraintLogitsProcessor,
+    only_plain_batching,
+    prefix_allowed_tokens_fn,
+)
+from bpe_automata.integrations.transformers.rows import padded
 from bpe_automata.integrations.transformers.table_processor import TokenTableProcessor
 
 __all__ = [

@@ -18,11 +18,19 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from transformers.generation import GenerateDecoderOnlyOutput
+import transformers
+from transformers import GenerationMixin
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer, StaticLayer
+from transformers.generation import GenerateDecoderOnlyOutput, logits_process
+from transformers.utils import ModelOutput
 
-from bpe_automata.integrations.transformers.feeding import Feeder
-from bpe_automata.integrations.transformers.forced_checks import check_forced
-from bpe_automata.integrations.transformers.support import CACHE
+from bpe_automata.errors import ArgumentError, UnsupportedFeatureError
+from bpe_automata.integrations.transformers.model import (
+    CACHE,
+    check_decoder,
+    check_positions,
+    is_recurrent,
+)
 
 
 class Forcing(Protocol):
@@ -159,3 +167,180 @@ class Run:
         if self.owed:
             shape = (len(ids), self.feeder.width)
             self._pay(torch.empty(shape, dtype=torch.float32, device=ids.device))
+
+
+# Several new ids in one forward pass, with the bookkeeping of caches and masks that transformers
+# has.
+
+
+class Feeder:
+    """Gives the model the ids that it has not read yet.
+
+    `prompts`: int64[rows, width]; `kwargs`: what `generate` prepared for them (cache, attention
+    mask, position ids, ...). `passes`: forward passes; `width`: how many logits the model gives,
+    None until it was asked.
+    """
+
+    def __init__(self, model: Any, prompts: torch.Tensor, config: Any, kwargs: Any) -> None:
+        self.model, self.config, self.kwargs = model, config, kwargs
+        self.passes = 0
+        self.width: int | None = None
+        self._prompt = self._covered = int(prompts.shape[1])
+        self._read = 0
+        # `_prefill` tells ids that are in a filled cache from new ones by the length of the prompt
+        # alone, and cuts chunks of it: then nothing else may come with it.
+        filled = self.cache is not None and self.cache.get_seq_length() > 0
+        self._alone = filled or config.prefill_chunk_size is not None
+
+    @property
+    def cache(self) -> Any:
+        """The key and value cache; None without."""
+        return self.kwargs.get(CACHE)
+
+    @property
+    def gives_cache_back(self) -> bool:
+        """Does the caller see the cache after the end?"""
+        theirs = getattr(self.cache, "_is_user_defined", False)
+        return self.cache is not None and bool(theirs or self.config.return_dict_in_generate)
+
+    def read(self, ids: torch.Tensor) -> None:
+        """See to it that the model has read all of `ids`, int64[rows, length]."""
+        if self._read < ids.shape[1]:
+            self.logits(ids)
+
+    def logits(self, ids: torch.Tensor) -> torch.Tensor:
+        """float32[rows, V] after `ids`, of which at least the last is new."""
+        if not self._read and self._alone and ids.shape[1] > self._prompt:
+            self._pass(ids[:, : self._prompt])
+        output = self._pass(ids)
+        # As transformers does: a copy, so that the logits of a long prompt can be freed.
+        last = output.logits[:, -1].to(copy=True, dtype=torch.float32, device=ids.device)
+        self.width = int(last.shape[1])
+        return last
+
+    def chunks(self, length: int) -> int:
+        """How many passes the first `length` ids take, before any was read: `_prefill` cuts what is
+        not in the cache into chunks, if it is told to."""
+        size = self.config.prefill_chunk_size
+        if size is None:
+            return 1
+        past = 0 if self.cache is None else int(self.cache.get_seq_length())
+        return -(-((length - past) or length) // size)
+
+    def _pass(self, ids: torch.Tensor) -> Any:
+        """One forward pass over what is new."""
+        self._cover(ids.shape[1])
+        if not self._read:
+            self.passes += self.chunks(ids.shape[1])
+            first = not self.config.is_assistant
+            output = self.model._prefill(ids, self.config, self.kwargs, is_first_iteration=first)
+        else:
+            new = ids.shape[1] - self._read if self.kwargs["use_cache"] else None
+            inputs = self.model.prepare_inputs_for_generation(
+                ids, next_sequence_length=new, **self.kwargs
+            )
+            self.passes += 1
+            output = self.model(**inputs, return_dict=True)
+        self._read = int(ids.shape[1])
+        if CACHE in output:
+            self.kwargs[CACHE] = output[CACHE]
+        return output
+
+    def _cover(self, length: int) -> None:
+        """Let mask and position ids reach `length` ids, one by one, as the other loop does."""
+        for _ in range(length - self._covered):
+            self.kwargs = self.model._update_model_kwargs_for_generation(ModelOutput(), self.kwargs)
+        self._covered = max(self._covered, length)
+
+
+# Is decoding with forced ids the same as without? What is not known to be is refused.
+
+MODES = ("greedy_search", "sample")
+NAMES = (
+    "TemperatureLogitsWarper",
+    "TopHLogitsWarper",
+    "TopKLogitsWarper",
+    "TopPLogitsWarper",
+    "MinPLogitsWarper",
+    "TypicalLogitsWarper",
+    "EpsilonLogitsWarper",
+    "EtaLogitsWarper",
+    "LogitNormalization",
+    "InfNanRemoveLogitsProcessor",
+    "RepetitionPenaltyLogitsProcessor",
+    "EncoderRepetitionPenaltyLogitsProcessor",
+)
+"""Logits processors that keep no state, forbid no id that is alone, and allow none that is not."""
+HARMLESS = tuple(getattr(logits_process, name) for name in NAMES if hasattr(logits_process, name))
+LAYERS = (DynamicLayer, DynamicSlidingWindowLayer, StaticLayer)
+OUTPUTS = ("output_scores", "output_logits", "output_attentions", "output_hidden_states")
+
+
+def check_forced(
+    processor: Any, model: Any, processors: Any, config: Any, kwargs: dict[str, Any]
+) -> None:
+    """Raises UnsupportedFeatureError, or ArgumentError if `processor` is not among `processors`."""
+    check_decoder(model)
+    _check_mode(config)
+    _check_processors(processor, processors)
+    _check_inputs(config, kwargs)
+    _check_model(model, config, kwargs)
+
+
+def _check_mode(config: Any) -> None:
+    mode = str(config.get_generation_mode().value)
+    if mode not in MODES:
+        raise UnsupportedFeatureError(
+            f"generation mode {mode} with forced ids", f"only {' and '.join(MODES)} are the same"
+        )
+
+
+def _check_processors(processor: Any, processors: Any) -> None:
+    if not callable(getattr(processor, "forced", None)):
+        raise UnsupportedFeatureError(
+            f"{type(processor).__name__} with forced ids",
+            "it cannot say what is forced; use ConstraintLogitsProcessor or TokenTableProcessor",
+        )
+    if sum(one is processor for one in processors) != 1:
+        raise ArgumentError("give the processor of the forced ids as logits_processor=[...] too")
+    for one in processors:
+        if one is not processor and type(one) not in HARMLESS:
+            raise UnsupportedFeatureError(
+                f"{type(one).__name__} with forced ids",
+                "it might count steps, or forbid the only id that is left",
+            )
+
+
+def _check_inputs(config: Any, kwargs: dict[str, Any]) -> None:
+    if kwargs.get("inputs_embeds") is not None:
+        raise UnsupportedFeatureError("inputs_embeds with forced ids", "give input_ids")
+    asked = [name for name in OUTPUTS if getattr(config, name, False)]
+    if asked and config.return_dict_in_generate:
+        raise UnsupportedFeatureError(
+            f"{asked[0]} with forced ids", "the model is not asked where only one id is possible"
+        )
+
+
+def _check_model(model: Any, config: Any, kwargs: dict[str, Any]) -> None:
+    name, cache = type(model).__name__, kwargs.get(CACHE)
+    if is_recurrent(model, cache):
+        raise UnsupportedFeatureError(
+            f"{name} with forced ids", "its state may depend on how many ids are read at once"
+        )
+    for layer in getattr(cache, "layers", ()):
+        if type(layer) not in LAYERS:
+            raise UnsupportedFeatureError(
+                f"a cache of {type(layer).__name__} with forced ids",
+                "it may depend on how many ids are read at once",
+            )
+    own = type(model)._update_model_kwargs_for_generation
+    if own is not GenerationMixin._update_model_kwargs_for_generation:
+        raise UnsupportedFeatureError(
+            f"{name} with forced ids", "it keeps books of its own on the ids that are read"
+        )
+    if not hasattr(model, "_prefill"):
+        raise UnsupportedFeatureError(
+            f"transformers {transformers.__version__} with forced ids",
+            "5.23 and 5.24 are known to work",
+        )
+    check_positions(model.config, config.max_length)

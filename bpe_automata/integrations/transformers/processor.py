@@ -7,7 +7,8 @@ ids of that row; a memo of the last step makes that one transition instead of ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,16 @@ from transformers import LogitsProcessor
 from bpe_automata.constructions.engine import Engine
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.generation import Generation, Reason
-from bpe_automata.errors import TokenNotAllowedError, UnsupportedFeatureError
+from bpe_automata.errors import PromptError, TokenNotAllowedError, UnsupportedFeatureError
 from bpe_automata.integrations.bitmask import unpacked
-from bpe_automata.integrations.torch_logits import check_masked, check_shape
+from bpe_automata.integrations.torch_table import check_masked, check_shape
 from bpe_automata.integrations.transformers.rows import (
     ENDED,
     Rows,
     State,
     continuous_batching,
 )
-from bpe_automata.kernels.bits import has, only, packed
+from bpe_automata.kernels.bits import has, members, only, packed
 from bpe_automata.tokenizer.tokenizer import Tokenizer
 
 
@@ -134,3 +135,93 @@ def goes_on(engine: Engine[Any], state: State) -> bool:
     """Can any id follow, besides the end of sequence?"""
     ends = packed(engine.eos_ids, engine.n_ids)
     return bool(np.any(engine.mask(state) & ~ends))
+
+
+# The constraint in the form of `model.generate(prefix_allowed_tokens_fn=...)`.
+
+
+def prefix_allowed_tokens_fn(
+    constraints: Constraint | Sequence[Constraint],
+    input_ids: torch.Tensor,
+    attention_mask: torch.Tensor | None = None,
+    *,
+    prefix: bool = True,
+    pad_id: int | None = None,
+) -> Callable[[int, torch.Tensor], list[int]]:
+    """fn(number of a prompt, its row so far) = the ids that `ConstraintLogitsProcessor` allows.
+
+    The arguments are those of the processor, and so are the masks, in beam search too. It is slower
+    by the making of lists of ids. transformers itself refuses it under continuous batching.
+
+    With several return sequences and one beam, transformers before 5.24 counts rows instead of
+    prompts: fn then raises `UnsupportedFeatureError` (repeat the prompt instead). Raises
+    `PromptError` for a row of another prompt, and the errors of the processor.
+    """
+    rows = Rows(constraints, input_ids, attention_mask, prefix, pad_id)
+    prompts, width = rows.given.shape
+
+    def allowed(prompt: int, row: torch.Tensor) -> list[int]:
+        if prompt >= prompts:
+            raise UnsupportedFeatureError(
+                "num_return_sequences",
+                f"row {prompt} was asked for, there are {prompts} prompts; repeat the prompt",
+            )
+        ids = np.ascontiguousarray(row.cpu().numpy()).astype(np.int64, copy=False)
+        if not np.array_equal(ids[:width], rows.given[prompt]):
+            raise PromptError(f"row {prompt} does not begin with prompt {prompt}")
+        state = rows.state(prompt, ids[width:])
+        found: list[int] = members(rows.mask(prompt, state)).tolist()
+        return found
+
+    return allowed
+
+
+# Continuous batching, which honours no logits processor of a caller.
+#
+# In transformers 5.23 (`generation/continuous_batching/`), a manager builds its own list of
+# processors from the generation config. What a caller gives is never looked at:
+#
+# | call | what becomes of `logits_processor=[...]` |
+# |---|---|
+# | `generate(cache_implementation="paged", ...)` | not handed on, without a word |
+# | `generate_batch(...)` | swallowed by `**kwargs`, without a word |
+# | `model._get_logits_processor` overridden | asked `supports_continuous_batching`: refused |
+# | written into the manager's list | called with one id per sequence: refused |
+#
+# The first two cannot be refused by the processor, which nobody asks: `only_plain_batching` refuses
+# them on the model, and `ConstraintLogitsProcessor.result` refuses ids it was not asked about.
+
+_ENTRY = "init_continuous_batching"
+
+
+@contextmanager
+def only_plain_batching(model: Any) -> Iterator[None]:
+    """Inside, every way into continuous batching of this model raises UnsupportedFeatureError.
+
+    All of them, `generate(cache_implementation="paged")` and `generate_batch` too, go through the
+    model's `init_continuous_batching`; inside, that is shadowed on this one model and, where it
+    wraps another (as PEFT does), on whatever model in it generates.
+    """
+
+    def refuse(*_: object, **__: object) -> None:
+        raise continuous_batching()
+
+    shadowed = _generating(model)
+    before = [vars(one).get(_ENTRY) for one in shadowed]
+    for one in shadowed:
+        setattr(one, _ENTRY, refuse)
+    try:
+        yield
+    finally:
+        for one, own in zip(shadowed, before, strict=True):
+            delattr(one, _ENTRY)
+            if own is not None:
+                setattr(one, _ENTRY, own)
+
+
+def _generating(model: Any) -> list[Any]:
+    """The model, that whose `generate` it lends, and those of its parts that can generate."""
+    parts = model.modules() if isinstance(model, torch.nn.Module) else ()
+    inner = (part for part in parts if hasattr(type(part), _ENTRY))
+    found = [model, getattr(model.generate, "__self__", model), *inner]
+    return list({id(one): one for one in found}.values())

@@ -23,10 +23,8 @@ from bpe_automata.errors import (
     PromptError,
     TokenOutOfRangeError,
 )
-from bpe_automata.integrations.torch_logits import check_shape
-from bpe_automata.integrations.torch_table import TorchTable
-from bpe_automata.integrations.transformers.batches import check_prompts
-from bpe_automata.integrations.transformers.rows import continuous_batching
+from bpe_automata.integrations.torch_table import TorchTable, check_shape
+from bpe_automata.integrations.transformers.rows import check_prompts, continuous_batching
 
 
 class TokenTableProcessor(LogitsProcessor):  # type: ignore[misc]

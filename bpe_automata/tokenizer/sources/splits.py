@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bpe_automata.kernels.token_splits import find_splits
+from bpe_automata.kernels.bpe import find_splits
 from bpe_automata.kernels.watch import watched
 
 
