@@ -30,7 +30,7 @@ from bpe_automata.budget import (
 )
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.watch import armed, poll, raise_what_stopped
-from experiments.shared.timing import called_after
+from experiments.shared.resources import called_after
 
 ROOT = Path(__file__).parents[1]
 LATE = 0.5  # seconds

@@ -27,13 +27,14 @@ from bpe_automata.kernels.bits import members
 from experiments.article.growth_methods import WARM
 from experiments.article.mistral import MISTRAL, mistral, mistral_table
 from experiments.article.panels import in_lines, subplots
+from experiments.engines.interface import INSTALL, PeerError, refusals
+from experiments.engines.peers import OutlinesCore
 from experiments.run.executors import FAILURE, Row
 from experiments.run.files import lines_of, require
 from experiments.run.report import Figure
 from experiments.run.statistics import median, quantile
 from experiments.run.tables import Table
-from experiments.shared.engines import INSTALL, OutlinesCore, PeerError, refusals
-from experiments.shared.timing import timed
+from experiments.shared.resources import timed
 from experiments.shared.walks import walk
 
 SCHEMAS = Path(__file__).with_name("schemas.jsonl")

@@ -30,7 +30,7 @@ from bpe_automata.testing import small_tokenizer
 from bpe_automata.tokenizer.derivation import derive
 from experiments.article.server import forked, peak_mb, serve, settle
 from experiments.run.executors import Row
-from experiments.shared.timing import repeated, timed
+from experiments.shared.resources import repeated, timed
 
 # Algorithm 3 against the rectangles: every pair of tokens of a table.
 

@@ -14,7 +14,7 @@ from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
 from experiments.article.growth_methods import LAZY, METHODS, Bench, Built, Family
 from experiments.article.server import DONE, FAILED, Server, forked, limits, peak_mb, serve, settle
 from experiments.run.executors import FAILURE, Row
-from experiments.shared.timing import timed
+from experiments.shared.resources import timed
 
 SKIPPED = "skipped"
 

@@ -39,12 +39,12 @@ from experiments.article.product import figure_5
 from experiments.article.steps import figure_4
 from experiments.article.table1_report import IN_THE_TEXT, PUBLISHED_SIZES, automata
 from experiments.article.vegas import figure_6
+from experiments.engines.named import versions
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
-from experiments.shared.more_engines import versions
 from experiments.study.distortion import BOOLEAN
 
 # Figures 2 and 3: the article's example under the lift and under DirectMerge, with the Mistral-7B

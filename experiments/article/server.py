@@ -21,7 +21,7 @@ from types import TracebackType
 from bpe_automata.errors import BpeAutomataError
 from experiments.run.executors import FAILURE, Row
 from experiments.run.files import ROOT, require
-from experiments.shared.memory import give_back
+from experiments.shared.resources import give_back
 
 
 class ServerError(BpeAutomataError):

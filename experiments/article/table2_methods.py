@@ -25,7 +25,7 @@ from bpe_automata.kernels.bits import has
 from bpe_automata.schemas import compile_json_schema
 from experiments.run.executors import Row
 from experiments.run.files import ROOT, lines_of, require
-from experiments.shared.timing import timed
+from experiments.shared.resources import timed
 
 MOST_MASKS = 60
 """Masks of one text that are looked at."""

@@ -27,7 +27,7 @@ from bpe_automata.reference.token_dfa import Token
 from experiments.article.server import forked, limits
 from experiments.article.table2_methods import MOST_MASKS
 from experiments.run.executors import Row
-from experiments.shared.timing import timed
+from experiments.shared.resources import timed
 
 
 @dataclass(frozen=True)

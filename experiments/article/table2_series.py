@@ -15,8 +15,8 @@ from experiments.article.server import DONE, failed
 from experiments.article.table2_methods import Item, Source, Task, eager, item_of, lazy, segmented
 from experiments.article.table2_reference import Reference, measured, prepared
 from experiments.run.executors import Row
-from experiments.serving.speed_build import from_cache
-from experiments.shared.timing import repeated, timed
+from experiments.serving.speed import from_cache
+from experiments.shared.resources import repeated, timed
 
 REPEATS = 3
 """How often the automaton of the tokenizer is made."""

@@ -39,8 +39,7 @@ from bpe_automata.errors import (
 from bpe_automata.testing import bpe_tokenizers, trained_tokenizers
 from experiments.laws.stress_cases import MADE, Case, Node
 from experiments.run.executors import Row
-from experiments.shared.memory import forget_peak, resident
-from experiments.shared.timing import called_after
+from experiments.shared.resources import called_after, forget_peak, resident
 from experiments.shared.walks import CannotFinishError, finish
 
 T = TypeVar("T")

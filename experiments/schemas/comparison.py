@@ -11,18 +11,25 @@ time is up leaves the rest of the cases out.
 
 from __future__ import annotations
 
+import math
+import threading
+import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
+from typing import Any, Literal, Self, get_args
 
-from experiments.laws.exact_options import SMOKE_TOKENIZER
+from bpe_automata.errors import BpeAutomataError
+from experiments.engines.interface import Whitespace
+from experiments.laws.exact_options import SMOKE_TOKENIZER, shown
 from experiments.run import config
 from experiments.run.config import option
-from experiments.run.executors import Row
+from experiments.run.executors import FAILURE, Row
 from experiments.run.measuring import Run, progress
-from experiments.schemas import comparison_readme, comparison_report
-from experiments.schemas.comparison_units import Comparison
-from experiments.schemas.engines import ENGINES, JUDGE, EngineName, version
+from experiments.schemas.comparison_report import TITLE, facts, figures, readme, tables, wrong
+from experiments.schemas.comparison_worker import OURS
 from experiments.schemas.inputs import (
     SCHEMAS,
     SMOKE_SCHEMAS,
@@ -31,17 +38,24 @@ from experiments.schemas.inputs import (
     schema_cases,
     shuffled,
 )
-from experiments.shared.engines import Whitespace
-from experiments.shared.watched import Limits
+from experiments.schemas.judge import JUDGE
+from experiments.schemas.reasons import GAVE_UP, UNEXPLAINED
+from experiments.shared.watched import Limits, LostError, WatchedProcess
+
+__all__ = ["SMOKE", "TITLE", "VERSION", "Config", "facts", "figures", "measure"]
+__all__ += ["readme", "tables", "wrong"]
 
 VERSION = 1
+WORKER = "experiments.schemas.comparison_worker"
+EngineName = Literal["bpe_automata", "llguidance", "xgrammar", "outlines_core"]
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 TOKENIZERS = ("smollm2", "llama-3")
 _QUICK: tuple[EngineName, ...] = ("bpe_automata", "llguidance")
 
 
 @dataclass(frozen=True)
 class Config(config.Config):
-    """Which cases go to whom, and when an engine has had enough."""
+    """Which cases go to which engines, and how much time and memory each may take."""
 
     schemas: Path = option(SCHEMAS, "folder or file of JSON lines of schemas with instances")
     regexes: Path | None = option(None, "file of JSON lines of regexes with texts, instead")
@@ -60,8 +74,6 @@ class Config(config.Config):
 
 SMOKE = Config(schemas=SMOKE_SCHEMAS, tokenizers=(SMOKE_TOKENIZER,), engines=_QUICK)
 
-render, readme = comparison_report.render, comparison_readme.readme
-
 
 def inputs(chosen: Config) -> Row:
     """The versions of the engines: rows of another version are not gone on with."""
@@ -71,6 +83,14 @@ def inputs(chosen: Config) -> Row:
 def versions(chosen: Config) -> dict[str, str]:
     """Of each engine, and of the judge."""
     return {name: version(name) for name in (*chosen.engines, JUDGE)}
+
+
+def version(name: str) -> str:
+    """Of the installed package; "" if there is none."""
+    try:
+        return metadata.version("bpe-automata" if name == OURS else name)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def measure(run: Run[Config]) -> None:
@@ -95,3 +115,162 @@ def cases_of(chosen: Config) -> list[Case]:
     if chosen.regexes:
         return regex_cases(chosen.regexes)
     return schema_cases(chosen.schemas, chosen.whitespace)
+
+
+# ---------------------------------------------------------------- one engine, one tokenizer
+
+
+class MissingEngineError(BpeAutomataError):
+    """An engine is not installed, or does not take the tokenizer; the message says why."""
+
+
+class Server:
+    """The process of an engine, started when it is first needed, and again after it was ended; a
+    context. began_mb: what it had when it first came up."""
+
+    def __init__(self, arguments: Sequence[str], limits: Limits, module: str = WORKER) -> None:
+        self._process = WatchedProcess(module, arguments, limits)
+        self.began_mb: float | None = None
+
+    def start(self) -> None:
+        """Have a process ready. Raises MissingEngineError."""
+        first = self._process.start()
+        if FAILURE in first:
+            raise MissingEngineError(first[FAILURE])
+        self.began_mb = first["peak_mb"] if self.began_mb is None else self.began_mb
+
+    def ask(self, question: Row) -> Row:
+        """Its answer, or {"status": "over time" | "over memory" | "crashed", ...}: that is a result
+        too. Raises MissingEngineError."""
+        self.start()
+        try:
+            return self._process.answer(question)
+        except LostError as lost:
+            message = lost.message if lost.status == "crashed" else ""
+            ended = {"status": lost.status, "message": message, "keyword": None}
+            return ended | {"peak_mb": lost.mb}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.close()
+
+
+Verdicts = Sequence[bool | None]
+"""Of each text of a case: is it valid? None where the judge cannot say."""
+
+NO_TOKENIZER = "-"
+
+
+class Comparison:
+    """What a run has to do. units: (engine, tokenizer) of all but the judge; stop: set it, and each
+    unit ends before its next case."""
+
+    def __init__(self, run: Run[Config], cases: Sequence[Case]) -> None:
+        self._run, self._cases, self._config = run, cases, run.config
+        self.stop = threading.Event()
+        self._lock = threading.Lock()  # of the run, to which every unit adds rows
+        self._missing: dict[str, str] = {}
+        run.note(missing=self._missing)
+        self.units = [(e, t) for e in run.config.engines for t in run.config.tokenizers]
+        self._todo = {
+            unit: set(run.expect(key_of(*unit, case) for case in cases))
+            for unit in [(JUDGE, NO_TOKENIZER), *self.units]
+        }
+
+    def judge(self, bar: Any) -> None:
+        """The verdicts come first: others are asked about valid texts. Those of regexes are what
+        the data says."""
+        if not self._config.regexes:
+            self.unit(JUDGE, NO_TOKENIZER, bar)
+            return
+        for case in self._left(JUDGE, NO_TOKENIZER):
+            row = {"status": "compiled", "accepted": case.labels}
+            self._add(JUDGE, NO_TOKENIZER, case, row)
+
+    def unit(self, engine: str, tokenizer: str, bar: Any) -> None:
+        """Every case that has no row yet, until the time of a peer is up. An engine that is not
+        there is noted."""
+        left = self._left(engine, tokenizer)
+        name, total = f"{engine}, {shown(tokenizer)}", len(self._cases)
+        task = bar.add_task(name, total=total, completed=total - len(left))
+        spent = self._spent(engine, tokenizer)
+        try:
+            with self._server(engine, tokenizer) as server:
+                while left and spent <= self._most_seconds(engine):
+                    if self.stop.is_set():
+                        return
+                    row = row_of(server, left[0], self._verdicts(engine, left[0]))
+                    self._add(engine, tokenizer, left.pop(0), row)
+                    spent += row["wall"]
+                    bar.advance(task)
+        except MissingEngineError as error:
+            with self._lock:
+                self._missing[name] = str(error)
+                self._run.note(missing=self._missing)
+        with self._lock:
+            self._run.expect_none_of(key_of(engine, tokenizer, case) for case in left)
+
+    def _left(self, engine: str, tokenizer: str) -> list[Case]:
+        todo = self._todo[engine, tokenizer]
+        return [case for case in self._cases if key_of(engine, tokenizer, case) in todo]
+
+    def _most_seconds(self, engine: str) -> float:
+        return math.inf if engine in (OURS, JUDGE) else self._config.peer_seconds
+
+    def _spent(self, engine: str, tokenizer: str) -> float:
+        """Seconds, in earlier runs too."""
+        rows = (self._kept(engine, tokenizer, case) for case in self._cases)
+        return sum(row.get("wall", 0.0) for row in rows if row)
+
+    def _kept(self, engine: str, tokenizer: str, case: Case) -> Row | None:
+        return self._run.store.rows.get(key_of(engine, tokenizer, case))
+
+    def _verdicts(self, engine: str, case: Case) -> Verdicts:
+        """Those of a judge who does not read a schema are unknown, and so are the judge's own."""
+        judged = None if engine == JUDGE else self._kept(JUDGE, NO_TOKENIZER, case)
+        return (judged or {}).get("accepted") or [None] * len(case.texts)
+
+    def _add(self, engine: str, tokenizer: str, case: Case, row: Row) -> None:
+        whose: Row = {"engine": engine, "tokenizer": shown(tokenizer), "id": case.id}
+        if engine == JUDGE:
+            whose |= {"group": case.group, "labels": case.labels}
+        with self._lock:
+            self._run.add(key_of(engine, tokenizer, case), whose | row)
+
+    def _server(self, engine: str, tokenizer: str) -> Server:
+        arguments = (engine, tokenizer, self._config.whitespace)
+        return Server(arguments, self._config.limits())
+
+
+def key_of(engine: str, tokenizer: str, case: Case) -> str:
+    """Of a row."""
+    return f"{engine} {shown(tokenizer)} {case.id}"
+
+
+def row_of(server: Server, case: Case, valid: Verdicts) -> Row:
+    """One case of one engine: what compiling gave, and what was accepted."""
+    server.start()
+    started = time.perf_counter()
+    row = server.ask({"compile": case.source})
+    if row["status"] == "compiled" and case.texts:
+        compiling = row.get("peak_mb")
+        row |= server.ask({"texts": case.texts, "valid": valid})
+        row |= {"compiling_mb": compiling, "reasons": _reasons(server, case.texts, valid, row)}
+    if row["status"] == "unsatisfiable":
+        row["accepted"] = [False] * len(case.texts)
+        row["reasons"] = {str(k): UNEXPLAINED for k, good in enumerate(valid) if good}
+    return row | {"wall": time.perf_counter() - started, "began_mb": server.began_mb}
+
+
+def _reasons(server: Server, texts: Sequence[str], valid: Verdicts, row: Row) -> dict[str, str]:
+    """By position, why this package rejects a valid text. The memory and the time that it takes to
+    find out are none of the engine's."""
+    pairs = enumerate(zip(valid, row.get("accepted", ()), strict=False))
+    asked = [k for k, (good, accepted) in pairs if good and not accepted]
+    if not asked:
+        return {}
+    found = server.ask({"explain": [texts[k] for k in asked]}).get("reasons")
+    reasons = found or [GAVE_UP] * len(asked)
+    return {str(k): why for k, why in zip(asked, reasons, strict=True) if why is not None}

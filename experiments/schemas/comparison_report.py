@@ -1,41 +1,209 @@
-"""The rows of the experiment on schemas as tables, and its figure."""
+"""The rows of the experiment on schemas as tables and a figure: what became of the cases, what was
+wrong, and what it cost."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+import pandas as pd
+
+from experiments.laws.exact_options import shown
 from experiments.run.executors import Row
-from experiments.run.report import Report
-from experiments.run.tables import Table
-from experiments.schemas import comparison_figure
-from experiments.schemas.comparison_rows import Unit, disagreements, judged_of, units_of, wrongs
-from experiments.schemas.engines import OURS
-from experiments.schemas.histogram import Histogram
+from experiments.run.files import require
+from experiments.run.readme import wrapped
+from experiments.run.report import Figure
+from experiments.run.tables import (
+    Column,
+    Group,
+    Table,
+    count,
+    duration,
+    fixed,
+    frame,
+    markdown,
+    records,
+    table,
+    total,
+    values,
+)
+from experiments.schemas.comparison_worker import OURS
+from experiments.schemas.histogram import Histogram, of_rows
+from experiments.schemas.judge import JUDGE
+from experiments.schemas.reasons import GAVE_UP, UNEXPLAINED
 
+TITLE = "Schemas: what compiles, what is wrong, and what it costs"
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 1.0)
 _SHOWN = 12
 """Lines of a list that may be long."""
 
 
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """Tables, a figure, and what is wrong of this package."""
-    units, config = units_of(rows, manifest), manifest["config"]
-    total = len(judged_of(rows))
-    of_schemas = [] if config["regexes"] else [explained(units), labels(rows)]
-    others = [costs(units), refusals(units), *of_schemas, goals(units)]
-    tables = [outcomes(units, total, manifest), *(table for table in others if table.rows)]
-    drawn = comparison_figure.draw(units, manifest)
-    found = wrongs(units)
+# ---------------------------------------------------------------- rows
+
+
+def judged(rows: pd.DataFrame) -> list[Row]:
+    """What the judge said of each case (`accepted`), and what the data says (`labels`)."""
+    return records(rows[rows["engine"] == JUDGE])
+
+
+def cases_of(rows: pd.DataFrame, manifest: Row) -> pd.DataFrame:
+    """The rows of engines, in the order of the config, joined with what the judge said:
+
+    name: engine and tokenizer; valid, invalid: how many texts are, where the judge can say;
+    rejected, let_through: which valid ones were not accepted, and which invalid ones were; why:
+    the reasons, and unexplained: which texts have none; refusal: why the case is not compiled.
+    """
+    verdicts = {row["id"]: row.get("accepted") or [] for row in judged(rows)}
+    config = manifest["config"]
+    order = [(e, shown(t)) for e in config["engines"] for t in config["tokenizers"]]
+    own = [row for row in records(rows) if (row["engine"], row["tokenizer"]) in order]
+    own.sort(key=lambda row: order.index((row["engine"], row["tokenizer"])))
+    return frame([row | _joined(row, verdicts.get(row["id"], [])) for row in own])
+
+
+def _joined(row: Row, verdicts: Sequence[bool | None]) -> Row:
+    """A schema that is said to be unsatisfiable accepts no text."""
+    pairs = list(enumerate(zip(row.get("accepted") or (), verdicts, strict=False)))
+    reasons = row.get("reasons") or {}
+    is_compiled = row["status"] == "compiled"
+    return {
+        "name": f"{row['engine']}, {row['tokenizer']}",
+        "valid": sum(verdict is True for _, (_, verdict) in pairs),
+        "invalid": sum(verdict is False for _, (_, verdict) in pairs),
+        "rejected": [k for k, (accepted, verdict) in pairs if verdict is True and not accepted],
+        "let_through": [k for k, (accepted, verdict) in pairs if verdict is False and accepted],
+        "why": list(reasons.values()),
+        "unexplained": [int(k) for k, why in reasons.items() if why in (UNEXPLAINED, GAVE_UP)],
+        "refusal": None if is_compiled else _refusal(row),
+        "compile": row["compile"] if is_compiled else None,
+        "to_first": row["compile"] + row["first"] if is_compiled else None,
+    }
+
+
+def _refusal(row: Row) -> str:
+    if row["status"] != "refused":
+        return f"({row['status']})"
+    keyword: str | None = row.get("keyword")
+    return keyword or _gist(row["message"])
+
+
+def _gist(message: str) -> str:
+    """A message without what is of one case only."""
+    short = re.sub(r"[\"'`{\[(].*", "", message.split("\n")[0]).strip(" :,.")
+    keys = re.search(r"Unimplemented keys: (.*)", message)
+    return f"{short} {keys[1]}" if keys else short or message[:40]
+
+
+def units(cases: pd.DataFrame) -> Iterator[tuple[str, Group]]:
+    """Name and cases of each engine with each tokenizer."""
+    if len(cases):
+        yield from ((str(name), unit) for name, unit in cases.groupby("name", sort=False))
+
+
+def of_ours(cases: pd.DataFrame) -> list[tuple[str, Group]]:
+    """Of this package alone."""
+    return [(name, unit) for name, unit in units(cases) if unit["engine"].iloc[0] == OURS]
+
+
+def seconds(unit: Group, field: str) -> Histogram:
+    """Of the cases that compiled; field "masks": of all masks along valid texts."""
+    if field == "masks":
+        return of_rows(values(unit, "masks"))
+    made = Histogram()
+    for value in values(unit, field):
+        made.add(value)
+    return made
+
+
+def peak_mb(unit: Group) -> float:
+    """Of the process, its tokenizer included; nan where it is not known."""
+    found = [mb for name in ("peak_mb", "compiling_mb") for mb in values(unit, name) if mb]
+    return max(found, default=math.nan)
+
+
+def statuses(*names: str) -> Callable[[Group], int]:
+    """How many cases ended so."""
+    return lambda unit: int(unit["status"].isin(names).sum())
+
+
+def texts(field: str) -> Callable[[Group], int]:
+    """How many texts are in the lists of a field."""
+    return lambda unit: len(values(unit, field))
+
+
+def disagreements(rows: pd.DataFrame) -> list[tuple[str, int, bool, bool | None]]:
+    """(case, text, what the data says, what the judge says) where these differ."""
+    return [
+        (row["id"], k, label, verdict)
+        for row in judged(rows)
+        for k, (label, verdict) in enumerate(
+            zip(row["labels"], row.get("accepted") or (), strict=False)
+        )
+        if label is not verdict
+    ]
+
+
+def wrong(rows: pd.DataFrame, manifest: Row) -> list[str]:
+    """Of this package: whatever must not be; the first ones, and how many more."""
+    found = []
+    for name, unit in of_ours(cases_of(rows, manifest)):
+        for row in records(unit):
+            case = row["id"]
+            found += [f"{name}: invalid accepted: {case} #{k}" for k in row["let_through"]]
+            found += [f"{name}: unexplained: {case} #{k}" for k in row["unexplained"]]
+            if row.get("wrong_masks"):
+                found.append(f"{name}: masks: {case} {row['wrong_masks'][0]}")
+            if row["status"] in ("failed", "crashed"):
+                found.append(f"{name}: {row['status']}: {case} {row['message']}")
     more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-    return Report(
-        f"{'Regexes' if config['regexes'] else 'Schemas'}: {data_of(manifest)}",
-        tables,
-        [drawn] if drawn else [],
-        facts_of(units, rows, manifest),
-        [*found[:_SHOWN], *more],
-    )
+    return [*found[:_SHOWN], *more]
+
+
+# ---------------------------------------------------------------- tables
+
+
+def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
+    """All that have a line, and the first one in any case."""
+    cases = cases_of(rows, manifest)
+    of_schemas = [] if manifest["config"]["regexes"] else [explained(cases), labels(rows)]
+    others = [costs(cases), refusals(cases), *of_schemas, goals(cases)]
+    return [outcomes(cases, rows, manifest), *(table for table in others if table.rows)]
+
+
+def outcomes(cases: pd.DataFrame, rows: pd.DataFrame, manifest: Row) -> Table:
+    """What became of the cases, and what was wrong among the compiled ones."""
+    columns = [
+        Column("", "name"),
+        Column("cases", count),
+        Column("compiled", _compiled),
+        Column("refused", statuses("refused", "invalid")),
+        Column("empty", statuses("unsatisfiable")),
+        Column("too large", statuses("too large", "over time", "over memory")),
+        Column("failed", statuses("failed", "crashed")),
+        Column("valid\nrejected", lambda u: f"{texts('rejected')(u)} of {total('valid')(u)}"),
+        Column(
+            "invalid\naccepted", lambda u: f"{texts('let_through')(u)} of {total('invalid')(u)}"
+        ),
+        Column("cases with\neither", _with_either),
+    ]
+    notes = [*circumstances(cases, rows, manifest), *meanings(manifest["config"])]
+    return table("What became of them", units(cases), columns, notes)
+
+
+def _part(which: str, of: str) -> Callable[[Group], str]:
+    return lambda unit: f"{texts(which)(unit)} of {total(of)(unit)}"
+
+
+def _compiled(unit: Group) -> str:
+    n = statuses("compiled")(unit)
+    return f"{n} ({100 * n / len(unit):.1f} %)"
+
+
+def _with_either(unit: Group) -> int:
+    return int((unit["rejected"].map(bool) | unit["let_through"].map(bool)).sum())
 
 
 def data_of(manifest: Row) -> str:
@@ -44,69 +212,14 @@ def data_of(manifest: Row) -> str:
     return str(config["regexes"] or config["schemas"])
 
 
-def facts_of(units: Sequence[Unit], rows: Sequence[Row], manifest: Row) -> Row:
-    """What the README says: seconds and shares of each engine with each tokenizer."""
-    judged = judged_of(rows)
-    return {
-        "cases": len(judged),
-        "instances": sum(len(row["labels"]) for row in judged),
-        "minutes": round(manifest["wall_seconds"] / 60),
-        "peer_seconds": manifest["config"]["peer_seconds"],
-        "engines": [facts_of_unit(unit, manifest) for unit in units],
-    }
-
-
-def facts_of_unit(unit: Unit, manifest: Row) -> Row:
-    """Of one line; seconds are None where nothing compiled."""
-    compiling = unit.seconds("compile")
-    quantiles = {"p50": compiling.quantile(0.5), "p99": compiling.quantile(0.99)}
-    quantiles["max"] = compiling.largest if compiling.n else math.nan
-    return {
-        "engine": unit.engine,
-        "version": manifest.get("engine_versions", {}).get(unit.engine, ""),
-        "tokenizer": unit.tokenizer,
-        "cases": len(unit.rows),
-        "compiled": len(unit.compiled),
-        "valid": len(list(unit.texts(True))),
-        "valid_rejected": len(unit.rejected()),
-        "invalid": len(list(unit.texts(False))),
-        "invalid_accepted": len(unit.let_through()),
-        "reasons": dict(unit.reasons().most_common()),
-        "compile_seconds": {k: None if math.isnan(s) else s for k, s in quantiles.items()},
-    }
-
-
-def outcomes(units: Sequence[Unit], total: int, manifest: Row) -> Table:
-    """What became of the cases, and what was wrong among the compiled ones."""
-    lines = []
-    for unit in units:
-        good = list(unit.texts(True))
-        bad = list(unit.texts(False))
-        lines.append(
-            [
-                unit.name,
-                f"{len(unit.rows)}",
-                share(len(unit.compiled), len(unit.rows)),
-                f"{unit.count('refused', 'invalid')}",
-                f"{unit.count('unsatisfiable')}",
-                f"{unit.count('too large', 'over time', 'over memory')}",
-                f"{unit.count('failed', 'crashed')}",
-                f"{len(unit.rejected())} of {len(good)}",
-                f"{len(unit.let_through())} of {len(bad)}",
-                f"{len({i for i, _ in [*unit.rejected(), *unit.let_through()]})}",
-            ]
-        )
-    columns = ["", "cases", "compiled", "refused", "empty", "too large", "failed"]
-    columns += ["valid\nrejected", "invalid\naccepted", "cases with\neither"]
-    notes = [*circumstances(units, total, manifest), *meanings(manifest["config"])]
-    return Table("What became of them", columns, lines, notes)
-
-
-def circumstances(units: Sequence[Unit], total: int, manifest: Row) -> list[str]:
+def circumstances(cases: pd.DataFrame, rows: pd.DataFrame, manifest: Row) -> list[str]:
     """What a reader must know before the tables."""
-    config = manifest["config"]
-    lines = [f"{total} of {manifest.get('cases', '?')} cases, style {config['whitespace']}"]
-    short = [f"{u.name} {len(u.rows)}" for u in units if len(u.rows) < total]
+    config, n = manifest["config"], len(judged(rows))
+    lines = [
+        f"{data_of(manifest)}: {n} of {manifest.get('cases', '?')} cases, style "
+        f"{config['whitespace']}"
+    ]
+    short = [f"{name} {len(unit)}" for name, unit in units(cases) if len(unit) < n]
     if short:
         lines.append(
             "cases come in one random order; of it an engine whose time was up "
@@ -130,80 +243,80 @@ def meanings(config: Row) -> list[str]:
     ]
 
 
-def share(part: int, whole: int) -> str:
-    """A count, and in percent."""
-    return f"{part} ({100 * part / whole:.1f} %)" if whole else "0"
+TIMED = {"compile": "compile", "to first mask": "to_first", "mask": "masks"}
+"""What is timed: its name, and the field."""
 
 
-def costs(units: Sequence[Unit]) -> Table:
+def costs(cases: pd.DataFrame) -> Table:
     """Seconds, by percentile, and memory."""
-    lines = []
-    for unit in units:
-        for what, histogram in timings(unit).items():
-            shown = [duration(histogram.quantile(q)) for q in QUANTILES]
-            memory = f"{unit.peak_mb():.0f}" if what == "compile" else ""
-            lines.append([f"{unit.name}: {what}", f"{histogram.n}", *shown, memory])
-    names = [f"p{100 * q:g}" for q in QUANTILES[:-1]]
+    lines = [
+        {
+            "what": f"{name}: {what}",
+            "n": (timed := seconds(unit, field)).n,
+            **{f"{100 * q:g}": timed.quantile(q) for q in QUANTILES},
+            "mb": peak_mb(unit) if what == "compile" else None,
+        }
+        for name, unit in units(cases)
+        for what, field in TIMED.items()
+    ]
+    columns = [
+        Column("", "what"),
+        Column("n", "n"),
+        *(Column(f"p{100 * q:g}" if q < 1 else "max", f"{100 * q:g}", duration) for q in QUANTILES),
+        Column("MB", "mb", fixed(0), ""),
+    ]
     notes = [
         "compile: the engine's own compiling of a case, of the cases that compiled; to first mask: "
         "with the first mask; mask: before each of the first ids of valid texts, the tokenizer's "
         "own ids; states seen before are among them",
         "MB (10^6 bytes): the most resident memory of the process, its tokenizer included",
     ]
-    return Table("What it costs", ["", "n", *names, "max", "MB"], lines, notes)
+    return table("What it costs", frame(lines), columns, notes)
 
 
-def timings(unit: Unit) -> dict[str, Histogram]:
-    """What is timed, by name."""
-    return {
-        "compile": unit.seconds("compile"),
-        "to first mask": unit.seconds("compile", "first"),
-        "mask": unit.masks(),
-    }
-
-
-def duration(seconds: float | None) -> str:
-    """With a unit, three digits."""
-    if seconds is None or math.isnan(seconds):
-        return "-"
-    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if seconds >= unit or name == "us":
-            return f"{seconds / unit:.3g} {name}"
-    return "-"
-
-
-def refusals(units: Sequence[Unit]) -> Table:
+def refusals(cases: pd.DataFrame) -> Table:
     """Why cases are not compiled: by keyword, where an engine names it."""
-    lines = []
-    for unit in units:
-        counts = unit.refusals().most_common()
-        shown = ", ".join(f"{why} {n}" for why, n in counts[: 2 * _SHOWN])
-        rest = sum(n for _, n in counts[2 * _SHOWN :])
-        lines.append([unit.name, shown + (f", others {rest}" if rest else "") or "none"])
-    return Table("Refused, by keyword or message", ["", "how often"], lines)
+    columns = [Column("", "name"), Column("how often", _counted)]
+    return table("Refused, by keyword or message", units(cases), columns)
 
 
-def explained(units: Sequence[Unit]) -> Table:
+def _counted(unit: Group) -> str:
+    counts = Counter(values(unit, "refusal")).most_common()
+    said = ", ".join(f"{why} {n}" for why, n in counts[: 2 * _SHOWN])
+    rest = sum(n for _, n in counts[2 * _SHOWN :])
+    return said + (f", others {rest}" if rest else "") or "none"
+
+
+def explained(cases: pd.DataFrame) -> Table:
     """Why this package rejects valid instances."""
-    ours = [unit for unit in units if unit.engine == OURS]
-    reasons: Counter[str] = Counter()
-    for unit in ours:
-        reasons |= unit.reasons()
-    lines = [[why, *(f"{u.reasons()[why]}" for u in ours)] for why, _ in reasons.most_common()]
+    ours = of_ours(cases)
+    counts = {name: Counter(values(unit, "why")) for name, unit in ours}
+    most: Counter[str] = Counter()
+    for counted in counts.values():
+        most |= counted
+    lines = frame(
+        [
+            {"reason": why, **{name: counted[why] for name, counted in counts.items()}}
+            for why, _ in most.most_common()
+        ]
+    )
     notes = [
         "order: another order of members is accepted; number spelling: another text of the same "
         "number is; depth: it is accepted by the same schema compiled with more nesting"
     ]
-    columns = ["valid instances rejected", *(unit.name for unit in ours)]
-    return Table("Why this package rejects valid instances", columns, lines, notes)
+    columns = [
+        Column("valid instances rejected", "reason"),
+        *(Column(name, name) for name, _ in ours),
+    ]
+    return table("Why this package rejects valid instances", lines, columns, notes)
 
 
-def labels(rows: Sequence[Row]) -> Table:
+def labels(rows: pd.DataFrame) -> Table:
     """Where the data and `jsonschema` say different things."""
     found = disagreements(rows)
-    lines = [[case, f"{k}", _verdict(said), _verdict(judged)] for case, k, said, judged in found]
-    total = sum(len(row["labels"]) for row in judged_of(rows))
-    notes = [f"{len(found)} of {total} instances; the judge is followed"]
+    lines = [[case, f"{k}", _verdict(said), _verdict(by)] for case, k, said, by in found]
+    n = sum(len(row["labels"]) for row in judged(rows))
+    notes = [f"{len(found)} of {n} instances; the judge is followed"]
     columns = ["case", "instance", "data", "jsonschema"]
     return Table("Labels that jsonschema does not confirm", columns, lines[: 2 * _SHOWN], notes)
 
@@ -212,18 +325,186 @@ def _verdict(verdict: bool | None) -> str:
     return {True: "valid", False: "invalid", None: "cannot say"}[verdict]
 
 
-def goals(units: Sequence[Unit]) -> Table:
+def goals(cases: pd.DataFrame) -> Table:
     """What this package sets out to keep."""
     lines = []
-    for unit in units:
-        if unit.engine != OURS:
-            continue
-        compiling = unit.seconds("compile")
+    for name, unit in of_ours(cases):
+        compiling = seconds(unit, "compile")
         lines += [
-            [f"{unit.name}: invalid accepted", f"{len(unit.let_through())}", "0"],
-            [f"{unit.name}: valid rejected, unexplained", f"{len(unit.unexplained())}", "0"],
-            [f"{unit.name}: compile p99", duration(compiling.quantile(0.99)), "1 s"],
-            [f"{unit.name}: compile max", duration(compiling.largest), "10 s"],
-            [f"{unit.name}: memory, MB", f"{unit.peak_mb():.0f}", "1000"],
+            [f"{name}: invalid accepted", f"{texts('let_through')(unit)}", "0"],
+            [f"{name}: valid rejected, unexplained", f"{texts('unexplained')(unit)}", "0"],
+            [f"{name}: compile p99", _duration(compiling.quantile(0.99)), "1 s"],
+            [f"{name}: compile max", _duration(compiling.largest), "10 s"],
+            [f"{name}: memory, MB", f"{peak_mb(unit):.0f}", "1000"],
         ]
     return Table("Goals", ["", "found", "at most"], lines)
+
+
+def _duration(value: float | None) -> str:
+    return "-" if value is None or math.isnan(value) else duration(value)
+
+
+# ---------------------------------------------------------------- the README
+
+
+def facts(rows: pd.DataFrame, manifest: Row) -> Row:
+    """What the README says: seconds and shares of each engine with each tokenizer."""
+    said = judged(rows)
+    return {
+        "cases": len(said),
+        "instances": sum(len(row["labels"]) for row in said),
+        "minutes": round(manifest["wall_seconds"] / 60),
+        "peer_seconds": manifest["config"]["peer_seconds"],
+        "engines": [
+            _facts_of(unit, manifest.get("engine_versions", {}))
+            for _, unit in units(cases_of(rows, manifest))
+        ],
+    }
+
+
+def _facts_of(unit: Group, versions: Row) -> Row:
+    """Of one line; seconds are None where nothing compiled."""
+    compiling, engine = seconds(unit, "compile"), unit["engine"].iloc[0]
+    quantiles = {"p50": compiling.quantile(0.5), "p99": compiling.quantile(0.99)}
+    quantiles["max"] = compiling.largest if compiling.n else math.nan
+    return {
+        "engine": engine,
+        "version": versions.get(engine, ""),
+        "tokenizer": unit["tokenizer"].iloc[0],
+        "cases": len(unit),
+        "compiled": statuses("compiled")(unit),
+        "valid": total("valid")(unit),
+        "valid_rejected": texts("rejected")(unit),
+        "invalid": total("invalid")(unit),
+        "invalid_accepted": texts("let_through")(unit),
+        "reasons": dict(Counter(values(unit, "why")).most_common()),
+        "compile_seconds": {k: None if math.isnan(s) else s for k, s in quantiles.items()},
+    }
+
+
+def readme(facts: Row) -> str:
+    """Of the first tokenizer; the tables have the others."""
+    engines = facts.get("engines", [])
+    if not engines:
+        return ""
+    first = engines[0]["tokenizer"]
+    own = [engine for engine in engines if engine["tokenizer"] == first]
+    columns = [f"engine, tokenizer {first}", "cases", "compiled", "invalid accepted"]
+    columns += ["valid rejected", "compile p50, p99, max"]
+    shown = markdown(columns, [_line(engine) for engine in own])
+    return f"{wrapped(_circumstances(facts, own))}\n\n{shown}"
+
+
+def _circumstances(facts: Row, own: list[Row]) -> str:
+    cases, instances = f"{facts['cases']:,}", f"{facts['instances']:,}"
+    parts = [
+        f"`python -m experiments schemas` ({facts['minutes']} minutes): the {cases} schemas of "
+        f"MaskBench with {instances} instances, each engine in a process of its own, `jsonschema` "
+        "as the judge. An instance is written by `json.dumps` without white space."
+    ]
+    short = [engine["engine"] for engine in own if engine["cases"] < facts["cases"]]
+    if short:
+        each = " each" if len(short) > 1 else ""
+        parts.append(
+            f"{' and '.join(short)} had {facts['peer_seconds']:g} s{each} and did the first cases "
+            "of one random order."
+        )
+    parts.append("[The tables](paper_figures/schemas.md) have the rest.")
+    return " ".join(parts)
+
+
+def _line(engine: Row) -> list[str]:
+    share = engine["compiled"] / engine["cases"] if engine["cases"] else 0
+    reasons = ", ".join(f"{why} {n}" for why, n in engine["reasons"].items())
+    rejected = f"{engine['valid_rejected']:,} of {engine['valid']:,}"
+    return [
+        f"{engine['engine']} {engine['version']}".strip(),
+        f"{engine['cases']:,}",
+        f"{share:.1%}",
+        f"{engine['invalid_accepted']:,} of {engine['invalid']:,}",
+        f"{rejected}: {reasons}" if reasons else rejected,
+        ", ".join(map(_duration, engine["compile_seconds"].values())),
+    ]
+
+
+# ---------------------------------------------------------------- the figure
+
+
+COLORS = {
+    OURS: "#00798c",
+    "llguidance": "#edae49",
+    "xgrammar": "#d1495b",
+    "outlines_core": "#6a4c93",
+}
+PERCENTILES = [k / 200 for k in range(200)] + [1 - 10 ** (-k / 20) for k in range(47, 100)]
+"""Shares of 0 to 0.99999, closer to one another near the end."""
+TICKS = {0.5: "p50", 0.9: "p90", 0.99: "p99", 0.999: "p99.9", 0.9999: "p99.99"}
+PANELS = {"compile, to the first mask": "to_first", "mask": "masks"}
+
+
+def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
+    """Percentiles of compiling and of masks, on log scales: a column per quantity, a row per
+    tokenizer; none where nothing compiled."""
+    cases = cases_of(rows, manifest)
+    compiled = cases[cases["status"] == "compiled"] if len(cases) else cases
+    if not len(compiled):
+        return []
+    tokenizers = compiled["tokenizer"].unique()
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    plain = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+    with pyplot.rc_context(plain):
+        shape = {"figsize": (9, 1 + 3.2 * len(tokenizers)), "sharex": "col", "squeeze": False}
+        figure, grid = pyplot.subplots(len(tokenizers), 2, layout="constrained", **shape)
+        for row, tokenizer in zip(grid, tokenizers, strict=True):
+            here = cases[cases["tokenizer"] == tokenizer]
+            for axes, (what, field) in zip(row, PANELS.items(), strict=True):
+                for _, unit in units(here):
+                    _draw(axes, seconds(unit, field), unit["engine"].iloc[0])
+                _scale(axes)
+                axes.set_title(f"{tokenizer}: {what}", loc="left", fontsize=11)
+            row[0].set_ylabel("seconds (log scale)")
+        for axes in grid[-1]:
+            axes.set_xlabel("percentile")
+        grid[0, 0].legend(frameon=False, fontsize=9, loc="lower right")
+    return [Figure("schemas", figure, headline(cases), note(manifest))]
+
+
+def _scale(axes: Any) -> None:
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks([1 / (1 - share) for share in TICKS], list(TICKS.values()))
+    axes.minorticks_off()
+    axes.grid(color="#eeeeee")
+    axes.set_axisbelow(True)
+
+
+def _draw(axes: Any, histogram: Histogram, engine: str) -> None:
+    """Quantiles as far as there are values beyond them."""
+    shares = [share for share in PERCENTILES if (1 - share) * histogram.n >= 1]
+    if shares:
+        points = [(1 / (1 - share), histogram.quantile(share)) for share in shares]
+        style = {"color": COLORS.get(engine, "#888888"), "linewidth": 1.6}
+        axes.plot(*zip(*points, strict=True), label=f"{engine} ({histogram.n})", **style)
+        axes.plot(histogram.n, histogram.largest, "o", color=style["color"], markersize=4)
+
+
+def headline(cases: pd.DataFrame) -> str:
+    """What this package got wrong, with the numbers of these rows."""
+    ours = [unit for _, unit in of_ours(cases)]
+    if not ours:
+        return "Compiling and masking, by percentile"
+    through = max(texts("let_through")(unit) for unit in ours)
+    rows = max(len(unit) for unit in ours)
+    done = min(statuses("compiled")(unit) for unit in ours)
+    return f"{done} of {rows} cases compiled; invalid instances accepted: {through}"
+
+
+def note(manifest: Row) -> str:
+    """What the lines are."""
+    config, jobs = manifest["config"], manifest.get("jobs", "?")
+    return (
+        f"{data_of(manifest)}, style {config['whitespace']}. In brackets: how "
+        "many; a dot: the largest. Masks: along the tokenizer's own ids of valid texts.\n"
+        f"Each engine on the cases that it compiles; {jobs} processes at a time."
+    )

@@ -1,10 +1,16 @@
-"""Schemas with instances, or regexes with texts, as cases that every engine is given alike."""
+"""Schemas with instances, or regexes with texts, as cases that every engine is given alike.
+
+Where the data is: what the config says (`--schemas`, `--yaml-schemas`); by default in the folder
+that the environment variable BPE_AUTOMATA_DATA names, or else in `shared/data` beside the checkout.
+Nothing is downloaded. Files are JSON lines, gzipped or not, one object a line.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,12 +19,34 @@ from bpe_automata.errors import MissingFileError
 from experiments.run.executors import Row
 from experiments.run.files import ROOT, lines_of
 
-DATA = ROOT.parent / "shared" / "data"
+FOLDER = "BPE_AUTOMATA_DATA"
+"""The environment variable that names the folder of the data."""
+
+
+def data_folder(environment: Mapping[str, str]) -> Path:
+    """Where data is, if the config does not say."""
+    return Path(environment.get(FOLDER) or ROOT.parent / "shared" / "data")
+
+
+DATA = data_folder(os.environ)
 SCHEMAS = DATA / "maskbench"
 YAML_SCHEMAS = DATA / "schemastore_yaml.jsonl.gz"
 SMOKE_SCHEMAS = Path(__file__).with_name("smoke_schemas.jsonl")
 SMOKE_YAML = Path(__file__).with_name("smoke_yaml.jsonl")
 """A few small ones, which are part of the repository."""
+SOURCES = {
+    "schemas": (
+        "MaskBench, from https://github.com/guidance-ai/jsonschemabench (folder maskbench)",
+        '{"id": text, "schema": value, "tests": [{"valid": bool, "data": value}, ...]}',
+        f"--schemas FILE_OR_FOLDER, or {FOLDER}=FOLDER with the files in FOLDER/{SCHEMAS.name}",
+    ),
+    "yaml-schemas": (
+        "the catalog of https://www.schemastore.org, with YAML files that its schemas are for",
+        '{"id": text, "schema": value, "yaml": [text, ...]}',
+        f"--yaml-schemas FILE, or {FOLDER}=FOLDER with the file FOLDER/{YAML_SCHEMAS.name}",
+    ),
+}
+"""By option: the public source, a line of the files, and how to point to them."""
 WRITERS = {
     "compact": partial(json.dumps, separators=(",", ":"), ensure_ascii=False),
     "spaced": partial(json.dumps, ensure_ascii=False),
@@ -59,15 +87,21 @@ def files_of(place: Path) -> list[Path]:
         return [place]
     found = sorted(path for path in place.glob("*") if ".jsonl" in path.suffixes)
     if not found:
-        message = f"{place} is no file, and has no files *.jsonl or *.jsonl.gz"
-        raise MissingFileError(f"{message}; give --schemas DIR")
+        raise missing(f"{place} is no file, and has no files *.jsonl or *.jsonl.gz", "schemas")
     return found
+
+
+def missing(what: str, option: str) -> MissingFileError:
+    """The error that says where data comes from; option: of `SOURCES`."""
+    source, line, pointing = SOURCES[option]
+    message = f"{what}; give {pointing}. The data: {source}, as JSON lines, each {line}"
+    return MissingFileError(message)
 
 
 def yaml_cases(path: Path) -> list[Row]:
     """From a file of JSON lines {"id", "schema", "yaml": [text]}. Raises MissingFileError."""
     if not path.is_file():
-        raise MissingFileError(f"{path} is not there; give --yaml-schemas FILE")
+        raise missing(f"{path} is not there", "yaml-schemas")
     return list(lines_of(path))
 
 

@@ -40,7 +40,7 @@ from experiments.run.executors import FAILURE, Cell, Row, measured
 from experiments.run.measuring import Run, progress
 from experiments.schemas import segments_report
 from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS
-from experiments.shared.timing import timed
+from experiments.shared.resources import timed
 
 VERSION = 2
 TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")

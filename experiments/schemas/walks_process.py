@@ -14,10 +14,9 @@ import numpy as np
 
 from bpe_automata import ByteDFA, Constraint, Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError
+from experiments.engines.interface import RefusedError
 from experiments.run.executors import Row
-from experiments.schemas.ecma_patterns import with_patterns_for_python
-from experiments.schemas.engines import RefusedError
-from experiments.schemas.ours import Judge
+from experiments.schemas.judge import Judge, with_patterns_for_python
 from experiments.shared.walks import CannotFinishError, ends, finish, readable
 
 MOST_IDS = 80

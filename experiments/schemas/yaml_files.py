@@ -14,7 +14,7 @@ from bpe_automata.schemas import compile_yaml_schema
 from bpe_automata.schemas.yaml_scalars import written
 from bpe_automata.schemas.yaml_style import yaml_text
 from experiments.run.files import require
-from experiments.schemas.ours import Verdicts
+from experiments.schemas.judge import Verdicts
 from experiments.schemas.yaml_orders import OutOfStepsError, in_some_order
 
 ACCEPTED = "accepted"

@@ -35,7 +35,7 @@ from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
 from experiments.schemas import yaml_files, yaml_report
 from experiments.schemas.inputs import SMOKE_YAML, YAML_SCHEMAS, yaml_cases
-from experiments.schemas.ours import Judge, Verdicts
+from experiments.schemas.judge import Judge, Verdicts
 
 VERSION = 1
 DEPTH = 3

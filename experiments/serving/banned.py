@@ -18,8 +18,8 @@ from experiments.run.executors import Cell
 from experiments.run.measuring import Run
 from experiments.serving.banned_report import TITLE, facts, readme, tables, wrong
 from experiments.serving.banned_runs import article, listed, settings, word_lists
-from experiments.serving.speed_model import MODEL_HELP, Device, Dtype
 from experiments.shared import models
+from experiments.shared.models import MODEL_HELP, Device, Dtype
 
 __all__ = [
     "SMOKE",

@@ -18,9 +18,9 @@ from bpe_automata.sampling import BannedGeneration, decode, decode_allowed, deco
 from bpe_automata.sampling.banned import free, tail
 from bpe_automata.sampling.loop import asked
 from experiments.run.executors import Row
-from experiments.serving.speed_model import Named, causal
 from experiments.shared import models
-from experiments.shared.timing import timed
+from experiments.shared.models import Named, causal
+from experiments.shared.resources import timed
 
 Model = Callable[[Sequence[int]], np.ndarray]
 MODES = ("free", "exact", "rollback")

@@ -24,6 +24,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.sampling import decode
 from bpe_automata.tokenizer.sources.named import names
+from experiments.engines.peers import OutlinesCore
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
@@ -41,10 +42,8 @@ from experiments.serving.forced_walks import (
     schemas_of,
     walked,
 )
-from experiments.serving.speed_model import MODEL_HELP, Device, Dtype, Named, causal
 from experiments.shared import models
-from experiments.shared.engines import OutlinesCore
-from experiments.shared.models import LoadedModel
+from experiments.shared.models import MODEL_HELP, Device, Dtype, LoadedModel, Named, causal
 
 # A real model, writing under schemas with and without forced ids.
 #

@@ -26,9 +26,9 @@ from bpe_automata.decoding.chopping import chopped, encoded
 from bpe_automata.decoding.forced import forced_tokens
 from bpe_automata.errors import BpeAutomataError, MissingFileError
 from bpe_automata.kernels.bits import has
+from experiments.engines.interface import INSTALL
 from experiments.run.executors import Row
 from experiments.run.files import ROOT, lines_of, require
-from experiments.shared.engines import INSTALL
 
 CHOPS = (0, 1, 2, 4)
 METHODS = ("canonical", "lift", *(f"chop {k}" for k in CHOPS))

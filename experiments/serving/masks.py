@@ -2,7 +2,7 @@
 
 Every engine has a process of its own for each tokenizer and round. They are asked in turns, about
 the same constraints and the same texts: first masks (from the regex or the schema), cold masks
-(each place of a text for the first time; the constraint is new, the tokenizer prepared by
+(each prefix of a text for the first time; the constraint is new, the tokenizer prepared by
 `bpe-automata warm`), warm masks (a second session of the same constraint along the same texts),
 reading an id, batches of 64, memory.
 Rounds are in different orders, and of each time the median over rounds counts. Schemas are those of
@@ -12,39 +12,55 @@ constraints alone are measured, and the table says so.
 
 from __future__ import annotations
 
+import os
+import random
+import shutil
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError
+from experiments.engines.named import OURS, PEERS, check_known, missing, versions
 from experiments.laws.exact_options import SMOKE_TOKENIZER, shown
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Row
+from experiments.run.files import ROOT
 from experiments.run.measuring import Run, progress
 from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled
-from experiments.serving.masks_cases import CONSTRAINT, constraints
-from experiments.serving.masks_child import WHITESPACE
+from experiments.serving.masks_child import BATCHES, CONSTRAINT, WHITESPACE, constraints
 from experiments.serving.masks_report import readme, render
-from experiments.serving.masks_turns import Task, Turns, known
-from experiments.serving.peers_exams import spelled
-from experiments.shared.more_engines import OURS, PEERS, check_known, missing, versions
+from experiments.serving.peers import spelled
+from experiments.serving.peers_child import Ids
+from experiments.shared.watched import Limits, WatchedProcess
 
 __all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
 
 VERSION = 2
+CHILD = "experiments.serving.masks_child"
+CACHE = "BPE_AUTOMATA_CACHE"
+BATCH = 64
+HELD = 100
+"""Schemas that are kept alive together, to see what they need."""
+SLOW = 1.5e6
+"""Microseconds of an answer, beyond which later rounds do without it."""
 ENGINES = ("canonical", "within", "lift", "llguidance", "glrmask", "xgrammar", "outlines_core")
 
 
 @dataclass(frozen=True)
 class Config(config.Config):
-    """Which engines are asked what, and when one has had enough."""
+    """Which engines are asked what, and when one is asked no more."""
 
     engines: tuple[str, ...] = option(ENGINES, "which engines")
     tokenizers: tuple[str, ...] = option(("smollm2", "llama-3", "llama-4"), "names or paths")
-    constraints: tuple[str, ...] = option((), "names (see masks_cases); none: all of them")
+    constraints: tuple[str, ...] = option((), "names (see masks_child); none: all of them")
     schemas: Path = option(SCHEMAS, "folder or file of JSON lines of schemas with instances")
     n: int = option(100, "how many schemas, drawn by lot")
     rounds: int = option(3, "how often each constraint is measured")
@@ -110,3 +126,144 @@ def tasks(tokenizer: Tokenizer, cases: Sequence[Case]) -> Iterator[Task]:
         ids = [own for text in texts if (own := spelled(tokenizer, text)) is not None]
         if ids:
             yield Task(case.id, case.group != CONSTRAINT, case.source, ids)
+
+
+# ---------------------------------------------------------------- one round
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question: a source and the ids of texts of its language. name: of the constraint or the
+    schema."""
+
+    name: str
+    is_schema: bool
+    source: Row
+    ids: list[Ids]
+
+
+def known(source: str, cache: Path) -> None:
+    """Make a cache on disk that knows a tokenizer as `bpe-automata warm` prepares it."""
+    cache.mkdir()
+    command = [sys.executable, "-m", "bpe_automata", "warm", "--json", source]
+    environment = {**os.environ, CACHE: str(cache)}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
+class Turns:
+    """Each engine in a process of its own, with a copy of `cache`, which knows the tokenizer and
+    common languages; of others it knows what it finds out. Schemas and batches are of the first
+    round."""
+
+    def __init__(
+        self, run: Run[Config], source: str, number: int, every: Sequence[Task], cache: Path
+    ) -> None:
+        self._run, self._source, self._number = run, source, number
+        self._tasks = [task for task in every if number == 0 or not task.is_schema]
+        if number:
+            random.Random(f"{run.config.seed} {number}").shuffle(self._tasks)
+        self._known, self._cache = cache, cache.with_name(f"{cache.name}-{number}")
+        self._todo = {engine: self._missing(engine) for engine in run.config.engines}
+        self._spent = dict.fromkeys(product(run.config.engines, (False, True)), 0.0)
+        self._held = dict.fromkeys(run.config.engines, 0)
+
+    def _key(self, engine: str, name: str = "", number: int | None = None) -> str:
+        number = self._number if number is None else number
+        return f"{shown(self._source)} {number} {engine} {name}".strip()
+
+    def _missing(self, engine: str) -> set[str]:
+        """Keys of rows that are to be measured."""
+        if missing(engine):
+            return set()
+        names = ["", *(task.name for task in self._tasks if self._is_worth(engine, task))]
+        names += [_batch(name) for name in self._batches()]
+        return set(self._run.expect(self._key(engine, name) for name in names))
+
+    def _is_worth(self, engine: str, task: Task) -> bool:
+        """Again, if the first time went well and did not take long."""
+        if not self._number:
+            return True
+        first = self._run.store.rows.get(self._key(engine, task.name, 0), {FAILURE: "lost"})
+        return not first.get(FAILURE) and _measured(first) <= SLOW
+
+    def play(self) -> None:
+        """Ask all that is missing."""
+        with ExitStack() as stack:
+            processes = dict(self._started(stack))
+            for k, task in enumerate(self._tasks):
+                question: Row = {"source": task.source, "ids": task.ids}
+                self._ask(_rotated(processes, k), task.name, question, task.is_schema)
+            for k, (name, prefixes) in enumerate(self._batches().items()):
+                self._ask(_rotated(processes, k), _batch(name), {"batch": prefixes}, False)
+
+    def _started(self, stack: ExitStack) -> Iterator[tuple[str, WatchedProcess]]:
+        """The engines that come up, of those that have something to do."""
+        limits = Limits(self._run.config.seconds, self._run.config.mb)
+        for engine, todo in self._todo.items():
+            if not todo:
+                continue
+            environment = {CACHE: str(self._cache / engine)}
+            shutil.copytree(self._known, environment[CACHE])
+            process = WatchedProcess(CHILD, [engine, self._source], limits, environment)
+            first = stack.enter_context(process).start()
+            if self._key(engine) in todo:
+                self._add(engine, "", first)
+            if FAILURE in first:
+                self._run.expect_none_of(todo - {self._key(engine)})
+            else:
+                yield engine, process
+
+    def _ask(
+        self,
+        processes: Iterable[tuple[str, WatchedProcess]],
+        name: str,
+        question: Row,
+        is_schema: bool,
+    ) -> None:
+        for engine, process in processes:
+            if (key := self._key(engine, name)) not in self._todo[engine]:
+                continue
+            if self._spent[engine, is_schema] > self._run.config.patience:
+                self._run.expect_none_of([key])
+                continue
+            hold = is_schema and self._held[engine] < HELD
+            started = time.perf_counter()
+            row = process.ask(question | {"hold": hold})
+            wall = time.perf_counter() - started
+            self._spent[engine, is_schema] += _measured(row) / 1e6 if "texts" in row else wall
+            self._held[engine] += is_schema
+            self._add(engine, name, row | {"wall": wall, "is_schema": is_schema})
+
+    def _add(self, engine: str, name: str, row: Row) -> None:
+        whose = {"tokenizer": shown(self._source), "round": self._number, "engine": engine}
+        self._run.add(self._key(engine, name), whose | {"name": name} | row)
+
+    def _batches(self) -> dict[str, list[Row]]:
+        """Places of the constraints of each batch: a source, and ids that have been read."""
+        known, found = {task.name: task for task in self._tasks}, {}
+        for name, members in {} if self._number else BATCHES.items():
+            if all(member in known for member in members):
+                found[name] = [_prefix(known[members[k % len(members)]], k) for k in range(BATCH)]
+        return found
+
+
+def _measured(row: Row) -> float:
+    """Microseconds, of all that it holds."""
+    masks = sum(sum(text[kind]) for text in row["texts"] for kind in ("cold", "warm", "advance"))
+    return float(row["compile"] + row["first"] + masks)
+
+
+def _batch(name: str) -> str:
+    return f"batch: {name}"
+
+
+def _prefix(task: Task, k: int) -> Row:
+    ids = task.ids[k % len(task.ids)]
+    return {"source": task.source, "ids": ids[: k % len(ids)]}
+
+
+def _rotated(processes: dict[str, WatchedProcess], k: int) -> list[tuple[str, WatchedProcess]]:
+    """Another engine begins each time."""
+    every = list(processes.items())
+    first = k % len(every) if every else 0
+    return every[first:] + every[:first]

@@ -1,6 +1,6 @@
 """Where cold masks spend time: `python -m experiments.serving.masks_profile TOKENIZER METHOD`.
 
-Each constraint of `masks_cases` is made anew in one process, and its masks are asked for along its
+Each constraint of `masks_child` is made anew in one process, and its masks are asked for along its
 texts; all constraints have been made and asked once before, so what is known of the tokenizer alone
 is known. Printed are the median mask and the longest ones: microseconds in all, how many of them in
 Python, and in each kernel.
@@ -23,7 +23,7 @@ from bpe_automata import Tokenizer, constrain
 from bpe_automata.constructions import product_tables
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.kernels import watch
-from experiments.serving.masks_cases import REGEXES
+from experiments.serving.masks_child import REGEXES
 
 LONGEST = 2
 """How many of the longest masks of a constraint are shown."""
@@ -58,7 +58,7 @@ def timed() -> Iterator[Counter[str]]:
 
 
 def masks(tokenizer: Tokenizer, name: str, method: Method) -> list[Mask]:
-    """The masks of a new constraint along its texts, each at a place where none was before."""
+    """The masks of a new constraint along its texts, each at a new prefix."""
     regex, texts = REGEXES[name]
     constraint, found = constrain(tokenizer, regex, method), list[Mask]()
     out = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)

@@ -1,97 +1,214 @@
-"""The rows of the experiment on masks as tables, and what the README says of them."""
+"""The rows of the experiment on masks as tables and a figure, and what the README says of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from experiments.run.executors import Row
+import numpy as np
+import pandas as pd
+
+from experiments.engines.named import OURS, WITHIN
+from experiments.run.executors import FAILURE, Row
+from experiments.run.files import require
 from experiments.run.readme import wrapped
-from experiments.run.report import Report, without_paths
+from experiments.run.report import Figure, Report, without_paths
 from experiments.run.statistics import quantile
-from experiments.run.tables import Table, markdown
-from experiments.serving.masks_cases import BATCHES, REGEXES
-from experiments.serving.masks_figure import figures
-from experiments.serving.masks_numbers import (
-    SHARES,
-    Answer,
-    Measured,
-    all_measured,
-    by_tokenizer,
-    firsts,
-    pooled,
+from experiments.run.tables import (
+    Column,
+    Group,
+    Table,
+    fixed,
+    frame,
+    highest,
+    is_missing,
+    markdown,
     quantiles,
-    shared,
-    shown_of,
+    records,
+    scaled,
+    several,
+    table,
+    three,
+    total,
+    values,
+    whole,
 )
-from experiments.shared.more_engines import OURS, WITHIN
+from experiments.serving.masks_child import BATCHES, REGEXES
 
+TITLE = "Masks: the first one, and each one after it"
+SHARES = (0.5, 0.9, 0.99, 1.0)
+KINDS = ("cold", "warm", "advance")
+SHOWN = "llama-3"
+"""The tokenizer whose numbers stand for all, where it was measured."""
 QUANTILES = "p50 / p90 / p99 / max"
 MEANINGS = (
-    "canonical, within, lift: of this package; canonical admits nothing but the tokenizer's own "
-    f"ids, within is canonical with at most {WITHIN} ids to the end of the text",
-    "times: the lesser of wall time and CPU time of the process (all its threads), called from "
-    "Python, into a packed buffer; of constraints the median over rounds at each place",
-    "first mask: from the regex or the text of the schema; cold: each place of a text for the "
+    "canonical, within, lift: this package; canonical admits the tokenizer's own ids alone, within "
+    f"is canonical with at most {WITHIN} ids to the end of the text, lift admits any ids",
+    "times: the lesser of wall time and CPU time of the process, called from Python, into a packed "
+    "buffer; of constraints the median over rounds at each prefix",
+    "first mask: from the regex or the text of the schema; cold: each prefix of a text for the "
     "first time, the constraint new, the tokenizer as `bpe-automata warm NAME` prepares it; "
-    "warm: a second session of the same constraint along the same texts (of llguidance the same "
-    "one, reset, for its copies do not share what it has learned); advance: reading an id, the "
-    "first time",
-    "batch: 64 known places in one call, wall time, median; wide: in "
+    "warm: a second session along the same texts (of llguidance the same one, reset, for its "
+    "copies do not share what it has learned); advance: reading an id, the first time",
+    "batch: 64 known prefixes in one call, wall time, median; wide: in "
     f"{', '.join(BATCHES['wide'])}; mixed: in {', '.join(BATCHES['mixed'])}; the engines' own "
-    "calls for batches with all cores (glrmask and outlines_core have none: one after the other)",
+    "calls with all cores (glrmask and outlines_core have none: one after the other)",
     "MB: 10^6 bytes resident; engine: what it added to a process that has Python, this package and "
     "the loaded tokenizer (xgrammar brings torch along); on top: what the most demanding "
-    "constraint took at its highest",
+    "constraint took",
     "own calls: llguidance unsafe_compute_mask_ptr, xgrammar fill_next_token_bitmask, glrmask "
-    "fill_mask, outlines_core write_mask_into, this package Matcher.mask, batch_masks; addresses "
-    "and tensors of the buffer are made beforehand",
+    "fill_mask, outlines_core write_mask_into, this package Matcher.mask, batch_masks",
 )
+
+
+# ---------------------------------------------------------------- rows
+
+
+ENGINE, CONSTRAINT, SCHEMA, BATCH = "engine", "constraint", "schema", "batch"
+
+
+def answers_of(rows: Sequence[Row], versions: Mapping[str, str]) -> pd.DataFrame:
+    """One row for each thing that an engine which came up was asked with a tokenizer.
+
+    what: ENGINE (how it came up), CONSTRAINT, SCHEMA or BATCH; label: the engine with its version;
+    refused: why there is no answer. Of constraints and schemas, medians over rounds: first,
+    microseconds from the source to the first mask; cold, warm, advance: microseconds over all texts
+    that could be read to the end; passed, stopped: how many could and could not. Of schemas the
+    same fields with `shared_` before them are over texts that every engine which came to the schema
+    compiled and read to the end. us: of a batch.
+    """
+    units: dict[tuple[str, str], dict[str, list[Row]]] = {}
+    for row in rows:
+        if "ready" in row and not row["round"]:
+            units[row["tokenizer"], row["engine"]] = {"": [row]}
+    for row in rows:
+        named = units.get((row.get("tokenizer", ""), row.get("engine", "")))
+        if named is not None and row["name"]:
+            named.setdefault(row["name"], []).append(row)
+    found = []
+    for (tokenizer, engine), named in units.items():
+        label = " ".join(filter(None, (engine, versions.get(engine))))
+        whose = {"tokenizer": tokenizer, "engine": engine, "label": label}
+        found += [whose | {"name": name} | _answer(name, of) for name, of in named.items()]
+    _add_shared(found)
+    return frame(found)
+
+
+def _answer(name: str, rounds: Sequence[Row]) -> Row:
+    if not name:
+        return {"what": ENGINE} | {key: rounds[0][key] for key in ("engine_mb", "process_mb")}
+    is_batch = name.startswith("batch: ")
+    what = BATCH if is_batch else SCHEMA if rounds[0].get("is_schema") else CONSTRAINT
+    good = [row for row in rounds if not row.get(FAILURE)]
+    if not good:
+        return {"what": what, "refused": rounds[0][FAILURE]}
+    if is_batch:
+        return {"what": what, "us": float(np.median(good[0]["batch"]))}
+    ends = {k: text["stopped"] is None for k, text in enumerate(good[0]["texts"])}
+    texts = {
+        k: {kind: _medians([row["texts"][k][kind] for row in good]) for kind in KINDS}
+        for k, is_passed in ends.items()
+        if is_passed
+    }
+    held = {"held": good[0]["held"], "held_mb": good[0]["process_mb"]} if "held" in good[0] else {}
+    return {
+        "what": what,
+        "first": float(np.median([row["compile"] + row["first"] for row in good])),
+        "texts": texts,
+        "passed": len(texts),
+        "stopped": len(ends) - len(texts),
+        "peak_mb": max(row["peak_mb"] for row in good),
+        **{kind: [us for text in texts.values() for us in text[kind]] for kind in KINDS},
+        **held,
+    }
+
+
+def _medians(rounds: Sequence[list[float]]) -> list[float]:
+    """Of each prefix; an engine that is stopped elsewhere in another round has its first round."""
+    if len({len(one) for one in rounds}) > 1:
+        return rounds[0]
+    return [float(value) for value in np.median(rounds, axis=0)]
+
+
+def _add_shared(answers: Sequence[Row]) -> None:
+    """The fields `shared_...` of schemas."""
+    passed: dict[tuple[str, str], set[int]] = {}
+    for row in answers:
+        if row["what"] == SCHEMA:
+            key = row["tokenizer"], row["name"]
+            own = set(row.get("texts", ()))
+            passed[key] = passed.get(key, own) & own
+    for row in answers:
+        both = passed.get((row["tokenizer"], row["name"]))
+        if row["what"] == SCHEMA and both and "texts" in row:
+            texts = [row["texts"][k] for k in sorted(both)]
+            row["shared_first"], row["shared_texts"] = row["first"], len(both)
+            for kind in KINDS:
+                row[f"shared_{kind}"] = [us for text in texts for us in text[kind]]
+
+
+def units(answers: pd.DataFrame, *whats: str) -> Iterator[tuple[Any, Group]]:
+    """The rows of each engine, of one tokenizer; whats: of these sorts alone."""
+    chosen = answers[answers["what"].isin(whats)] if whats else answers
+    yield from chosen.groupby("engine", sort=False)
+
+
+def tokenizers(answers: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each, in order."""
+    if not len(answers):
+        return {}
+    return {str(name): group for name, group in answers.groupby("tokenizer", sort=False)}
+
+
+def shared_texts(answers: pd.DataFrame) -> int:
+    """Of one tokenizer: how many texts of schemas all engines read that came to them."""
+    return max((total("shared_texts")(unit) for _, unit in units(answers)), default=0)
+
+
+def shown_of(names: Iterable[str]) -> str:
+    """Of these tokenizers, SHOWN or the first."""
+    every = list(names)
+    return SHOWN if SHOWN in every else every[0]
+
+
+# ---------------------------------------------------------------- tables
 
 
 def render(rows: Sequence[Row], manifest: Row) -> Report:
     """Tables, figure and facts of the rows."""
-    groups = by_tokenizer(all_measured(rows, manifest.get("peers", {})))
+    answers = answers_of(rows, manifest.get("peers", {}))
+    groups = tokenizers(answers)
     tables = [
         table
-        for tokenizer, measured in groups.items()
+        for tokenizer, group in groups.items()
         for table in (
-            _constraints(tokenizer, measured, manifest),
-            _schemas(tokenizer, measured, manifest),
-            _each(tokenizer, measured, "Cold masks, µs: p50 / p99 / max", _cold),
-            _each(tokenizer, measured, "To the first mask, ms", _first),
+            _constraints(tokenizer, group, manifest),
+            _schemas(tokenizer, group, manifest),
+            _each(tokenizer, group, "Cold masks, µs: p50 / p99 / max", _cold, _notes(group)),
+            _each(tokenizer, group, "To the first mask, ms", _first, ()),
         )
         if table.rows
     ]
-    facts = {"tokenizers": {name: _facts(measured) for name, measured in groups.items()}}
-    named = _named(manifest)
-    wrong = [
-        line for measured in groups.values() for one in measured for line in _wrong(one, named)
+    facts = {"tokenizers": {name: _facts(group) for name, group in groups.items()}}
+    tables += _refused(answers)
+    return Report(TITLE, tables, figures(groups), facts, _wrong(answers))
+
+
+def _quantiles(name: str, field: str, factor: float = 1.0) -> Column:
+    return Column(name, quantiles(field, *SHARES), several(scaled(factor)), "")
+
+
+def _constraints(tokenizer: str, answers: pd.DataFrame, manifest: Row) -> Table:
+    columns = [
+        Column("engine", "label"),
+        Column("answered", lambda unit: _answered(unit, CONSTRAINT)),
+        Column("texts\nrefused", total("stopped")),
+        _quantiles(f"first mask, ms\n{QUANTILES}", "first", 1e-3),
+        *(_quantiles(f"{kind}, µs\n{QUANTILES}", kind) for kind in KINDS),
+        *(Column(f"batch, µs\n{name}", _batch(name), three) for name in BATCHES),
+        Column("engine\nMB", highest("engine_mb"), fixed(0)),
+        Column("on top\nMB", highest("peak_mb"), fixed(0), "0"),
     ]
-    title = "Masks: the first one, and each one after it"
-    return Report(title, [*tables, *_refused(groups)], figures(groups, manifest), facts, wrong)
-
-
-def _constraints(tokenizer: str, measured: Sequence[Measured], manifest: Row) -> Table:
-    columns = ["engine", "answered", "texts\nrefused", f"first mask, ms\n{QUANTILES}"]
-    columns += [f"cold, µs\n{QUANTILES}", f"warm, µs\n{QUANTILES}", f"advance, µs\n{QUANTILES}"]
-    columns += [*(f"batch, µs\n{name}" for name in BATCHES), "engine\nMB", "on top\nMB"]
-    lines = []
-    for one in measured:
-        answers = one.constraints
-        asked = len(answers) + sum(name in _named(manifest) for name in one.refused)
-        masks = (_several(pooled(answers, kind, None)) for kind in ("cold", "warm", "advance"))
-        lines.append(
-            [
-                one.name,
-                f"{len(answers)} of {asked}",
-                f"{sum(len(answer.stopped) for answer in answers.values())}",
-                _several(firsts(answers, None), 1e-3),
-                *masks,
-                *(_batch(one.batches.get(name)) for name in BATCHES),
-                f"{one.start['engine_mb']:.0f}",
-                f"{max((answer.peak_mb for answer in answers.values()), default=0):.0f}",
-            ]
-        )
     config = manifest["config"]
     notes = [
         f"{config['rounds']} rounds; an answer of more than {config['seconds']:g} s, or of more "
@@ -99,114 +216,133 @@ def _constraints(tokenizer: str, measured: Sequence[Measured], manifest: Row) ->
         "asked no more; what stands right of `answered` is over what an engine answered",
         *MEANINGS,
     ]
-    return Table(f"Constraints, {tokenizer}", columns, lines, notes)
+    lines = units(answers, ENGINE, CONSTRAINT, BATCH)
+    return table(f"Constraints, {tokenizer}", lines, columns, notes)
 
 
-def _named(manifest: Row) -> Sequence[str]:
-    names: Sequence[str] = manifest.get("constraints", ())
-    return names
+def _answered(unit: Group, what: str) -> str:
+    asked = int((unit["what"] == what).sum())
+    return f"{len(values(unit, 'first'))} of {asked}"
 
 
-def _schemas(tokenizer: str, measured: Sequence[Measured], manifest: Row) -> Table:
+def _batch(name: str) -> Callable[[Group], float | None]:
+    return lambda unit: highest("us")(unit[unit["name"] == f"batch: {name}"])
+
+
+def _schemas(tokenizer: str, answers: pd.DataFrame, manifest: Row) -> Table:
     title = f"Schemas of MaskBench, {tokenizer}"
     if manifest.get("no_schemas"):
         notes = [without_paths(str(manifest["no_schemas"]))]
         return Table(title, ["engine"], [["none were measured"]], notes)
-    only = shared(measured)
-    columns = ["engine", "compiled", "texts\nrefused", "masks", f"first mask, ms\n{QUANTILES}"]
-    columns += [f"cold, µs\n{QUANTILES}", f"warm, µs\n{QUANTILES}", f"advance, µs\n{QUANTILES}"]
-    columns += [
-        "all that it answers:\nfirst mask, ms",
-        "cold, µs",
-        "held",
-        "process\nMB",
-        "of which\nheld",
+    columns = [
+        Column("engine", "label"),
+        Column("compiled", lambda unit: _answered(unit, SCHEMA)),
+        Column("texts\nrefused", _stopped_of),
+        Column("masks", lambda unit: len(values(unit, "shared_cold")), whole),
+        _quantiles(f"first mask, ms\n{QUANTILES}", "shared_first", 1e-3),
+        *(_quantiles(f"{kind}, µs\n{QUANTILES}", f"shared_{kind}") for kind in KINDS),
+        _quantiles("all that it answers:\nfirst mask, ms", "first", 1e-3),
+        _quantiles("cold, µs", "cold"),
+        Column("held", highest("held"), whole, ""),
+        Column("process\nMB", lambda unit: (_held(unit) or [None])[-1], fixed(0), ""),
+        Column("of which\nheld", _held_alone, fixed(0), ""),
     ]
-    lines = []
-    for one in measured:
-        came = len(one.schemas) + sum(name not in _named(manifest) for name in one.refused)
-        stopped = sum(len(answer.stopped) for answer in one.schemas.values())
-        kinds = [pooled(one.schemas, kind, only) for kind in ("cold", "warm", "advance")]
-        lines.append(
-            [
-                one.name,
-                f"{len(one.schemas)} of {came}",
-                f"{stopped} of {stopped + sum(len(a.texts) for a in one.schemas.values())}",
-                f"{len(kinds[0]):,}",
-                _several(firsts(one.schemas, only), 1e-3),
-                *map(_several, kinds),
-                _several(firsts(one.schemas, None), 1e-3),
-                _several(pooled(one.schemas, "cold", None)),
-                *_held(one),
-            ]
-        )
     config = manifest["config"]
     notes = [
         f"{config['n']} of the {manifest['schemas']} schemas that have a valid instance, in a "
         f"random order; an engine begins none after {config['patience']:g} s; one round",
-        f"masks, and the four columns right of it: over the {len(only)} texts which every engine "
-        "that came to their schema compiled and read to the end",
+        f"masks, and the four columns right of it: over the {shared_texts(answers)} texts which "
+        "every engine that came to their schema compiled and read to the end",
         "texts refused: valid instances as `json.dumps` writes them, of which an engine does not "
         "let the tokenizer's own ids pass (this package: where the properties come in another "
         "order than the schema's)",
         "process: resident once so many schemas were kept alive together, their texts read",
     ]
-    return Table(title, columns, lines, notes)
+    return table(title, units(answers, ENGINE, SCHEMA), columns, notes)
 
 
-def _held(one: Measured) -> list[str]:
-    if one.held is None:
-        return ["", "", ""]
-    added = one.held["process_mb"] - one.start["process_mb"] - one.start["engine_mb"]
-    return [f"{one.held['held']}", f"{one.held['process_mb']:.0f}", f"{max(0, added):.0f}"]
+def _stopped_of(unit: Group) -> str:
+    stopped = total("stopped")(unit)
+    return f"{stopped} of {stopped + total('passed')(unit)}"
+
+
+def _held(unit: Group) -> list[Any] | None:
+    """[most schemas that were kept alive together, MB of the process then]."""
+    most = highest("held")(unit)
+    if most is None:
+        return None
+    return [most, unit.loc[unit["held"] == most, "held_mb"].iloc[0]]
+
+
+def _held_alone(unit: Group) -> float | None:
+    if (held := _held(unit)) is None:
+        return None
+    before = highest("process_mb")(unit) + highest("engine_mb")(unit)
+    return max(0.0, held[1] - before)
 
 
 def _each(
-    tokenizer: str, measured: Sequence[Measured], title: str, cell: Callable[[Answer], str]
+    tokenizer: str,
+    answers: pd.DataFrame,
+    title: str,
+    cell: Callable[[Row], str],
+    notes: Sequence[str],
 ) -> Table:
-    """A line for each constraint."""
-    names = dict.fromkeys(name for one in measured for name in one.constraints)
+    """A line for each constraint, a column for each engine."""
 
-    def shown(one: Measured, name: str) -> str:
-        if name in one.constraints:
-            return cell(one.constraints[name])
-        return "refused" if name in one.refused else "not asked"
+    def of(engine: str) -> Callable[[Group], str]:
+        def shown(group: Group) -> str:
+            own = records(group[group["engine"] == engine])
+            if not own:
+                return "not asked"
+            return "refused" if not is_missing(own[0].get("refused")) else cell(own[0])
 
-    lines = [[name, *(shown(one, name) for one in measured)] for name in names]
-    notes = ["of fewer than 100 masks, p99 is the longest; *: a text was stopped on the way"]
-    notes += [f"{name}: `{REGEXES[name][0]}`" for name in names if name in REGEXES]
-    columns = ["constraint", *(one.engine for one in measured)]
-    return Table(f"{title}, {tokenizer}", columns, lines, notes if cell is _cold else ())
+        return shown
+
+    columns = [Column("constraint", "name")]
+    columns += [Column(engine, of(engine)) for engine in answers["engine"].unique()]
+    lines = answers[answers["what"] == CONSTRAINT].groupby("name", sort=False)
+    return table(f"{title}, {tokenizer}", lines, columns, notes)
 
 
-def _cold(answer: Answer) -> str:
-    cold = pooled({"": answer}, "cold", None)
+def _notes(answers: pd.DataFrame) -> list[str]:
+    names = answers[answers["what"] == CONSTRAINT]["name"].unique()
+    return [
+        "of fewer than 100 masks, p99 is the longest; *: a text was stopped on the way",
+        *(f"{name}: `{REGEXES[name][0]}`" for name in names if name in REGEXES),
+    ]
+
+
+def _cold(answer: Row) -> str:
+    cold = answer["cold"]
     if not cold:
-        return "refused" if answer.stopped else ""
-    shown = " / ".join(number(quantile(cold, share)) for share in (0.5, 0.99, 1.0))
-    return f"{shown} *" if answer.stopped else shown
+        return "refused" if answer["stopped"] else ""
+    shown = " / ".join(three(quantile(cold, share)) for share in (0.5, 0.99, 1.0))
+    return f"{shown} *" if answer["stopped"] else shown
 
 
-def _first(answer: Answer) -> str:
-    return number(answer.first / 1e3)
+def _first(answer: Row) -> str:
+    return three(answer["first"] / 1e3)
 
 
-def _refused(groups: dict[str, list[Measured]]) -> list[Table]:
+def _refused(answers: pd.DataFrame) -> list[Table]:
     """What an engine did not compile in time, and texts that it does not let pass."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for tokenizer, measured in groups.items():
-        for one in measured:
-            for name, why in one.refused.items():
-                found.setdefault((one.engine, without_paths(why)), []).append(
-                    f"{tokenizer}: {name}"
-                )
-            for name, answer in (*one.constraints.items(), *one.schemas.items()):
-                if answer.stopped:
-                    why = "texts stopped on the way"
-                    found.setdefault((one.engine, why), []).append(f"{tokenizer}: {name}")
-    lines = [[engine, _few(names), why] for (engine, why), names in found.items()]
-    columns = ["engine", "constraints and schemas", "why"]
-    return [Table("What was refused", columns, lines)] if lines else []
+    found = []
+    for row in records(answers):
+        where = {"engine": row["engine"], "where": f"{row['tokenizer']}: {row['name']}"}
+        if not is_missing(row.get("refused")):
+            found.append(where | {"why": without_paths(row["refused"])})
+        elif row.get("stopped"):
+            found.append(where | {"why": "texts stopped on the way"})
+    columns = [
+        Column("engine", "engine"),
+        Column("constraints and schemas", lambda group: _few([*group["where"]])),
+        Column("why", "why"),
+    ]
+    if not found:
+        return []
+    groups = pd.DataFrame(found).groupby(["engine", "why"], sort=False)
+    return [table("What was refused", groups, columns)]
 
 
 def _few(names: Sequence[str]) -> str:
@@ -214,46 +350,60 @@ def _few(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
 
 
-def _wrong(one: Measured, named: Sequence[str]) -> list[str]:
+def _wrong(answers: pd.DataFrame) -> list[str]:
     """This package may refuse no constraint, unless it takes too long, and stop no text of one."""
-    if one.engine not in OURS:
-        return []
-    refused = {name: why for name, why in one.refused.items() if name in named}
-    found = {name: why for name, why in refused.items() if not why.startswith("over ")}
-    found |= {name: "a text was stopped" for name, a in one.constraints.items() if a.stopped}
-    return [f"{one.engine}, {one.tokenizer}, {name}: {why}" for name, why in found.items()]
+    found = []
+    for row in records(answers):
+        if row["engine"] in OURS and row["what"] == CONSTRAINT:
+            head = f"{row['engine']}, {row['tokenizer']}, {row['name']}"
+            why = row.get("refused") or ""
+            if why and not why.startswith("over "):
+                found.append(f"{head}: {why}")
+            elif row.get("stopped"):
+                found.append(f"{head}: a text was stopped")
+    return found
 
 
-def _facts(measured: Sequence[Measured]) -> list[Row]:
-    """Microseconds at SHARES; None where there is nothing."""
-    only = shared(measured)
-    return [
-        {
-            "name": one.name,
-            "engine": one.engine,
-            "answered": len(one.constraints),
-            "first": quantiles(firsts(one.constraints, None)),
-            **{
-                kind: quantiles(pooled(one.constraints, kind, None))
-                for kind in ("cold", "warm", "advance")
-            },
-            "schemas": {
-                "came": len(one.schemas),
-                "texts": len(only),
-                "first": quantiles(firsts(one.schemas, only)),
-                "cold": quantiles(pooled(one.schemas, "cold", only)),
-                "cold_all": quantiles(pooled(one.schemas, "cold", None)),
-            },
-            "each": {
-                name: quantiles(pooled({"": a}, "cold", None))
-                for name, a in one.constraints.items()
-            },
-            "batches": {k: us if isinstance(us, float) else None for k, us in one.batches.items()},
-            "engine_mb": one.start["engine_mb"],
-            "held": one.held and [one.held["held"], one.held["process_mb"]],
-        }
-        for one in measured
-    ]
+# ---------------------------------------------------------------- the README
+
+
+def _at_shares(group: Group, field: str) -> list[float | None]:
+    found = quantiles(field, *SHARES)(group)
+    return [*found] if found else [None] * len(SHARES)
+
+
+def _facts(answers: pd.DataFrame) -> list[Row]:
+    """Of one tokenizer: microseconds at SHARES by engine; None where there is nothing."""
+    return [_facts_of(str(engine), unit, shared_texts(answers)) for engine, unit in units(answers)]
+
+
+def _facts_of(engine: str, unit: Group, texts: int) -> Row:
+    constraints = unit[unit["what"] == CONSTRAINT].dropna(subset=["first"])
+    schemas = unit[unit["what"] == SCHEMA].dropna(subset=["first"])
+    batches = records(unit[unit["what"] == BATCH])
+    return {
+        "name": unit["label"].iloc[0],
+        "engine": engine,
+        "answered": len(constraints),
+        **{field: _at_shares(constraints, field) for field in ("first", *KINDS)},
+        "schemas": {
+            "came": len(schemas),
+            "texts": texts,
+            "first": _at_shares(schemas, "shared_first"),
+            "cold": _at_shares(schemas, "shared_cold"),
+            "cold_all": _at_shares(schemas, "cold"),
+        },
+        "each": {
+            str(name): _at_shares(group, "cold")
+            for name, group in constraints.groupby("name", sort=False)
+        },
+        "batches": {
+            row["name"].removeprefix("batch: "): None if is_missing(row.get("us")) else row["us"]
+            for row in batches
+        },
+        "engine_mb": highest("engine_mb")(unit),
+        "held": _held(unit),
+    }
 
 
 def readme(facts: Row) -> dict[str, str]:
@@ -269,70 +419,167 @@ def readme(facts: Row) -> dict[str, str]:
 
 
 def _short(lines: Sequence[Row]) -> str:
-    columns = "engine", "first mask, ms", "new mask, µs", "99 of 100 within", "known mask, µs"
-    table = [
-        [
-            one["name"],
-            _picked(one["first"], (0,), 1e-3),
-            _picked(one["cold"], (0,)),
-            _picked(one["cold"], (2,)),
-            _picked(one["warm"], (0,)),
-        ]
-        for one in lines
-    ]
-    return markdown(columns, table)
+    columns = {
+        "engine": lambda one: one["name"],
+        "first mask, ms": lambda one: _at(one["first"], (0,), 1e-3),
+        "new mask, µs": lambda one: _at(one["cold"], (0,)),
+        "99 of 100 within": lambda one: _at(one["cold"], (2,)),
+        "known mask, µs": lambda one: _at(one["warm"], (0,)),
+    }
+    return _markdown(columns, lines)
 
 
 def _whole(tokenizer: str, lines: Sequence[Row]) -> str:
-    columns = ["engine", "first mask, ms", "cold, µs", "warm, µs", "64 at once, µs"]
-    columns += ["schemas: first mask, ms", "cold, µs", "MB", "with schemas kept"]
-    table = []
-    for one in lines:
-        schemas = one["schemas"]
-        cells = [
-            one["name"],
-            _picked(one["first"], (0, 3), 1e-3),
-            _picked(one["cold"], (0, 2, 3)),
-            _picked(one["warm"], (0, 2)),
-            number(one["batches"].get("wide")) or "-",
-            _picked(schemas["first"], (0, 2), 1e-3),
-            _picked(schemas["cold"], (0, 2, 3)),
-            f"{one['engine_mb']:.0f}",
-            f"{one['held'][1]:,.0f} ({one['held'][0]})" if one["held"] else "-",
-        ]
-        table.append(cells)
+    columns = {
+        "engine": lambda one: one["name"],
+        "first mask, ms": lambda one: _at(one["first"], (0, 3), 1e-3),
+        "cold, µs": lambda one: _at(one["cold"], (0, 2, 3)),
+        "warm, µs": lambda one: _at(one["warm"], (0, 2)),
+        "64 at once, µs": lambda one: _at([one["batches"].get("wide")], (0,)),
+        "schemas: first mask, ms": lambda one: _at(one["schemas"]["first"], (0, 2), 1e-3),
+        "schemas: cold, µs": lambda one: _at(one["schemas"]["cold"], (0, 2, 3)),
+        "MB": lambda one: f"{one['engine_mb']:.0f}",
+        "with schemas kept": lambda one: (
+            f"{one['held'][1]:,.0f} ({one['held'][0]})" if one["held"] else "-"
+        ),
+    }
     n, texts = max(one["answered"] for one in lines), lines[0]["schemas"]["texts"]
     told = wrapped(
         f"`python -m experiments masks`, here with {tokenizer} ([all](paper_figures/masks.md)): "
         f"{n} constraints, and {texts} texts of MaskBench schemas. *First mask*: from the regex or "
-        "the schema, p50 and max, of schemas p50 and p99; *cold*: each place of a text for the "
+        "the schema, p50 and max, of schemas p50 and p99; *cold*: each prefix of a text for the "
         "first time, the constraint new, the tokenizer prepared by `bpe-automata warm`, p50, p99 "
-        "and max; *warm*: again, p50 and p99; *64 at once*: a batch of known wide places; *MB*: "
+        "and max; *warm*: again, p50 and p99; *64 at once*: a batch of known wide prefixes; *MB*: "
         "what the engine adds to a process; *with schemas kept*: that process, with so many "
         "compiled schemas alive. Engines that take long "
         "are asked no more after some seconds, and have fewer."
     )
-    return f"{told}\n\n{markdown(columns, table)}"
+    return f"{told}\n\n{_markdown(columns, lines)}"
 
 
-def _picked(values: Sequence[float | None], which: Sequence[int], factor: float = 1.0) -> str:
-    picked = [values[k] for k in which]
-    return ", ".join(number(v * factor) for v in picked if v is not None) or "-"
+def _markdown(columns: Mapping[str, Callable[[Row], str]], lines: Sequence[Row]) -> str:
+    return markdown([*columns], [[cell(one) for cell in columns.values()] for one in lines])
 
 
-def _several(values: Sequence[float], factor: float = 1.0) -> str:
-    """At SHARES."""
-    return (
-        " / ".join(number(quantile(values, share) * factor) for share in SHARES) if values else ""
+def _at(us: Sequence[float | None], which: Sequence[int], factor: float = 1.0) -> str:
+    """Those of SHARES with these numbers."""
+    picked = [us[k] for k in which]
+    return ", ".join(three(v * factor) for v in picked if v is not None) or "-"
+
+
+# ---------------------------------------------------------------- the figure
+
+
+STYLE: dict[str, tuple[str, str, float]] = {
+    "outlines_core": ("outlines-core", "#6a4c93", 1.4),
+    "xgrammar": ("xgrammar", "#d1495b", 1.4),
+    "glrmask": ("glrmask", "#5b5b5b", 1.4),
+    "llguidance": ("llguidance", "#edae49", 1.8),
+    "lift": ("this package: any ids (lift)", "#7fc4cc", 1.8),
+    "canonical": ("this package: own ids (canonical)", "#00798c", 2.6),
+}
+"""Name, color, width; later ones are drawn on top."""
+TICKS = {1: "0", 2: "p50", 10: "p90", 100: "p99", 1000: "p99.9"}
+PANELS = {
+    "a cold mask of a constraint": (CONSTRAINT, "cold"),
+    "a cold mask of a schema": (SCHEMA, "shared_cold"),
+    "from a schema to its first mask": (SCHEMA, "shared_first"),
+}
+"""A row of panels each: of what, and which microseconds."""
+
+
+def figures(groups: Mapping[str, pd.DataFrame]) -> list[Figure]:
+    """How many take longer than so much: a column for each tokenizer, a line for each engine."""
+    if not groups:
+        return []
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    with_schemas = any(values(group, "passed") and _has_schemas(group) for group in groups.values())
+    panels = [(label, *of) for label, of in PANELS.items() if with_schemas or of[0] == CONSTRAINT]
+    shape = {"figsize": (1.2 + 3.1 * len(groups), 1.7 + 2.3 * len(panels)), "squeeze": False}
+    plain = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+    with pyplot.rc_context(plain):
+        figure, grid = pyplot.subplots(
+            1 + len(panels),
+            len(groups),
+            height_ratios=[0.2, *(1 for _ in panels)],
+            layout="constrained",
+            **shape,
+        )
+        for line, (label, what, field) in zip(grid[1:], panels, strict=True):
+            for axes, (tokenizer, answers) in zip(line, groups.items(), strict=True):
+                own = {str(e): values(unit, field) for e, unit in units(answers, what)}
+                for engine in STYLE:
+                    if any(engine == drawn for drawn, _ in units(answers)):
+                        _line(axes, own.get(engine, []), engine)
+                axes.set_title(tokenizer, loc="left", fontsize=10)
+                axes.set_xlabel(label, fontsize=9)
+            _scale(line)
+        _legend(grid[0])
+    n = max(fact["answered"] for group in groups.values() for fact in _facts(group))
+    note = (
+        f"Cumulative: p99 is what 99 of 100 do not exceed; logarithmic. {n} constraints, each "
+        "engine over those that it answers; schemas of MaskBench, over texts that all engines "
+        "which came to them read. Cold: each prefix of a text for the first time, the constraint "
+        "new, the tokenizer known."
     )
+    return [Figure("masks", figure, headline(groups), note)]
 
 
-def _batch(value: float | str | None) -> str:
-    return number(value) if isinstance(value, float) else "-"
+def _has_schemas(answers: pd.DataFrame) -> bool:
+    return bool(((answers["what"] == SCHEMA) & answers["first"].notna()).any())
 
 
-def number(value: float | None) -> str:
-    """Three digits; nothing of None and nan."""
-    if value is None or value != value:
-        return ""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+def headline(groups: Mapping[str, pd.DataFrame]) -> str:
+    """The message, with the numbers of one tokenizer."""
+    tokenizer = shown_of(groups)
+    cold = {engine: values(unit, "cold") for engine, unit in units(groups[tokenizer], CONSTRAINT)}
+    shown = [
+        f"{quantile(us, 0.99):,.0f} µs {name}" for name, us in cold.items() if us and name in STYLE
+    ]
+    told = f"Of 100 masks at new prefixes of constraints ({tokenizer}), 99 take at most"
+    return f"{told}\n{', '.join(shown[:4])}"
+
+
+def _line(axes: Any, us: list[float], engine: str) -> None:
+    """Each value, by the share of those that are not smaller."""
+    name, color, width = STYLE[engine]
+    n, ordered = len(us), sorted(us)
+    heights = [n / (n - k) for k in range(n)]
+    axes.plot(ordered, heights, color=color, linewidth=width, label=name, drawstyle="steps-post")
+
+
+def _scale(line: Sequence[Any]) -> None:
+    """Panels side by side have the same scale."""
+    for axes in line:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+    low, high = zip(*(axes.get_xlim() for axes in line), strict=True)
+    top = max(axes.get_ylim()[1] for axes in line)
+    for axes in line:
+        axes.set_yticks(list(TICKS), list(TICKS.values()))
+        axes.minorticks_off()
+        axes.set_xlim(min(low), max(high))
+        axes.set_ylim(0.9, top)
+        axes.xaxis.set_major_formatter(lambda us, _: _power(us))
+        axes.tick_params(axis="x", labelsize=8)
+        axes.grid(color="#eeeeee")
+        axes.set_axisbelow(True)
+
+
+def _power(us: float) -> str:
+    """Microseconds, a power of ten, with a unit."""
+    names = ((1e5, 1e6, "s"), (1e2, 1e3, "ms"), (0.0, 1.0, "µs"))
+    factor, name = next((factor, name) for least, factor, name in names if us >= least)
+    return f"{us / factor:.10g} {name}"
+
+
+def _legend(line: Sequence[Any]) -> None:
+    """In the room above the panels."""
+    for axes in line:
+        axes.axis("off")
+    for name, color, width in reversed(STYLE.values()):
+        line[0].plot([], [], color=color, linewidth=width, label=name)
+    place = {"loc": "center left", "bbox_to_anchor": (0, 0.5), "borderaxespad": 0}
+    legend = line[0].legend(ncols=3, frameon=False, fontsize=9, **place)
+    legend.set_in_layout(False)

@@ -1,10 +1,11 @@
-"""Peers: what compiling, masks and memory cost beside other engines, and who admits what.
+"""Peers: what compiling, masks and memory cost in each engine, and which ids it admits.
 
 Each engine has a process of its own for each tokenizer, and answers for the same constraints: how
 long it takes, whether it lets the tokenizer's own ids of a text of the language pass, whether it
 stops texts of none, and whether it admits ids that the tokenizer would not make. The last is
-measured: each of the ids that are offered was looked at by the tokenizer itself. Engines that are
-not installed are one failure each, which says how to install them.
+measured: each of the ids that are offered was looked at by the tokenizer itself. What is right
+comes from `encode` and from `bpe_automata.reference`, not from any automaton. Engines that are not
+installed are one failure each, which says how to install them.
 """
 
 from __future__ import annotations
@@ -13,26 +14,130 @@ import json
 import pickle
 import random
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
+import numpy as np
+
 from bpe_automata import Tokenizer
+from bpe_automata.kernels.bits import packed
+from bpe_automata.reference import canonical_trie
+from experiments.engines.interface import ordinary
+from experiments.engines.named import OURS, PEERS, check_known, missing, versions
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Row
 from experiments.run.measuring import Run, progress
-from experiments.serving.peers_cases import CASES
-from experiments.serving.peers_exams import exam
-from experiments.serving.peers_process import Process
+from experiments.serving.peers_child import Exam, Ids
 from experiments.serving.peers_report import readme, render
-from experiments.shared.more_engines import OURS, PEERS, check_known, missing, versions
-from experiments.shared.watched import Limits
+from experiments.shared.watched import Limits, WatchedProcess
 
 __all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
 
 VERSION = 2
 CHILD = "experiments.serving.peers_child"
 MOST_MB = 6000
+TRIES = 20
+"""Random respellings that are tried for each one that is wanted."""
+MOST_PREFIXES = 60
+"""Beginnings of texts at which masks are compared."""
+
+
+# ---------------------------------------------------------------- constraints
+
+
+@dataclass(frozen=True)
+class Case:
+    """inside: texts of the language, all of it where `is_small`; outside: texts that are not."""
+
+    regex: str
+    inside: tuple[str, ...]
+    outside: tuple[str, ...]
+    is_small: bool = False
+
+
+_CALL = (
+    r'\{"name": "(get_weather|get_time)", '
+    r'"arguments": \{"city": "[A-Z][a-z ]{1,30}", "days": [1-9][0-9]?\}\}'
+)
+_SUBJECTS = ("I", "you", "we", "they")
+_SHORT = ("", "'m", "'re", "'ve", "'ll", "'d")
+_CITIES = ("Paris", "London", "New York", "Rome", "San José", "Reykjavík")
+
+CASES: dict[str, Case] = {
+    "answer": Case(r"(yes|no)", ("yes", "no"), ("maybe", "ye", "yesno", "Yes"), True),
+    "city": Case(
+        rf"({'|'.join(_CITIES)})\.",
+        tuple(f"{city}." for city in _CITIES),
+        ("Paris", "New  York.", "San Jose.", "Berlin."),
+        True,
+    ),
+    "prefixes": Case(
+        r"(foo|foobar|foobarbaz)",
+        ("foo", "foobar", "foobarbaz"),
+        ("fo", "foob", "barbaz", "foobarb"),
+        True,
+    ),
+    "space": Case(
+        r"[ \n]{1,4}x",
+        tuple("".join(run) + "x" for n in range(1, 5) for run in product(" \n", repeat=n)),
+        ("x", "     x", " \t x", "  "),
+        True,
+    ),
+    "contraction": Case(
+        rf"({'|'.join(_SUBJECTS)})({'|'.join(_SHORT[1:])})? (go|going)",
+        tuple(f"{a}{b} {c}" for a in _SUBJECTS for b in _SHORT for c in ("go", "going")),
+        ("you'rego", "we 'll go", "I'm gone", "they's go"),
+        True,
+    ),
+    "date": Case(
+        r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])",
+        ("2024-02-29", "1999-12-31", "0001-01-01", "2030-10-07"),
+        ("2024-13-01", "2024-1-01", "24-01-01", "2024-01-32"),
+    ),
+    "number": Case(
+        r"-?(0|[1-9][0-9]*)(\.[0-9]+)?",
+        ("0", "-17", "3.14159", "1000000", "-0.5", "20240229.75"),
+        ("01", "1.", "-", ".5", "1e9"),
+    ),
+    "identifier": Case(
+        r"[a-z_][a-z0-9_]{0,30}",
+        ("x", "_private_name", "get_weather_2", "snake_case_identifier"),
+        ("2x", "camelCase", "a-b", "a" * 32),
+    ),
+    "e-mail": Case(
+        r"[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}",
+        ("jane.doe@example.com", "x@y.org", "info+test@mail.example.co.uk"),
+        ("jane.doe", "@example.com", "jane@example", "jane doe@example.com"),
+    ),
+    "call": Case(
+        _CALL,
+        (
+            '{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}',
+            '{"name": "get_time", "arguments": {"city": "New delhi", "days": 14}}',
+        ),
+        (
+            '{"name": "get_news", "arguments": {"city": "Paris", "days": 3}}',
+            '{"name": "get_time", "arguments": {"city": "Paris", "days": 0}}',
+            '{"name": "get_time", "arguments": {"city": "Paris"}}',
+        ),
+    ),
+    "string": Case(
+        r"[ -~]{0,200}",
+        ("", "Hello, world!", "  two spaces, don't they?", "x = [1, 2, 3]; print(x)"),
+        ("tab\there", "naïve", "a" * 201),
+    ),
+    "words": Case(
+        r"\w+( \w+){0,4}",
+        ("naïve café", "日本語", "привет мир", "one two three four five", "ÅNGSTRÖM"),
+        ("two  spaces", "semi;colon", "one two three four five six", "dash-ed"),
+    ),
+}
+
+
+# ---------------------------------------------------------------- the run
 
 
 @dataclass(frozen=True)
@@ -106,7 +211,7 @@ def _pair(run: Run[Config], name: str, source: str, exams: Exams, todo: set[str]
     settings = json.dumps({"repeats": run.config.repeats, "seconds": run.config.seconds})
     whose = {"engine": name, "tokenizer": source}
     limits = Limits(seconds=60 + 5 * run.config.seconds, mb=MOST_MB)
-    with Process(CHILD, [name, source, settings], limits) as process:
+    with WatchedProcess(CHILD, [name, source, settings], limits) as process:
         first = process.start()
         if is_new:
             run.add(head, whose | first)
@@ -138,3 +243,108 @@ class Exams:
             made = exam(self._tokenizers[source], CASES[constraint], self._config.offers, rng)
             path.write_bytes(pickle.dumps(made))
         return path
+
+
+# ---------------------------------------------------------------- exams
+
+
+def exam(tokenizer: Tokenizer, case: Case, offers: int, rng: random.Random) -> Exam:
+    """The exam of a case. Texts that the tokenizer cannot spell are left out."""
+    inside = [ids for text in case.inside if (ids := spelled(tokenizer, text)) is not None]
+    outside = [ids for text in case.outside if (ids := spelled(tokenizer, text)) is not None]
+    prefixes, canonical, possible = _prefixes(tokenizer, case, rng)
+    offered = list(respellings(tokenizer, inside, offers, rng))
+    return Exam(
+        case.regex,
+        tuple(inside),
+        tuple(outside),
+        tuple(offered),
+        tuple(prefixes),
+        canonical,
+        possible,
+    )
+
+
+def spelled(tokenizer: Tokenizer, text: str) -> Ids | None:
+    """`encode`, if what it makes decodes to the text."""
+    ids = tokenizer.encode(text)
+    return ids if tokenizer.text_bytes(ids) == text.encode() else None
+
+
+def respellings(
+    tokenizer: Tokenizer, texts: Sequence[Ids], most: int, rng: random.Random
+) -> Iterator[Ids]:
+    """Up to `most` different sequences of ordinary ids that spell one of `texts` as the tokenizer
+    does not: `encode` of what they decode to is something else."""
+    seen = {tuple(ids) for ids in texts}
+    ids_of = tokenizer.derived("ordinary ids of bytes", _ids_of)
+    full = [ids for ids in texts if ids]
+    for _ in range(TRIES * most if full else 0):
+        if len(seen) >= most + len({tuple(ids) for ids in texts}):
+            return
+        found = _respelled(tokenizer, rng.choice(full), ids_of, rng)
+        if found is None or tuple(found) in seen:
+            continue
+        if tokenizer.encode(tokenizer.decode(found)) != found:
+            seen.add(tuple(found))
+            yield found
+
+
+def _respelled(
+    tokenizer: Tokenizer, ids: Ids, ids_of: dict[bytes, Ids], rng: random.Random
+) -> Ids | None:
+    """One to three neighbours spelled anew, each next token as likely as any other; None where that
+    comes to what no token begins."""
+    first = rng.randrange(len(ids))
+    last = min(len(ids), first + rng.randint(1, 3))
+    rest, found = b"".join(map(tokenizer.token_bytes, ids[first:last])), list[int]()
+    while rest:
+        options = [i for n in range(1, len(rest) + 1) for i in ids_of.get(rest[:n], ())]
+        if not options:
+            return None
+        found.append(rng.choice(options))
+        rest = rest[len(tokenizer.token_bytes(found[-1])) :]
+    return [*ids[:first], *found, *ids[last:]]
+
+
+def _ids_of(tokenizer: Tokenizer) -> dict[bytes, Ids]:
+    """bytes -> the ordinary ids that spell them."""
+    found: dict[bytes, Ids] = {}
+    for token, text in ordinary(tokenizer).items():
+        found.setdefault(text, []).append(token)
+    return found
+
+
+def _prefixes(
+    tokenizer: Tokenizer, case: Case, rng: random.Random
+) -> tuple[list[Ids], np.ndarray, np.ndarray]:
+    """See `Exam`; of a larger number of prefixes some are drawn."""
+    words = (tokenizer.n_ids + 31) // 32
+    prefixes: list[Ids] = []
+    masks: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    if case.is_small:
+        trie = canonical_trie(tokenizer, case.inside, banned=tokenizer.added_ids)
+        inner = sorted(ids for ids, follow in trie.items() if follow != {None})
+        ids_of = tokenizer.derived("ordinary ids of bytes", _ids_of)
+        for ids in sorted(rng.sample(inner, min(MOST_PREFIXES, len(inner)))):
+            follow = [token for token in trie[ids] if token is not None]
+            prefixes.append(list(ids))
+            masks[0].append(packed(follow, tokenizer.n_ids))
+            written = tokenizer.text_bytes(ids)
+            masks[1].append(packed(possible(ids_of, case.inside, written), tokenizer.n_ids))
+    empty = np.zeros((0, words), dtype=np.int32)
+    return prefixes, np.array(masks[0] or empty), np.array(masks[1] or empty)
+
+
+def possible(ids_of: dict[bytes, Ids], texts: Sequence[str], written: bytes) -> set[int]:
+    """The ordinary ids that lead from `written` to what begins a text of a finite language: all
+    that `reference.lift_mask` allows there, where every byte has a token."""
+    rests = {
+        text.encode().removeprefix(written) for text in texts if text.encode().startswith(written)
+    }
+    return {
+        token
+        for rest in rests
+        for end in range(1, len(rest) + 1)
+        for token in ids_of.get(rest[:end], ())
+    }

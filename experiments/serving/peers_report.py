@@ -1,54 +1,169 @@
-"""The tables of peers: what each costs, and what it lets pass."""
+"""The tables and the figure of peers: what each engine costs, and what it lets pass."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
+import pandas as pd
+
+from experiments.engines.named import OURS
 from experiments.run.executors import FAILURE, Row
+from experiments.run.files import require
 from experiments.run.readme import wrapped
-from experiments.run.report import Report, without_paths
-from experiments.run.statistics import median, quantile
-from experiments.run.tables import Table, markdown
-from experiments.serving.peers_figure import figures, medians_over
-from experiments.serving.peers_numbers import EXACT, LISTED, Asked, all_asked, exact, tokenizers
-from experiments.shared.more_engines import OURS
+from experiments.run.report import Figure, Report, without_paths
+from experiments.run.statistics import clopper_pearson, median, quantile
+from experiments.run.tables import (
+    Column,
+    Group,
+    Table,
+    fixed,
+    highest,
+    is_missing,
+    markdown,
+    scaled,
+    table,
+    three,
+    total,
+    values,
+    whole,
+)
+from experiments.run.tables import median as median_of
 
-TITLE = "Engines beside each other: what masks cost, and which ids they admit"
+TITLE = "Engines side by side: what masks cost, and which ids they admit"
+EXACT = ("canonical", "explicit")
+LISTED = "explicit"
+"""It writes out what only small languages can be written out of: what it cannot answer is not taken
+from the others, and its medians are over what it can."""
 _TIMES = (
-    "of this package: canonical (the tokenizer's own ids, rows made when they are come to), "
-    "explicit (the same, all states and transitions listed while compiling), lift (any ids)",
+    "canonical: the tokenizer's own ids; explicit: the same, written out while compiling; lift: "
+    "any ids; within: canonical with a limit of ids",
     "came up: seconds from a loaded tokenizer to a first mask. A peer's own packages are imported "
-    "on this clock, and are in its MB; Python, numpy, numba and this package with the loaded "
-    "tokenizer are there before, in the process of every engine, and in neither: so what the "
-    "engines of this package run on is not counted for them. MB: 10^6 bytes resident: of the "
-    "process before, what the engine added, and what the most demanding constraint took on top at "
-    "its highest",
-    "compile and first mask: medians over constraints of each one's median; cold masks: along the "
-    "tokenizer's own ids of texts of the language; warm: once more, in new sessions of what was "
-    "compiled; median and 99 % over all their masks",
-    "lm-format-enforcer, kbnf and genlm-control answer with lists of ids, and writing these as "
-    "bits, as the others do themselves, is on their clock: a warm answer of lm-format-enforcer is "
-    "a look into a dictionary, and its warm mask mostly this writing",
-    "one process for each engine and tokenizer, one thread; calls from Python, so that a mask "
-    "costs at least the microsecond of a call",
+    "on this clock and are in its MB; Python, numpy, numba and this package are there before, in "
+    "the process of every engine. MB: 10^6 bytes resident: of the process before, what the engine "
+    "added, and what the most demanding constraint took on top",
+    "compile, first mask: medians over constraints of each one's median; cold masks: along the own "
+    "ids of texts of the language; warm: again, in new sessions; median and 99 % over all masks",
+    "lm-format-enforcer, kbnf and genlm-control answer with lists of ids: writing these as bits is "
+    "on their clock, and most of a warm mask of lm-format-enforcer",
+    "one process for each engine and tokenizer, one thread, called from Python, which takes at "
+    "least a microsecond",
 )
 _ADMITS = (
-    "own ids blocked: texts of the language of whose own ids one was not allowed, or the end; "
-    "completed: texts that are not of the language and could be read to the end",
-    "other ids admitted: sequences of ids that spell a text of the language, are not `encode` of "
-    "it, and could be read to the end; each was looked at by the tokenizer first",
-    "small languages, ids summed over all places: own ids missing, ids that lead to no text, and "
-    "ids that are not the tokenizer's own, by `bpe_automata.reference`; places: how many of them "
-    "the engine let its reader come to",
+    "own ids blocked: texts of the language of whose own ids one, or the end, was not allowed; "
+    "completed: other texts that could be read to the end",
+    "other ids admitted: sequences that spell a text of the language, are not `encode` of it, and "
+    "could be read to the end",
+    "small languages, ids summed over all prefixes, by `bpe_automata.reference`: own ids missing, "
+    "ids that lead to no text, and other ids; prefixes: how many could be read",
 )
+
+
+# ---------------------------------------------------------------- rows
+
+
+def asked_of(rows: Sequence[Row], versions: dict[str, str]) -> pd.DataFrame:
+    """The rows of engines that came up, failures left out, each with
+
+    name, label: the engine with its version, and with the tokenizer too; failed: how many
+    constraints of this engine and tokenizer are failures; blocked, completed: how many texts;
+    to_first: median seconds from the regex to its first mask; shared_...: see `_shared`, of
+    constraints that all engines but LISTED answered (of engines that answered any), else missing.
+    """
+    came_up = {(row["engine"], row["tokenizer"]) for row in rows if "ready" in row}
+    failed = Counter(
+        (row["engine"], row["tokenizer"])
+        for row in rows
+        if row.get(FAILURE) and "constraint" in row
+    )
+    common, found = _common(rows), list[Row]()
+    for row in rows:
+        unit = (row.get("engine"), row.get("tokenizer"))
+        if row.get(FAILURE) or unit not in came_up:
+            continue
+        name = " ".join(filter(None, (row["engine"], versions.get(row["engine"]))))
+        made: Row = {"name": name, "label": f"{name}, {row['tokenizer']}", "failed": failed[unit]}
+        if "constraint" in row:
+            made |= {what: len(row[what]) for what in ("blocked", "completed")}
+            both = zip(row["compile"], row["first"], strict=True)
+            made["to_first"] = median([compiling + first for compiling, first in both])
+            if row["constraint"] in common[row["tokenizer"]]:
+                made |= _shared(row, made["to_first"])
+        found.append(row | made)
+    return pd.DataFrame(found, dtype=object)
+
+
+def _common(rows: Sequence[Row]) -> dict[str, set[str]]:
+    """The constraints that all engines answered, by tokenizer."""
+    answered: dict[str, dict[str, set[str]]] = {}
+    for row in rows:
+        if "constraint" in row and not row.get(FAILURE):
+            of_tokenizer = answered.setdefault(row["tokenizer"], {})
+            of_tokenizer.setdefault(row["engine"], set()).add(row["constraint"])
+    found = {}
+    for tokenizer, engines in answered.items():
+        listed = engines.pop(LISTED, set())
+        found[tokenizer] = set.intersection(*engines.values()) if engines else listed
+    return found
+
+
+def _shared(row: Row, to_first: float) -> Row:
+    """Seconds of a constraint that all engines answered."""
+    return {
+        "shared_cold": row["cold"],
+        "shared_warm": row["warm"],
+        "shared_compile": median(row["compile"]),
+        "shared_first": median(row["first"]),
+        "shared_to_first": to_first,
+        "shared_peak": row["peak_mb"],
+    }
+
+
+def units(asked: pd.DataFrame) -> Iterator[Group]:
+    """The rows of each engine and tokenizer."""
+    if len(asked):
+        yield from (group for _, group in asked.groupby(["engine", "tokenizer"], sort=False))
+
+
+def keeps(unit: Group) -> bool:
+    """Were all of the tokenizer's own ids allowed, where they were looked for?"""
+    return not any(total(what)(unit) for what in ("blocked", "missing"))
+
+
+def exact(asked: pd.DataFrame) -> list[str]:
+    """Engines that keep to the tokenizer's own ids, with every tokenizer: they allow all of them,
+    and admitted nothing else that was offered."""
+    found: dict[str, bool] = {}
+    for unit in units(asked):
+        if total("offered")(unit):
+            engine = unit["engine"].iloc[0]
+            is_exact = keeps(unit) and not total("admitted")(unit)
+            found[engine] = found.get(engine, True) and is_exact
+    return [engine for engine, is_exact in found.items() if is_exact]
+
+
+# ---------------------------------------------------------------- tables
 
 
 def render(rows: Sequence[Row], manifest: Row) -> Report:
     """Tables, figure and facts of the rows."""
-    asked = all_asked(rows, manifest.get("peers", {}))
+    asked = asked_of(rows, manifest.get("peers", {}))
     tables = [_times(asked), _admits(asked), *_unanswered(rows), *_first_masks(asked)]
-    facts = {"asked": [one.facts() for one in asked], "exact": exact(asked)}
+    facts = {"asked": [_facts(unit) for unit in units(asked)], "exact": exact(asked)}
     return Report(TITLE, tables, figures(asked), facts, [*wrong(asked), *lost(rows)])
+
+
+def wrong(asked: pd.DataFrame) -> list[str]:
+    """What must not be said of the engines of this package."""
+    names = ("blocked", "completed", "missing", "impossible", "unreached")
+    return [
+        f"{unit['label'].iloc[0]}: {name} {n}"
+        for unit in units(asked)
+        if (engine := unit["engine"].iloc[0]) in OURS
+        for name in (*names, *(("admitted", "other") if engine in EXACT else ()))
+        if (n := total(name)(unit))
+    ]
 
 
 def lost(rows: Sequence[Row]) -> list[str]:
@@ -62,31 +177,151 @@ def lost(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def wrong(asked: Sequence[Asked]) -> list[str]:
-    """What may not be of the engines of this package."""
-    found = []
-    for one in asked:
-        sums = {"blocked": one.blocked, "completed": one.completed}
-        sums |= {name: one.total(name) for name in ("missing", "impossible", "unreached")}
-        if one.engine in EXACT:
-            sums |= {"admitted": one.admitted, "other": one.total("other")}
-        if one.engine in OURS:
-            found += [f"{one.label}: {name} {n}" for name, n in sums.items() if n]
-    return found
+def _times(asked: pd.DataFrame) -> Table:
+    over = (
+        "answered: constraints, of all; what stands right of it is over the n = "
+        f"{medians_over(asked)} that all engines answered (of engines that answered any; "
+        f"{LISTED} is over those of them that it answered, for it can only answer small ones)"
+    )
+    columns = [
+        Column("engine, tokenizer", "label"),
+        Column("came up\ns", highest("ready"), three),
+        Column("process before\nMB", highest("process_mb"), fixed(0)),
+        Column("engine\nMB", highest("engine_mb"), fixed(0)),
+        Column("answered", lambda unit: f"{_answered(unit)} of {_answered(unit, True)}"),
+        Column("compile\nms", median_of("shared_compile"), scaled(1e3), ""),
+        Column("first mask\nms", median_of("shared_first"), scaled(1e3), ""),
+        Column("cold µs\nmedian", median_of("shared_cold"), scaled(1e6), ""),
+        Column("\n99 %", _p99("shared_cold"), scaled(1e6), ""),
+        Column("warm µs\nmedian", median_of("shared_warm"), scaled(1e6), ""),
+        Column("\n99 %", _p99("shared_warm"), scaled(1e6), ""),
+        Column("on top\nMB", highest("shared_peak"), fixed(0), ""),
+    ]
+    lines = ((None, unit) for unit in units(asked))
+    return table("Times and memory", lines, columns, (over, *_TIMES))
+
+
+def _answered(unit: Group, failures_too: bool = False) -> int:
+    answered = len(values(unit, "constraint"))
+    return answered + (int(unit["failed"].iloc[0]) if failures_too else 0)
+
+
+def _p99(field: str) -> Callable[[Group], float]:
+    return lambda unit: quantile(values(unit, field), 0.99)
+
+
+def _part(part: str, of: str) -> Callable[[Group], str]:
+    return lambda unit: f"{total(part)(unit)} of {total(of)(unit)}"
+
+
+def _admits(asked: pd.DataFrame) -> Table:
+    columns = [
+        Column("engine, tokenizer", "label"),
+        Column("own ids\nblocked", _part("blocked", "inside")),
+        Column("outside\ncompleted", _part("completed", "outside")),
+        Column("other ids\nadmitted", _part("admitted", "offered")),
+        Column("own ids\nmissing", total("missing"), whole),
+        Column("ids to\nno text", total("impossible"), whole),
+        Column("other\nids", total("other"), whole),
+        Column("prefixes", _prefixes),
+    ]
+    lines = ((None, unit) for unit in units(asked))
+    return table("What is allowed", lines, columns, (*_ADMITS, *_named(asked)))
+
+
+def _prefixes(unit: Group) -> str:
+    prefixes = total("places")(unit)
+    return f"{prefixes - total('unreached')(unit)} of {prefixes}"
+
+
+def _named(asked: pd.DataFrame) -> list[str]:
+    """Which constraints the texts that went wrong are of."""
+    found: dict[str, list[str]] = {}
+    for unit in units(asked):
+        for what in ("blocked", "completed"):
+            if what in unit:
+                for row in unit[unit[what].fillna(0) > 0].itertuples():
+                    where = f"{row.tokenizer}: {row.constraint}"
+                    found.setdefault(f"{row.engine}, {what}", []).append(where)
+    return [f"{engine}: {', '.join(where)}" for engine, where in found.items()]
+
+
+def _unanswered(rows: Sequence[Row]) -> list[Table]:
+    """Engines that did not come up, and constraints that an engine refused or was lost with."""
+    failed = [row for row in rows if row.get(FAILURE)]
+    if not failed:
+        return []
+    shown = pd.DataFrame(
+        {
+            "head": ", ".join(filter(None, (row.get("engine"), row.get("tokenizer")))),
+            "constraint": row.get("constraint", "all"),
+            "why": without_paths(row[FAILURE]),
+        }
+        for row in failed
+    )
+    columns = [
+        Column("engine, tokenizer", "head"),
+        Column("constraints", lambda group: ", ".join(group["constraint"])),
+        Column("why", "why"),
+    ]
+    note = "all: the engine did not come up"
+    groups = shown.groupby(["head", "why"], sort=False)
+    return [table("What was not answered", groups, columns, [note])]
+
+
+def _first_masks(asked: pd.DataFrame) -> list[Table]:
+    """One for each tokenizer, with a column for each engine."""
+    made = []
+    for tokenizer, group in asked.groupby("tokenizer", sort=False) if len(asked) else ():
+        columns = [Column("constraint", "constraint")]
+        for engine in group["engine"].unique():
+            columns.append(Column(engine, _to_first_of(engine), scaled(1e3), ""))
+        note = "medians; compiling included; empty where it was refused or not in time"
+        title = f"From a regex to its first mask, ms, {tokenizer}"
+        exams = group.dropna(subset=["constraint"]) if "constraint" in group else group[:0]
+        lines = exams.groupby("constraint", sort=False) if len(exams) else ()
+        made.append(table(title, lines, columns, [note]))
+    return made
+
+
+def _to_first_of(engine: str) -> Callable[[Group], Any]:
+    return lambda group: median(values(group[group["engine"] == engine], "to_first"))
+
+
+def _facts(unit: Group) -> Row:
+    """Numbers for the README; None for what there is none of."""
+    times = {"to_first_mask_ms": 1e3 * median(values(unit, "shared_to_first"))}
+    for name in ("cold", "warm"):
+        seconds = values(unit, f"shared_{name}")
+        times[f"{name}_us"] = 1e6 * median(seconds)
+        times[f"{name}_99_us"] = 1e6 * quantile(seconds, 0.99)
+    sums = ("blocked", "inside", "completed", "admitted", "offered")
+    return {
+        "name": unit["name"].iloc[0],
+        "tokenizer": unit["tokenizer"].iloc[0],
+        **{name: None if is_missing(value) else value for name, value in times.items()},
+        "constraints": len(values(unit, "shared_compile")),
+        "engine_mb": highest("engine_mb")(unit),
+        **{name: total(name)(unit) for name in sums},
+    }
 
 
 def readme(facts: Row) -> str:
     """What the README says of it: the first tokenizer's lines. What masks cost it says elsewhere,
     of fewer engines."""
-    if not facts["asked"]:
+    asked = facts["asked"]
+    if not asked:
         return ""
-    tokenizer = facts["asked"][0]["tokenizer"]
-    lines = []
-    for found in facts["asked"]:
-        if found["tokenizer"] == tokenizer:
-            blocked = f"{found['blocked']} of {found['inside']}"
-            admitted = f"{found['admitted']} of {found['offered']}"
-            lines.append([found["name"], blocked, admitted])
+    tokenizer = asked[0]["tokenizer"]
+    lines = [
+        [
+            found["name"],
+            f"{found['blocked']} of {found['inside']}",
+            f"{found['admitted']} of {found['offered']}",
+        ]
+        for found in asked
+        if found["tokenizer"] == tokenizer
+    ]
     told = wrapped(
         f"`python -m experiments peers`, tokenizer {tokenizer} ([times](paper_figures/peers.md)): "
         "*own ids blocked*: texts of the language whose `encode` an engine does not let through; "
@@ -96,96 +331,125 @@ def readme(facts: Row) -> str:
     return f"{told}\n\n{markdown(('engine', 'own ids blocked', 'others'), lines)}"
 
 
-def _times(asked: Sequence[Asked]) -> Table:
-    columns = ["engine, tokenizer", "came up\ns", "process before\nMB", "engine\nMB", "answered"]
-    columns += ["compile\nms", "first mask\nms", "cold µs\nmedian", "\n99 %"]
-    columns += ["warm µs\nmedian", "\n99 %", "on top\nMB"]
-    over = (
-        "answered: constraints, of all; what stands right of it is over the n = "
-        f"{medians_over(asked)} that all engines answered (of engines that answered any; "
-        f"{LISTED} is over those of them that it answered, for it can only answer small ones)"
+def medians_over(asked: pd.DataFrame) -> str:
+    """Over how many constraints medians are, by tokenizer where that differs."""
+    found: dict[str, int] = {}
+    for unit in units(asked):
+        tokenizer, is_listed = unit["tokenizer"].iloc[0], unit["engine"].iloc[0] == LISTED
+        if _answered(unit) and (not is_listed or tokenizer not in found):
+            found[tokenizer] = len(values(unit, "shared_compile"))
+    if len(set(found.values())) < 2:
+        return str(next(iter(found.values()), 0))
+    return ", ".join(f"{n} ({tokenizer})" for tokenizer, n in found.items())
+
+
+# ---------------------------------------------------------------- the figure
+
+
+ADMITS, KEEPS = "#d1495b", "#00798c"
+MARKERS = "os^Dvp"
+SPREAD = 0.6
+"""What the tokenizers of an engine share, where engines are 1 apart."""
+
+
+class Mark(NamedTuple):
+    """value, and from where to where its line goes."""
+
+    value: float
+    low: float
+    high: float
+
+
+def figures(asked: pd.DataFrame) -> list[Figure]:
+    """The one figure, with a line for each engine; none where no engine was asked anything."""
+    shown = [u for u in units(asked) if values(u, "shared_cold") and total("offered")(u)]
+    if not shown:
+        return []
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    names = list(dict.fromkeys(unit["name"].iloc[0] for unit in shown))
+    size = {"figsize": (10.5, 1.9 + 0.42 * len(names)), "sharey": True, "layout": "constrained"}
+    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+        figure, axes = pyplot.subplots(1, 3, width_ratios=(1, 1, 0.8), **size)
+    _panel(axes[0], shown, _to_first, "from a regex to its first mask, ms", log=True)
+    _panel(axes[1], shown, _at_new, "a mask at a new prefix, µs", log=True)
+    _panel(axes[2], shown, _admitted, "other ids that are admitted, %", log=False)
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].invert_yaxis()
+    _legend(axes[2], _markers(shown))
+    every = pd.concat(shown)
+    note = (
+        f"n = {medians_over(every)} constraints that all engines answered; "
+        f"{total('offered')(every):,} sequences "
+        "of ids offered (of all constraints that an engine answered), which spell a text of the "
+        f"language and are not `encode` of it. {LISTED}: over those that it answered.\n"
+        "Marks: medians over constraints, over masks, and shares; lines: least to most, median to "
+        "99th of 100, 95 % intervals (Clopper and Pearson).\n"
+        "Hollow: blocks some of the tokenizer's own ids."
     )
-    return Table("Times and memory", columns, [_line(one) for one in asked], (over, *_TIMES))
+    return [Figure("peers", figure, headline(every), note)]
 
 
-def _line(one: Asked) -> list[str]:
-    cold, warm = one.seconds("cold"), one.seconds("warm")
-    masks = [1e6 * of for raw in (cold, warm) for of in (median(raw), quantile(raw, 0.99))]
-    peaks = [row["peak_mb"] for row in one.shared]
-    return [
-        one.label,
-        _number(one.start["ready"]),
-        f"{one.start['process_mb']:.0f}",
-        f"{one.start['engine_mb']:.0f}",
-        f"{len(one.exams)} of {len(one.exams) + one.failed}",
-        _number(1e3 * one.typical("compile")),
-        _number(1e3 * one.typical("first")),
-        *map(_number, masks),
-        f"{max(peaks):.0f}" if peaks else "",
-    ]
+def headline(asked: pd.DataFrame) -> str:
+    """The message, with the names of these rows."""
+    n, keeping = asked["engine"].nunique(), exact(asked)
+    if not keeping:
+        return f"Each of {n} engines admits ids that are not the tokenizer's, or blocks some"
+    return (
+        f"{len(keeping)} of {n} engines admitted the tokenizer's own ids, all of them and "
+        f"none else:\n{', '.join(keeping)}"
+    )
 
 
-def _admits(asked: Sequence[Asked]) -> Table:
-    columns = ["engine, tokenizer", "own ids\nblocked", "outside\ncompleted", "other ids\nadmitted"]
-    columns += ["own ids\nmissing", "ids to\nno text", "other\nids", "places"]
-    rows = [
-        [
-            one.label,
-            f"{one.blocked} of {one.total('inside')}",
-            f"{one.completed} of {one.total('outside')}",
-            f"{one.admitted} of {one.offered}",
-            *(f"{one.total(name):,}" for name in ("missing", "impossible", "other")),
-            f"{one.total('places') - one.total('unreached')} of {one.total('places')}",
-        ]
-        for one in asked
-    ]
-    return Table("What is allowed", columns, rows, (*_ADMITS, *_named(asked)))
+def _to_first(unit: Group) -> Mark:
+    each = [1e3 * seconds for seconds in values(unit, "shared_to_first")]
+    return Mark(median(each), min(each), max(each))
 
 
-def _named(asked: Sequence[Asked]) -> list[str]:
-    """Which constraints the texts that went wrong are of."""
-    found: dict[str, list[str]] = {}
-    for one in asked:
-        for what in ("blocked", "completed"):
-            for row in one.exams:
-                if row[what]:
-                    place = f"{one.tokenizer}: {row['constraint']}"
-                    found.setdefault(f"{one.engine}, {what}", []).append(place)
-    return [f"{engine}: {', '.join(where)}" for engine, where in found.items()]
+def _at_new(unit: Group) -> Mark:
+    middle = 1e6 * median_of("shared_cold")(unit)
+    return Mark(middle, middle, 1e6 * _p99("shared_cold")(unit))
 
 
-def _unanswered(rows: Sequence[Row]) -> list[Table]:
-    """Engines that did not come up, and constraints that an engine refused or was lost with."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for row in rows:
-        if why := row.get(FAILURE):
-            head = ", ".join(filter(None, (row.get("engine"), row.get("tokenizer"))))
-            found.setdefault((head, without_paths(why)), []).append(row.get("constraint", "all"))
-    lines = [[head, ", ".join(which), why] for (head, why), which in found.items()]
-    columns = ["engine, tokenizer", "constraints", "why"]
-    note = "all: the engine did not come up"
-    return [Table("What was not answered", columns, lines, [note])] if lines else []
+def _admitted(unit: Group) -> Mark:
+    admitted, offered = total("admitted")(unit), total("offered")(unit)
+    low, high = clopper_pearson(admitted, offered, 0.05)
+    return Mark(100 * admitted / offered, 100 * low, 100 * high)
 
 
-def _first_masks(asked: Sequence[Asked]) -> list[Table]:
-    """One for each tokenizer."""
-    made = []
-    for tokenizer in tokenizers(asked):
-        shown = [one for one in asked if one.tokenizer == tokenizer]
-        names = dict.fromkeys(row["constraint"] for one in shown for row in one.exams)
-        lines = [[name, *(_first(one, name) for one in shown)] for name in names]
-        note = "medians; compiling included; empty where it was refused or not in time"
-        title = f"From a regex to its first mask, ms, {tokenizer}"
-        made.append(Table(title, ["constraint", *(one.engine for one in shown)], lines, [note]))
-    return made
+def _markers(shown: Sequence[Group]) -> dict[str, str]:
+    tokenizers = dict.fromkeys(unit["tokenizer"].iloc[0] for unit in shown)
+    return dict(zip(tokenizers, MARKERS, strict=False))
 
 
-def _first(one: Asked, constraint: str) -> str:
-    return _number(1e3 * one.each_to_first_mask().get(constraint, float("nan")))
+def _panel(
+    axes: Any, shown: Sequence[Group], mark: Callable[[Group], Mark], label: str, log: bool
+) -> None:
+    names = list(dict.fromkeys(unit["name"].iloc[0] for unit in shown))
+    markers = _markers(shown)
+    for unit in shown:
+        tokenizer = unit["tokenizer"].iloc[0]
+        found, color = mark(unit), ADMITS if total("admitted")(unit) else KEEPS
+        step = list(markers).index(tokenizer) if tokenizer in markers else 0
+        offset = SPREAD * (step - (len(markers) - 1) / 2) / len(markers)
+        y = names.index(unit["name"].iloc[0]) + offset
+        axes.plot([found.low, found.high], [y, y], color=color, linewidth=1)
+        style = {"color": color, "marker": markers.get(tokenizer, "o"), "s": 26, "zorder": 3}
+        style |= {} if keeps(unit) else {"facecolor": "white"}
+        axes.scatter([found.value], [y], **style)
+    if log:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(require("matplotlib.ticker").LogLocator(numticks=5))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.set_xlabel(label)
+    axes.grid(axis="x", color="#eeeeee")
+    axes.set_axisbelow(True)
+    axes.tick_params(axis="y", length=0)
 
 
-def _number(value: float | None) -> str:
-    """Three digits; nothing of nan and None."""
-    if value is None or value != value:
-        return ""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+def _legend(axes: Any, markers: dict[str, str]) -> None:
+    for label, color in (("admits some", ADMITS), ("admits none", KEEPS)):
+        axes.plot([], [], color=color, linewidth=4, label=label)
+    for tokenizer, marker in markers.items():
+        axes.scatter([], [], color="#888888", marker=marker, label=tokenizer)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False)

@@ -7,24 +7,41 @@ cost is measured by `masks`.
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
+from bpe_automata import Tokenizer
+from bpe_automata.cli import common
 from bpe_automata.cli.warm import warm_kernels
+from bpe_automata.constructions.canonical import CanonicalAutomaton, build_parts
+from bpe_automata.constructions.collapsed import vocabulary_trie
+from bpe_automata.constructions.geometry import Geometry
+from bpe_automata.constructions.hypothesis_sets import HypothesisSets
+from bpe_automata.constructions.parts import Parts
+from bpe_automata.constructions.stored import kept
+from bpe_automata.constructions.token_actions import classify
+from bpe_automata.constructions.whole_pieces import find_unmade
+from bpe_automata.tokenizer.derivation import derive
+from bpe_automata.tokenizer.pipeline import compile_pipeline
 from experiments.run import config
 from experiments.run.config import option
-from experiments.run.executors import Cell
+from experiments.run.executors import Cell, Row
 from experiments.run.measuring import Run
-from experiments.serving import speed_build, speed_processes
-from experiments.serving.speed_inputs import Inputs, prepare
-from experiments.serving.speed_report import readme, render
+from experiments.serving.speed_report import facts, readme, tables
 from experiments.shared import models
+from experiments.shared.resources import repeated
+from experiments.shared.watched import Limits, WatchedProcess
 
-__all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
+__all__ = ["SMOKE", "TITLE", "VERSION", "Config", "facts", "measure", "readme", "tables"]
 
+TITLE = "Speed: what is paid once"
 VERSION = 2
 Part = Literal["build", "load", "classes", "memory", "starts", "kernels"]
 PARTS: tuple[Part, ...] = ("build", "load", "classes", "memory", "starts", "kernels")
@@ -52,15 +69,141 @@ def measure(run: Run[Config]) -> None:
         run.cells([*cells(made, run.config)], alone=True)
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """name: for tables; tokenizer; json: its `tokenizer.json`; gguf: the file it was read from, if
+    that is one; eos_ids: end of sequence."""
+
+    name: str
+    tokenizer: Tokenizer
+    json: Path
+    gguf: Path | None
+    eos_ids: tuple[int, ...]
+
+
+def load_tokenizer(model: str) -> Tokenizer:
+    """That of SmolLM2, or of any other file, folder or hub id. Raises as `Tokenizer.load`."""
+    if model == models.SMOLLM2:
+        return Tokenizer.load(models.default_gguf())
+    return common.load_tokenizer(model)
+
+
+def prepare(model: str, folder: Path) -> Inputs:
+    """Load, and write the `tokenizer.json` into `folder`."""
+    tokenizer = load_tokenizer(model)
+    path = folder / "tokenizer.json"
+    path.write_text(tokenizer.to_json(), encoding="utf-8")
+    gguf = models.default_gguf() if model == models.SMOLLM2 else None
+    name = models.DEFAULT_NAME if model == models.SMOLLM2 else model
+    return Inputs(name, tokenizer, path, gguf, tokenizer.eos_ids)
+
+
 def cells(given: Inputs, chosen: Config) -> Iterator[Cell]:
     """In order. Nothing of them goes to other processes: all run here, one after the other."""
     n = chosen.repeats
     once = {
-        "build": Cell("build", speed_build.built, (given, n)),
-        "load": Cell("load", speed_build.loaded, (given, n)),
-        "classes": Cell("classes", speed_processes.classes, (given,)),
-        "memory": Cell("memory", speed_processes.memory, (given,)),
-        "starts": Cell("starts", speed_processes.starts, (given, n)),
-        "kernels": Cell("kernels", speed_processes.kernels, (given, n > 1)),
+        "build": Cell("build", built, (given, n)),
+        "load": Cell("load", loaded, (given, n)),
+        "classes": Cell("classes", classes, (given,)),
+        "memory": Cell("memory", memory, (given,)),
+        "starts": Cell("starts", starts, (given, n)),
+        "kernels": Cell("kernels", kernels, (given, n > 1)),
     }
     yield from (once[part] for part in chosen.once)
+
+
+# ---------------------------------------------------------------- in this process
+
+
+def built(inputs: Inputs, n: int) -> Row:
+    """The whole, `n` times, and each part, `n` times; out of the disk cache, `n` times. Kernels and
+    character classes are warm."""
+    CanonicalAutomaton(inputs.tokenizer)
+    whole = repeated(lambda: CanonicalAutomaton(inputs.tokenizer), n)
+    parts = {name: repeated(part, n) for name, part in parts_of(inputs.tokenizer).items()}
+    from_cache(inputs.tokenizer)
+    parts["instead, out of the disk cache"] = repeated(lambda: from_cache(inputs.tokenizer), n)
+    return {"kind": "build", "whole": whole, "parts": parts}
+
+
+def from_cache(tokenizer: Tokenizer) -> CanonicalAutomaton:
+    """The automaton, from its file in the disk cache if it is there."""
+    return CanonicalAutomaton(tokenizer, kept(Parts, tokenizer, lambda: build_parts(tokenizer)))
+
+
+def parts_of(tokenizer: Tokenizer) -> dict[str, Callable[[], object]]:
+    """What `CanonicalAutomaton` does, part by part."""
+    made, description = CanonicalAutomaton(tokenizer), tokenizer.description
+    usable, whole = np.flatnonzero(made.usable), made.whole
+    byte_tokens = np.array(sorted(description.byte_tokens.values()), dtype=np.int64)
+    told = whole.told_apart
+    return {
+        "derive": lambda: derive(description),
+        "geometry": lambda: Geometry(made.derivation),
+        "pipeline": lambda: compile_pipeline(description, tokenizer.backend.engine),
+        "whole pieces": lambda: find_unmade(description, made.derivation),
+        "trie": lambda: vocabulary_trie(tokenizer.spellings, usable),
+        "classify": lambda: classify(made.trie, made.usable, told, byte_tokens, made.pipeline),
+        "hypotheses": lambda: HypothesisSets(made.pipeline, made.actions, whole),
+    }
+
+
+def loaded(inputs: Inputs, n: int) -> Row:
+    """Reading the tokenizer from each kind of file."""
+    files = {"tokenizer.json": repeated(lambda: load(inputs.json), n)}
+    if inputs.gguf is not None:
+        files["GGUF"] = repeated(lambda: load(inputs.gguf), max(1, n // 2))
+    return {"kind": "load", "files": files}
+
+
+def load(path: object) -> Tokenizer:
+    """Read it, and the bytes of each id, which everything needs."""
+    tokenizer = Tokenizer.load(path)
+    _ = tokenizer.spellings
+    return tokenizer
+
+
+# ---------------------------------------------------------------- in a fresh process
+
+
+CHILD = "experiments.serving.speed_child"
+LIMITS = Limits(mb=math.inf, starting=3600)
+
+
+def child(part: str, inputs: Inputs, **environment: str) -> Row:
+    """Run one part of `speed_child`; `wall`: seconds until it was ready, its launch included.
+    Raises LostError."""
+    arguments = [part, str(inputs.json), *map(str, inputs.eos_ids)]
+    spawned = time.time()
+    with WatchedProcess(CHILD, arguments, LIMITS, environment, one_thread=False) as process:
+        row = process.begin()
+        return row | {"wall": row.pop("ready_at", time.time()) - spawned}
+
+
+def starts(inputs: Inputs, n: int) -> Row:
+    """Seconds of `n` starts, all caches warm (one start before them is not counted)."""
+    child("start", inputs)
+    rows = [child("start", inputs) for _ in range(n)]
+    parts = {name: [row["parts"][name] for row in rows] for name in rows[0]["parts"]}
+    return {"kind": "start", "parts": parts, "wall": [row["wall"] for row in rows]}
+
+
+def memory(inputs: Inputs) -> Row:
+    """Megabytes of a process without torch."""
+    return {"kind": "memory", **child("memory", inputs)}
+
+
+def classes(inputs: Inputs) -> Row:
+    """Seconds of asking the tokenizer's engine for its character classes, the very first time."""
+    return {"kind": "classes", **child("classes", inputs)}
+
+
+def kernels(inputs: Inputs, compile_too: bool) -> Row:
+    """Seconds to load the kernels from disk and, `compile_too`, to compile them all."""
+    loaded = child("kernels", inputs)
+    row: Row = {"kind": "kernels", "load": loaded["first"] - loaded["second"], "compile": None}
+    if compile_too:
+        with tempfile.TemporaryDirectory() as empty:
+            made = child("kernels", inputs, NUMBA_CACHE_DIR=empty)
+        row["compile"] = made["first"] - made["second"]
+    return row

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from experiments.shared.memory import resident
+from experiments.shared.resources import resident
 
 WALKED = (r"(true|false)", r"[ -~]{0,500}", r"[a-z0-9.]+@[a-z0-9-]+\.[a-z]{2,}")
 
@@ -90,7 +90,7 @@ def kernels(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
     """Seconds of `warm_kernels` the first time (compiling or loading) and the second."""
     from bpe_automata import Tokenizer
     from bpe_automata.cli.warm import warm_kernels
-    from experiments.shared.timing import timed
+    from experiments.shared.resources import timed
 
     tokenizer = Tokenizer.load(file)
     tokenizer.eos_ids = eos_ids

@@ -18,7 +18,6 @@ from experiments.run.config import option
 from experiments.run.executors import Cell
 from experiments.run.measuring import Run
 from experiments.serving.forced_walks import SCHEMAS
-from experiments.serving.speed_model import MODEL_HELP, Device, Dtype
 from experiments.serving.speedup_cell import (
     FUNCTIONS,
     Terms,
@@ -29,6 +28,7 @@ from experiments.serving.speedup_cell import (
 )
 from experiments.serving.speedup_report import TITLE, facts, figures, readme, tables, wrong
 from experiments.shared import models
+from experiments.shared.models import MODEL_HELP, Device, Dtype
 
 __all__ = [
     "SMOKE",

@@ -27,10 +27,9 @@ from bpe_automata.schemas import compile_json_schema
 from experiments.run.executors import Row
 from experiments.run.files import ROOT, lines_of
 from experiments.serving.forced_walks import SCHEMAS, schemas_of
-from experiments.serving.speed_model import Named, causal
 from experiments.shared import models
-from experiments.shared.models import LoadedModel
-from experiments.shared.timing import timed
+from experiments.shared.models import LoadedModel, Named, causal
+from experiments.shared.resources import timed
 
 # Schemas by family, and what a model is asked to write under them.
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError, TokenizerError
@@ -344,3 +344,18 @@ def labels(manifest: Row) -> dict[str, str]:
     """What the models of such a run are called, by the names of the config."""
     known = manifest.get("models", {})
     return {name: known.get(name, {}).get("model", name) for name in manifest["config"]["models"]}
+
+
+# ---------------------------------------------------------------- models that are served
+
+
+Device = Literal["auto", "cpu", "cuda"]
+Dtype = Literal["float32", "bfloat16", "float64"]
+MODEL_HELP = "smollm2, gemma-3-270m, or a folder or hub id of a causal LM"
+Named = tuple[str, Device, Dtype]
+"""Source, device, dtype, as `load_model` takes them."""
+
+
+def causal(loaded: LoadedModel) -> Any:
+    """A callable ids -> logits over the model, with a cache of its own."""
+    return require("bpe_automata.integrations.transformers").CausalModel(loaded.model)

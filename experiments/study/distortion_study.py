@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bpe_automata.errors import ArgumentError
+from experiments.engines.peers import OutlinesCore
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
-from experiments.shared.engines import OutlinesCore
 from experiments.study import study_report
 from experiments.study.cases import CASES
 from experiments.study.distortion_finite import finite_row, model_row

@@ -18,7 +18,7 @@ from bpe_automata.decoding.chopping import chop
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.decoding.matcher import Matcher
 from bpe_automata.kernels.bits import clear_bits, has, packed
-from experiments.shared.engines import OutlinesCore
+from experiments.engines.peers import OutlinesCore
 from experiments.study.study_methods import CHOP_TOKENS
 
 

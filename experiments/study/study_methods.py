@@ -29,13 +29,8 @@ from bpe_automata.decoding.chopping import chop
 from bpe_automata.decoding.constraint import Constraint, Method
 from bpe_automata.decoding.generation import Healing, heal
 from bpe_automata.kernels.bits import members
-from experiments.shared.engines import (
-    OutlinesCore,
-    PeerError,
-    one_eos,
-    outlines_vocabulary,
-    refusals,
-)
+from experiments.engines.interface import PeerError, one_eos, refusals
+from experiments.engines.peers import OutlinesCore, outlines_vocabulary
 from experiments.study.token_trie import Automaton, Walker
 
 METHODS = ("lift", "canonical", "outlines", "chop")

@@ -12,6 +12,7 @@ from bpe_automata import constrain
 from bpe_automata.decoding.chopping import chop
 from bpe_automata.errors import ArgumentError, MissingFileError
 from bpe_automata.testing import small_tokenizer
+from experiments.engines.peers import OutlinesCore
 from experiments.run.config import changed
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.serving import banned, forced, forced_report, forced_walks, speedup
@@ -26,7 +27,6 @@ from experiments.serving.forced_walks import (
     walked,
 )
 from experiments.shared import models
-from experiments.shared.engines import OutlinesCore
 from experiments.shared.models import LoadedModel
 
 VOCABULARY = [*"abcdefghx", "bc", "abc", "bd", "abd"]

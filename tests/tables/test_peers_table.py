@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from typing import ClassVar
 
 import pytest
-from peers_rows import FIRST, exam_row
 
 from bpe_automata import compile_regex, constrain
-from bpe_automata.errors import ArgumentError
 from bpe_automata.kernels.bits import members, packed
 from bpe_automata.models import character_tokenizer
 from bpe_automata.reference import lift_mask
+from experiments.engines.interface import PeerError, ordinary
+from experiments.engines.named import OURS, PEERS, engine_of
 from experiments.run.executors import FAILURE
 from experiments.run.measuring import Run, Settings
 from experiments.serving import peers
-from experiments.serving.peers import Config
-from experiments.serving.peers_cases import CASES
-from experiments.serving.peers_exams import exam, spelled
-from experiments.serving.peers_process import Process
-from experiments.serving.peers_questions import Answers
-from experiments.shared.engines import PeerError, ordinary
-from experiments.shared.more_engines import OURS, PEERS, engine_of
-from experiments.shared.watched import Limits
+from experiments.serving.peers import CASES, Config, exam, spelled
+from experiments.serving.peers_child import Answers
 
 SMALL = [name for name, case in CASES.items() if case.is_small]
 
@@ -85,12 +78,12 @@ def test_places_are_those_of_the_reference(exams, smollm2_tokenizer, name):
     """What may follow any ids, by trying every id; the tokenizer's own are among them."""
     dfa, made = compile_regex(CASES[name].regex), exams(name)
     plain = ordinary(smollm2_tokenizer)
-    order = list(range(len(made.places)))
+    order = list(range(len(made.prefixes)))
     for k in order[:: max(1, len(order) // 2)]:
-        state = dfa.walk(smollm2_tokenizer.text_bytes(made.places[k]))
+        state = dfa.walk(smollm2_tokenizer.text_bytes(made.prefixes[k]))
         tried = lift_mask(smollm2_tokenizer, dfa, state)
         assert {*members(made.possible[k]).tolist()} == tried & set(plain)
-    assert len(made.canonical) == len(made.places) > 0
+    assert len(made.canonical) == len(made.prefixes) > 0
     assert not (made.canonical & ~made.possible).any()
     assert made.canonical.any(axis=1).all()
 
@@ -166,7 +159,7 @@ def test_an_engine_that_allows_everything_is_found_out(exams, smollm2_tokenizer)
     assert row["missing"] == 0
     plain = len(ordinary(smollm2_tokenizer))
     possible = sum(len(members(bits)) for bits in made.possible)
-    assert row["impossible"] == plain * len(made.places) - possible
+    assert row["impossible"] == plain * len(made.prefixes) - possible
     own = sum(len(members(bits)) for bits in made.canonical)
     assert row["other"] == possible - own
 
@@ -176,8 +169,8 @@ def test_an_engine_that_allows_nothing_is_found_out(exams, smollm2_tokenizer):
     row = scripted(exams, smollm2_tokenizer, lambda ids: [])
     assert row["blocked"] == list(range(len(made.inside)))
     assert (row["completed"], row["admitted"], row["other"], row["impossible"]) == ([], 0, 0, 0)
-    assert row["unreached"] == sum(bool(ids) for ids in made.places)
-    assert row["missing"] == len(members(made.canonical[made.places.index([])]))
+    assert row["unreached"] == sum(bool(ids) for ids in made.prefixes)
+    assert row["missing"] == len(members(made.canonical[made.prefixes.index([])]))
 
 
 def test_an_engine_that_does_not_end_blocks(exams, smollm2_tokenizer):
@@ -205,71 +198,31 @@ def test_without_time_each_part_is_done_once(exams, smollm2_tokenizer):
     assert row["places"] == 1
 
 
-CHILD = """
-import json, sys, time
-print(json.dumps({"ready": 1.5}), flush=True)
-for line in sys.stdin:
-    what = json.loads(line)
-    if what == "die":
-        sys.exit(3)
-    if what == "sleep":
-        time.sleep(60)
-    if what == "grow":
-        kept = bytearray(300_000_000)
-        time.sleep(60)
-    print(json.dumps({"answer": what}), flush=True)
-"""
+# ---------------------------------------------------------------- runs
 
 
-@pytest.fixture
-def child(tmp_path, monkeypatch):
-    (tmp_path / "peers_demo_child.py").write_text(CHILD, encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-
-    def opened(**limits):
-        return Process("peers_demo_child", [], Limits(**limits))
-
-    return opened
+FIRST = {"ready": 1.0, "engine_mb": 2.0, "process_mb": 3.0}
 
 
-def test_a_process_that_is_lost_is_a_failure_and_the_next_question_starts_it_anew(child):
-    with child(seconds=0.5, mb=200) as process:
-        assert process.start() == {"ready": 1.5}
-        assert process.ask("one") == {"answer": "one"}
-        assert process.ask("die") == {FAILURE: "crashed: exit code 3"}
-        assert process.ask("sleep") == {FAILURE: "over time: more than 0.5 s"}
-        assert process.ask("two") == {"answer": "two"}
-    with child(seconds=30, mb=200) as process:
-        assert process.ask("grow") == {FAILURE: "over memory: more than 200 MB"}
+def exam_row(**other):
+    row = {"compile": [0.002], "first": [0.001], "cold": [1e-5, 3e-5], "warm": [2e-6]}
+    row |= {"inside": 2, "blocked": [], "outside": 4, "completed": [], "offered": 7, "admitted": 0}
+    row |= {"places": 3, "missing": 0, "impossible": 0, "other": 0, "unreached": 0, "peak_mb": 1.0}
+    return row | other
 
 
-@pytest.mark.parametrize("cold", [1, 9])
-def test_a_process_that_compiled_kernels_is_started_again_once(tmp_path, monkeypatch, cold):
-    """What compiling takes is none of the times and the memory; cold: starts that compile."""
-    log = tmp_path / "starts"
-    (tmp_path / "peers_cold_child.py").write_text(
-        "import json, pathlib, sys\n"
-        f"log = pathlib.Path({str(log)!r})\n"
-        "starts = len(log.read_text()) + 1 if log.exists() else 1\n"
-        "log.write_text('x' * starts)\n"
-        f"print(json.dumps({{'ready': starts, 'compiled': int(starts <= {cold})}}), flush=True)\n"
-        "sys.stdin.read()\n",
-        encoding="utf-8",
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with Process("peers_cold_child", [], Limits()) as process:
-        assert process.start()["ready"] == process.start()["ready"] == 2
-    assert log.read_text() == "xx"
+def rows_of(engine, tokenizer="smollm2", **other):
+    whose = {"engine": engine, "tokenizer": tokenizer}
+    start = whose | {"key": f"{engine} {tokenizer}", **FIRST}
+    return [
+        start,
+        whose | {"key": f"{engine} {tokenizer} a", "constraint": "a"} | exam_row(**other),
+    ]
 
 
-def test_the_child_counts_the_kernels_that_it_compiles():
-    """Of the kernels, those of a fresh cache; there must be a count for a restart to be had."""
-    settings = json.dumps({"repeats": 1, "seconds": 0.0})
-    with Process(peers.CHILD, ["lift", "gpt2", settings], Limits()) as process:
-        first = process.start()
-    assert first["compiled"] == 0
-    assert first["ready"] > 0
-    assert first["process_mb"] > 20
+def exam_of(engine, constraint, **other):
+    whose = {"engine": engine, "tokenizer": "smollm2", "constraint": constraint}
+    return whose | {"key": f"{engine} smollm2 {constraint}"} | exam_row(**other)
 
 
 def run_of(folder, **given):
@@ -303,31 +256,9 @@ class FakeProcess:
 @pytest.fixture
 def fake(monkeypatch, smollm2_tokenizer):
     monkeypatch.setattr(FakeProcess, "started", [])
-    monkeypatch.setattr(peers, "Process", FakeProcess)
+    monkeypatch.setattr(peers, "WatchedProcess", FakeProcess)
     monkeypatch.setattr(peers.Tokenizer, "load", lambda source: smollm2_tokenizer)
     return FakeProcess
-
-
-def test_rows_are_resumed(fake, tmp_path):
-    run = run_of(tmp_path, engines=("lift",))
-    measured(run)
-    assert [row["key"] for row in run.rows] == ["lift smollm2", "lift smollm2 answer"]
-    assert run.manifest()["complete"]
-    measured(again := run_of(tmp_path, engines=("lift",)))
-    assert (again.rows, len(fake.started)) == (run.rows, 1)
-
-
-def test_an_interrupted_run_knows_how_much_is_missing(fake, tmp_path, monkeypatch):
-    """All rows are announced before the first engine is started: two heads, four constraints."""
-
-    def interrupted(self):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(fake, "start", interrupted)
-    run = run_of(tmp_path, engines=("lift", "canonical"), constraints=("answer", "city"))
-    with pytest.raises(KeyboardInterrupt):
-        peers.measure(run)
-    assert (run.manifest()["rows"], run.manifest()["rows_expected"]) == (0, 6)
 
 
 def test_an_engine_that_does_not_come_up_again_fails_at_what_is_left(fake, tmp_path, monkeypatch):
@@ -372,12 +303,103 @@ def test_an_engine_that_refuses_a_tokenizer_is_one_row(fake, tmp_path, monkeypat
     assert len(fake.started) == 1
 
 
-def test_unknown_names_are_refused(tmp_path):
-    for wrong in ({"engines": ("none",)}, {"constraints": ("none",)}):
-        with pytest.raises(ArgumentError):
-            peers.measure(run_of(tmp_path, **wrong))
-
-
 def measured(run):
     peers.measure(run)
     run.finish()
+
+
+# ---------------------------------------------------------------- what is said of rows
+
+
+def test_what_is_wrong_of_ours_is_wrong_and_what_is_of_others_is_a_number():
+    rows = [
+        *rows_of("canonical", admitted=1),
+        *rows_of("lift", admitted=7, other=9, missing=2),
+        *rows_of("outlines_core", admitted=5, blocked=[0], completed=[1]),
+    ]
+    made = peers.render(rows, {"peers": {"outlines_core": "0.2"}})
+    assert made.wrong == ["canonical, smollm2: admitted 1", "lift, smollm2: missing 2"]
+    assert made.facts["exact"] == []
+    assert made.tables[1].rows[2][:4] == [
+        "outlines_core 0.2, smollm2",
+        "1 of 2",
+        "1 of 4",
+        "5 of 7",
+    ]
+    kept = peers.render([*rows_of("canonical"), *rows_of("lift", admitted=7)], {})
+    assert kept.facts["exact"] == ["canonical"]
+    assert kept.figures[0].headline.startswith("1 of 2 engines")
+
+
+def test_partial_and_failed_rows_are_rendered():
+    start, row = rows_of("lift")
+    failed = start | {"key": "lift smollm2 b", "constraint": "b", FAILURE: "over time"}
+    failed.pop("ready")
+    for rows in ([], [start], [start, failed], [start, row, failed]):
+        made = peers.render(rows, {})
+        assert len(made.figures) == (row in rows)
+        assert bool(peers.readme(made.facts)) == bool(rows)
+    assert made.tables[0].rows[0][4] == "1 of 2"
+    assert made.facts["asked"][0]["cold_us"] == pytest.approx(20)
+
+
+def test_medians_are_over_the_constraints_that_all_engines_answered():
+    """The lift's second constraint took a second; kbnf refused that one, so it does not count."""
+    slow = {"compile": [1.0], "first": [1.0], "cold": [0.5], "warm": [0.5], "peak_mb": 99.0}
+    refused = exam_of("kbnf", "b") | {FAILURE: "PeerError: no"}
+    rows = [*rows_of("lift"), exam_of("lift", "b", **slow), *rows_of("kbnf"), refused]
+    made = peers.render(rows, {})
+    lift, kbnf = made.facts["asked"]
+    assert lift["to_first_mask_ms"] == kbnf["to_first_mask_ms"] == pytest.approx(3)
+    assert lift["cold_99_us"] == pytest.approx(30)
+    assert lift["constraints"] == kbnf["constraints"] == 1
+    assert lift["offered"] == 14  # what was admitted is of all that it answered
+    table = made.tables[0]
+    answered, on_top = [[*table.columns].index(name) for name in ("answered", "on top\nMB")]
+    assert [line[answered] for line in table.rows] == ["2 of 2", "1 of 2"]
+    assert [line[on_top] for line in table.rows] == ["1", "1"]
+    silent = peers.render(
+        [*rows_of("lift"), rows_of("kbnf")[0], exam_of("kbnf", "a") | refused], {}
+    )
+    assert [one["constraints"] for one in silent.facts["asked"]] == [1, 0]
+
+
+def test_languages_that_cannot_be_written_out_are_not_taken_from_the_others():
+    refused = exam_of("explicit", "b") | {FAILURE: "BudgetExceededError: no"}
+    rows = [*rows_of("explicit"), refused, *rows_of("lift"), exam_of("lift", "b")]
+    made = peers.render(rows, {})
+    assert [one["constraints"] for one in made.facts["asked"]] == [1, 2]
+
+
+def test_what_was_not_answered_is_a_table_with_reasons():
+    long = "PeerError: " + 100 * "x"
+    head = {"key": "kbnf smollm2", "engine": "kbnf", "tokenizer": "smollm2", FAILURE: long}
+    missing = {"key": "genlm-control", "engine": "genlm-control", FAILURE: "not installed: pip"}
+    lost = [exam_of("lift", name) | {FAILURE: "over time: /tmp/x took long"} for name in "bc"]
+    made = peers.render([*rows_of("lift"), *lost, head, missing], {})
+    (table,) = [table for table in made.tables if table.title == "What was not answered"]
+    assert table.rows == [
+        ["lift, smollm2", "b, c", "over time: ... took long"],
+        ["kbnf, smollm2", "all", long],
+        ["genlm-control", "all", "not installed: pip"],
+    ]
+
+
+def test_what_this_package_does_not_answer_is_wrong():
+    """A written-out automaton may be too large; nothing of ours may crash."""
+    rows = rows_of("lift")
+    for engine, why in (
+        ("canonical", "crashed: exit code 3"),
+        ("lift", "BudgetExceededError: no"),
+        ("explicit", "BudgetExceededError: no"),
+        ("explicit", "crashed: exit code -11"),
+        ("kbnf", "crashed: exit code 3"),
+    ):
+        rows.append(exam_of(engine, why[:3]) | {FAILURE: why})
+    head = {"key": "lift gpt2", "engine": "lift", "tokenizer": "gpt2", FAILURE: "PeerError: no"}
+    assert peers.render([*rows, head], {}).wrong == [
+        "canonical smollm2 cra: crashed: exit code 3",
+        "lift smollm2 Bud: BudgetExceededError: no",
+        "explicit smollm2 cra: crashed: exit code -11",
+        "lift gpt2: PeerError: no",
+    ]

@@ -1,4 +1,4 @@
-"""What the comparison on schemas is made of: reasons, histograms, the judge, processes."""
+"""What the comparison on schemas is made of: reasons, histograms, the judge, the worker."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from tiny_schemas import CLOSED, PAIR, TABLE
 
 from bpe_automata import compile_regex, constrain
 from bpe_automata.schemas import compile_json_schema
-from experiments.schemas.engines import RefusedError
+from experiments.engines.interface import Engine, RefusedError
+from experiments.schemas.comparison_worker import Worker
 from experiments.schemas.histogram import Histogram, of_rows
-from experiments.schemas.ours import Judge
+from experiments.schemas.judge import Judge
 from experiments.schemas.reasons import (
     BOTH,
     DEPTH,
@@ -25,9 +26,6 @@ from experiments.schemas.reasons import (
     reason,
     spellings,
 )
-from experiments.schemas.server import MissingEngineError, WorkerServer
-from experiments.schemas.worker import Worker
-from experiments.shared.watched import Limits
 
 pytest.importorskip("jsonschema")
 
@@ -108,88 +106,24 @@ def test_the_judge_follows_the_draft_and_the_formats():
         Judge().compile({"schema": {"type": "no type"}})
 
 
-# ---------------------------------------------------------------- processes
+class Strange(Engine):
+    """Stands for a peer: refuses the schema "refuse"."""
 
+    def prepare(self, regex):
+        return constrain(TABLE, "(true|a)", eos_ids=(TABLE.n_ids - 1,)).matcher
 
-class Runaway:
-    """Stands for a peer: does what the schema says."""
-
-    def __init__(self) -> None:
-        self.tokenizer = TABLE
-
-    def compile(self, source):
-        if source["schema"] == "refuse":
+    def prepare_schema(self, schema, whitespace):
+        if json.loads(schema) == "refuse":
             raise ValueError("no\nnever")
-        return self
-
-    def session(self):
-        return constrain(TABLE, "(true|a)", eos_ids=(TABLE.n_ids - 1,)).matcher()
+        return self.prepare("")
 
 
 def test_a_worker_reads_the_ids_of_a_text():
     TABLE.eos_ids = (TABLE.n_ids - 1,)
-    worker = Worker(Runaway())
-    assert worker.answer({"compile": {"schema": "refuse"}})["message"] == "ValueError: no"
+    worker = Worker(Strange(), TABLE, "compact")
+    refused = worker.answer({"compile": {"schema": "refuse"}})
+    assert (refused["status"], refused["message"]) == ("refused", "ValueError: no")
     assert worker.answer({"compile": {"schema": ""}})["status"] == "compiled"
     row = worker.answer({"texts": ["true", "tru", "a", "b", "é"], "valid": [True] + [False] * 4})
     assert row["accepted"] == [True, False, True, False, False]
     assert sum(row["masks"]["counts"].values()) == 1  # `true` is one id
-
-
-MODULE = "schemas_demo_worker"
-
-
-@pytest.fixture
-def script(monkeypatch, tmp_path):
-    """What runs in place of a worker."""
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return tmp_path / f"{MODULE}.py"
-
-
-def test_a_process_that_runs_away_or_dies_is_an_answer(script):
-    script.write_text(
-        "import json, sys, time\n"
-        "print(json.dumps({'ready': True, 'peak_mb': 1}), flush=True)\n"
-        "for line in sys.stdin:\n"
-        "    what = json.loads(line)\n"
-        "    if what == 'die': sys.exit(7)\n"
-        "    if what == 'sleep': time.sleep(600)\n"
-        "    if what == 'eat': x = bytearray(300_000_000); time.sleep(600)\n"
-        "    print(json.dumps({'status': 'compiled', 'said': what}), flush=True)\n"
-    )
-    with WorkerServer((), Limits(seconds=100, mb=200), MODULE) as server:
-        assert server.ask("hello")["said"] == "hello"
-        died = server.ask("die")
-        assert (died["status"], died["message"]) == ("crashed", "exit code 7")
-        assert server.ask("eat")["status"] == "over memory"
-        assert server.ask("again")["said"] == "again"
-    with WorkerServer((), Limits(seconds=1), MODULE) as server:
-        assert server.ask("sleep")["status"] == "over time"
-
-
-def test_an_engine_that_is_not_there_says_why(script):
-    script.write_text('print(\'{"ready": false, "message": "not here"}\')')
-    with (
-        WorkerServer((), Limits(), MODULE) as server,
-        pytest.raises(MissingEngineError, match="not here"),
-    ):
-        server.start()
-
-
-@pytest.mark.parametrize("cold", [1, 9])
-def test_a_process_that_compiled_kernels_is_started_again_once(script, tmp_path, cold):
-    """What compiling takes is none of the next one's memory; cold: starts that must compile."""
-    script.write_text(
-        "import json, pathlib, sys\n"
-        f"log = pathlib.Path({str(tmp_path / 'starts')!r})\n"
-        "starts = len(log.read_text()) + 1 if log.exists() else 1\n"
-        "log.write_text('x' * starts)\n"
-        f"print(json.dumps({{'ready': True, 'peak_mb': starts, 'compiled': starts <= {cold}}}),"
-        " flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    with WorkerServer((), Limits(), MODULE) as server:
-        server.start()
-        server.start()
-        assert server.began_mb == 2
-    assert (tmp_path / "starts").read_text() == "xx"

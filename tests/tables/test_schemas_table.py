@@ -10,14 +10,23 @@ import pytest
 from tiny_schemas import CLOSED, REFUSED, TABLE, case, measured, write_lines, write_tokenizer
 
 from bpe_automata.errors import MissingFileError
+from experiments.run.files import ROOT
 from experiments.run.measuring import read_run
-from experiments.schemas import comparison, comparison_units
-from experiments.schemas.comparison import Config
-from experiments.schemas.comparison_rows import disagreements, units_of, wrongs
-from experiments.schemas.engines import JUDGE, OURS
-from experiments.schemas.inputs import schema_cases, shuffled
+from experiments.run.tables import frame
+from experiments.schemas import comparison
+from experiments.schemas.comparison import Config, MissingEngineError
+from experiments.schemas.comparison_report import (
+    cases_of,
+    disagreements,
+    facts,
+    seconds,
+    tables,
+    wrong,
+)
+from experiments.schemas.comparison_worker import OURS
+from experiments.schemas.inputs import data_folder, schema_cases, shuffled, yaml_cases
+from experiments.schemas.judge import JUDGE
 from experiments.schemas.reasons import ORDER, UNEXPLAINED
-from experiments.schemas.server import MissingEngineError
 
 pytest.importorskip("jsonschema")
 
@@ -59,47 +68,37 @@ def finished(config, tmp_path_factory):
 
 
 def test_every_case_is_a_row_that_is_judged_and_explained(finished, config):
-    rows, manifest = finished
+    rows, manifest = frame(finished[0]), finished[1]
     assert manifest["complete"]
-    (ours,) = units_of(rows, manifest)
-    status = {row["id"]: row["status"] for row in ours.rows}
-    assert status == {
+    ours = cases_of(rows, manifest)
+    assert dict(zip(ours["id"], ours["status"], strict=True)) == {
         "pair": "compiled",
         "label": "compiled",
         "refused": "refused",
         "empty": "unsatisfiable",
     }
-    assert ours.rejected() == [("pair", 1)]
-    assert ours.let_through() == []
-    assert dict(ours.reasons()) == {ORDER: 1}
-    assert ours.refusals()["uniqueItems"] == 1
+    ours = ours.set_index("id")
+    assert ours["rejected"].to_dict() == {"pair": [1], "label": [], "refused": [], "empty": []}
+    assert not ours["let_through"].map(bool).any()
+    assert ours.loc["pair", "why"] == [ORDER]
+    assert ours.loc["refused", "refusal"] == "uniqueItems"
     assert disagreements(rows) == [("label", 0, True, False)]
-    pair = next(row for row in ours.rows if row["id"] == "pair")
-    assert pair["accepted"] == [True, False, False, False]
+    assert ours.loc["pair", "accepted"] == [True, False, False, False]
     # Of the one valid text that is accepted: each id but the end, which is checked, not timed.
-    assert ours.masks().n == len(TABLE.encode('{"a":1,"b":true}'))
-    assert pair["wrong_masks"] == []
+    assert seconds(ours, "masks").n == len(TABLE.encode('{"a":1,"b":true}'))
+    assert ours.loc["pair", "wrong_masks"] == []
     assert [*manifest["missing"]] == [f"nothing, {config.tokenizers[0].rpartition('/')[2]}"]
-
-
-def test_the_judge_is_asked_once(finished):
-    rows, _ = finished
-    judged = {row["id"]: row.get("accepted") for row in rows if row.get("engine") == JUDGE}
+    judged = {row["id"]: row.get("accepted") for row in finished[0] if row["engine"] == JUDGE}
     assert judged["label"] == [False, False]
     assert judged["pair"] == [True, True, False, False]
 
 
-def test_the_tables_and_the_readme(finished):
-    made = comparison.render(*finished)
-    assert made.wrong == []
-    text = "\n".join(table.markdown() for table in made.tables)
-    assert "uniqueItems 1" in text
-    assert "missing: nothing, " in text
-    assert "| label | 0 | valid | invalid |" in text
-    assert [figure.name for figure in made.figures] == ["schemas"]
-    (own,) = made.facts["engines"]
+def test_the_numbers_of_the_readme(finished):
+    rows, manifest = frame(finished[0]), finished[1]
+    assert wrong(rows, manifest) == []
+    (own,) = facts(rows, manifest)["engines"]
     assert (own["compiled"], own["valid"], own["valid_rejected"], own["invalid"]) == (2, 2, 1, 4)
-    said = comparison.readme(made.facts)
+    said = comparison.readme(facts(rows, manifest))
     assert "the 4 schemas of MaskBench with 7 instances" in " ".join(said.split())
     assert "| 4 | 50.0% | 0 of 4 | 1 of 2: order 1 |" in said
 
@@ -112,12 +111,9 @@ def test_what_is_wrong_is_found(finished):
     own["label"]["wrong_masks"] = ["3"]
     own["empty"]["status"] = "failed"
     own["empty"]["message"] = "KeyError"
-    units = units_of(rows, manifest)
-    assert units[0].let_through() == [("pair", 2)]
-    assert len(wrongs(units)) == 4
-    made = comparison.render(rows, manifest)
-    assert len(made.wrong) == 4
-    assert made.figures[0].headline.endswith("invalid instances accepted: 1")
+    cases = cases_of(frame(rows), manifest)
+    assert cases.set_index("id").loc["pair", "let_through"] == [2]
+    assert len(wrong(frame(rows), manifest)) == 4
 
 
 def test_regexes_are_cases_too(tmp_path, tokenizer):
@@ -125,12 +121,10 @@ def test_regexes_are_cases_too(tmp_path, tokenizer):
     file = write_lines(tmp_path / "some.jsonl", rows)
     chosen = Config(regexes=file, tokenizers=(tokenizer,), engines=(OURS,), case_seconds=300)
     measured(comparison, chosen, tmp_path / "results")
-    rows, manifest = read_run(tmp_path / "results")
-    (unit,) = units_of(rows, manifest)
-    assert unit.rows[0]["accepted"] == [True, True, False]
-    made = comparison.render(rows, manifest)
-    assert len(made.wrong) == 1  # a valid text is rejected, and there is no reason
-    assert made.title == "Regexes: some.jsonl"
+    found, manifest = read_run(tmp_path / "results")
+    assert cases_of(frame(found), manifest)["accepted"].tolist() == [[True, True, False]]
+    # A valid text is rejected, and there is no reason.
+    assert len(wrong(frame(found), manifest)) == 1
 
 
 # ---------------------------------------------------------------- rows, without processes
@@ -169,7 +163,7 @@ class FakeServer:
 @pytest.fixture
 def faked(monkeypatch, tmp_path):
     """A config of six cases, three engines and two tokenizers, without processes."""
-    monkeypatch.setattr(comparison_units, "WorkerServer", FakeServer)
+    monkeypatch.setattr(comparison, "Server", FakeServer)
     monkeypatch.setattr(FakeServer, "asked", [])
     rows = [case(f"c{k}", {"minimum": k}, [k], [-1]) for k in range(6)]
     file = write_lines(tmp_path / "Fake.jsonl", rows)
@@ -200,15 +194,13 @@ def test_a_peer_whose_time_is_up_leaves_the_rest_out(faked, tmp_path):
     for _ in range(2):
         measured(comparison, chosen, tmp_path / "results")
         rows, manifest = read_run(tmp_path / "results")
-        units = {unit.engine: unit for unit in units_of(rows, manifest)}
+        cases = cases_of(frame(rows), manifest)
         assert manifest["complete"]
-        assert [len(units[engine].rows) for engine in (OURS, "xgrammar")] == [6, 1]
-    first = units["xgrammar"].rows[0]["id"]
+        assert cases["engine"].value_counts().to_dict() == {OURS: 6, "xgrammar": 1}
+    first = cases[cases["engine"] == "xgrammar"]["id"].item()
     assert first == shuffled(schema_cases(chosen.schemas, "compact"), None, 0)[0].id
-    made = comparison.render(rows, manifest)
-    assert "did the first: xgrammar, x 1" in "".join(made.tables[0].notes)
-    said = comparison.readme(made.facts)
-    assert "xgrammar had 0 s and did the first cases" in " ".join(said.split())
+    made = tables(frame(rows), manifest)
+    assert "did the first: xgrammar, x 1" in "".join(made[0].notes)
 
 
 def test_several_at_a_time_give_the_same_rows(faked, tmp_path):
@@ -228,18 +220,16 @@ def test_rows_of_another_peer_are_not_gone_on_with(faked, monkeypatch):
     assert comparison.inputs(faked) != before
 
 
-def test_partial_rows_are_rendered(faked, tmp_path):
-    measured(comparison, faked, tmp_path / "results")
-    rows, manifest = read_run(tmp_path / "results")
-    for n in (0, 1, 3, 8):
-        made = comparison.render(rows[:n], manifest | {"complete": False})
-        assert len(made.tables[0].rows) == (1 if n == 8 else 0)
-        comparison.readme(made.facts)
-
-
-def test_data_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(MissingFileError, match="--schemas"):
+def test_data_that_is_not_there_is_named_with_its_source(tmp_path):
+    with pytest.raises(MissingFileError, match=r"--schemas .*BPE_AUTOMATA_DATA.*jsonschemabench"):
         measured(comparison, Config(schemas=tmp_path / "none"), tmp_path / "results")
+    with pytest.raises(MissingFileError, match=r"--yaml-schemas .*schemastore"):
+        yaml_cases(tmp_path / "none")
+
+
+def test_the_folder_of_the_data_is_what_the_environment_says(tmp_path):
+    assert data_folder({"BPE_AUTOMATA_DATA": str(tmp_path)}) == tmp_path
+    assert data_folder({}) == ROOT.parent / "shared" / "data"
 
 
 def test_cases_are_shuffled_alike_for_all(data):

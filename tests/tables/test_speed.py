@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.run.measuring import Run, Settings, read_run
 from experiments.run.statistics import median, quantile
-from experiments.serving import speed, speed_child, speed_processes
-from experiments.serving.speed_build import parts_of
-from experiments.serving.speed_inputs import Inputs
-from experiments.serving.speed_report import goals
+from experiments.run.tables import frame
+from experiments.serving import speed, speed_child
+from experiments.serving.speed import Inputs, parts_of
+from experiments.shared.watched import LostError
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +41,16 @@ def test_the_parts_are_those_of_the_automaton(inputs):
 
 
 def test_memory_and_start_of_a_process(inputs):
-    row = speed_processes.memory(inputs)
+    row = speed.memory(inputs)
     assert row["torch"] is False
     assert row["peak"] is None or row["peak"] >= max(row["stages"].values())
-    started = speed_processes.child("start", inputs)
+    started = speed.child("start", inputs)
     assert sum(started["parts"].values()) < started["wall"]
 
 
 def test_a_failing_process_is_one_line(inputs):
-    with pytest.raises(speed_processes.ChildError, match="KeyError"):
-        speed_processes.child("nonsense", inputs)
+    with pytest.raises(LostError, match="KeyError"):
+        speed.child("nonsense", inputs)
 
 
 def test_the_engine_is_asked_for_its_classes(inputs, monkeypatch):
@@ -60,47 +59,10 @@ def test_the_engine_is_asked_for_its_classes(inputs, monkeypatch):
     assert row["asked"] > row["disk"] > 0
 
 
-@pytest.fixture(scope="module")
-def rows_and_manifest(inputs, tmp_path_factory):
-    """What is paid once in this process."""
-    folder = tmp_path_factory.mktemp("speed")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(speed, "prepare", lambda *_: inputs)
-        patch.setattr(speed, "warm_kernels", lambda _: None)
-        config = speed.Config(repeats=1, once=("build", "load"))
-        speed.measure(run := Run("speed", 1, config, folder, Settings()))
-        run.finish()
-    return read_run(folder)
-
-
-def test_a_run_says_what_it_measured(rows_and_manifest):
-    rows, manifest = rows_and_manifest
-    assert manifest["complete"]
-    assert manifest["failures"] == 0
-    assert [row["key"] for row in rows] == ["build", "load"]
-    report = speed.render(rows, manifest)
-    assert [*report.wrong] == []
-    assert [table.title for table in report.tables] == ["Once", "Goals"]
-    assert [goal.met is None for goal in goals(rows)] == [False, True, True]
-
-
-def test_the_readme_has_all_goals(rows_and_manifest):
-    said = speed.readme(speed.render(*rows_and_manifest).facts)
-    lines = [line for line in said.splitlines() if line.startswith("|")]
-    assert len(lines) == 2 + len(goals([]))
-    assert "| not measured | - |" in said
-    assert "Compiling all kernels" not in said
-    facts = {"goals": [["g", "<= 1 s", "2 s", "NO"]], "kernels": 210, "start": {"import": 0.52}}
-    said = speed.readme(facts)
-    assert "| g | <= 1 s | 2 s | **no** |" in said
-    assert "import 0.52 s" in said
-    assert "210 s" in said
-
-
-def test_nothing_measured_yet(rows_and_manifest):
-    _, manifest = rows_and_manifest
-    bare = {key: manifest[key] for key in ("config", "cores", "load_average")}
-    for rows in ([], [{"key": "build", "failure": "MemoryError: "}]):
-        report = speed.render(rows, bare)
-        assert [table.title for table in report.tables] == ["Goals"]
-        assert "| not measured | - |" in speed.readme(report.facts)
+def test_goals_are_met_or_missed_or_not_measured():
+    build = {"key": "build", "kind": "build", "whole": [2.0, 3.0, 1.0], "parts": {}}
+    said = speed.facts(frame([build]), {})
+    assert [goal[-1] for goal in said["goals"]] == ["NO", "-", "-"]
+    assert said["goals"][0][2] == "2 s"
+    assert "| canonical automaton, median | <= 0.15 s | 2 s | **no** |" in speed.readme(said)
+    assert speed.readme({}) == ""

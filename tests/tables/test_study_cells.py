@@ -10,9 +10,9 @@ import pytest
 from brute_force import BruteForce, tiny_llama
 
 from bpe_automata.errors import ArgumentError, BudgetExceededError, MissingFileError
+from experiments.engines.peers import OutlinesCore
 from experiments.run.measuring import Run, Settings
 from experiments.shared import models
-from experiments.shared.engines import OutlinesCore
 from experiments.study import distortion_finite, distortion_study
 from experiments.study.study_case import Config, StudyCase
 from experiments.study.study_methods import OutlinesIndex

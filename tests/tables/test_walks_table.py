@@ -17,7 +17,7 @@ from bpe_automata.errors import MissingFileError
 from bpe_automata.schemas import compile_json_schema
 from experiments.run.measuring import read_run
 from experiments.schemas import walks
-from experiments.schemas.ecma_patterns import for_python, with_patterns_for_python
+from experiments.schemas.judge import for_python, with_patterns_for_python
 from experiments.schemas.walks import AHEAD, SPARE, Config
 from experiments.schemas.walks_process import (
     EXCUSES,

@@ -17,7 +17,7 @@ from experiments.run.executors import FAILURE
 from experiments.run.measuring import read_run
 from experiments.schemas import yaml_files, yaml_report, yaml_schemas
 from experiments.schemas.inputs import YAML_SCHEMAS, yaml_cases
-from experiments.schemas.ours import Judge
+from experiments.schemas.judge import Judge
 from experiments.schemas.yaml_orders import in_some_order
 
 SCHEMA = {

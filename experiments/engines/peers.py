@@ -1,147 +1,29 @@
-"""Engines that turn a regex or a JSON Schema into masks, ours and others', behind one interface.
-
-The others are optional (`pip install --group peers`) and inexact: like our
-lift they admit tokenizations that the tokenizer itself would not produce. (llguidance not all of
-them: where only one text can follow it chooses the ids, before it knows what comes after.)
-"""
+"""Engines of other projects that take regexes and JSON Schemas: outlines-core, llguidance, xgrammar
+and glrmask, each by its own calls."""
 
 from __future__ import annotations
 
-import importlib
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import metadata
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 
-from bpe_automata import ByteDFA, Constraint, Tokenizer, constrain
-from bpe_automata.decoding import batch_masks
-from bpe_automata.decoding.constraint import Method
+from bpe_automata import Tokenizer
 from bpe_automata.errors import TokenizerError
-from bpe_automata.schemas import compile_json_schema
-
-INSTALL = "pip install --group peers"
-Begin = Callable[[], "Session"]
-"""Begins a sequence under what was compiled."""
-Fill = Callable[[], object]
-"""Writes one mask, or those of a batch."""
-Whitespace = Literal["compact", "spaced", "flexible"]
-SEPARATORS = {"compact": (",", ":"), "spaced": (", ", ": "), "flexible": (",", ":")}
-"""Of items and of names; "flexible" texts have other white space besides."""
-
-
-class PeerError(Exception):
-    """An engine is missing, or refuses a regex or an id. The message says why, in one line."""
-
-
-class Session(Protocol):
-    """One sequence under one compiled regex."""
-
-    def mask(self, out: np.ndarray, /) -> object:
-        """Write which ids may follow; `out`: packed int32 (1, ceil(V / 32))."""
-
-    def advance(self, token: int, /) -> None:
-        """Read one id."""
-
-
-class Engine(Protocol):
-    """What is compiled serves several sessions; nothing is kept from one to the next."""
-
-    def prepare(self, regex: str) -> Begin:
-        """Compile a regex. Raises PeerError."""
-
-    def prepare_schema(self, schema: str, whitespace: Whitespace) -> Begin:
-        """The same of the text of a JSON Schema."""
-
-    def batch(self, sessions: Sequence[Any], out: np.ndarray) -> Fill:
-        """What writes their masks into the rows of `out`, packed int32 [len(sessions), words], all
-        cores at once where the engine can."""
-
-
-def filling(session: Session, out: np.ndarray) -> Fill:
-    """What writes the mask of a session into `out`: the engine's own call, with what a server does
-    once for a buffer done beforehand."""
-    own: Callable[[np.ndarray], Fill] | None = getattr(session, "filling", None)
-    return own(out) if own else partial(session.mask, out)
-
-
-class Ours:
-    """This package: "canonical" is exact, "lift" admits any tokenization."""
-
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        method: Method,
-        eos_ids: tuple[int, ...],
-        within: int | None = None,
-    ) -> None:
-        """within: so many ids at most, and the text is complete."""
-        self.name: str = method
-        self._tokenizer, self._method, self._eos_ids = tokenizer, method, eos_ids
-        self._within = within
-
-    def prepare(self, regex: str) -> Begin:
-        return self._bounded(self._constrain(regex))
-
-    def prepare_schema(self, schema: str, whitespace: Whitespace) -> Begin:
-        with refusals():
-            return self._bounded(
-                self._constrain(compile_json_schema(schema, whitespace=whitespace))
-            )
-
-    def _bounded(self, constraint: Constraint) -> Begin:
-        return (constraint if self._within is None else constraint.within(self._within)).matcher
-
-    def batch(self, sessions: Sequence[Any], out: np.ndarray) -> Fill:
-        return partial(batch_masks, sessions, out)
-
-    def _constrain(self, language: str | ByteDFA) -> Constraint:
-        return constrain(self._tokenizer, language, self._method, eos_ids=self._eos_ids)
-
-
-class Peer(ABC):
-    """name: of the package that brings it; install: with what command."""
-
-    name: str
-    install = INSTALL
-
-    @abstractmethod
-    def prepare(self, regex: str) -> Begin:
-        """See `Engine`."""
-
-    def prepare_schema(self, schema: str, whitespace: Whitespace) -> Begin:
-        """See `Engine`."""
-        raise PeerError("it is asked for no schemas here")
-
-    def batch(self, sessions: Sequence[Any], out: np.ndarray) -> Fill:
-        """See `Engine`. One after the other: not all have a call for batches."""
-        fills = [filling(session, out[k : k + 1]) for k, session in enumerate(sessions)]
-
-        def fill() -> None:
-            for one in fills:
-                one()
-
-        return fill
-
-    @classmethod
-    def version(cls) -> str | None:
-        """Of the installed package; None if there is none."""
-        try:
-            return metadata.version(cls.name)
-        except metadata.PackageNotFoundError:
-            return None
-
-    @classmethod
-    def module(cls, name: str | None = None) -> Any:
-        """A module of it, the one of its name by default. Raises PeerError where it is missing."""
-        try:
-            return importlib.import_module(name or cls.name)
-        except ImportError as error:
-            raise PeerError(f"not installed: {cls.install}") from error
+from experiments.engines.interface import (
+    SEPARATORS,
+    Begin,
+    Fill,
+    Peer,
+    PeerError,
+    Whitespace,
+    first_line,
+    one_eos,
+    ordinary,
+    refusals,
+)
 
 
 class OutlinesCore(Peer):
@@ -198,7 +80,7 @@ class _OutlinesSession:
         try:  # quicker than `refusals`, for it is timed
             self._guide.advance(token, False)
         except Exception as error:
-            raise PeerError(_first_line(str(error))) from error
+            raise PeerError(first_line(str(error))) from error
 
 
 class LLGuidance(Peer):
@@ -285,7 +167,7 @@ class _LLSession:
 
     def _check(self) -> None:
         if self.matcher.is_error():
-            raise PeerError(_first_line(self.matcher.get_error()))
+            raise PeerError(first_line(self.matcher.get_error()))
 
 
 class GLRMask(Peer):
@@ -330,30 +212,64 @@ class _GLRSession:
         return bool(self._state.is_accepting())
 
 
-@contextmanager
-def refusals() -> Iterator[None]:
-    """Whatever a peer raises, as a PeerError: Rust panics are not even an `Exception`."""
-    try:
-        yield
-    except (PeerError, KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except BaseException as error:
-        raise PeerError(f"{type(error).__name__}: {_first_line(str(error))}") from error
+class XGrammar(Peer):
+    """xgrammar: a regex or a schema becomes a grammar; the masks of its states are made while
+    compiling, by one thread, and nothing is kept from one to the next."""
+
+    name = "xgrammar"
+    install = "pip install --no-deps xgrammar==0.2.8 'apache-tvm-ffi>=0.1.11'"
+
+    def __init__(self, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
+        self._xgrammar = module = self.module()
+        spelled = ordinary(tokenizer)
+        texts = [spelled.get(i, b"") for i in range(tokenizer.n_ids)]
+        info = module.TokenizerInfo(
+            texts, module.VocabType.RAW, vocab_size=len(texts), stop_token_ids=list(eos_ids)
+        )
+        self._compiler = module.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+        self._together: Any = None
+
+    def prepare(self, regex: str) -> Begin:
+        return self._compiled(lambda: self._compiler.compile_regex(regex))
+
+    def prepare_schema(self, schema: str, whitespace: Whitespace) -> Begin:
+        flexible = whitespace == "flexible"
+        style = {"separators": None if flexible else SEPARATORS[whitespace]}
+        compiler = partial(self._compiler.compile_json_schema, any_whitespace=flexible, **style)
+        return self._compiled(lambda: compiler(schema, strict_mode=False))
+
+    def batch(self, sessions: Sequence[Any], out: np.ndarray) -> Fill:
+        if self._together is None:
+            self._together = self._xgrammar.BatchGrammarMatcher(os.cpu_count())
+        matchers = [session.matcher for session in sessions]
+        return partial(self._together.batch_fill_next_token_bitmask, matchers, _tensor(out))
+
+    def _compiled(self, compiling: Callable[[], Any]) -> Begin:
+        with refusals():
+            grammar = compiling()
+        return lambda: _XGSession(self._xgrammar.GrammarMatcher(grammar))
 
 
-def one_eos(eos_ids: tuple[int, ...]) -> int:
-    """The one that peers are told of. Raises PeerError."""
-    if not eos_ids:
-        raise PeerError("needs an end-of-sequence id, and the tokenizer names none")
-    return eos_ids[0]
+class _XGSession:
+    """A matcher of xgrammar. Raises PeerError for an id that it does not take."""
+
+    def __init__(self, matcher: Any) -> None:
+        self.matcher = matcher
+
+    def filling(self, out: np.ndarray) -> Fill:
+        # It says whether the mask rules anything out, and writes it in either case.
+        return partial(self.matcher.fill_next_token_bitmask, _tensor(out))
+
+    def mask(self, out: np.ndarray) -> None:
+        self.matcher.fill_next_token_bitmask(out)
+
+    def advance(self, token: int) -> None:
+        if not self.matcher.accept_token(token):
+            raise PeerError(f"id {token} is refused")
 
 
-def ordinary(tokenizer: Tokenizer) -> dict[int, bytes]:
-    """The bytes of each id that is text and no added token."""
-    added = {token.id for token in tokenizer.description.added}
-    spellings = enumerate(tokenizer.spellings)
-    return {i: spelled for i, spelled in spellings if spelled and i not in added}
+def _tensor(out: np.ndarray) -> Any:
+    """The same memory, as xgrammar reads it quickest."""
+    import torch
 
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0][:200]
+    return torch.from_numpy(out)

@@ -1,9 +1,10 @@
-"""The process of one engine: `python -m experiments.schemas.worker ENGINE TOKENIZER WHITESPACE`.
+"""The process of one engine: `python -m experiments.schemas.comparison_worker ENGINE TOKENIZER
+WHITESPACE`.
 
 Answers each line of input, a JSON object, with a line: {"compile": SOURCE} first, then {"texts":
 [...], "valid": [...]} about what was compiled, then {"explain": [...]}: why are these, which are
-valid, rejected? A peer may crash or run away: the other end of the
-pipe watches the clock and the memory.
+valid, rejected? A peer may crash or run away: the other end of the pipe watches the clock and the
+memory.
 """
 
 from __future__ import annotations
@@ -17,25 +18,34 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba.core.event import install_recorder
 
-from bpe_automata import Tokenizer
+from bpe_automata import ByteDFA, Tokenizer
 from bpe_automata.errors import BpeAutomataError
-from experiments.run.executors import Row
-from experiments.schemas.engines import (
-    JUDGE,
-    OURS,
-    Compiled,
+from experiments.engines.interface import (
+    SEPARATORS,
+    Begin,
+    Engine,
+    PeerError,
     RefusedError,
-    SchemaEngine,
-    open_peer,
+    Session,
+    Whitespace,
+    may_end,
+    refusals,
 )
+from experiments.engines.named import engine_of
+from experiments.engines.ours import Ours
+from experiments.run.executors import Row
 from experiments.schemas.histogram import Histogram
-from experiments.schemas.ours import Judge, OursCompiled, OursEngine
-from experiments.shared.engines import PeerError, Session, refusals
-from experiments.shared.memory import forget_peak, give_back, resident
-from experiments.shared.timing import timed
+from experiments.schemas.judge import JUDGE, Judge, Verdicts
+from experiments.schemas.reasons import DEPTH, GAVE_UP, UNEXPLAINED, nesting, reason
+from experiments.shared.resources import forget_peak, give_back, resident, timed
+from experiments.shared.watched import Answer, serve
 
+OURS = "bpe_automata"
+"""This package among the engines of the comparison: canonical, added tokens not read as text, as
+no other engine reads them."""
+DEEPEST = 6
+"""Depths that are tried for a valid instance that is rejected, before it counts as unexplained."""
 MASKED = 300
 """Ids of a text before which the mask is made and timed; after them the ids are only read."""
 _VARIED = {
@@ -52,18 +62,59 @@ WARMING: tuple[Row, ...] = (
 )
 
 
+class OursCase:
+    """One source, compiled by this package. The constraint is made for the first session: that is
+    not compiling."""
+
+    def __init__(self, engine: Ours, source: Row, whitespace: Whitespace) -> None:
+        self._engine, self._source, self._whitespace = engine, source, whitespace
+        self.dfa = engine.language(source, whitespace)
+        self._begin: Begin | None = None
+
+    def session(self) -> Session:
+        """A text from its beginning."""
+        if self._begin is None:
+            self._begin = self._engine.beginning(self._engine.constraint(self.dfa))
+        return self._begin()
+
+    def reason(self, text: str) -> str:
+        """Why a valid instance, in this text, is rejected."""
+        if "regex" in self._source:
+            return UNEXPLAINED
+        separators = SEPARATORS[self._whitespace]
+        found = reason(self.dfa, text, separators)
+        if found not in (None, GAVE_UP):
+            return found
+        for depth in range(4, 1 + min(DEEPEST, nesting(json.loads(text)) + 1)):
+            dfa = self._deeper(depth)
+            if dfa is None:
+                break
+            other = reason(dfa, text, separators)
+            if dfa.accepts(text.encode()) or other not in (None, GAVE_UP):
+                return DEPTH
+        return found or UNEXPLAINED
+
+    def _deeper(self, depth: int) -> ByteDFA | None:
+        """The same with more nesting; None if that cannot be made."""
+        try:
+            return self._engine.language(self._source, self._whitespace, depth=depth)
+        except BpeAutomataError:
+            return None
+
+
 class Worker:
     """An engine, and what it compiled last."""
 
-    def __init__(self, engine: SchemaEngine) -> None:
-        self._engine, self._tokenizer = engine, engine.tokenizer
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, whitespace: Whitespace) -> None:
+        self._engine, self._tokenizer, self._whitespace = engine, tokenizer, whitespace
         self._buffer = np.zeros((1, (self._tokenizer.n_ids + 31) // 32), dtype=np.int32)
-        self._compiled: Compiled | None = None
+        self._begin: Begin | None = None
+        self._case: OursCase | None = None
 
     def answer(self, question: Row) -> Row:
         """One line of output, with the peak of the memory since the last."""
         if "compile" in question:
-            self._compiled = None
+            self._begin = self._case = None
             give_back()  # memory of the case before is none of the next one's
         forget_peak()
         if "compile" in question:
@@ -78,25 +129,31 @@ class Worker:
         started = time.perf_counter()
         try:
             with refusals():
-                self._compiled = self._engine.compile(source)
+                self._begin = self._prepared(source)
                 seconds = time.perf_counter() - started
                 first, _ = timed(lambda: self._session().mask(self._buffer))
         except PeerError as error:
-            self._compiled = None
+            self._begin = self._case = None
             return self._refused(error) | {"compile": time.perf_counter() - started}
         return {"status": "compiled", "compile": seconds, "first": first}
 
+    def _prepared(self, source: Row) -> Begin:
+        if isinstance(self._engine, Ours):
+            self._case = OursCase(self._engine, source, self._whitespace)
+            return self._case.session
+        return self._engine.prepared(source, self._whitespace)
+
     def _refused(self, error: PeerError) -> Row:
         """Whatever else this package raises is a fault of it; of a peer it is a refusal."""
-        status, keyword = "failed" if isinstance(self._engine, OursEngine) else "refused", None
+        status, keyword = "failed" if isinstance(self._engine, Ours) else "refused", None
         if isinstance(error, RefusedError):
             status, keyword = error.status, error.keyword
         return {"status": status, "message": str(error)[:300], "keyword": keyword}
 
     def _session(self) -> Session:
-        if self._compiled is None:
+        if self._begin is None:
             raise PeerError("nothing is compiled")
-        return self._compiled.session()
+        return self._begin()
 
     def _texts(self, texts: list[str], valid: list[bool | None]) -> Row:
         """accepted: of each text; masks: a histogram of seconds along the valid ones; wrong_masks:
@@ -109,12 +166,11 @@ class Worker:
 
     def _reason(self, text: str) -> str | None:
         """None of a peer."""
-        return self._compiled.reason(text) if isinstance(self._compiled, OursCompiled) else None
+        return self._case.reason(text) if self._case else None
 
     def _accepts(self, text: str, masks: Histogram | None, row: Row) -> bool:
-        compiled = self._compiled
-        if isinstance(compiled, OursCompiled):
-            accepted = compiled.dfa.accepts(text.encode("utf-8", "surrogatepass"))
+        if self._case is not None:
+            accepted = self._case.dfa.accepts(text.encode("utf-8", "surrogatepass"))
             if accepted and masks is not None and not self._follows(text, masks):
                 row["wrong_masks"].append(text[:200])
             return accepted
@@ -127,27 +183,23 @@ class Worker:
         except BpeAutomataError:
             return False
         if self._tokenizer.text_bytes(ids) != text.encode():  # it has bytes that no token spells
-            return isinstance(self._compiled, OursCompiled)
-        with suppress(PeerError, BpeAutomataError), refusals():
+            return self._case is not None
+        with suppress(BpeAutomataError), refusals():
             session = self._session()
             for k, token in enumerate(ids):
                 if masks is not None and k < MASKED:
                     masks.add(timed(lambda: session.mask(self._buffer))[0])
                 session.advance(token)
-            return self._may_end(session)
+            session.mask(self._buffer)
+            return may_end(session, self._buffer[0], self._tokenizer.eos_ids)
         return False
-
-    def _may_end(self, session: Session) -> bool:
-        session.mask(self._buffer)
-        words = self._buffer[0]
-        return any(words[end // 32] >> (end % 32) & 1 for end in self._tokenizer.eos_ids)
 
 
 class JudgeWorker:
     """The same for the judge, who has no masks."""
 
     def __init__(self) -> None:
-        self._compiled: Any = None
+        self._compiled: Verdicts | None = None
 
     def answer(self, question: Row) -> Row:
         """`accepted`: True, False, or None where it cannot say."""
@@ -161,40 +213,27 @@ class JudgeWorker:
 
     def _verdict(self, text: str) -> bool | None:
         try:
-            return bool(self._compiled.verdict(text))
+            return self._compiled.verdict(text) if self._compiled else None
         except Exception:  # a $ref that leads nowhere, a pattern that is not Python's
             return None
 
 
-def opened(engine: str, tokenizer: str, whitespace: str) -> Worker | JudgeWorker:
-    """Raises PeerError, and what loading a tokenizer raises."""
-    if engine == JUDGE:
-        return JudgeWorker()
-    loaded = Tokenizer.load(tokenizer)
-    made: Any = OursEngine if engine == OURS else partial(open_peer, engine)
-    worker = Worker(made(loaded, whitespace))
-    for source in WARMING:  # kernels and tables that are made once are no part of any case
-        worker.answer({"compile": source})
+def opened(name: str, source: str, whitespace: Whitespace) -> tuple[Row, Answer]:
+    """What `serve` needs. Raises PeerError, and what loading a tokenizer raises."""
+    if name == JUDGE:
+        return {"peak_mb": resident("VmHWM")}, JudgeWorker().answer
+    tokenizer = Tokenizer.load(source)
+    is_ours = name == OURS
+    engine = Ours(tokenizer, added_tokens=False) if is_ours else engine_of(name, tokenizer)
+    worker = Worker(engine, tokenizer, whitespace)
+    for case in WARMING:  # kernels and tables that are made once are no part of any case
+        worker.answer({"compile": case})
         worker.answer({"texts": ['"a"'], "valid": [True]})
     gc.collect()
     gc.freeze()  # what is there by now stays; later collections need not look through it
-    return worker
-
-
-def main(engine: str, tokenizer: str, whitespace: str) -> None:
-    """Answer until the input ends; whatever else is printed goes to stderr."""
-    out, sys.stdout = sys.stdout, sys.stderr
-    try:
-        with install_recorder("numba:compile") as compiled:
-            worker = opened(engine, tokenizer, whitespace)
-        ready: Row = {"ready": True, "peak_mb": resident("VmHWM"), "compiled": len(compiled.buffer)}
-    except (PeerError, BpeAutomataError) as error:
-        ready = {"ready": False, "message": str(error)}
-    print(json.dumps(ready), file=out, flush=True)
-    if ready["ready"]:
-        for line in sys.stdin:
-            print(json.dumps(worker.answer(json.loads(line))), file=out, flush=True)
+    return {"peak_mb": resident("VmHWM")}, worker.answer
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    given: Any = sys.argv[1:4]
+    serve(partial(opened, *given))

@@ -1,115 +1,17 @@
-"""More engines behind the interface of `engines`: the written-out automaton of this package, and
-peers that regexes alone are given to; and all engines by their names."""
+"""Engines of other projects that are asked for regexes alone: kbnf, lm-format-enforcer and
+genlm-control. Each answers with a list of ids, which is written as a packed mask here."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from bpe_automata import Matcher, Tokenizer
-from bpe_automata.constructions.listed import Listed
-from bpe_automata.errors import ArgumentError
+from bpe_automata import Tokenizer
 from bpe_automata.kernels.bits import set_bits
-from experiments.shared.engines import (
-    SEPARATORS,
-    Begin,
-    Engine,
-    Fill,
-    GLRMask,
-    LLGuidance,
-    Ours,
-    OutlinesCore,
-    Peer,
-    PeerError,
-    Whitespace,
-    one_eos,
-    ordinary,
-    refusals,
-)
-
-
-class Explicit(Ours):
-    """This package: all states and transitions of the canonical automaton, made while compiling."""
-
-    def __init__(self, tokenizer: Tokenizer, eos_ids: tuple[int, ...], max_edges: int) -> None:
-        super().__init__(tokenizer, "canonical", eos_ids)
-        self.name, self._max_edges = "explicit", max_edges
-
-    def prepare(self, regex: str) -> Begin:
-        listed = self._listed(regex)
-        return lambda: Matcher(listed)
-
-    def _listed(self, regex: str) -> Listed:
-        automaton = self._constrain(regex).automaton(max_edges=self._max_edges)
-        return Listed(automaton, self._eos_ids, self._tokenizer.n_ids)
-
-
-class XGrammar(Peer):
-    """xgrammar: a regex or a schema becomes a grammar; the masks of its states are made while
-    compiling, by one thread, and nothing is kept from one to the next."""
-
-    name = "xgrammar"
-    install = "pip install --no-deps xgrammar==0.2.8 'apache-tvm-ffi>=0.1.11'"
-
-    def __init__(self, tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
-        self._xgrammar = module = self.module()
-        spelled = ordinary(tokenizer)
-        texts = [spelled.get(i, b"") for i in range(tokenizer.n_ids)]
-        info = module.TokenizerInfo(
-            texts, module.VocabType.RAW, vocab_size=len(texts), stop_token_ids=list(eos_ids)
-        )
-        self._compiler = module.GrammarCompiler(info, max_threads=1, cache_enabled=False)
-        self._together: Any = None
-
-    def prepare(self, regex: str) -> Begin:
-        return self._compiled(lambda: self._compiler.compile_regex(regex))
-
-    def prepare_schema(self, schema: str, whitespace: Whitespace) -> Begin:
-        flexible = whitespace == "flexible"
-        style = {"separators": None if flexible else SEPARATORS[whitespace]}
-        compiler = partial(self._compiler.compile_json_schema, any_whitespace=flexible, **style)
-        return self._compiled(lambda: compiler(schema, strict_mode=False))
-
-    def batch(self, sessions: Sequence[Any], out: np.ndarray) -> Fill:
-        if self._together is None:
-            self._together = self._xgrammar.BatchGrammarMatcher(os.cpu_count())
-        matchers = [session.matcher for session in sessions]
-        return partial(self._together.batch_fill_next_token_bitmask, matchers, _tensor(out))
-
-    def _compiled(self, compiling: Callable[[], Any]) -> Begin:
-        with refusals():
-            grammar = compiling()
-        return lambda: _XGSession(self._xgrammar.GrammarMatcher(grammar))
-
-
-class _XGSession:
-    """A matcher of xgrammar. Raises PeerError for an id that it does not take."""
-
-    def __init__(self, matcher: Any) -> None:
-        self.matcher = matcher
-
-    def filling(self, out: np.ndarray) -> Fill:
-        # It says whether the mask rules anything out, and writes it in either case.
-        return partial(self.matcher.fill_next_token_bitmask, _tensor(out))
-
-    def mask(self, out: np.ndarray) -> None:
-        self.matcher.fill_next_token_bitmask(out)
-
-    def advance(self, token: int) -> None:
-        if not self.matcher.accept_token(token):
-            raise PeerError(f"id {token} is refused")
-
-
-def _tensor(out: np.ndarray) -> Any:
-    """The same memory, as xgrammar reads it quickest."""
-    import torch
-
-    return torch.from_numpy(out)
+from experiments.engines.interface import Begin, Peer, PeerError, one_eos, ordinary, refusals
 
 
 class KBNF(Peer):
@@ -258,49 +160,3 @@ def _write(ids: np.ndarray, out: np.ndarray) -> None:
     """The mask of these ids."""
     out[0] = 0
     set_bits(out[0], ids.astype(np.int64))
-
-
-MAX_EDGES = 2_000_000
-"""Of an automaton that is written out."""
-WITHIN = 1000
-"""Ids, as servers limit answers."""
-OURS: dict[str, Callable[[Tokenizer], Engine]] = {
-    "canonical": lambda tokenizer: Ours(tokenizer, "canonical", tokenizer.eos_ids),
-    "explicit": lambda tokenizer: Explicit(tokenizer, tokenizer.eos_ids, MAX_EDGES),
-    "lift": lambda tokenizer: Ours(tokenizer, "lift", tokenizer.eos_ids),
-    "within": lambda tokenizer: Ours(tokenizer, "canonical", tokenizer.eos_ids, WITHIN),
-}
-PEERS: dict[str, type[Peer]] = {
-    peer.name: peer
-    for peer in (OutlinesCore, LLGuidance, XGrammar, GLRMask, LMFormatEnforcer, KBNF, GenLM)
-}
-
-
-def engine_of(name: str, tokenizer: Tokenizer) -> Engine:
-    """Raises PeerError, and BpeAutomataError for a tokenizer that is not modelled."""
-    if name in OURS:
-        return OURS[name](tokenizer)
-    peer: Any = PEERS[name]
-    with refusals():
-        made: Engine = peer(tokenizer, tokenizer.eos_ids)
-    return made
-
-
-def versions(names: Iterable[str]) -> dict[str, str]:
-    """Of the peers among these that are installed."""
-    found = {name: PEERS[name].version() for name in names if name in PEERS}
-    return {name: version for name, version in found.items() if version}
-
-
-def missing(name: str) -> str | None:
-    """How to install a peer that is not there."""
-    is_there = name not in PEERS or PEERS[name].version() is not None
-    return None if is_there else f"not installed: {PEERS[name].install}"
-
-
-def check_known(option: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raises ArgumentError for a name that is none of those."""
-    names = list(known)
-    unknown = [name for name in given if name not in names]
-    if unknown:
-        raise ArgumentError(f"--{option} {unknown[0]!r} is none of {', '.join(names)}")

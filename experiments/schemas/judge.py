@@ -1,13 +1,65 @@
-"""Patterns of JSON Schema for Python's `re`, which reads them otherwise than ECMA-262 does.
+"""What `jsonschema` says of instances, and JSON Schema's patterns as Python's `re` must read them.
 
-`re` counts U+001C to U+001F and U+0085 as white space, digits and letters of all scripts as `\\d`
-and `\\w`, lets `$` stand before a last newline, and `.` for a carriage return. Nothing here knows
-of automata: it is for the judge of texts that an automaton made.
+`re` reads patterns otherwise than ECMA-262 does: it counts U+001C to U+001F and U+0085 as white
+space, digits and letters of all scripts as `\\d` and `\\w`, lets `$` stand before a last newline,
+and `.` for a carriage return. Nothing here knows of automata: it judges texts that one made.
 """
 
 from __future__ import annotations
 
+import json
+import warnings
 from typing import Any
+
+from experiments.engines.interface import RefusedError
+from experiments.run.executors import Row
+
+JUDGE = "jsonschema"
+"""Its name among the engines of the comparison."""
+
+
+class Judge:
+    """What `jsonschema` says, by the draft that the schema names (2020-12 where it names none),
+    with the formats that its helpers can check."""
+
+    def compile(self, source: Row) -> Verdicts:
+        """Raises RefusedError for what is no schema."""
+        from jsonschema import Draft202012Validator
+        from jsonschema.exceptions import SchemaError
+        from jsonschema.validators import validator_for
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            kind = validator_for(source["schema"], default=Draft202012Validator)
+        try:
+            kind.check_schema(source["schema"])
+        except SchemaError as error:
+            raise RefusedError("invalid", error.message[:200]) from error
+        return Verdicts(kind(source["schema"], format_checker=kind.FORMAT_CHECKER))
+
+
+class Verdicts:
+    """Of one schema."""
+
+    def __init__(self, validator: Any) -> None:
+        self._validator = validator
+
+    def verdict(self, text: str) -> bool:
+        """Is the instance valid? Raises what jsonschema raises, of a $ref that leads nowhere."""
+        return self.is_valid(json.loads(text))
+
+    def is_valid(self, value: Any) -> bool:
+        """The same of a value."""
+        return bool(self._validator.is_valid(value))
+
+    def complaint(self, value: Any) -> str:
+        """The first thing that is wrong."""
+        error = next(self._validator.iter_errors(value), None)
+        return f"{error.message[:200]} (at {error.json_path})" if error else ""
+
+
+# ---------------------------------------------------------------- patterns
+
 
 _SPACES = r"\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _NO_SPACES = (

@@ -1,0 +1,1 @@
+"""Engines that turn a regex or a JSON Schema into masks, behind one interface."""

@@ -1,0 +1,73 @@
+"""Time and memory of this process: wall seconds of calls, and resident megabytes (10^6 bytes)."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def timed(call: Callable[[], T]) -> tuple[float, T]:
+    """(wall seconds, what the call returned)."""
+    started = time.perf_counter()
+    result = call()
+    return time.perf_counter() - started, result
+
+
+def repeated(call: Callable[[], object], n: int) -> list[float]:
+    """Wall seconds of each of `n` calls; what they return is dropped outside of the clock."""
+    seconds = []
+    for _ in range(n):
+        spent, result = timed(call)
+        seconds.append(spent)
+        del result
+    return seconds
+
+
+@contextmanager
+def called_after(seconds: float, handler: Callable[..., Any]) -> Iterator[None]:
+    """Inside, SIGALRM comes once, after so many wall seconds; of the main thread."""
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def resident(field: str) -> float | None:
+    """Megabytes (10^6 bytes) of a field of /proc/self/status; None where there is none."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(field))
+
+
+def give_back() -> None:
+    """Freed memory goes back to the system, so that it is not counted, nor found by what follows
+    as if it were its own."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc only
+    if trim is not None:
+        trim(0)
+
+
+def settled() -> float:
+    """Resident megabytes once freed memory is given back; 0.0 where that is not known."""
+    give_back()
+    return resident("VmRSS") or 0.0
+
+
+def forget_peak() -> None:
+    """Linux can be told to begin the peak of resident memory anew; elsewhere it is of all time."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
