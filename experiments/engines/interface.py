@@ -2,7 +2,7 @@
 step which ids of a tokenizer may follow.
 
 A mask is packed int32, shape (1, ceil(V / 32)): bit i of the mask is 1 where id i may follow. The
-engines of other projects are optional (`pip install 'bpe-automata[peers]'`) and inexact: like our
+engines of other projects are optional (`pip install --group peers`) and inexact: like our
 lift they admit ids that the tokenizer itself would not produce. (llguidance not all of them: where
 only one text can follow it chooses the ids, before it knows what comes after.)
 """
@@ -25,7 +25,7 @@ from bpe_automata.errors import BpeAutomataError
 from bpe_automata.kernels.bits import has
 from experiments.run.executors import Row
 
-INSTALL = "pip install 'bpe-automata[peers]'"
+INSTALL = "pip install --group peers"
 Begin = Callable[[], "Session"]
 """Begins a sequence under what was compiled."""
 Fill = Callable[[], object]

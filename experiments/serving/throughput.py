@@ -40,10 +40,9 @@ from experiments.run.tables import (
     table,
     values,
 )
-from experiments.serving.speed_model import Device, Dtype
 from experiments.shared.batched import Drawn, Masked, sample_batch
-from experiments.shared.models import LoadedModel, load_model, use_threads
-from experiments.shared.timing import timed
+from experiments.shared.models import Device, Dtype, LoadedModel, load_model, use_threads
+from experiments.shared.resources import timed
 
 VERSION = 2
 PROMPT = "Here is what was asked for, line by line.\n"

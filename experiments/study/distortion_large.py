@@ -24,9 +24,10 @@ import numpy as np
 from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata.decoding.generation import Healed, heal
 from bpe_automata.sampling import weights
+from experiments.engines.interface import PeerError
+from experiments.engines.peers import OutlinesCore
 from experiments.run.executors import Row
 from experiments.shared.batched import Drawn, Language, sample_batch, sample_populations
-from experiments.shared.engines import OutlinesCore, PeerError
 from experiments.study.distortion_finite import Opened, described, opened, row_seed
 from experiments.study.large_distributions import Texts, features, masses
 from experiments.study.large_walkers import ChopLanguage, outlines_language
