@@ -67,7 +67,7 @@ class Files:
             return ORDER
         if self._in_some_order(self._dfa, _whole(value)):
             return NUMBER
-        others = set(_keys(value)) - set(self._names)
+        others = {name for mapping in _mappings(value) for name in mapping} - set(self._names)
         if not all(written().accepts(name.encode()) for name in others):
             return KEY
         deeper = any(self._in_some_order(dfa, _whole(value)) for dfa in self._deeper())
@@ -106,26 +106,20 @@ def complaint(text: str, judge: Verdicts) -> str:
     return "" if judge.is_valid(value) else judge.complaint(value) or "not valid"
 
 
+def _mappings(value: Any) -> Iterator[dict[str, Any]]:
+    """All in a value, each before those inside it."""
+    if isinstance(value, dict):
+        yield value
+    parts = value.values() if isinstance(value, dict) else value
+    for part in parts if isinstance(value, dict | list) else ():
+        yield from _mappings(part)
+
+
 def _names(schema: Any) -> Iterator[str]:
     """The names of properties, in the order of the schema."""
-    if isinstance(schema, dict):
-        properties = schema.get("properties")
+    for mapping in _mappings(schema):
+        properties = mapping.get("properties")
         yield from properties if isinstance(properties, dict) else ()
-        for part in schema.values():
-            yield from _names(part)
-    elif isinstance(schema, list):
-        for part in schema:
-            yield from _names(part)
-
-
-def _keys(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for name, member in value.items():
-            yield name
-            yield from _keys(member)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _keys(item)
 
 
 def _whole(value: Any) -> Any:
