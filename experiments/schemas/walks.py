@@ -12,10 +12,9 @@ the seed, then under the same masks the way to the end. Each text goes through `
 from __future__ import annotations
 
 import random
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import pandas as pd
@@ -23,8 +22,8 @@ import pandas as pd
 from experiments.laws.exact_options import SMOKE_TOKENIZER, shown
 from experiments.run import config
 from experiments.run.config import option
-from experiments.run.executors import FAILURE, Cell, Row, measured, pool_of
-from experiments.run.measuring import Run, progress
+from experiments.run.executors import FAILURE, Cell, Row
+from experiments.run.measuring import Run
 from experiments.run.readme import wrapped
 from experiments.run.report import Report
 from experiments.run.tables import Column, Table, frame, table, whole
@@ -42,10 +41,7 @@ VERSION = 2
 YAML_SHARE = 4
 """Every fourth schema is walked as YAML; of these every second is one of SchemaStore."""
 SPARE = 4
-"""Times as many schemas as are needed are at hand, for those that are refused."""
-AHEAD = 8
-"""Schemas for each process that are begun before their turn: a slow one keeps no process waiting,
-and little is begun in vain."""
+"""Times as many schemas as are wanted are drawn, for those that are refused."""
 
 
 @dataclass(frozen=True)
@@ -77,24 +73,18 @@ SMOKE = Config(
 
 
 def measure(run: Run[Config]) -> None:
-    """A row per schema, until as many as are wanted were walked: in place of one that is refused
-    the next one is taken."""
+    """A row per schema, until as many as are wanted were walked: in place of those that are refused
+    the next ones are taken."""
     chosen = run.config
-    given, left = tasks(chosen), chosen.wanted()
-    run.note(wanted=left)
-    spare = iter(given[left:])
-    run.expect(task.key for task in given[:left])
-    with progress() as bar:
-        shown = bar.add_task("walking", total=left)
-        for task, row in rows_of(run, given):
-            if not is_walked(row) and (other := next(spare, None)):
-                run.expect([other.key])
-            if run.store.rows.get(task.key) is not row:
-                run.add(task.key, row)
-            bar.advance(shown, is_walked(row))
-            left -= is_walked(row)
-            if not left:
-                break
+    given, to_walk = iter(tasks(chosen)), chosen.wanted()
+    run.note(wanted=to_walk)
+    while batch := list(islice(given, to_walk)):
+        cells = [
+            Cell(task.key, walked, (task, chosen.tokenizer, chosen.each(), chosen.seed))
+            for task in batch
+        ]
+        run.cells(cells, what="walking")
+        to_walk -= sum(is_walked(run.store.rows[task.key]) for task in batch)
 
 
 def is_walked(row: Row) -> bool:
@@ -118,41 +108,6 @@ def tasks(chosen: Config) -> list[Task]:
         style = "yaml" if odd % YAML_SHARE == 0 else "json"
         found.append(Task(case.id, style, case.source["schema"]))
     return found
-
-
-def rows_of(run: Run[Config], given: Sequence[Task]) -> Iterator[tuple[Task, Row]]:
-    """Each task with its row, in order: one that is kept, or a new one. Several processes work on
-    the next ones meanwhile."""
-    chosen, settings = run.config, run.settings
-    cells = {
-        task.key: Cell(task.key, walked, (task, chosen.tokenizer, chosen.each(), chosen.seed))
-        for task in given
-    }
-    if settings.executor == "inline" or settings.jobs == 1:
-        for task in given:
-            yield task, _earlier(run, task) or measured(cells[task.key])
-        return
-    waiting: deque[tuple[Task, Row | Future[Row]]] = deque()
-    pool, most = pool_of(settings.jobs), AHEAD * settings.jobs
-    try:
-        for task in given:
-            waiting.append((task, _earlier(run, task) or pool.submit(measured, cells[task.key])))
-            while waiting and (len(waiting) > most or not isinstance(waiting[0][1], Future)):
-                yield _done(*waiting.popleft())
-        while waiting:
-            yield _done(*waiting.popleft())
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _earlier(run: Run[Config], task: Task) -> Row | None:
-    """The row of a run that was interrupted."""
-    row = run.store.rows.get(task.key)
-    return None if row and row.get(FAILURE) and run.settings.retry else row
-
-
-def _done(task: Task, row: Row | Future[Row]) -> tuple[Task, Row]:
-    return task, row.result() if isinstance(row, Future) else row
 
 
 # What is said of the rows.
