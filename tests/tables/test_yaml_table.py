@@ -6,6 +6,7 @@ import gzip
 import json
 
 import pytest
+from experiments.schemas.yaml_orders import in_some_order
 from tiny_schemas import measured, write_lines
 
 from bpe_automata.automata.compile import compile_regex
@@ -18,7 +19,6 @@ from experiments.run.measuring import read_run
 from experiments.schemas import yaml_files, yaml_report, yaml_schemas
 from experiments.schemas.inputs import YAML_SCHEMAS, yaml_cases
 from experiments.schemas.judge import Judge
-from experiments.schemas.yaml_orders import in_some_order
 
 SCHEMA = {
     "type": "object",
