@@ -4,13 +4,13 @@ Each schema of Glaiveai2K (`--schemas`: of other JSON lines) is built whole, wit
 
     none     no segments
     alone    a cache that knows nothing: what one schema shares with itself
-    shared   one cache for all schemas, in a random order: what the earlier ones have left
-    again    the same cache, which knows this schema: what is left to pay
+    shared   one cache for all schemas, in a random order: it knows the earlier ones
+    again    the same cache, which knows this schema too
     disk     a new cache that reads from disk what `shared` wrote
 
 Eager: the rows of all nodes. Written: the automaton with all its edges, for languages where that is
-at most `MOST_EDGES`. In turns at each schema; rows and languages are compared, and a difference
-makes the exit code 1.
+at most `MOST_EDGES`. The variants take turns at each schema. Rows and languages are compared, and a
+difference makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -286,38 +286,40 @@ def measured_of(rows: Sequence[Row]) -> pd.DataFrame:
     return frame(found) if found else pd.DataFrame(columns=fields)
 
 
+def _compared(of: Callable[[Group], float | None]) -> Callable[[Group], float | None]:
+    """Not of the lines without segments."""
+    return lambda own: None if own["variant"].iloc[0] == "none" else of(own)
+
+
+def _what(own: Group) -> str:
+    tokenizer, kind, variant = own[["tokenizer", "kind", "variant"]].iloc[0]
+    return f"{tokenizer}, {kind}" if variant == "none" else f"- {variant}"
+
+
+def _ratio_of_sums(own: Group) -> float:
+    return float((own["seconds"] * own["faster"]).sum() / own["seconds"].sum())
+
+
+def _share_made(own: Group) -> float | None:
+    nodes = total("nodes")(own)
+    return total("made")(own) / nodes if nodes else None
+
+
 def _speed(done: pd.DataFrame, manifest: Row) -> Table:
     """Medians over schemas; a speed-up is the median over schemas of the ratio to `none`."""
-
-    def compared(of: Callable[[Group], float | None]) -> Callable[[Group], float | None]:
-        return lambda own: None if own["variant"].iloc[0] == "none" else of(own)
-
-    def what(own: Group) -> str:
-        first = own.iloc[0]
-        is_first = first["variant"] == "none"
-        return f"{first['tokenizer']}, {first['kind']}" if is_first else f"- {first['variant']}"
-
-    def of_sums(own: Group) -> float:
-        return float((own["seconds"] * own["faster"]).sum() / own["seconds"].sum())
-
-    def made(own: Group) -> float | None:
-        nodes = total("nodes")(own)
-        return total("made")(own) / nodes if nodes else None
-
     columns = [
-        Column("what", what),
+        Column("what", _what),
         Column("n", count),
         Column("ms", median("seconds"), scaled(1e3, fixed(2))),
         Column("sum, s", total("seconds"), fixed(2)),
-        Column("speed-up", compared(median("faster")), fixed(2), ""),
-        Column("speed-up\nof the sum", compared(of_sums), fixed(2), ""),
-        Column("slower", compared(lambda own: (own["faster"] < 1).mean()), percent(), ""),
-        Column("rows made", compared(made), percent(), ""),
+        Column("speed-up", _compared(median("faster")), fixed(2), ""),
+        Column("speed-up\nof the sum", _compared(_ratio_of_sums), fixed(2), ""),
+        Column("slower", _compared(lambda own: (own["faster"] < 1).mean()), percent(), ""),
+        Column("rows made", _compared(_share_made), percent(), ""),
     ]
     notes = [
-        "none: no segments; alone: an empty cache for each schema; shared: one cache for all, as "
-        "the schemas before have left it; again: it knows this very schema; disk: a new cache that "
-        "reads what the other wrote",
+        "none: no segments; alone: an empty cache for each schema; shared: one cache for all; "
+        "again: it knows this very schema; disk: a new cache that reads what the other wrote",
         "eager: the rows of all nodes; written: the automaton with all edges, where it is small",
         "medians over schemas; speed-up: median of the ratio; slower: share of schemas where it "
         "costs more than none; rows made: of the nodes, those whose row was not there",
@@ -331,13 +333,7 @@ def _merged(row: Row) -> Table:
     """What merges with what."""
 
     def shown(side: str) -> Callable[[Group], str]:
-        """With spaces and controls to be seen."""
-
-        def of(own: Group) -> str:
-            visible = (repr(c)[1:-1] if c < " " else c for c in own[side].iloc[0])
-            return "".join(visible).replace(" ", "␣") or "none"
-
-        return lambda own: "nothing" if own["alone"].iloc[0] else of(own)
+        return lambda own: "nothing" if own["alone"].iloc[0] else _visible(own[side].iloc[0])
 
     lines = [{"character": character} | found for character, found in row["merges"].items()]
     columns = [
@@ -347,6 +343,12 @@ def _merged(row: Row) -> Table:
     ]
     note = "ASCII only; ␣: a space; nothing: in no merge at all, with no byte."
     return table(f"What merges with what: {row['tokenizer']}", frame(lines), columns, [note])
+
+
+def _visible(characters: str) -> str:
+    """With spaces and controls to be seen."""
+    shown = "".join(repr(c)[1:-1] if c < " " else c for c in characters)
+    return shown.replace(" ", "␣") or "none"
 
 
 def readme(facts: Row) -> str:

@@ -150,7 +150,7 @@ def in_some_order(dfa: ByteDFA, value: Any, names: Sequence[str] = ()) -> bool:
 
 
 class _Search:
-    """States after some text of a value: each method yields them, none twice in a row of calls."""
+    """The states of the automaton after the texts of a value, which each method yields."""
 
     def __init__(self, dfa: ByteDFA, names: Sequence[str]) -> None:
         self._dfa, self._rank = dfa, {name: i for i, name in reversed([*enumerate(names)])}

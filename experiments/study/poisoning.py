@@ -51,20 +51,11 @@ from experiments.study.poisoning_words import (
     sentence_of,
     with_another_word,
 )
+from experiments.study.spontaneous import padded
 from experiments.study.spontaneous_judge import after
 
-__all__ = [
-    "SMOKE",
-    "TITLE",
-    "VERSION",
-    "Config",
-    "complete",
-    "facts",
-    "figures",
-    "measure",
-    "readme",
-    "tables",
-]
+__all__ = ["SMOKE", "TITLE", "VERSION", "Config", "complete", "facts", "figures", "measure"]
+__all__ += ["readme", "tables"]
 
 VERSION = 2
 NOISE_EVERY = 8
@@ -202,15 +193,12 @@ def next_log_probs(
     are padded on the left, which moves no position: positions count a sequence's own ids.
     """
     torch = require("torch")
-    width = max(map(len, batch))
-    ids = torch.tensor([[0] * (width - len(each)) + list(each) for each in batch])
-    lengths = torch.tensor([len(each) for each in batch])
-    own = (torch.arange(width)[None] >= (width - lengths)[:, None]).long()
+    ids, own = padded(batch)
     inputs = {
         "input_ids": ids,
         "attention_mask": torch.cat([own.new_ones(len(batch), len(start)), own], 1),
         "position_ids": len(start) + (own.cumsum(1) - 1).clamp(min=0),
-        "logits_to_keep": width - 1 - far[-1] + torch.tensor(list(far)),
+        "logits_to_keep": ids.shape[1] - 1 - far[-1] + torch.tensor(list(far)),
     }
     with torch.inference_mode():
         begun = model(torch.tensor([list(start)], device=model.device), logits_to_keep=1)

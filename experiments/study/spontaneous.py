@@ -34,18 +34,8 @@ from experiments.shared.models import Device, Dtype, models_there
 from experiments.study.spontaneous_judge import Judge
 from experiments.study.spontaneous_report import TITLE, complete, facts, figures, readme, tables
 
-__all__ = [
-    "SMOKE",
-    "TITLE",
-    "VERSION",
-    "Config",
-    "complete",
-    "facts",
-    "figures",
-    "measure",
-    "readme",
-    "tables",
-]
+__all__ = ["SMOKE", "TITLE", "VERSION", "Config", "complete", "facts", "figures", "measure"]
+__all__ += ["readme", "tables"]
 
 VERSION = 1
 PROMPTS: dict[str, list[str]] = json.loads(
@@ -240,16 +230,23 @@ def _first_over(cumulated: Any, goal: Any) -> Any:
     return torch.minimum(found, last)
 
 
+def padded(batch: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """(ids, own), int64 [batch, longest] each: sequences padded on their left, and 1 for an id of
+    their own, 0 for padding."""
+    torch = require("torch")
+    width = max(map(len, batch))
+    ids = torch.tensor([[0] * (width - len(each)) + list(each) for each in batch])
+    lengths = torch.tensor([len(each) for each in batch])
+    return ids, (torch.arange(width)[None] >= (width - lengths)[:, None]).long()
+
+
 def _begun(
     model: Any, prompts: Sequence[Sequence[int]], which: Sequence[int]
 ) -> tuple[Any, Any, dict[str, Any]]:
     """(float32 [n, V] logits after the prompts, the cache, the inputs so far), for each of `which`;
-    each prompt is read once, padded on the left."""
+    each prompt is read once."""
     torch = require("torch")
-    width = max(map(len, prompts))
-    ids = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts])
-    lengths = torch.tensor([len(p) for p in prompts])
-    own = (torch.arange(width)[None] >= (width - lengths)[:, None]).long()
+    ids, own = padded(prompts)
     positions = (own.cumsum(1) - 1).clamp(min=0)
     inputs = {"input_ids": ids, "attention_mask": own, "position_ids": positions}
     inputs = {name: values.to(model.device) for name, values in inputs.items()}
