@@ -65,8 +65,9 @@ _FIELDS = [
 # The rows as data frames, and what is estimated from them.
 
 
-def words_of(rows: pd.DataFrame, field: str = "found") -> list[Row]:
-    """The rows of words, in the order of their keys; field "animal": those of the example."""
+def rows_with(rows: pd.DataFrame, field: str) -> list[Row]:
+    """The rows that have a field, in the order of their keys: those of words have "found", those of
+    the example "animal"."""
     there = (row for row in records(rows) if not is_missing(row.get(field)))
     return sorted(there, key=lambda row: str(row["key"]))
 
@@ -77,7 +78,7 @@ def measured(rows: pd.DataFrame, manifest: Row) -> pd.DataFrame:
     was not measured is nan."""
     called, chosen = labels(manifest), manifest["config"]
     found = []
-    for row in words_of(rows):
+    for row in rows_with(rows, "found"):
         shared = {field: row[field] for field in ("key", "word", "category", "another")}
         shared |= {"name": row["model"], "label": called[row["model"]]}
         own = row["found"][OWN]["loss"]
@@ -137,7 +138,7 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
         found["extra_loss"] = at(of_way(own, ALL_WAYS), "extra", weighted_mean)
         models[label] = {"words": own["key"].nunique()} | {k: v for k, v in found.items() if v}
     examples: dict[str, dict[str, Row]] = {}
-    for row in words_of(rows, "animal"):
+    for row in rows_with(rows, "animal"):
         examples.setdefault(row["model"], {})[row["animal"]] = of_example(row)
     return {"models": models, "example": examples}
 
@@ -151,8 +152,8 @@ def of_example(row: Row) -> Row:
 def complete(rows: pd.DataFrame, manifest: Row) -> bool:
     """Has each model words and all of the published example? The README compares models."""
     wanted = manifest["config"]["models"]
-    examples = len(words_of(rows, "animal"))
-    names = {row["model"] for row in words_of(rows)}
+    examples = len(rows_with(rows, "animal"))
+    names = {row["model"] for row in rows_with(rows, "found")}
     return names == set(wanted) and examples == len(wanted) * len(PUBLISHED)
 
 
@@ -208,7 +209,7 @@ def _of_the_example(found: dict[str, dict[str, Row]]) -> str:
 def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     """By way; by category; the published example; the words that moved the most."""
     words, shown = measured(rows, manifest), shown_distances(manifest)
-    examples, called = words_of(rows, "animal"), labels(manifest)
+    examples, called = rows_with(rows, "animal"), labels(manifest)
     compared = (ALL_WAYS, *WAYS, ANOTHER)
 
     def by_way(title: str, ways: Sequence[str], field: str, of: Statistic, *notes: str) -> Table:
