@@ -72,10 +72,13 @@ def table(
 ) -> Table:
     """A line for each group, which may come from `groupby(..., sort=False)`; of a data frame, one
     for each of its rows."""
-    if isinstance(groups, pd.DataFrame):
-        groups = ((k, groups.iloc[k : k + 1]) for k in range(len(groups)))
-    lines = [[column.cell(group) for column in columns] for _, group in groups]
+    each = _lines(groups) if isinstance(groups, pd.DataFrame) else groups
+    lines = [[column.cell(group) for column in columns] for _, group in each]
     return Table(title, [column.name for column in columns], lines, notes)
+
+
+def _lines(rows: pd.DataFrame) -> Iterable[tuple[int, Group]]:
+    return ((k, rows.iloc[k : k + 1]) for k in range(len(rows)))
 
 
 # What a column is of a group.
