@@ -179,7 +179,7 @@ def beside(groups: dict[str, list[Row]]) -> Table:
         [
             "pairs of BPE: every id reachable, every adjacent pair canonical, the pretokenizer "
             "ignored; re-encoded pairs: encode gives back every id and every adjacent pair. For "
-            "the benefit of the doubt see experiments/article/approximations.py",
+            "the benefit of the doubt see experiments/laws/exact_sequences.py",
         ],
     )
 

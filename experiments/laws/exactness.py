@@ -13,8 +13,17 @@ from pathlib import Path
 
 from bpe_automata.tokenizer.sources.named import names
 from experiments.laws import exact_readme, exact_report
-from experiments.laws.exact_measure import Work, corpus, facts_cell, kinds_of, law_cells, loaded
-from experiments.laws.exact_options import ALL, SMOKE_TOKENIZER, shown
+from experiments.laws.exact_measure import (
+    ALL,
+    SMOKE_TOKENIZER,
+    Work,
+    corpus,
+    facts_cell,
+    kinds_of,
+    law_cells,
+    loaded,
+    shown,
+)
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.measuring import Run

@@ -20,10 +20,8 @@ from typing import Any
 from bpe_automata import Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError, EmptyLanguageError
 from experiments.laws import exact_masks, exact_sequences
-from experiments.laws.adversarial import Adversary
-from experiments.laws.exact_measure import corpus, kinds_of, shares
-from experiments.laws.exact_options import SMOKE_TOKENIZER
-from experiments.laws.exact_sequences import Case
+from experiments.laws.exact_measure import SMOKE_TOKENIZER, corpus, kinds_of, shares
+from experiments.laws.exact_sequences import Adversary, Case
 from experiments.laws.tokenizer_packages import OTHER_KINDS, PACKAGED, fetch, packages
 from experiments.run import config
 from experiments.run.config import option

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from experiments.laws.exact_options import shown
+from experiments.laws.exact_measure import shown
 from experiments.run.executors import Row
 from experiments.schemas.engines import JUDGE, OURS
 from experiments.schemas.histogram import Histogram, of_rows

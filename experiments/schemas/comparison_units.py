@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.laws.exact_options import shown
+from experiments.laws.exact_measure import shown
 from experiments.run.executors import Row
 from experiments.run.measuring import Run
 from experiments.schemas.engines import JUDGE, OURS

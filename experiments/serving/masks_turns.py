@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.laws.exact_options import shown
+from experiments.laws.exact_measure import shown
 from experiments.run.executors import FAILURE, Row
 from experiments.run.files import ROOT
 from experiments.run.measuring import Run

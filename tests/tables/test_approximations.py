@@ -8,9 +8,8 @@ import pytest
 import tokenizers
 
 from bpe_automata import Tokenizer
-from experiments.article import approximations as approximations_module
-from experiments.article.approximations import BpePairs, ReencodedPairs, approximations
-from experiments.laws.exact_sequences import Tally, judge
+from experiments.laws import exact_sequences as approximations_module
+from experiments.laws.exact_sequences import BpePairs, ReencodedPairs, Tally, approximations, judge
 
 
 @pytest.fixture(scope="module")

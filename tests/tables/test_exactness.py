@@ -10,7 +10,7 @@ from tiny_schemas import TABLE, measured, write_tokenizer
 
 from bpe_automata.constructions import CanonicalAutomaton
 from bpe_automata.errors import MissingFileError, UnsupportedTokenizerError
-from experiments.laws import exact_facts, exact_measure, exactness
+from experiments.laws import exact_measure, exactness
 from experiments.laws.exact_measure import ADVERSARIAL, LAWS, OTHERS, STRINGS, TRIES, Work
 from experiments.laws.exactness import Config
 from experiments.run.executors import FAILURE
@@ -237,11 +237,11 @@ def test_a_tokenizer_alone_that_is_absent_is_an_error(tmp_path):
 
 def test_the_timings_leave_the_cache_alone(monkeypatch, tmp_path):
     monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path))
-    with exact_facts.empty_cache():
-        inside = exact_facts.os.environ["BPE_AUTOMATA_CACHE"]
+    with exact_measure.empty_cache():
+        inside = exact_measure.os.environ["BPE_AUTOMATA_CACHE"]
         assert inside != str(tmp_path)
-    assert exact_facts.os.environ["BPE_AUTOMATA_CACHE"] == str(tmp_path)
+    assert exact_measure.os.environ["BPE_AUTOMATA_CACHE"] == str(tmp_path)
     monkeypatch.delenv("BPE_AUTOMATA_CACHE")
-    with exact_facts.empty_cache():
-        assert "BPE_AUTOMATA_CACHE" in exact_facts.os.environ
-    assert "BPE_AUTOMATA_CACHE" not in exact_facts.os.environ
+    with exact_measure.empty_cache():
+        assert "BPE_AUTOMATA_CACHE" in exact_measure.os.environ
+    assert "BPE_AUTOMATA_CACHE" not in exact_measure.os.environ

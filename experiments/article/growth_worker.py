@@ -1,14 +1,18 @@
-"""What is measured: four ways from a regex, as a byte DFA, to its canonical tokenizations.
+"""What the growth experiment measures: four ways from a byte DFA to its canonical tokenizations.
 
-What depends on the tokenizer alone is made before, in a `Bench`: the article calls it the
-preparation.
+What depends on the tokenizer alone is made once, in a `Bench`: the article calls it the
+preparation. `python -m experiments.article.growth_worker FILE` measures, each cell in a fork; FILE:
+a tokenizer.json, BPE alone.
 """
 
 from __future__ import annotations
 
+import sys
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -29,6 +33,9 @@ from bpe_automata.reference import (
     symbol_dfa,
 )
 from bpe_automata.reference.token_dfa import Token
+from experiments.article.forks import forked, limits, peak_mb, serve, settle
+from experiments.run.executors import Row
+from experiments.shared.timing import timed
 
 WARM = ("[a-c]{3}", "(ab)*(true|false)*")
 """Regexes that need every kernel."""
@@ -140,3 +147,56 @@ METHODS: dict[str, Callable[[Bench, ByteDFA], Built]] = {
     EXPLICIT: written_out,
 }
 """The first two are the reference: the published algorithms in plain Python."""
+
+# ---------------------------------------------------------------- the process
+
+
+def measured(bench: Bench, cell: Row) -> Row:
+    """The row of a cell from a fork: construct within the limits; then, without limits, count, and
+    keep the automaton.
+
+    cell: method, regex, limit_seconds, limit_mb (10^6 bytes; both for the construction alone),
+    file (.npz to which the automaton goes, or None), most_kept (its transitions at most).
+    """
+    dfa = compile_regex(cell["regex"])
+    method = METHODS[cell["method"]]
+    before = peak_mb()
+    with limits(cell["limit_seconds"], cell["limit_mb"]):
+        seconds, built = timed(lambda: method(bench, dfa))
+    peak = max(0.0, peak_mb() - before)
+    sizes = built.sizes()
+    small = sizes.transitions is not None and sizes.transitions <= cell["most_kept"]
+    kept = built.automaton is not None and bool(cell["file"]) and small
+    if built.automaton and kept:
+        automaton = built.automaton()
+        # Without the spellings, which are the same for all.
+        parts = (automaton.start, automaton.accepting, automaton.offsets, automaton.symbols)
+        TokenAutomaton(*parts, automaton.targets).save(Path(cell["file"]))
+    return {
+        "seconds": seconds,
+        "peak_mb": peak,
+        "states": sizes.states,
+        "transitions": sizes.transitions,
+        "integers": sizes.integers,
+        "first_ids": len(sizes.first),
+        "first_crc32": zlib.crc32(repr(sizes.first).encode()),
+        "kept": kept,
+    }
+
+
+def main(file: str) -> None:
+    """Answer until the input ends. A method is to be prepared before its cells are asked for."""
+    bench = Bench(Tokenizer.load(file))
+
+    def answer(question: Row) -> Row:
+        if "prepare" not in question:
+            return forked(lambda: measured(bench, question))
+        seconds, _ = timed(lambda: bench.prepare(question["prepare"]))
+        settle()
+        return {"seconds": seconds}
+
+    serve(answer)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

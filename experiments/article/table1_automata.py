@@ -1,6 +1,12 @@
-"""States and transitions of the article's example, with the Mistral-7B merge table alone."""
+"""The two examples of the article in numbers: a text merge by merge, and the size of automata.
+
+The text is that of Table 1; the automata are of `boolean: ((true)|(false))` with the Mistral-7B
+merge table alone.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, Lift, explore
@@ -10,9 +16,11 @@ from bpe_automata.reference import (
     explicit,
     lift,
     merges_in_order,
+    replay,
     spelled_in_symbols,
     symbol_dfa,
 )
+from bpe_automata.testing import small_tokenizer
 from bpe_automata.tokenizer.description import Description
 from experiments.run.executors import Row
 from experiments.run.files import require
@@ -26,16 +34,18 @@ IN_THE_TEXT = 16
 INSTALL = "pip install 'interegular>=0.3.3'"
 
 
-def measured(table: Tokenizer) -> dict[str, Row]:
-    """By name: states, transitions, and how many of the states accept. table: BPE alone."""
-    return {name: sizes(automaton) for name, automaton in automata(table).items()}
-
-
-def sizes(automaton: TokenAutomaton) -> Row:
-    """An automaton in numbers."""
-    accepting = int(automaton.accepting.sum())
-    states, transitions = automaton.n_states, automaton.n_transitions
-    return {"states": states, "transitions": transitions, "accepting": accepting}
+def sizes_row(tokenizer: Tokenizer) -> Row:
+    """By the name of the automaton: states, transitions, and how many of the states accept.
+    tokenizer: BPE alone."""
+    sizes = {
+        name: {
+            "states": automaton.n_states,
+            "transitions": automaton.n_transitions,
+            "accepting": int(automaton.accepting.sum()),
+        }
+        for name, automaton in automata(tokenizer).items()
+    }
+    return {"kind": "sizes", "sizes": sizes}
 
 
 def automata(table: Tokenizer) -> dict[str, TokenAutomaton]:
@@ -73,3 +83,41 @@ def interegular_dfa(description: Description, regex: str) -> TokenDFA:
         if key in row
     ]
     return TokenDFA.of(transitions, fsm.initial, fsm.finals)
+
+
+# The article's Table 1: a text, merge by merge, published beside what the library computes.
+
+TEXT = "aaaabaacac"
+TOKENS = ("a", "b", "c", "ab", "aa", "ac")
+MERGES = (("a", "b"), ("a", "a"), ("a", "c"))
+PUBLISHED_STEPS = (
+    ("a", "a", "a", "a", "b", "a", "a", "c", "a", "c"),
+    ("a", "a", "a", "ab", "a", "a", "c", "a", "c"),
+    ("aa", "a", "ab", "aa", "c", "a", "c"),
+    ("aa", "a", "ab", "aa", "c", "ac"),
+)
+"""The tokens before the first merge and after each one; Tran-Thien 2024, Table 1."""
+
+
+def merged_row() -> Row:
+    """steps: the tokens before the first merge and after each one, by the reference; encoded: what
+    the package makes of the text at once."""
+    tokenizer = small_tokenizer(TOKENS, MERGES)
+    merges = merges_in_order(tokenizer.description)
+    ids = [TOKENS.index(letter) for letter in TEXT]
+    found = [replay(ids, merges[:done]) for done in range(len(merges) + 1)]
+    return {
+        "kind": "merges",
+        "steps": [_spelled(tokens) for tokens in found],
+        "encoded": _spelled(tokenizer.encode(TEXT)),
+    }
+
+
+def _spelled(ids: Sequence[int]) -> list[str]:
+    return [TOKENS[token] for token in ids]
+
+
+def is_published(row: Row) -> bool:
+    """Do all steps, and `encode`, come out as published?"""
+    published = (*PUBLISHED_STEPS, PUBLISHED_STEPS[-1])
+    return [*row["steps"], row["encoded"]] == [*map(list, published)]
