@@ -65,7 +65,7 @@ def test_a_page_goes_into_a_row_and_back_and_onto_paper(name, tmp_path):
     page = PAGES[name]()
     assert page_of(json.loads(json.dumps(row_of(page)))) == page
     made = report.Report("", figures=[drawn(page, name)])
-    paths = report.write("f", made, {}, tmp_path)
+    paths = report.write("f", made, {}, tmp_path, {})
     assert min(path.stat().st_size for path in paths if path.stem == name) > 5000
 
 
@@ -117,7 +117,7 @@ def test_times_are_measured_and_keeps_failures(tmp_path):
     made = redrawn.render(rows, MANIFEST)
     assert made.facts["times"]["masks"]["n"] == len(rows[0]["masks"])
     assert len(made.tables[0].rows) == 4
-    report.write("f", made, {}, tmp_path)
+    report.write("f", made, {}, tmp_path, {})
     assert (tmp_path / "mask_times.png").stat().st_size > 5000
 
 
