@@ -1,9 +1,18 @@
-"""Laws about single sequences: what `encode` gives is accepted, other ids exactly when `encode`
-gives them back, and random walks of a constraint are canonical, match, and can finish.
+"""Laws about single sequences of ids, what they are tried on, and two approximations beside them.
 
-A text that has no ids of its own (a byte without a token, a character that the normalizer changes)
-is encoded as ids that are not canonical, so the law of its ids is the same as that of all others:
-accepted iff encode(decode(ids)) = ids.
+What `encode` gives is accepted, other ids exactly when `encode` gives them back; random walks of a
+constraint are canonical, match, and can finish. A text that has no ids of its own (a byte without a
+token, a character that the normalizer changes) is encoded as ids that are not canonical, so the law
+of its ids is that of all others: accepted iff encode(decode(ids)) = ids.
+
+The approximations are what others use in place of the canonical automaton, tests of pairs of ids:
+
+    BpePairs         every id is reachable and every adjacent pair is canonical by BPE alone
+    ReencodedPairs   encode(decode([a])) = [a] for every id, encode(decode([a, b])) = [a, b] for
+                     every adjacent pair
+
+Both are given the benefit of the doubt where a tool would patch them by hand; see each. Neither is
+exact: the first ignores the pretokenizer, the second whatever is further away than the next id.
 """
 
 from __future__ import annotations
@@ -13,207 +22,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from bpe_automata import Constraint, Tokenizer
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import EmptyLanguageError
 from bpe_automata.testing import ADVERSARIAL
 from experiments.shared.walks import CannotFinishError, adds, finish, walk
-
-# What others use in place of the canonical automaton: two tests that look at pairs of ids only.
-#
-#     BpePairs         every id is reachable and every adjacent pair is canonical by BPE alone
-#     ReencodedPairs   encode(decode([a])) = [a] for every id, encode(decode([a, b])) = [a, b] for
-#                      every adjacent pair
-#
-# Both are given the benefit of the doubt where a tool would patch them by hand; see each. Neither is
-# exact: the first knows nothing of the pretokenizer, the second nothing of what lies further off.
-
-Ids = Sequence[int]
-ANCHOR = "\n"
-MOST_KNOWN = 500_000
-"""Answers that a test remembers before it begins anew; some 100 MB."""
-
-
-class Approximation(Protocol):
-    """A test of whether ids are canonical."""
-
-    name: str
-
-    def accepted(self, sequences: Sequence[Ids]) -> list[bool]:
-        """For each sequence: does the test take it for canonical?"""
-
-
-class BpePairs:
-    """The pair test that ignores the pretokenizer. Added tokens go with everything, since no merge
-    crosses them: a tool that did not know this could not read a chat template at all. The byte
-    token of a byte that is a character with a token of its own counts as unreachable; of the bytes
-    of longer characters a pair test cannot say as much.
-    """
-
-    name = "pairs of BPE"
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._automaton = canonical_automaton(tokenizer)
-        self._reachable = self._automaton.derivation.reachable.tolist()
-        for byte, token in tokenizer.description.byte_tokens.items():
-            if bytes((byte,)) in tokenizer.description.base:
-                self._reachable[token] = False
-        self._added = _added(tokenizer)
-        self._known: dict[tuple[int, int], bool] = {}
-
-    def accepted(self, sequences: Sequence[Ids]) -> list[bool]:
-        """Reachable ids, and canonical pairs of them."""
-        return list(map(self.accepts, sequences))
-
-    def accepts(self, ids: Ids) -> bool:
-        """The test on one sequence."""
-        return all(map(self._id, ids)) and all(map(self._pair, ids, ids[1:]))
-
-    def _id(self, token: int) -> bool:
-        return self._reachable[token] or token in self._added
-
-    def _pair(self, left: int, right: int) -> bool:
-        if left in self._added or right in self._added:
-            return True
-        if (left, right) not in self._known:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            broken = self._automaton.geometry.breaking_merge(left, right) >= 0
-            self._known[left, right] = not broken
-        return self._known[left, right]
-
-
-class ReencodedPairs:
-    """The pair test by re-encoding, through the whole pipeline.
-
-    Where the tokenizer puts a space before a text, `decode` takes one away and `encode` puts it
-    back, so that hardly any pair from the middle of a text would survive: only ids at the beginning
-    are tried as they stand, all others after a line feed, whose own ids must come back before them.
-    If the first id is only that space, nothing is left of it to encode: it passes if more follows.
-    Bytes that are not whole characters are no text: such ids and pairs are left to BPE alone.
-    """
-
-    name = "re-encoded pairs"
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer, self._bpe = tokenizer, BpePairs(tokenizer)
-        self._anchor = tokenizer.encode(ANCHOR) if _puts_space(tokenizer) else []
-        self._known: dict[tuple[bool, Ids], bool] = {}
-
-    def accepted(self, sequences: Sequence[Ids]) -> list[bool]:
-        """Ids and pairs that are encoded as themselves, each tried once."""
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        parts = [list(self._parts(ids)) for ids in sequences]
-        self._try({part for some in parts for part in some if part not in self._known})
-        return [all(map(self._known.__getitem__, some)) for some in parts]
-
-    def _parts(self, ids: Ids) -> Iterable[tuple[bool, Ids]]:
-        """(is it tried as it stands, one or two ids)."""
-        for i, token in enumerate(ids):
-            if i or len(ids) == 1 or self._tokenizer.text_bytes((token,)):
-                yield not self._anchor or not i, (token,)
-            if i:
-                yield not self._anchor or i == 1, (ids[i - 1], token)
-
-    def _try(self, parts: Iterable[tuple[bool, Ids]]) -> None:
-        todo: list[tuple[tuple[bool, Ids], list[int], str]] = []
-        for part in parts:
-            first, ids = part
-            whole = [*([] if first else self._anchor), *ids]
-            try:
-                todo.append((part, whole, self._tokenizer.text_bytes(whole).decode("utf-8")))
-            except UnicodeDecodeError:
-                self._known[part] = self._bpe.accepts(ids)
-        texts = [text for _, _, text in todo]
-        for (part, whole, _), own in zip(todo, self._tokenizer.encode_batch(texts), strict=True):
-            self._known[part] = own == whole
-
-
-def _puts_space(tokenizer: Tokenizer) -> bool:
-    """Does the first of two tokens lose its space when the two are decoded alone?"""
-    return tokenizer.description.prefix.name != "NONE"
-
-
-def _added(tokenizer: Tokenizer) -> frozenset[int]:
-    return frozenset(token.id for token in tokenizer.description.added)
-
-
-def approximations(tokenizer: Tokenizer) -> tuple[Approximation, ...]:
-    """Both, in the order of the table."""
-    return BpePairs(tokenizer), ReencodedPairs(tokenizer)
-
-
-# Random adversarial text, and other ids for the same text, many and fast.
-
-MOST_PIECES, MOST_TOKENS_CHANGED, LONGEST_TOKEN = 14, 4, 16
-FOREIGN: tuple[str, ...] = (
-    *("\u2581", "\u2581\u2581", "<0x0A>", "<0xE6>", "<0x", "\ue000", "\U0010fffd"),
-    *("\u212b", "\u2126", "ﬁ", "ẛ̣", "\u0344", "\u0958", "क", "़", "ि", "्", "அ", "ா", "ำ"),
-    *("ᄒ", "ᅡ", "ᆫ", "각", "ᆨ", "が", "か\u3099", "ﬀ", "\u0323", "\u0307", "q\u0307\u0323"),
-    *("\u0378", "𝔘", "ꙮ", "🜁", "\x85", "\x1b", "\x0b", "\x1c", "\u2009", "\u180e"),
-)
-"""What normalizers, metaspaces and byte fallback trip over."""
-
-
-class Adversary:
-    """Draws from one tokenizer with one seed: four in five pieces are common to all tokenizers, the
-    others are its own tokens, its added tokens, and their halves."""
-
-    def __init__(self, tokenizer: Tokenizer, rng: random.Random) -> None:
-        self.tokenizer, self.rng = tokenizer, rng
-        added = [token.content for token in tokenizer.description.added]
-        halves = [text[: len(text) // 2] for text in added] + [t[len(t) // 2 :] for t in added]
-        own = [spelled.decode("utf-8", "ignore") for spelled in tokenizer.spellings]
-        common = [*ADVERSARIAL, *FOREIGN]
-        groups = [common] * 16 + [own, own, added or common, halves or common]
-        self.groups = groups
-        self.ids_of: dict[bytes, list[int]] = {}
-        for token, spelled in enumerate(tokenizer.spellings):
-            if spelled:
-                self.ids_of.setdefault(spelled, []).append(token)
-
-    def text(self) -> str:
-        """Up to `MOST_PIECES` pieces."""
-        count = self.rng.randrange(1, MOST_PIECES + 1)
-        return "".join(self.rng.choice(self.rng.choice(self.groups)) for _ in range(count))
-
-    def texts(self, n: int) -> Iterator[str]:
-        """`n` of them."""
-        return (self.text() for _ in range(n))
-
-    def resegmented(self, ids: Sequence[int], text: str) -> list[int]:
-        """Other ids for the same bytes: on a few tokens in a row, or throughout. Sometimes the
-        space that the tokenizer puts before a text is lost, or the ids spell `text` as it was
-        before it was normalized (`ids` are its own)."""
-        if self.rng.random() < 0.1:
-            return self._spelled(text.encode("utf-8"))
-        first, last = 0, len(ids)
-        if ids and self.rng.random() < 0.7:
-            first = self.rng.randrange(len(ids))
-            last = min(last, first + self.rng.randrange(1, MOST_TOKENS_CHANGED + 1))
-        changed = ids[first:last]
-        data = b"".join(map(self.tokenizer.token_bytes, changed))
-        if changed and not first and self.rng.random() < 0.2:
-            own = self.tokenizer.token_bytes(changed[0])
-            data = adds(self.tokenizer, changed[0], ()) + data[len(own) :]
-        return [*ids[:first], *self._spelled(data), *ids[last:]]
-
-    def _spelled(self, data: bytes) -> list[int]:
-        found: list[int] = []
-        at = 0
-        while at < len(data):
-            ends = range(at + 1, min(len(data), at + LONGEST_TOKEN) + 1)
-            options = [i for end in ends for i in self.ids_of.get(data[at:end], ())]
-            if not options:
-                break
-            near = options[-3:] if self.rng.random() < 0.8 else options
-            found.append(self.rng.choice(near))
-            at += len(self.tokenizer.token_bytes(found[-1]))
-        return found
-
 
 BATCH = 1000
 LONGEST_WALK = 24
@@ -314,3 +129,176 @@ def faults(constraint: Constraint, ids: list[int]) -> Iterator[str]:
         yield "not canonical"
     if not constraint.dfa.accepts(text.encode("utf-8")):
         yield "no match"
+
+
+# ---------------------------------------------------------------- adversarial text
+
+MOST_PIECES, MOST_TOKENS_CHANGED, LONGEST_TOKEN = 14, 4, 16
+FOREIGN: tuple[str, ...] = (
+    *("\u2581", "\u2581\u2581", "<0x0A>", "<0xE6>", "<0x", "\ue000", "\U0010fffd"),
+    *("\u212b", "\u2126", "ﬁ", "ẛ̣", "\u0344", "\u0958", "क", "़", "ि", "्", "அ", "ா", "ำ"),
+    *("ᄒ", "ᅡ", "ᆫ", "각", "ᆨ", "が", "か\u3099", "ﬀ", "\u0323", "\u0307", "q\u0307\u0323"),
+    *("\u0378", "𝔘", "ꙮ", "🜁", "\x85", "\x1b", "\x0b", "\x1c", "\u2009", "\u180e"),
+)
+"""What normalizers, metaspaces and byte fallback trip over."""
+
+
+class Adversary:
+    """Draws from one tokenizer with one seed: four in five pieces are common to all tokenizers, the
+    others are its own tokens, its added tokens, and their halves."""
+
+    def __init__(self, tokenizer: Tokenizer, rng: random.Random) -> None:
+        self.tokenizer, self.rng = tokenizer, rng
+        added = [token.content for token in tokenizer.description.added]
+        halves = [text[: len(text) // 2] for text in added] + [t[len(t) // 2 :] for t in added]
+        own = [spelled.decode("utf-8", "ignore") for spelled in tokenizer.spellings]
+        common = [*ADVERSARIAL, *FOREIGN]
+        groups = [common] * 16 + [own, own, added or common, halves or common]
+        self.groups = groups
+        self.ids_of: dict[bytes, list[int]] = {}
+        for token, spelled in enumerate(tokenizer.spellings):
+            if spelled:
+                self.ids_of.setdefault(spelled, []).append(token)
+
+    def text(self) -> str:
+        """Up to `MOST_PIECES` pieces."""
+        count = self.rng.randrange(1, MOST_PIECES + 1)
+        return "".join(self.rng.choice(self.rng.choice(self.groups)) for _ in range(count))
+
+    def texts(self, n: int) -> Iterator[str]:
+        """`n` of them."""
+        return (self.text() for _ in range(n))
+
+    def resegmented(self, ids: Sequence[int], text: str) -> list[int]:
+        """Other ids for the same bytes: on a few tokens in a row, or throughout. Sometimes the
+        space that the tokenizer puts before a text is lost, or the ids spell `text` as it was
+        before it was normalized (`ids` are its own)."""
+        if self.rng.random() < 0.1:
+            return self._spelled(text.encode("utf-8"))
+        first, last = 0, len(ids)
+        if ids and self.rng.random() < 0.7:
+            first = self.rng.randrange(len(ids))
+            last = min(last, first + self.rng.randrange(1, MOST_TOKENS_CHANGED + 1))
+        changed = ids[first:last]
+        data = b"".join(map(self.tokenizer.token_bytes, changed))
+        if changed and not first and self.rng.random() < 0.2:
+            own = self.tokenizer.token_bytes(changed[0])
+            data = adds(self.tokenizer, changed[0], ()) + data[len(own) :]
+        return [*ids[:first], *self._spelled(data), *ids[last:]]
+
+    def _spelled(self, data: bytes) -> list[int]:
+        found: list[int] = []
+        at = 0
+        while at < len(data):
+            ends = range(at + 1, min(len(data), at + LONGEST_TOKEN) + 1)
+            options = [i for end in ends for i in self.ids_of.get(data[at:end], ())]
+            if not options:
+                break
+            near = options[-3:] if self.rng.random() < 0.8 else options
+            found.append(self.rng.choice(near))
+            at += len(self.tokenizer.token_bytes(found[-1]))
+        return found
+
+
+# ---------------------------------------------------------------- approximations
+
+Ids = Sequence[int]
+ANCHOR = "\n"
+MOST_KNOWN = 500_000
+"""Answers that a test remembers before it begins anew; some 100 MB."""
+
+
+class BpePairs:
+    """The pair test that ignores the pretokenizer. Added tokens go with everything, since no merge
+    crosses them: a tool that did not know this could not read a chat template at all. The byte
+    token of a byte that is a character with a token of its own counts as unreachable; of the bytes
+    of longer characters a pair test cannot say as much.
+    """
+
+    name = "pairs of BPE"
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._automaton = canonical_automaton(tokenizer)
+        self._reachable = self._automaton.derivation.reachable.tolist()
+        for byte, token in tokenizer.description.byte_tokens.items():
+            if bytes((byte,)) in tokenizer.description.base:
+                self._reachable[token] = False
+        self._added = {token.id for token in tokenizer.description.added}
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def accepted(self, sequences: Sequence[Ids]) -> list[bool]:
+        """Reachable ids, and canonical pairs of them."""
+        return list(map(self.accepts, sequences))
+
+    def accepts(self, ids: Ids) -> bool:
+        """The test on one sequence."""
+        return all(map(self._id, ids)) and all(map(self._pair, ids, ids[1:]))
+
+    def _id(self, token: int) -> bool:
+        return self._reachable[token] or token in self._added
+
+    def _pair(self, left: int, right: int) -> bool:
+        if left in self._added or right in self._added:
+            return True
+        if (left, right) not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            broken = self._automaton.geometry.breaking_merge(left, right) >= 0
+            self._known[left, right] = not broken
+        return self._known[left, right]
+
+
+class ReencodedPairs:
+    """The pair test by re-encoding, through the whole pipeline.
+
+    Where the tokenizer puts a space before a text, `decode` takes one away and `encode` puts it
+    back, so that hardly any pair from the middle of a text would survive: only ids at the beginning
+    are tried as they stand, all others after a line feed, whose own ids must come back before them.
+    If the first id is only that space, nothing is left of it to encode: it passes if more follows.
+    Bytes that are not whole characters are no text: such ids and pairs are left to BPE alone.
+    """
+
+    name = "re-encoded pairs"
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer, self._bpe = tokenizer, BpePairs(tokenizer)
+        puts_space = tokenizer.description.prefix.name != "NONE"
+        self._anchor = tokenizer.encode(ANCHOR) if puts_space else []
+        self._known: dict[tuple[bool, Ids], bool] = {}
+
+    def accepted(self, sequences: Sequence[Ids]) -> list[bool]:
+        """Ids and pairs that are encoded as themselves, each tried once."""
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        parts = [list(self._parts(ids)) for ids in sequences]
+        self._try({part for some in parts for part in some if part not in self._known})
+        return [all(map(self._known.__getitem__, some)) for some in parts]
+
+    def _parts(self, ids: Ids) -> Iterable[tuple[bool, Ids]]:
+        """(is it tried as it stands, one or two ids)."""
+        for i, token in enumerate(ids):
+            if i or len(ids) == 1 or self._tokenizer.text_bytes((token,)):
+                yield not self._anchor or not i, (token,)
+            if i:
+                yield not self._anchor or i == 1, (ids[i - 1], token)
+
+    def _try(self, parts: Iterable[tuple[bool, Ids]]) -> None:
+        todo: list[tuple[tuple[bool, Ids], list[int], str]] = []
+        for part in parts:
+            first, ids = part
+            whole = [*([] if first else self._anchor), *ids]
+            try:
+                todo.append((part, whole, self._tokenizer.text_bytes(whole).decode("utf-8")))
+            except UnicodeDecodeError:
+                self._known[part] = self._bpe.accepts(ids)
+        texts = [text for _, _, text in todo]
+        for (part, whole, _), own in zip(todo, self._tokenizer.encode_batch(texts), strict=True):
+            self._known[part] = own == whole
+
+
+Approximation = BpePairs | ReencodedPairs
+
+
+def approximations(tokenizer: Tokenizer) -> tuple[Approximation, ...]:
+    """Both, in the order of the table."""
+    return BpePairs(tokenizer), ReencodedPairs(tokenizer)
