@@ -29,7 +29,7 @@ from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import ROOT
 from experiments.run.measuring import Run
 from experiments.run.report import Report, without_paths
-from experiments.run.tables import Table
+from experiments.run.tables import Column, frame, table, whole
 from experiments.shared.regexes import FINITE
 
 VERSION = 1
@@ -146,37 +146,71 @@ def _digests(tokenizer: Tokenizer) -> dict[str, str]:
 def render(rows: Sequence[Row], manifest: Row) -> Report:
     """One line for each tokenizer, by family; wrong: those that are not exact."""
     del manifest
-    known = {row["key"]: row for row in rows if not row["key"].startswith(FETCH)}
-    lost = {"outcome": FAILED}  # its process died, say
-    known = {key: {"tokenizer": Path(key).name} | lost | row for key, row in known.items()}
-    ordered = [p for p in PACKAGED if p.name in known]
-    bpe = [p for p in ordered if p.name not in OTHER_KINDS]
-    families = dict.fromkeys(packaged.family for packaged in bpe)
-    first: dict[str, str] = {}
-    lines = [
-        _line(known[p.name], p.family, p.source, first)
-        for family in families
-        for p in bpe
-        if p.family == family
-    ]
-    rest = [known[key] for key in sorted(known.keys() - {p.name for p in ordered})]
-    lines += [_line(row, "-", "this repository", first) for row in rest]
-    facts = facts_of([*(known[p.name] for p in bpe), *rest], len(families))
-    columns = ["tokenizer", "family", "package", "ids", "outcome", "strings", "other ids", "masks"]
-    table = Table("Tokenizers that people deploy", [*columns, WHY], lines, _notes(facts))
-    others = [
-        [p.name, OTHER_KINDS[p.name], p.source, row["outcome"], _why(row)]
-        for p in ordered
-        if p.name in OTHER_KINDS and (row := known[p.name])
-    ]
+    found = described(rows)
+    bpe = [row for row in found if row["kind"] is None]
+    others = [row for row in found if row["kind"] is not None]
+    families = [row["family"] for row in bpe if row["family"] != NO_FAMILY]
+    facts = facts_of(bpe, len({*families}))
+    tables = [table("Tokenizers that people deploy", frame(bpe), COLUMNS, _notes(facts))]
+    if others:
+        tables.append(table("Other kinds", frame(others), OTHER_COLUMNS))
     wrong = [
-        f"{row['tokenizer']}: {row.get('first', row.get(FAILURE))}"
-        for row in known.values()
+        f"{row['tokenizer']}: {row.get('first') or row['why']}"
+        for row in found
         if row["outcome"] in (WRONG, FAILED)
     ]
-    kinds = Table("Other kinds", ["tokenizer", "kind", "package", "outcome", WHY], others)
-    tables = [table, kinds] if others else [table]
     return Report("Tokenizers", tables, facts=facts, wrong=wrong)
+
+
+NO_FAMILY = "-"
+COUNTED = ("ids", "strings", "others", "masks")
+COLUMNS = [
+    Column("tokenizer", "tokenizer"),
+    Column("family", "family"),
+    Column("package", "package"),
+    Column("ids", "ids", whole),
+    Column("outcome", "outcome"),
+    Column("strings", "strings", whole),
+    Column("other ids", "others", whole),
+    Column("masks", "masks", whole),
+    Column(WHY, "note"),
+]
+OTHER_COLUMNS = [
+    Column("tokenizer", "tokenizer"),
+    Column("kind", "kind"),
+    Column("package", "package"),
+    Column("outcome", "outcome"),
+    Column(WHY, "why"),
+]
+
+
+def described(rows: Sequence[Row]) -> list[Row]:
+    """The rows of tokenizers by family, those of no family last, with `family`, `package`, `kind`
+    (None: BPE), `why` (of a failure) and `note` (that, or whose vocabulary it has too)."""
+    listed = {packaged.name: packaged for packaged in PACKAGED}
+    families = [*dict.fromkeys(p.family for p in PACKAGED if p.name not in OTHER_KINDS)]
+    found, order = list[Row](), dict[str, tuple[int, int, str]]()
+    for row in rows:
+        if (key := row["key"]).startswith(FETCH):
+            continue
+        packaged = listed.get(key)
+        lost = {"tokenizer": Path(key).name, "outcome": FAILED}  # its process died, say
+        made = dict.fromkeys((*COUNTED, "vocabulary")) | lost | row
+        made["family"] = packaged.family if packaged else NO_FAMILY
+        made["package"] = packaged.source if packaged else "this repository"
+        made["kind"] = OTHER_KINDS.get(key)
+        made["why"] = without_paths(made.pop(FAILURE, ""))[:MOST_SAID]
+        found.append(made)
+        is_bpe = packaged is not None and made["kind"] is None
+        number = [*listed].index(key) if packaged else len(listed)
+        order[key] = families.index(packaged.family) if is_bpe else len(families), number, key
+    found.sort(key=lambda row: order[row["key"]])
+    first: dict[str, str] = {}
+    for row in found:
+        same = first.setdefault(row["vocabulary"], row["tokenizer"]) if row["vocabulary"] else ""
+        other = same and same != row["tokenizer"]
+        row["note"] = f"vocabulary of {same}" if other else row["why"]
+    return found
 
 
 def facts_of(rows: Sequence[Row], families: int) -> Row:
@@ -192,20 +226,6 @@ def facts_of(rows: Sequence[Row], families: int) -> Row:
         "pipelines": len({(row["vocabulary"], row["around"]) for row in exact}),
         **totals,
     }
-
-
-def _line(row: Row, family: str, source: str, first: dict[str, str]) -> list[str]:
-    name = row["tokenizer"]
-    if "ids" not in row:
-        return [name, family, source, "-", row["outcome"], "-", "-", "-", _why(row)]
-    same = first.setdefault(row["vocabulary"], name)
-    note = "" if same == name else f"vocabulary of {same}"
-    numbers = [f"{row[key]:,}" for key in ("strings", "others", "masks")]
-    return [name, family, source, f"{row['ids']:,}", row["outcome"], *numbers, note]
-
-
-def _why(row: Row) -> str:
-    return without_paths(row.get(FAILURE, ""))[:MOST_SAID]
 
 
 def _notes(facts: Row) -> list[str]:
