@@ -187,30 +187,29 @@ OTHER_COLUMNS = [
 def described(rows: Sequence[Row]) -> list[Row]:
     """The rows of tokenizers by family, those of no family last, with `family`, `package`, `kind`
     (None: BPE), `why` (of a failure) and `note` (that, or whose vocabulary it has too)."""
-    listed = {packaged.name: packaged for packaged in PACKAGED}
+    listed = {packaged.name: (number, packaged) for number, packaged in enumerate(PACKAGED)}
     families = [*dict.fromkeys(p.family for p in PACKAGED if p.name not in OTHER_KINDS)]
-    found, order = list[Row](), dict[str, tuple[int, int, str]]()
+    found = list[tuple[tuple[int, int, str], Row]]()
     for row in rows:
         if (key := row["key"]).startswith(FETCH):
             continue
-        packaged = listed.get(key)
-        lost = {"tokenizer": Path(key).name, "outcome": FAILED}  # its process died, say
-        made = dict.fromkeys((*COUNTED, "vocabulary")) | lost | row
-        made["family"] = packaged.family if packaged else NO_FAMILY
-        made["package"] = packaged.source if packaged else "this repository"
-        made["kind"] = OTHER_KINDS.get(key)
-        made["why"] = without_paths(made.pop(FAILURE, ""))[:MOST_SAID]
-        found.append(made)
-        is_bpe = packaged is not None and made["kind"] is None
-        number = [*listed].index(key) if packaged else len(listed)
-        order[key] = families.index(packaged.family) if is_bpe else len(families), number, key
-    found.sort(key=lambda row: order[row["key"]])
+        made: Row = dict.fromkeys((*COUNTED, "vocabulary"))
+        made |= {"tokenizer": Path(key).name, "outcome": FAILED} | row  # FAILED: its process died
+        made |= {"kind": OTHER_KINDS.get(key), "family": NO_FAMILY, "package": "this repository"}
+        made["why"] = without_paths(str(made.pop(FAILURE, "")))[:MOST_SAID]
+        number, family = len(listed), len(families)
+        if key in listed:
+            number, packaged = listed[key]
+            made |= {"family": packaged.family, "package": packaged.source}
+            family = families.index(packaged.family) if made["kind"] is None else family
+        found.append(((family, number, key), made))
+    found.sort(key=lambda pair: pair[0])
     first: dict[str, str] = {}
-    for row in found:
-        same = first.setdefault(row["vocabulary"], row["tokenizer"]) if row["vocabulary"] else ""
-        other = same and same != row["tokenizer"]
-        row["note"] = f"vocabulary of {same}" if other else row["why"]
-    return found
+    for _, row in found:
+        same = first.setdefault(row["vocabulary"], row["tokenizer"]) if row["vocabulary"] else None
+        is_known = same not in (None, row["tokenizer"])
+        row["note"] = f"vocabulary of {same}" if is_known else row["why"]
+    return [row for _, row in found]
 
 
 def facts_of(rows: Sequence[Row], families: int) -> Row:
