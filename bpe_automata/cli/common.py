@@ -15,7 +15,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError, MissingDependencyError, MissingFileError
 from bpe_automata.tokenizer import Tokenizer
-from bpe_automata.tokenizer.sources import at_named_encoding, names
+from bpe_automata.tokenizer.sources import named_encoding_origin, names
 
 Commands = Any  # what argparse's add_subparsers returns has no public name
 
@@ -92,7 +92,7 @@ def load_tokenizer(source: str) -> Tokenizer:
     path = Path(source).expanduser()
     if path.exists() or path.suffix in (".json", ".gguf") or not is_hub_name(source):
         return Tokenizer.load(path)
-    if "/" not in source and at_named_encoding(source):
+    if "/" not in source and named_encoding_origin(source):
         return Tokenizer.load(source)
     return Tokenizer.load(from_hub("AutoTokenizer", source))
 

@@ -24,7 +24,7 @@ from bpe_automata.cli.common import (
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import MissingFileError
-from bpe_automata.integrations.optional import require
+from bpe_automata.optional import require
 from bpe_automata.storage import cache_folder
 from bpe_automata.tokenizer import Tokenizer
 from bpe_automata.tokenizer.sources import TABLE

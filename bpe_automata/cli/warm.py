@@ -41,7 +41,7 @@ from bpe_automata.schemas.compile import compile_json_schema
 from bpe_automata.schemas.escapes import json_string
 from bpe_automata.schemas.strings import within_length
 from bpe_automata.tokenizer import Tokenizer
-from bpe_automata.tokenizer.sources.splits import all_splits
+from bpe_automata.tokenizer.sources.implied_merges import all_splits
 
 _WIDTH = 40  # of the bar
 METHODS: tuple[Method, ...] = get_args(Method)

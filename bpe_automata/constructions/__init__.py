@@ -9,7 +9,8 @@ from bpe_automata.lazy import on_demand
 if TYPE_CHECKING:
     from bpe_automata.constructions.canonical import CanonicalAutomaton, canonical_automaton
     from bpe_automata.constructions.cartesian_merge import CartesianMerge
-    from bpe_automata.constructions.engine import Engine, Explored, TextEngine, explore, explored
+    from bpe_automata.constructions.engine import Engine, TextEngine
+    from bpe_automata.constructions.explicit import Explored, explore, explored
     from bpe_automata.constructions.geometry import Geometry
     from bpe_automata.constructions.lift import Lift
     from bpe_automata.constructions.listed import Listed
@@ -33,7 +34,8 @@ __all__ = [
 _HOMES = {
     "constructions.canonical": "CanonicalAutomaton canonical_automaton",
     "constructions.cartesian_merge": "CartesianMerge",
-    "constructions.engine": "Engine Explored TextEngine explore explored",
+    "constructions.engine": "Engine TextEngine",
+    "constructions.explicit": "Explored explore explored",
     "constructions.geometry": "Geometry",
     "constructions.lift": "Lift",
     "constructions.listed": "Listed",

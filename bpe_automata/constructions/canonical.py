@@ -35,7 +35,7 @@ from bpe_automata.sharing import Immutable
 from bpe_automata.tokenizer import Description, Tokenizer
 from bpe_automata.tokenizer.derivation import derive
 from bpe_automata.tokenizer.pipeline import compile_pipeline
-from bpe_automata.tokenizer.trial import trial_texts
+from bpe_automata.tokenizer.tokenizer import sample_texts
 
 NO_TOKEN = -1
 _SETS = "sets"
@@ -235,7 +235,7 @@ def try_automaton(automaton: CanonicalAutomaton) -> None:
 
     Raises TokenizerMismatchError at the first difference."""
     tokenizer = automaton.tokenizer
-    texts = trial_texts(tokenizer)
+    texts = sample_texts(tokenizer)
     encoded = tokenizer.encode_batch(texts)
     spelled = list(map(tokenizer.text_bytes, encoded))
     again = tokenizer.encode_batch([text.decode("utf-8", "replace") for text in spelled])

@@ -34,16 +34,16 @@ from bpe_automata.tokenizer.derivation import Derivation
 
 # Pairs of tokens about which no rectangle is certain: those are tried one by one.
 #
-# Merges of one *epoch* (see `tokenizer.derivation`) are carried out from left to right, each with the
-# late ones that it made possible, before the next. So of two of them neither comes first everywhere.
-# Let (u, v) be a merge of epoch e that could cross the joint of L and R, where L carries u and R
-# carries v until epoch e at least:
+# Merges of one *epoch* (see `tokenizer.derivation`) are carried out from left to right, each with
+# the late ones that it made possible, before the next. So of two of them neither comes first
+# everywhere. Let (u, v) be a merge of epoch e that could cross the joint of L and R, where L
+# carries u and R carries v until epoch e at least:
 #
-# - If a later epoch uses them up, or none, both are still there when epoch e ends. No encoder leaves
-#   them so: the pair is broken. That is the merge's rectangle.
+# - If a later epoch uses them up, or none, both are still there when epoch e ends. No encoder
+#   leaves them so: the pair is broken. That is the merge's rectangle.
 # - If epoch e itself uses up u inside L, or v inside R, it depends on which is farther left, and on
-#   what they are made of. BPE of both tokens tells (but for the first merge of an epoch with a v that
-#   epoch e uses up: the joint is farther left, so it is broken, and in the rectangle too).
+#   what they are made of. BPE of both tokens tells (except for the first merge of an epoch with a v
+#   that epoch e uses up: the joint is farther left, so it is broken, and in the rectangle too).
 #
 # Epochs of one merge have no such pairs, and most tables have no other epochs.
 

@@ -84,8 +84,8 @@ def _open_ends(
 #     after(S, t) = (none, S)      for every ordinary token t of whole characters
 #
 # Then a node of S is a DFA state, and its texts are spelled without a look at hypotheses: see
-# `kernels.steady`. Most tokenizers with a pretokenizer have no such set, and need none, as a boundary
-# can come at most nodes.
+# `kernels.steady`. Most tokenizers with a pretokenizer have no such set, and need none, as a
+# boundary can come at most nodes.
 
 _LEADING = 4
 

@@ -264,8 +264,8 @@ class _Walk:
 # and besides only what an id of a node's row leads to that may not follow each last id there.
 #
 # A state of CartesianMerge is a node with the last id, and its mask follows from the node's row; so
-# the rows of all nodes are the whole automaton, in as many numbers as the lift has. Written out with
-# its transitions (`engine.explore`) it has one state for each last id.
+# the rows of all nodes are the whole automaton, in as many numbers as the lift has. Written out
+# with its transitions (`engine.explore`) it has one state for each last id.
 
 
 class Where(NamedTuple):

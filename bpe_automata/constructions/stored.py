@@ -27,7 +27,7 @@ from bpe_automata.storage import (
     store_arrays,
 )
 from bpe_automata.tokenizer import Tokenizer
-from bpe_automata.tokenizer.kept import FEWEST_IDS, digest_of_sources
+from bpe_automata.tokenizer.stored import FEWEST_IDS, digest_of_sources
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bpe_automata.errors import UnsupportedTokenizerError
+from bpe_automata.tokenizer.alphabet import is_utf8
 from bpe_automata.tokenizer.derivation import Derivation, bpe
 from bpe_automata.tokenizer.description import Description
-from bpe_automata.tokenizer.spelled_text import is_text
 
 OFF, MUST_END, ILLEGAL = -1, -2, -3
 
@@ -95,7 +95,7 @@ def _unreachable(description: Description, derivation: Derivation) -> list[int]:
     added = {token.id for token in description.added}
     numbers = np.flatnonzero(~derivation.reachable).tolist()
     tokens = [(number, description.tokens[number]) for number in numbers if number not in added]
-    return [number for number, token in tokens if token and is_text(token)]
+    return [number for number, token in tokens if token and is_utf8(token)]
 
 
 def _spelling(description: Description, derivation: Derivation, token: int) -> list[int]:

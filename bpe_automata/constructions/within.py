@@ -120,7 +120,8 @@ def _horizon(engine: Engine[Any]) -> Horizon[Any]:
     return GraphHorizon(EngineReader(engine), budget=getattr(engine, "budget", None))
 
 
-# The horizon of an engine that is not of this package: what is searched are its states, step by step.
+# The horizon of an engine that is not of this package: what is searched are its states, step by
+# step.
 
 _MOST_EDGES = 50_000_000
 

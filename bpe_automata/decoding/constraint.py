@@ -122,7 +122,7 @@ class Constraint(Immutable):
         with spending(self.budget):
             if segments is not None:
                 return self._assembled(prefix, max_edges, segments)
-            from bpe_automata.constructions.engine import explore
+            from bpe_automata.constructions.explicit import explore
 
             return explore(self.engine, self.engine.initial(sequence_of_ids(prefix)), max_edges)
 

@@ -20,10 +20,10 @@ from bpe_automata.constructions.canonical import CanonicalAutomaton, canonical_a
 from bpe_automata.decoding.visible import visible, visible_tokens
 from bpe_automata.sharing import cached
 from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer.alphabet import is_utf8
 from bpe_automata.tokenizer.derivation import bpe
 from bpe_automata.tokenizer.description import AddedToken
 from bpe_automata.tokenizer.pipeline import Pipeline
-from bpe_automata.tokenizer.spelled_text import is_text
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def explain(tokenizer: Tokenizer, ids: Iterable[int]) -> Explanation:
     sequence = tuple(ids)
     tokens = tuple(tokenizer.token_bytes(token) for token in sequence)
     expected = tuple(tokenizer.encode(tokenizer.decode(sequence)))
-    if sequence == expected and is_text(b"".join(tokens)):
+    if sequence == expected and is_utf8(b"".join(tokens)):
         reason = f"canonical: encode makes these {len(sequence)} token(s) of their text"
         return Explanation(True, sequence, tokens, expected, None, reason)
     automaton = canonical_automaton(tokenizer)

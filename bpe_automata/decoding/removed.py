@@ -18,9 +18,9 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import check, with_room
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.tokenizer import Tokenizer
-from bpe_automata.tokenizer.alphabet import build
-from bpe_automata.tokenizer.filter_product import FilterProduct, product
-from bpe_automata.tokenizer.filters import filters_of
+from bpe_automata.tokenizer.alphabet import build_alphabet
+from bpe_automata.tokenizer.filter_table import FilterProduct, product
+from bpe_automata.tokenizer.normalizer_filters import filters_of
 
 _MOST_COUNTED = 20_000
 _MOST_NODES = 1_000_000
@@ -80,7 +80,9 @@ def _count(tokenizer: Tokenizer, dfa: ByteDFA) -> int | None:
 def _fixed(tokenizer: Tokenizer) -> _Fixed:
     description, engine = tokenizer.description, tokenizer.backend.engine
     filters = with_room(lambda: filters_of(description.normalizers, engine))
-    letters = build([ranges for filter_ in filters for ranges in filter_.classes], marked=())
+    letters = build_alphabet(
+        [ranges for filter_ in filters for ranges in filter_.classes], marked=()
+    )
     return _Fixed(letters.utf8, product(filters, letters.inside))
 
 

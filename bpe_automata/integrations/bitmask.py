@@ -16,9 +16,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from bpe_automata.errors import ArgumentError, BufferShapeError
-from bpe_automata.integrations.optional import require
 from bpe_automata.integrations.transfer import to_device
 from bpe_automata.kernels.bits import apply_bitmask as apply_kernel
+from bpe_automata.optional import require
 
 Backend: TypeAlias = Literal["auto", "numba", "triton", "torch"]
 Rows: TypeAlias = Sequence[int] | np.ndarray

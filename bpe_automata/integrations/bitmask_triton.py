@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata.integrations.optional import require
 from bpe_automata.integrations.transfer import to_device
+from bpe_automata.optional import require
 
 torch: Any = require("torch", "pip install torch")
 triton: Any = require("triton", "pip install triton")

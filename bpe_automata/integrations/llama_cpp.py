@@ -25,8 +25,8 @@ from bpe_automata.errors import (
 )
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.integrations.follow import Follower
-from bpe_automata.integrations.optional import require
 from bpe_automata.kernels.bits import packed
+from bpe_automata.optional import require
 
 INSTALL = "pip install llama-cpp-python"
 logger = logging.getLogger(__name__)

@@ -25,9 +25,9 @@ from bpe_automata.errors import (
 )
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.integrations.follow import Follower
-from bpe_automata.integrations.optional import require
 from bpe_automata.integrations.requests import listed_ids
 from bpe_automata.kernels.bits import packed
+from bpe_automata.optional import require
 from bpe_automata.tokenizer import Tokenizer
 
 INSTALL = "pip install outlines"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bpe_automata.integrations.optional import require
+from bpe_automata.optional import require
 
 
 def to_device(array: np.ndarray, device: Any) -> Any:

@@ -22,7 +22,6 @@ from typing import Any
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import UnsupportedFeatureError
 from bpe_automata.integrations.follow import Follower
-from bpe_automata.integrations.optional import require
 from bpe_automata.integrations.vllm_requests import (
     INSTALL,
     RequestRow,
@@ -32,6 +31,7 @@ from bpe_automata.integrations.vllm_requests import (
     masks_of,
     validate,
 )
+from bpe_automata.optional import require
 
 _host: Any = require("vllm.v1.sample.logits_processor", INSTALL)
 

@@ -19,7 +19,6 @@ from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import ArgumentError, BpeAutomataError, TokenizerError
 from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.integrations.follow import Follower
-from bpe_automata.integrations.optional import require
 from bpe_automata.integrations.requests import (
     KEY,
     Constraints,
@@ -30,6 +29,7 @@ from bpe_automata.integrations.requests import (
     read_options,
 )
 from bpe_automata.kernels.bits import packed
+from bpe_automata.optional import require
 from bpe_automata.tokenizer import Tokenizer
 
 INSTALL = "pip install vllm"

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from bpe_automata.decoding.batches import Asked
-from bpe_automata.integrations.optional import require
 from bpe_automata.integrations.vllm_requests import (
     INSTALL,
     RequestRow,
@@ -28,6 +27,7 @@ from bpe_automata.integrations.vllm_requests import (
     masks_of,
     validate,
 )
+from bpe_automata.optional import require
 
 _host: Any = require("vllm.v1.worker.gpu.sample.logits_processor", INSTALL)
 

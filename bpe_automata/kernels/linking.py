@@ -50,8 +50,8 @@ from numba.core.serialize import dumps
 # where are they kept, if there is no place for them?
 #
 # Compiling takes long, so the first time in a process it is told, to the logger "bpe_automata" as a
-# warning: Python shows those on stderr where nobody has said what to do with them, and a program that
-# has said so decides itself (`logging.getLogger("bpe_automata").setLevel("ERROR")`).
+# warning: Python shows those on stderr where nobody has said what to do with them, and a program
+# that has said so decides itself (`logging.getLogger("bpe_automata").setLevel("ERROR")`).
 
 _PACKAGE = __name__.rpartition(".")[0]
 _HOW = ("__init__", "linking")  # how kernels are compiled

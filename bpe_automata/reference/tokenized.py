@@ -27,10 +27,10 @@ from bpe_automata.reference.direct_merge import Merge, direct_merge
 from bpe_automata.reference.token_dfa import TokenDFA
 from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.tokenizer import Tokenizer
+from bpe_automata.tokenizer.alphabet import is_utf8
 from bpe_automata.tokenizer.derivation import derive
 from bpe_automata.tokenizer.description import Description
 from bpe_automata.tokenizer.pipeline import Pipeline, compile_pipeline
-from bpe_automata.tokenizer.spelled_text import is_text
 
 
 def direct_merged(
@@ -165,7 +165,7 @@ class Pieces:
             return
         for token in np.flatnonzero(~derive(description).reachable).tolist():
             data = description.tokens[token] or b""
-            if data and token not in tokenizer.added_ids and is_text(data):
+            if data and token not in tokenizer.added_ids and is_utf8(data):
                 self.tokens[token] = data
                 self._insert(base_symbols(description, data) or [])
 

@@ -1,7 +1,7 @@
 """Floor 5: decoding loops for any model that gives logits, and faithful sampling.
 
 `decode` draws one text under the mask. What it and `weighted` draw is not the model's law given the
-language, but comes with the weights that correct for it (`weights`: `estimate`, `law`,
+language, but comes with the weights that correct for it (`weights`: `estimate`, `distribution`,
 `log_normaliser`). `smc` spends its sequences better; `adaptive` needs no masks; `rejection` is
 exact where it is fast enough. `decode_allowed` and `decode_without` keep to a `banning.Ban`: by the
 mask, or by going back from what is banned.
@@ -16,9 +16,9 @@ from bpe_automata.sampling.smc import Population, smc, weighted
 from bpe_automata.sampling.weights import (
     Estimate,
     LogNormaliser,
+    distribution,
     effective_sample_size,
     estimate,
-    law,
     log_normaliser,
     log_weights,
     normalised,
@@ -37,10 +37,10 @@ __all__ = [
     "decode",
     "decode_allowed",
     "decode_without",
+    "distribution",
     "draw",
     "effective_sample_size",
     "estimate",
-    "law",
     "log_normaliser",
     "log_probabilities",
     "log_weights",

@@ -118,7 +118,7 @@ def log_normaliser(log_weights: ArrayLike) -> LogNormaliser:
     return LogNormaliser(float(logs.max() + np.log(mean)), float(error))
 
 
-def law(generations: Sequence[Generation]) -> dict[tuple[int, ...], float]:
+def distribution(generations: Sequence[Generation]) -> dict[tuple[int, ...], float]:
     """ids -> its estimated probability under the target; they add up to 1. Raises ArgumentError."""
     weights = normalised(log_weights(generations))
     found: dict[tuple[int, ...], float] = {}

@@ -295,8 +295,8 @@ def _too_many() -> BudgetExceededError:
 #     exactly_one(A) = union over i of  A_i - union over j != i of A_j
 #
 # Texts and numbers are counted in one go: what was seen once, and what was seen at all. Arrays and
-# objects of each branch are taken less those of the others; branches that exclude each other, as most
-# do by a type or a constant, cost nothing.
+# objects of each branch are taken less those of the others; branches that exclude each other, as
+# most do by a type or a constant, cost nothing.
 
 T = TypeVar("T")
 

@@ -254,10 +254,10 @@ def _dfa(trans: np.ndarray, accepting: np.ndarray, start: int) -> ByteDFA:
 #     leaving:  t in the set, but double(t) may not be       9.99999999999999999 < 10
 #     entering: t not in the set, but double(t) may be       0.99999999999999999 is no integer
 #
-# A `Doubt` stands for the texts of one such place, or for some more; only texts with a dot are meant,
-# for integers are read exactly. A double counts as the decimal that is printed for it, or if it is
-# whole as the integer that it is; reading never changes the order of two numbers, so a doubt about a
-# bound lies between the doubles beside it.
+# A `Doubt` stands for the texts of one such place, or for some more; only texts with a dot are
+# meant, for integers are read exactly. A double counts as the decimal that is printed for it, or if
+# it is whole as the integer that it is; reading never changes the order of two numbers, so a doubt
+# about a bound lies between the doubles beside it.
 
 _SURE = 15  # decimals of so many digits are different doubles
 _BITS = 53  # of a double's significand

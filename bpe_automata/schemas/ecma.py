@@ -25,8 +25,9 @@ from bpe_automata.errors import RegexSyntaxError, UnsupportedRegexError
 # Characters and classes of ECMA-262 patterns, as sets of code points.
 #
 # `\d` and `\w` are ASCII, `\s` is the WhiteSpace and LineTerminator of the standard, `.` all but
-# line terminators; `\p{...}` is read as the `regex` package reads it. A text is code points (as with
-# the flag `u`); the escapes that only browsers must accept (annex B) are read as they read them.
+# line terminators; `\p{...}` is read as the `regex` package reads it. A text is code points (as
+# with the flag `u`); the escapes that only browsers must accept (annex B) are read as they read
+# them.
 
 
 def _ranges(*pairs: str) -> Inversion:

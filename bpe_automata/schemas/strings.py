@@ -46,8 +46,8 @@ from bpe_automata.schemas.ecma import (
 #     { w : some path of the program reads w, and each assertion on it is true where it stands }
 #
 # An assertion speaks of the characters before and after its place. So each place is copied once for
-# each context (what was read last, what may come next): reading a character is allowed by the second
-# part and sets the first, an assertion narrows the second part down.
+# each context (what was read last, what may come next): reading a character is allowed by the
+# second part and sets the first, an assertion narrows the second part down.
 
 # What was read last, and (as a set) what may come next: a word character, another, the end.
 _START, _WORD, _OTHER = 0, 1, 2

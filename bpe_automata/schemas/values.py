@@ -45,9 +45,9 @@ from bpe_automata.schemas.splitting import member
 #
 #     limited(V, d) = { v in V : no way down v goes more than d rounds through one loop }
 #
-# A loop is a schema that comes back to itself by a $ref, and "anything", whose members are anything.
-# A step to an `entry` on a loop that the value above lies on too is a round; leaving the loop, the
-# count begins anew. With d = 0 anything is a scalar, [] or {}.
+# A loop is a schema that comes back to itself by a $ref, and "anything", whose members are
+# anything. A step to an `entry` on a loop that the value above lies on too is a round; leaving the
+# loop, the count begins anew. With d = 0 anything is a scalar, [] or {}.
 
 
 def limited(values: Values, depth: int) -> Values:

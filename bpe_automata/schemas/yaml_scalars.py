@@ -211,8 +211,8 @@ def _columns(texts: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
 # YAML ends a key after 1,024 characters of source, so a set of names without a bound has to be cut,
 # and each character that is counted costs about half the states of all scalars: some 120. WRITTEN
 # holds the names of up to 4 characters; those of up to 8 if they are printable ASCII; and those of
-# up to 64 if they are moreover either plain and begin with a letter, `_`, `/` or `$`, or need quotes
-# because of the first character (`@scope/name`, `*.md`) and no escapes.
+# up to 64 if they are moreover either plain and begin with a letter, `_`, `/` or `$`, or need
+# quotes because of the first character (`@scope/name`, `*.md`) and no escapes.
 
 _SOURCE = 1024  # characters of a key: YAML 1.1, section 9.1.3 (simple keys)
 _LONGEST_KEY = 32

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for testing tokenizers, your own among them.
+"""Hypothesis strategies for testing tokenizers, including your own.
 
     from hypothesis import given
     from bpe_automata.testing import texts
@@ -7,11 +7,11 @@
     def test_encode_is_canonical(text): ...
 
 `texts`: adversarial text; `resegmentations`: other ids for the same bytes; `finite_regexes` and
-`cyclic_regexes`: small regexes over given pieces of text; `byte_dfas`: small random automata;
-`merge_tables`, `pretokenizers`, `split_patterns` and `bpe_tokenizers`: small random tokenizers,
-complete with what goes wrong;
-`trained_tokenizers`: ones trained by `tokenizers`, of every pipeline that is modelled, and
-`tokenizer_files`: the same before anything is refused; `small_tokenizer`: one that is written down.
+`cyclic_regexes`: small regexes over given strings; `byte_dfas`: small random automata;
+`merge_tables`, `pretokenizers`, `split_patterns` and `bpe_tokenizers`: small random tokenizers with
+all known difficulties; `trained_tokenizers`: tokenizers trained by `tokenizers`, with every
+pipeline that is modelled, and `tokenizer_files`: their files, including those that are refused;
+`small_tokenizer`: a tokenizer from an explicit vocabulary.
 
 Raises MissingDependencyError where hypothesis is not installed.
 """
@@ -25,22 +25,28 @@ except ImportError as error:
         "bpe_automata.testing needs hypothesis; install it with: pip install hypothesis"
     ) from error
 
-from bpe_automata.testing.automata import byte_dfas
-from bpe_automata.testing.regexes import cyclic_regexes, finite_regexes
-from bpe_automata.testing.segmentations import resegmentations
-from bpe_automata.testing.splits import pretokenizers, split_patterns
-from bpe_automata.testing.tables import MergeTable, merge_tables
-from bpe_automata.testing.texts import ADVERSARIAL, texts
-from bpe_automata.testing.tokenizers import bpe_tokenizers
-from bpe_automata.testing.trained import REFUSALS, tokenizer_files, trained_tokenizers
-from bpe_automata.testing.written import (
+from bpe_automata.testing.inputs import (
+    ADVERSARIAL,
+    byte_dfas,
+    cyclic_regexes,
+    finite_regexes,
+    resegmentations,
+    texts,
+)
+from bpe_automata.testing.small import (
+    MergeTable,
     added_token,
+    bpe_tokenizers,
     byte_level,
     byte_spelling,
+    merge_tables,
+    pretokenizers,
     sequence,
     small_tokenizer,
     split,
+    split_patterns,
 )
+from bpe_automata.testing.trained import REFUSALS, tokenizer_files, trained_tokenizers
 
 __all__ = [
     "ADVERSARIAL",

@@ -1,25 +1,50 @@
-"""The alphabet of a tokenizer's pipeline: code points that it cannot tell apart are one atom.
+"""Sets of characters, and the alphabet of a tokenizer: the coarsest partition that respects them.
 
     atom(c) = atom(d)  iff  c and d are in the same classes, and neither is a marked character
 
 Bytes are read into atoms by the UTF-8 automaton `utf8`: row u is a partly read character (row 0:
 none), and an entry is the next row, or `-2 - atom` where the byte completes a character, or -1
-where no readable character goes on so. With byte fallback a second copy, from row `fallback_root`
+where no readable character continues so. With byte fallback a second copy, from row `fallback_root`
 on, reads only the characters that are spelled by byte tokens.
+
+A character class is { c : the engine's one-character pattern matches c }. The engine itself matches
+every code point but the surrogates (which are not text) once, so `\\s`, `\\p{L}`, the Unicode
+version and case folding agree with `encode` by construction. The result is stored on disk under the
+engine's version, because it takes 0.03 to 0.1 s a class.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
+from bpe_automata.budget import check
+from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.sharing import cached
-from bpe_automata.tokenizer.ranges import LAST_CODE_POINT, Ranges
+from bpe_automata.storage import CorruptFileError, checked_load, store_arrays
+from bpe_automata.tokenizer.source import CharacterEngine
 
+LAST_CODE_POINT = 0x10FFFF
 DEAD = -1
 _LONGEST = 4  # bytes of a character
+
+Ranges = np.ndarray
+"""int32 [n, 2]: half-open ranges of code points, sorted, disjoint, not touching."""
+
+
+def from_pairs(pairs: list[tuple[int, int]]) -> Ranges:
+    """Ranges from half-open pairs that may overlap or touch."""
+    merged: list[list[int]] = []
+    for low, high in sorted(pairs):
+        if merged and low <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], high)
+        else:
+            merged.append([low, high])
+    return np.array(merged, dtype=np.int32).reshape(-1, 2)
 
 
 @dataclass(frozen=True)
@@ -47,9 +72,9 @@ class Alphabet:
 
     def first_bytes(self, atoms: np.ndarray) -> np.ndarray:
         """bool [256]: the bytes that begin characters of some atoms (bool [n_atoms])."""
-        (rows, held), (above, below) = self._edges
+        (rows, completed), (above, below) = self._edges
         found = np.zeros(len(self.utf8), dtype=bool)
-        found[rows[atoms[held]]] = True
+        found[rows[atoms[completed]]] = True
         for _ in range(_LONGEST - 1):
             found[above[found[below]]] = True
         first = self.utf8[0]
@@ -58,16 +83,17 @@ class Alphabet:
 
     @cached
     def _edges(self) -> tuple[np.ndarray, np.ndarray]:
-        """Each int64 [2, n]: rows, and the atoms that end there; rows, and the rows below them."""
+        """Each int64 [2, n]: rows, and the atoms that they complete; rows, and the rows that follow
+        them."""
         most = max(self.n_atoms, len(self.utf8))
         pairs = np.arange(len(self.utf8))[:, None] * most + np.where(
             self.utf8 < 0, -2 - self.utf8, self.utf8
         )
-        ends, goes_on = np.unique(pairs[self.utf8 < -1]), np.unique(pairs[self.utf8 >= 0])
-        return np.stack(np.divmod(ends, most)), np.stack(np.divmod(goes_on, most))
+        ends, continues = np.unique(pairs[self.utf8 < -1]), np.unique(pairs[self.utf8 >= 0])
+        return np.stack(np.divmod(ends, most)), np.stack(np.divmod(continues, most))
 
 
-def build(
+def build_alphabet(
     classes: list[Ranges],
     marked: Iterable[str],
     readable: Ranges | None = None,
@@ -78,7 +104,7 @@ def build(
     """The coarsest alphabet for these classes.
 
     `marked`: characters that get an atom of their own. `readable`: if given, all other characters
-    are dead, as are `unreadable` ones. `symbols`: if given, all other characters are spelled by
+    are dead; `unreadable` ones always are. `symbols`: if given, all other characters are spelled by
     byte tokens. `missing_bytes`: byte values that no token spells.
     """
     sets = [*classes, *(s for s in (readable, symbols) if s is not None)]
@@ -87,29 +113,29 @@ def build(
     cuts = [singles, singles + 1, never, never + 1, *(s.ravel() for s in sets)]
     starts = np.unique(np.concatenate([[0, 0xD800, 0xE000], *cuts]))
     starts = starts[starts <= LAST_CODE_POINT]
-    held = np.stack([inside(ranges, starts) for ranges in sets] or [np.zeros(len(starts), bool)])
+    member = np.stack([inside(ranges, starts) for ranges in sets] or [np.zeros(len(starts), bool)])
     alive = (starts < 0xD800) | (starts >= 0xE000)
     if readable is not None:
         alive &= inside(readable, starts)
     alive &= ~np.isin(starts, never)
-    atoms = _numbered(held, starts, singles, alive)
+    atoms = _numbered(member, starts, singles, alive)
     n_atoms = int(atoms.max()) + 1
-    members = np.zeros((len(classes), n_atoms), dtype=bool)
-    members[:, atoms[alive]] = held[: len(classes), alive]
+    in_class = np.zeros((len(classes), n_atoms), dtype=bool)
+    in_class[:, atoms[alive]] = member[: len(classes), alive]
     utf8, root = _utf8_rows(starts, atoms), 0
     if symbols is not None:
         root = len(utf8)
         fallback = _utf8_rows(starts, np.where(inside(symbols, starts), DEAD, atoms))
         utf8 = np.concatenate([utf8, np.where(fallback > 0, fallback + root, fallback)])
     utf8[:, sorted(missing_bytes)] = DEAD
-    return Alphabet(starts.astype(np.int32), atoms, n_atoms, members, utf8, root)
+    return Alphabet(starts.astype(np.int32), atoms, n_atoms, in_class, utf8, root)
 
 
 def _numbered(
-    held: np.ndarray, starts: np.ndarray, singles: np.ndarray, alive: np.ndarray
+    member: np.ndarray, starts: np.ndarray, singles: np.ndarray, alive: np.ndarray
 ) -> np.ndarray:
     """int32: the atom of each interval, by the classes that it is in; -1 where it is not alive."""
-    signature = np.packbits(held, axis=0).astype(np.int64)
+    signature = np.packbits(member, axis=0).astype(np.int64)
     code = np.zeros(len(starts), dtype=np.int64)
     for row in signature:
         code = code * 256 + row
@@ -134,7 +160,7 @@ def _utf8_rows(starts: np.ndarray, atoms: np.ndarray) -> np.ndarray:
     entries = np.repeat(np.where(atoms < 0, DEAD, -2 - atoms).astype(np.int32), lengths)
     rows = _Rows()
     last = rows.blocks(entries.reshape(-1, 64))  # row of each block of 64 code points
-    three = last.reshape(-1, 64)  # by the first twelve bits... of 4,096 code points each
+    three = last.reshape(-1, 64)  # row i: code points 4,096 i to 4,096 i + 4,095
     root = rows.table[0]
     root[:0x80] = entries[:0x80]
     root[0xC2:0xE0] = last[2:32]
@@ -180,3 +206,109 @@ class _Rows:
                 row[0x80:0xC0] = block
                 self.table.append(row)
         return self._known[key]
+
+
+def is_utf8(data: bytes) -> bool:
+    """Are the bytes whole characters? Pretokens are; a token may be a part of a character."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# ---------------------------------------------------------------- case folding
+
+
+@cache
+def multi_character_foldings() -> frozenset[str]:
+    """The texts of several characters that one character folds to: `ß` folds to `ss`, so in
+    Oniguruma `(?i:ß)` matches `ss` and `(?i:ss)` matches `ß`."""
+    foldings = (chr(c).casefold() for c in range(0x80, 0x20000))
+    return frozenset(folded for folded in foldings if len(folded) > 1)
+
+
+def multi_character_folding(letters: list[str | None]) -> str | None:
+    """A run of `letters` that a case-insensitive engine does not match letter by letter, None if
+    there is none. A None among the letters separates what cannot be neighbours."""
+    for index, letter in enumerate(letters):
+        check()
+        if letter and len(letter.casefold()) > 1:
+            return letter
+        for size in (2, 3):
+            run = [c for c in letters[index : index + size] if c]
+            if len(run) == size and "".join(run).casefold() in multi_character_foldings():
+                return "".join(run)
+    return None
+
+
+# ---------------------------------------------------------------- character classes
+
+_LITERAL = re.compile(r"\\x\{([0-9A-F]+)\}")
+_SURROGATES = (0xD800, 0xE000)
+_FORM = "ranges"  # of the stored arrays
+_BLOCK = 1 << 14  # both engines are slower on a few long texts than on many short ones
+
+class_cache: dict[tuple[str, str, str], Ranges] = {}
+"""(name of the engine, kind, pattern) -> its characters, for the classes used so far."""
+
+
+def engine_class(engine: CharacterEngine, kind: str, pattern: str) -> Ranges:
+    """{ c : c is in the class `kind`, `pattern` of `engine` }; see `CharacterEngine.members`.
+
+    Raises BrokenTokenizerError for a pattern that the engine rejects, UnsupportedTokenizerError
+    for a class that also matches two characters (by case folding, as `(?i:ß)` matches `ss`).
+    """
+    if kind == "regex" and (literal := _LITERAL.fullmatch(pattern)):
+        code_point = int(literal[1], 16)
+        return from_pairs([(code_point, code_point + 1)])
+    key = (engine.name, kind, pattern)
+    if key not in class_cache:
+        class_cache[key] = _stored(engine, kind, pattern)
+    return class_cache[key]
+
+
+def _stored(engine: CharacterEngine, kind: str, pattern: str) -> Ranges:
+    if kind == "regex" and pattern.startswith("(?i"):
+        _refuse_joined(engine, pattern)
+    key = f"{engine.name} {kind} {pattern}"
+    known = checked_load("charclass", key, _FORM, lambda arrays: sound_ranges(arrays["ranges"]))
+    if known is not None:
+        return known
+    ranges = _matched(engine, kind, pattern)
+    store_arrays("charclass", key, _FORM, {"ranges": ranges})
+    return ranges
+
+
+def sound_ranges(ranges: np.ndarray) -> Ranges:
+    """A copy of the ranges. Raises CorruptFileError unless they are ascending code points."""
+    if ranges.dtype != np.int32 or ranges.ndim != 2 or ranges.shape[1] != 2:
+        raise CorruptFileError("it holds no ranges")
+    bounds = np.concatenate([[0], ranges.ravel(), [LAST_CODE_POINT + 1]])
+    if (np.diff(bounds) < 0).any() or (ranges[:, 0] >= ranges[:, 1]).any():
+        raise CorruptFileError("its ranges are not in order")
+    return ranges.copy()
+
+
+def _refuse_joined(engine: CharacterEngine, pattern: str) -> None:
+    """Refuse a class that matches two characters. Only Oniguruma folds several characters to one;
+    the `regex` crate under fancy-regex folds one character to one."""
+    if engine.dialect != "oniguruma":
+        return
+    for folded in sorted(multi_character_foldings()):
+        if any(engine.members("regex", rf"\A{pattern}\z", folded)):
+            raise UnsupportedTokenizerError(
+                "split pattern", pattern, f"by case folding this class also matches {folded!r}"
+            )
+
+
+def _matched(engine: CharacterEngine, kind: str, pattern: str) -> Ranges:
+    """The characters that the engine matches, a block of code points at a time."""
+    pairs: list[tuple[int, int]] = []
+    for low, high in ((0, _SURROGATES[0]), (_SURROGATES[1], LAST_CODE_POINT + 1)):
+        for first in range(low, high, _BLOCK):
+            points = np.arange(first, min(first + _BLOCK, high), dtype="<u4")
+            text = points.tobytes().decode("utf-32-le")
+            spans = engine.members(kind, pattern, text)
+            pairs.extend((first + start, first + end) for start, end in spans)
+    return from_pairs(pairs)

@@ -1,16 +1,16 @@
-"""How BPE makes each token: its derivation.
+"""The derivation of each token: the one merge that makes it.
 
-At most one of the merges that make a token is ever carried out: what happens inside a stretch of
-text whose edges no merge crosses does not depend on the text around, so two tokens that merge
-anywhere merge also when their bytes stand alone, and there only one last merge can happen. All
+At most one of the merges that make a token is ever carried out. What happens inside a stretch of
+text whose edges no merge crosses does not depend on the text around it, so two tokens that merge
+anywhere also merge when their bytes stand alone, and there only one last merge can happen. All
 other listed merges are dead.
 
-A table is proper when each derivation uses only what merges of lower rank make. Where a derivation
-(u, v) has no higher rank m than its parts, it is late: encoders carry it out as soon as both parts
-are there, before anything else. So derivations fall into epochs, by the greatest rank that was
-needed: encoders finish each epoch before the next, but inside one they go from left to right, not
-by rank. `proper` is an order of the derivations in which parts always come first, (u, v) right
-after the later of its parts; where that is not what encoders do, see `constructions.ties`.
+A table is proper when each derivation uses only tokens made by merges of lower rank. A derivation
+(u, v) whose rank is not above those of its parts is late: encoders carry it out as soon as both
+parts exist, before anything else. So derivations fall into epochs, by the greatest rank needed so
+far: encoders finish each epoch before the next, but within one they go from left to right, not by
+rank. `proper` orders the derivations so that parts come first, with (u, v) right after the later
+of its parts; `constructions.ties` treats the cases where encoders do otherwise.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ from bpe_automata.budget import check
 from bpe_automata.kernels.bpe import Merges, derive_all, merge_all
 from bpe_automata.kernels.hashing import build_table
 from bpe_automata.kernels.watch import watched
+from bpe_automata.tokenizer.alphabet import LAST_CODE_POINT
 from bpe_automata.tokenizer.description import Description
-from bpe_automata.tokenizer.ranges import LAST_CODE_POINT
 
 
 @dataclass(frozen=True)
 class Derivation:
-    """left, right: int32 [n_ids], parts of each token; birth: int32 [n_ids], where the epoch of its
-    derivation begins in `proper`, its own place if no other is in it (-1: none); reachable: bool
-    [n_ids], BPE on the token's own bytes gives the token; proper: int32 [k, 3], (left, right, made)
-    of the derivations in an order in which parts come first; epoch: int32 [k], the rank whose turn
-    it was when each was carried out, ascending; late: bool [k], those that have a part of their own
-    epoch.
+    """left, right: int32 [n_ids], the two parts of each token, -1 if no merge makes it; birth:
+    int32 [n_ids], the first index in `proper` of the epoch of its derivation (-1: none);
+    reachable: bool [n_ids], BPE on the token's own bytes gives the token; proper: int32 [k, 3],
+    (left, right, made) of the derivations, parts before what is made of them; epoch: int32 [k],
+    the greatest rank needed for each, ascending; late: bool [k], has a part of the same epoch.
 
-    starts: int32 [n_ids + 1] and symbols: int32, CSR of each token's base symbols; listed: all
+    starts: int32 [n_ids + 1] and symbols: int32, the base symbols of each token (CSR); listed: all
     merges of the table."""
 
     left: np.ndarray
@@ -82,8 +81,8 @@ def derive(description: Description) -> Derivation:
 def _epochs(
     tokens: np.ndarray, left: np.ndarray, right: np.ndarray, rank: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(int32 [n_ids], int32 [n_ids]): the rank whose turn it is when each token is made, and how
-    many late merges in a row made it; the epoch of a base symbol is -1."""
+    """(int32 [n_ids], int32 [n_ids]): the greatest rank needed for each token (-1 for a base
+    symbol), and how many late merges in a row made it."""
     epoch, depth = rank.copy(), np.zeros(len(rank), dtype=np.int32)
     while True:
         check()
@@ -98,7 +97,7 @@ def _epochs(
 
 
 def bpe(derivation: Derivation, symbols: list[int]) -> list[int]:
-    """BPE of one piece, given as the ids of its base symbols."""
+    """BPE of one pretoken, given as the ids of its base symbols."""
     work = np.array(symbols, dtype=np.int32)
     ranks = np.empty(len(work), dtype=np.int32)
     n, *_ = watched(merge_all, work, ranks, len(work), derivation.listed)
@@ -106,7 +105,7 @@ def bpe(derivation: Derivation, symbols: list[int]) -> list[int]:
 
 
 def _base_symbols(description: Description) -> tuple[np.ndarray, np.ndarray]:
-    """CSR of each token's base symbols; none for a token that holds an unknown symbol."""
+    """(starts, symbols): the base symbols of each token (CSR), none if one of them is unknown."""
     if description.byte_level:
         base = np.full(256, -1, dtype=np.int32)
         for symbol, number in description.base.items():
@@ -127,7 +126,8 @@ def _base_symbols(description: Description) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _known(symbols: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """CSR of the tokens whose symbols are all known (none is -1), empty for the others."""
+    """(starts, symbols): the symbols of the tokens that have no unknown one (-1), empty for the
+    others."""
     owner = np.repeat(np.arange(len(lengths)), lengths)
     broken = np.zeros(len(lengths), dtype=bool)
     broken[owner[symbols < 0]] = True

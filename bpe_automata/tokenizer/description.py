@@ -1,11 +1,11 @@
-"""What a tokenizer is made of, as plain values: the whole of what `encode` depends on.
+"""What a tokenizer is made of, as plain values: all that `encode` depends on.
 
-    encode = cut out added tokens, normalize, put a prefix before, split by the splitters in turn,
-             BPE on each piece
+    encode = cut out the added tokens, normalize, prepend the prefix, split into pretokens,
+             BPE on each pretoken
 
-Everything is said in terms of the text that ids spell: a token that the file writes `▁the` spells
-` the`, and a byte token `<0xE6>` spells that byte. `byte_level` says that pieces are UTF-8 bytes
-(each byte one base symbol); otherwise a base symbol is one character.
+Tokens are given by the text that they spell: a token that the file writes `▁the` spells ` the`, and
+a byte token `<0xE6>` spells that byte. With `byte_level` a base symbol is one byte of the UTF-8 of
+a pretoken, otherwise one character.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import numpy as np
 @dataclass(frozen=True)
 class SplitRule:
     """One pretokenizer step. `kind`: "regex" or "literal" (then `pattern` is its source), or the
-    name of a class of characters that the engine knows, such as "digits"; `behavior`: as
-    `tokenizers` names it, lower case; `invert`: matches are kept."""
+    name of a character class of the engine, such as "digits"; `behavior`: what becomes of the
+    matches, named as in `tokenizers` in lower case; `invert`: matches and the text between them
+    change places."""
 
     kind: str
     pattern: str
@@ -31,11 +32,11 @@ class SplitRule:
 
 @dataclass(frozen=True)
 class Normalization:
-    """One normalizer step. `kind`: "nfc", "nfd", "nfkc", "nfkd", "characters" (each character by
-    itself), "strip" or "replace"; `apply`: the normalizer itself, of the library that runs it, and
-    `library` its name and version; `left`, `right`: for "strip"; `pattern` ("regex" or "literal"
-    and its source) and `content`: for "replace"; `name`: what the library calls it, for
-    "characters"."""
+    """One normalizer step. `kind`: "nfc", "nfd", "nfkc", "nfkd", "characters" (a map of single
+    characters), "strip" or "replace"; `apply`: the normalizer of the library that runs it;
+    `library`: that library's name and version; `left`, `right`: the sides of a "strip"; `pattern`
+    ("regex" or "literal", and its source) and `content`: of a "replace"; `name`: the library's
+    name of a "characters" step."""
 
     kind: str
     apply: Callable[[str], str]
@@ -48,23 +49,23 @@ class Normalization:
 
 
 class Prefix(Enum):
-    """The space that is put before a text, and that decoding takes away again (but for
-    SPACE_FIRST). A piece is what lies between added tokens."""
+    """Where `encode` prepends a space, which decoding removes (except for SPACE_FIRST). A piece is
+    the text between two added tokens."""
 
     NONE = "none"
     TEXT = "once, before all of a text that is not empty, even before an added token"
     PIECE = "before each piece that is not empty"
     FIRST_UNLESS_SPACE = "before a piece that begins the text, unless a space is there"
     PIECE_UNLESS_SPACE = "before each piece, unless a space is there"
-    SPACE_FIRST = "before each piece, unless a space is there; decoding does not take it away"
+    SPACE_FIRST = "before each piece, unless a space is there; decoding does not remove it"
 
 
 @dataclass(frozen=True)
 class AddedToken:
     """A token that is cut out of the text before anything else happens. `special`: it means
-    something to the model (the beginning of a turn, say), beside the text that it spells;
-    `lstrip`, `rstrip`: white space beside it is lost; `single_word`: not where a word character is
-    beside it."""
+    something to the model besides its text (the beginning of a turn, say); `lstrip`, `rstrip`: it
+    also removes the white space before or after it; `single_word`: not cut out next to a word
+    character; `normalized`: cut out of the normalized text."""
 
     id: int
     content: str
@@ -77,15 +78,18 @@ class AddedToken:
 
 @dataclass(frozen=True)
 class Description:
-    """tokens: for each id the bytes that it spells in ordinary text, or None when BPE cannot make
-    it (it is only an added token, or is not spelled in the alphabet); merges: int32 [m, 3], (left,
-    right, made) in order of rank; tied: bool [m], those of the same rank as the one before them, of
-    which encoders take the leftmost (empty: none); base: base symbol (one byte, or the UTF-8 of one
-    character) -> id; byte_tokens: byte -> id of the token that stands for it in characters that are
-    no base symbols (byte fallback), empty without; unreadable: characters that no ids spell, since
-    they stand for something else (`▁`); controls: ids that are never text, but stand between texts;
-    lost: added tokens that are cut out of the text like the others, but whose ids are decoded to
-    something else than their text, so that no ids spell a text that holds one."""
+    """All that `encode` depends on.
+
+    tokens: the bytes that each id spells in ordinary text, None if BPE cannot produce it (it is
+    only an added token, or outside of the alphabet); merges: int32 [m, 3], (left, right, made) in
+    order of rank; tied: bool [m], merges of the same rank as the one before, of which encoders
+    apply the leftmost (empty: none); base: base symbol (one byte, or the UTF-8 of one character) ->
+    id; splitters: the pretokenizer, in order; added: the added tokens; ignore_merges: a pretoken
+    that is a token is that token; byte_tokens: byte -> id of the token that spells it in characters
+    that are no base symbols (byte fallback), empty without; unreadable: characters that no ids
+    spell, because they stand for something else (`▁`); controls: ids that never are text, but
+    separate texts; lost: added tokens that are cut out like the others, but decoded to other text,
+    so no ids spell a text that contains one."""
 
     tokens: tuple[bytes | None, ...]
     merges: np.ndarray
@@ -111,7 +115,7 @@ class Description:
 
     @property
     def cut_out(self) -> tuple[AddedToken, ...]:
-        """All added tokens, those that are lost last."""
+        """All added tokens, `lost` ones last."""
         return (*self.added, *self.lost)
 
     @property

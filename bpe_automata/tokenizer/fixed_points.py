@@ -1,20 +1,21 @@
-"""When do several normalizer steps together leave only those texts as they are that each of them
-leaves? Not always: NFD and then NFC leave `é`, though NFD does not.
+"""A proof that several normalizer steps change together every text that one of them changes.
 
-Proved here, or refused, with weights. Let phi(text) be a sum of weights >= 0 of its characters. If
-no step ever makes phi larger, and step i makes it smaller whenever it changes the text, then in a
-run N1, N2, ... that ends in the text it began with, phi is the same all along, so step i changed
-nothing: in such runs it may be left out. Then look for another weight for the steps that are left,
-until one is left, or only Unicode forms of one kind: they are idempotent, and no others come
-between them any more.
+That is not always so: NFD followed by NFC does not change `é`, though NFD does. Steps for which no
+proof is found are refused.
 
-Unicode forms keep every phi whose weight of a character is the sum over its full decomposition,
-since a text and its form have the same decomposition. So weights are given to decomposed
-characters, and summed up for the others.
+The proof uses weights. Let phi(text) be a sum of weights >= 0 of its characters. Let no step ever
+increase phi, and let step i decrease it whenever it changes the text. In a run N1, N2, ... that
+ends in the text it began with, phi is constant, so step i changed nothing and may be left out.
+Another weight is then sought for the remaining steps, until one is left, or only Unicode forms of
+one kind: these are idempotent, and nothing stands between them any more.
+
+Unicode forms keep every phi in which the weight of a character is the sum over its full
+decomposition, since a text and its form have the same decomposition. So weights are given to
+decomposed characters, and added up for the others.
 
 One weight comes first: 1 for each character that the form changes. The form itself leaves none of
-these, so if the other steps make no more of them, no text of such a run holds any, and nothing need
-be shown about them.
+these, so if the other steps never add any, no text of such a run contains one, and nothing need be
+proved for texts that do.
 """
 
 from __future__ import annotations
@@ -26,16 +27,14 @@ import numpy as np
 
 from bpe_automata.budget import check
 from bpe_automata.errors import UnsupportedTokenizerError
-from bpe_automata.tokenizer.asking import images
-from bpe_automata.tokenizer.backend import CharacterEngine
-from bpe_automata.tokenizer.charclass import engine_class
+from bpe_automata.tokenizer.alphabet import engine_class
 from bpe_automata.tokenizer.description import Normalization
 from bpe_automata.tokenizer.filter_table import N_CODE_POINTS, mask_of
-from bpe_automata.tokenizer.pattern import Char, Node
-from bpe_automata.tokenizer.pattern_length import lightest
-from bpe_automata.tokenizer.replace_filter import pattern_tree
+from bpe_automata.tokenizer.pattern import parse
+from bpe_automata.tokenizer.pattern_tree import Char, Node, lightest
+from bpe_automata.tokenizer.probing import images, stripped
+from bpe_automata.tokenizer.source import CharacterEngine
 from bpe_automata.tokenizer.unicode_forms import FORMS, sibling
-from bpe_automata.tokenizer.white_space import stripped
 
 Weights = np.ndarray
 """float64 [0x110000]: what each character adds to phi."""
@@ -47,17 +46,19 @@ def check_fixed_points(steps: tuple[Normalization, ...], engine: CharacterEngine
         return
     decomposed = _decompositions(steps)
     absent = _absent(steps, engine)
-    left = [_step(step, engine, absent) for step in steps]
-    while len(left) > 1 and not _one_form(left):
-        settled = next((step for step in left if _settles(step, left, decomposed)), None)
-        if settled is None:
-            first, second = left[0].given, left[1].given
+    remaining = [_step(step, engine, absent) for step in steps]
+    while len(remaining) > 1 and not _one_form(remaining):
+        redundant = next(
+            (step for step in remaining if _is_redundant(step, remaining, decomposed)), None
+        )
+        if redundant is None:
+            first, second = remaining[0].given, remaining[1].given
             raise UnsupportedTokenizerError(
                 "normalizer Sequence",
                 [_name(first), _name(second)],
                 "not proved that they cannot undo one another",
             )
-        left = [step for step in left if step is not settled]
+        remaining = [step for step in remaining if step is not redundant]
 
 
 def _name(step: Normalization) -> str:
@@ -67,7 +68,7 @@ def _name(step: Normalization) -> str:
 
 
 def _decompositions(steps: tuple[Normalization, ...]) -> _Map:
-    """The full decompositions that belong to all forms among the steps; none without forms."""
+    """The full decompositions of the forms among the steps; empty without forms."""
     forms = [step for step in steps if step.kind in FORMS]
     if not forms:
         return _Map({})
@@ -76,34 +77,34 @@ def _decompositions(steps: tuple[Normalization, ...]) -> _Map:
 
 
 def _absent(steps: tuple[Normalization, ...], engine: CharacterEngine) -> np.ndarray:
-    """bool [0x110000]: characters that are in no text of a run that ends as it began."""
-    nobody = np.zeros(N_CODE_POINTS, dtype=bool)
+    """bool [0x110000]: characters that are in no text of a run that ends in its first text."""
+    no_characters = np.zeros(N_CODE_POINTS, dtype=bool)
     forms = {step.kind: step for step in steps if step.kind in FORMS}
     if len(forms) != 1:
-        return nobody
+        return no_characters
     (form,) = forms.values()
-    changed = _of(list(images(form.apply, whole_blocks=True)))
-    others = [_step(step, engine, nobody) for step in steps if step.kind != form.kind]
-    return changed > 0 if all(step.keeps(changed) for step in others) else nobody
+    changed = _indicator(list(images(form.apply, whole_blocks=True)))
+    others = [_step(step, engine, no_characters) for step in steps if step.kind != form.kind]
+    return changed > 0 if all(step.keeps(changed) for step in others) else no_characters
 
 
-def _one_form(left: list[_Step]) -> bool:
-    kinds = {step.given.kind for step in left}
+def _one_form(remaining: list[_Step]) -> bool:
+    kinds = {step.given.kind for step in remaining}
     return len(kinds) == 1 and kinds <= set(FORMS)
 
 
-def _settles(step: _Step, left: list[_Step], decomposed: _Map) -> bool:
+def _is_redundant(step: _Step, remaining: list[_Step], decomposed: _Map) -> bool:
     for suggested in step.weights():
         check()
         phi = suggested.copy()
         phi[decomposed.codes] = decomposed.weigh(suggested)
-        if step.lowers(phi) and all(other.keeps(phi) for other in left if other is not step):
+        if step.lowers(phi) and all(other.keeps(phi) for other in remaining if other is not step):
             return True
     return False
 
 
 class _Map:
-    """Texts that characters are mapped to, so that all can be weighed at once."""
+    """A map from characters to texts, whose weights are computed all at once."""
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.codes = np.array([ord(c) for c in texts], dtype=np.int64)
@@ -119,7 +120,7 @@ def _weigh(phi: Weights, text: str) -> float:
     return float(phi[[ord(c) for c in text]].sum())
 
 
-def _of(characters: str | list[str]) -> Weights:
+def _indicator(characters: str | list[str]) -> Weights:
     """1 for these characters, 0 for others."""
     weights = np.zeros(N_CODE_POINTS)
     weights[[ord(c) for c in characters]] = 1
@@ -131,20 +132,20 @@ def _of(characters: str | list[str]) -> Weights:
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """A Unicode form, and what the other kinds have in common."""
+    """A Unicode form, and the base class of the other steps."""
 
     given: Normalization
 
     def weights(self) -> Iterator[Weights]:
-        """Weights of decomposed characters that this step might always lower."""
+        """Weights of decomposed characters whose sum this step may always decrease."""
         return iter(())
 
     def keeps(self, phi: Weights) -> bool:
-        """Does it never make phi larger?"""
+        """Does the step never increase phi?"""
         return True
 
     def lowers(self, phi: Weights) -> bool:
-        """Does it make phi smaller whenever it changes a text?"""
+        """Does the step decrease phi whenever it changes the text?"""
         return False
 
 
@@ -169,7 +170,7 @@ class _Strip(_Step):
     spaces: list[str]
 
     def weights(self) -> Iterator[Weights]:
-        yield _of(self.spaces)
+        yield _indicator(self.spaces)
         yield np.ones(N_CODE_POINTS)
 
     def lowers(self, phi: Weights) -> bool:
@@ -181,7 +182,7 @@ class _Literal(_Step):
     def weights(self) -> Iterator[Weights]:
         yield np.ones(N_CODE_POINTS)
         for c in sorted(set(self.given.pattern[1])):
-            yield _of(c)
+            yield _indicator(c)
 
     def _gain(self, phi: Weights) -> float:
         return _weigh(phi, self.given.content) - _weigh(phi, self.given.pattern[1])
@@ -201,10 +202,10 @@ class _Regex(_Step):
 
     def weights(self) -> Iterator[Weights]:
         yield np.ones(N_CODE_POINTS)
-        yield 2 - _of(self.given.content)
+        yield 2 - _indicator(self.given.content)
 
     def _least(self, phi: Weights) -> float:
-        """No match weighs less."""
+        """A lower bound on the weight of every match."""
 
         def weigh(character: Char) -> float:
             ranges = engine_class(self.engine, character.kind, character.source)
@@ -218,13 +219,13 @@ class _Regex(_Step):
 
     def lowers(self, phi: Weights) -> bool:
         content = self.given.content
-        written = _weigh(phi, content)
+        added = _weigh(phi, content)
         if len(content) != 1:
-            return self._least(phi) > written
-        # A match that is not the content has no such character, or one and others beside it.
+            return self._least(phi) > added
+        # A match other than the content lacks that character, or has others besides it.
         without = phi.copy()
-        without[ord(content)] = 2 * written + 1
-        return bool(phi[~self.absent].min() > 0) and self._least(without) > written
+        without[ord(content)] = 2 * added + 1
+        return bool(phi[~self.absent].min() > 0) and self._least(without) > added
 
 
 def _step(step: Normalization, engine: CharacterEngine, absent: np.ndarray) -> _Step:
@@ -236,5 +237,20 @@ def _step(step: Normalization, engine: CharacterEngine, absent: np.ndarray) -> _
     if step.kind == "replace" and step.pattern[0] == "literal":
         return _Literal(step)
     if step.kind == "replace":
-        return _Regex(step, pattern_tree(step, engine), engine, absent)
+        return _Regex(step, parsed_pattern(step, engine), engine, absent)
     return _Step(step)
+
+
+def parsed_pattern(step: Normalization, engine: CharacterEngine) -> Node:
+    """The pattern of a regex replacement. Raises UnsupportedTokenizerError."""
+    try:
+        return parse(step.pattern[1], engine.dialect)
+    except UnsupportedTokenizerError as error:
+        raise refused_pattern(step, error) from error
+
+
+def refused_pattern(
+    step: Normalization, error: UnsupportedTokenizerError
+) -> UnsupportedTokenizerError:
+    """The error of a pattern that is not modelled, for a normalizer."""
+    return UnsupportedTokenizerError("normalizer Replace", step.pattern[1], error.why)

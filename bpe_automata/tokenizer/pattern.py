@@ -1,13 +1,13 @@
-"""The syntax of split patterns, the regular part of two dialects, as a small tree.
+"""The parser of split patterns: the regular part of two regex dialects, parsed to `pattern_tree`.
 
 The dialects are "oniguruma" (of `tokenizers`, Ruby's syntax) and "fancy-regex" (of `tiktoken`).
-Only the structure is parsed here. What a one-character piece such as `[^\\s\\p{L}]` matches is
-never interpreted: its source goes to the tokenizer's own engine (`charclass`). Modelled are
-alternation, concatenation, greedy, lazy and (of one character) possessive repetition, lookahead of
-one character, at the end of the pattern also of more, flags for case and for the dot, and the ends
-of the text; all else is refused.
+Only the structure is parsed. A part that matches one character, such as `[^\\s\\p{L}]`, is not
+interpreted: its source goes to the tokenizer's own engine (`alphabet.engine_class`). Modelled are
+alternation, concatenation, greedy, lazy and (of one character) possessive repetition, lookahead for
+one character, at the end of the pattern also for more, flags for case and for the dot, and the
+anchors of the text; all else is refused.
 
-What is zero-width comes down to lookahead of one character, X being one character:
+Zero-width constructs are rewritten as lookahead for one character X:
 
     X*+  =  X*(?!X)        X{n,m}+  =  X{m}|X{n,m-1}(?!X)        end of text  =  (?!any)
 """
@@ -15,13 +15,25 @@ What is zero-width comes down to lookahead of one character, X being one charact
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NoReturn
 
 from bpe_automata.budget import check
 from bpe_automata.errors import UnsupportedTokenizerError
+from bpe_automata.tokenizer.alphabet import multi_character_folding
 from bpe_automata.tokenizer.description import SplitRule
-from bpe_automata.tokenizer.folding import joined
+from bpe_automata.tokenizer.pattern_tree import (
+    Ahead,
+    Alt,
+    Char,
+    Look,
+    Node,
+    Repeat,
+    Seq,
+    Start,
+    folded_letters,
+    may_be_empty,
+    sources_of,
+)
 
 DIALECTS = ("oniguruma", "fancy-regex")
 
@@ -29,7 +41,7 @@ _ONE_CHARACTER_ESCAPES = frozenset("sSdDwWhHntrfvae")
 _WORD_EDGES = frozenset("<>")  # \< and \> are zero-width in fancy-regex
 _WORD_CLASSES = {r"\d", r"\w"}
 _LARGEST_REPEAT = 1000
-_MOST_GROUPS = 50  # inside one another: some 9 calls each, see `with_room`
+_MOST_GROUPS = 50  # nested: each takes some 9 calls on the stack, see `with_room`
 _HEX = "[0-9a-fA-F]"
 _CODE_POINT = {
     "oniguruma": re.compile(rf"\\(?:x\{{({_HEX}+)\}}|x({_HEX}{{1,2}})|u({_HEX}{{4}}))"),
@@ -42,60 +54,8 @@ _FLAGS = re.compile(r"\(\?([A-Za-z]*)(?:-([A-Za-z]+))?([:)])")
 _DOT_FLAG = {"oniguruma": "m", "fancy-regex": "s"}  # the dot also matches a line feed
 
 
-@dataclass(frozen=True)
-class Char:
-    """One character of a class of the engine: `kind` and `source` as in `CharacterEngine`."""
-
-    source: str
-    kind: str = "regex"
-
-
-@dataclass(frozen=True)
-class Look:
-    """Zero-width: the next character is (or, if `negative`, is not) matched by `source`. At the
-    end of the text there is no next character, so only a negative one holds."""
-
-    source: str
-    negative: bool
-
-
-@dataclass(frozen=True)
-class Ahead:
-    """Zero-width: a match of `item` comes next. Nothing follows it in the pattern."""
-
-    item: Node
-
-
-@dataclass(frozen=True)
-class Start:
-    """Zero-width: nothing of the text has been read."""
-
-
-@dataclass(frozen=True)
-class Seq:
-    items: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class Alt:
-    """Alternatives, the first preferred."""
-
-    options: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class Repeat:
-    item: Node
-    least: int
-    most: int | None
-    greedy: bool
-
-
-Node = Char | Look | Ahead | Start | Seq | Alt | Repeat
-
-
 def tree_of(rule: SplitRule, dialect: str) -> Node:
-    """What the rule's matches are. Raises UnsupportedTokenizerError for what is not modelled."""
+    """The tree of the rule's matches. Raises UnsupportedTokenizerError for what is not modelled."""
     if rule.kind == "regex":
         return parse(rule.pattern, dialect)
     return literal(rule.pattern) if rule.kind == "literal" else Char(rule.pattern, rule.kind)
@@ -107,16 +67,16 @@ def literal(text: str) -> Node:
 
 
 def parse(pattern: str, dialect: str) -> Node:
-    """The tree of `pattern`. Raises UnsupportedTokenizerError for anything not modelled."""
+    """The tree of `pattern`. Raises UnsupportedTokenizerError for what is not modelled."""
     if dialect not in DIALECTS:
         raise UnsupportedTokenizerError("regex dialect", dialect, f"known are {DIALECTS}")
     parser = _Parser(pattern, dialect)
     tree = parser.alternation(parser.leading_flags())
     if parser.position < len(pattern):
         parser.refuse("unbalanced ')'")
-    if parser.word_edges and not set(_sources(tree)) <= _WORD_CLASSES:
+    if parser.word_edges and not set(sources_of(tree)) <= _WORD_CLASSES:
         parser.refuse(r"\b after anything but \d and \w is not modelled")
-    if dialect == "oniguruma" and (run := joined(_letters(tree))):
+    if dialect == "oniguruma" and (run := multi_character_folding(folded_letters(tree))):
         parser.refuse(f"case folding of {run!r} joins or splits characters, which is not modelled")
     return tree
 
@@ -128,8 +88,9 @@ def _escaped(character: str) -> str:
 class _Parser:
     def __init__(self, pattern: str, dialect: str) -> None:
         self.pattern, self.dialect, self.position = pattern, dialect, 0
-        self.looking = self.word_edges = False
-        self.groups = 0  # that are open
+        self.looking = False  # inside a lookahead
+        self.word_edges = False  # a \b was read
+        self.groups = 0  # open ones
         self.any = f"(?{_DOT_FLAG[dialect]}:.)"
 
     def refuse(self, why: str) -> NoReturn:
@@ -180,7 +141,7 @@ class _Parser:
         return flags
 
     def flag_group(self, flags: frozenset[str]) -> tuple[frozenset[str], str]:
-        """The flags after `(?i:` or `(?i)`, and which of the two it is."""
+        """The flags after `(?i:` or `(?i)`, and the character that ends it."""
         found = _FLAGS.match(self.pattern, self.position)
         if not found:
             self.refuse("this kind of group is not modelled")
@@ -191,7 +152,7 @@ class _Parser:
         return (flags | added) - dropped, found[3]
 
     def group(self, flags: frozenset[str]) -> Node:
-        """What is inside a group whose beginning was read, with its end."""
+        """The rest of a group whose beginning was read."""
         if self.groups == _MOST_GROUPS:
             self.refuse(f"over {_MOST_GROUPS} groups inside one another: write it with fewer")
         self.groups += 1
@@ -219,7 +180,8 @@ class _Parser:
         return Ahead(inside)
 
     def anchor(self) -> Node | None:
-        """The end of the text, in Oniguruma `$` also before a line feed; its beginning."""
+        """An anchor: the beginning of the text, or its end (`$` in Oniguruma: or before a line
+        feed); None for anything else."""
         ruby = self.dialect == "oniguruma"
         if self.take(r"\z"):
             return Look(self.any, negative=True)
@@ -257,7 +219,7 @@ class _Parser:
         return f"(?i:{source})" if "i" in flags and source != "." else source
 
     def literal_source(self, source: str) -> str:
-        """However a single code point is written, it gets the same source."""
+        """The same source for every way to write one code point."""
         if len(source) == 1 and source != ".":
             return _escaped(source)
         written = _CODE_POINT[self.dialect].fullmatch(source)
@@ -318,7 +280,7 @@ class _Parser:
             return item
         if isinstance(item, Look | Ahead | Start):
             self.refuse("a repeated lookahead or anchor is not modelled")
-        if bounds[1] is None and _may_be_empty(item):
+        if bounds[1] is None and may_be_empty(item):
             self.refuse("endless repetition of what may be empty is not modelled")
         written = self.pattern[start : self.position]
         mode = next((sign for sign in "?+" if self.take(sign)), "")
@@ -338,12 +300,12 @@ class _Parser:
         once = Repeat(item, least, most, greedy=True)
         if written.endswith("?"):
             return Repeat(once, 0, 1, greedy=True)
-        if _may_be_empty(once):
+        if may_be_empty(once):
             self.refuse("endless repetition of what may be empty is not modelled")
         return Repeat(once, 1, None, greedy=True)
 
     def possessive(self, item: Node, least: int, most: int | None) -> Node:
-        """As many as there are, and none given back: the next character is not one more."""
+        """As many as there are, without backtracking: the next character is not one more."""
         if not isinstance(item, Char) or item.kind != "regex":
             self.refuse("possessive repetition of anything but one character is not modelled")
         no_more = Look(item.source, negative=True)
@@ -369,49 +331,3 @@ class _Parser:
             self.refuse(f"repetition over {_LARGEST_REPEAT}, or from more to fewer")
         self.position = found.end()
         return least, most
-
-
-# ---------------------------------------------------------------- properties of trees
-
-
-def _may_be_empty(node: Node) -> bool:
-    """Can it match without reading a character? (How engines leave a loop of such matches differs,
-    even between the two halves of fancy-regex.)"""
-    if isinstance(node, Seq):
-        return all(_may_be_empty(item) for item in node.items)
-    if isinstance(node, Alt):
-        return any(_may_be_empty(option) for option in node.options)
-    if isinstance(node, Repeat):
-        return node.least == 0 or _may_be_empty(node.item)
-    return not isinstance(node, Char)
-
-
-def _sources(node: Node) -> list[str]:
-    """The classes of its characters."""
-    if isinstance(node, Char):
-        return [node.source]
-    if isinstance(node, Seq | Alt):
-        parts = node.items if isinstance(node, Seq) else node.options
-        return [source for part in parts for source in _sources(part)]
-    return _sources(node.item) if isinstance(node, Repeat | Ahead) else []
-
-
-def _letters(node: Node) -> list[str | None]:
-    """The letters that are read without regard to case, in order; None parts what Oniguruma cannot
-    take for neighbours. Rather too many neighbours than too few."""
-    if isinstance(node, Char) and node.source.startswith(r"(?i:\x{"):
-        return [chr(int(node.source[7:-2], 16))]
-    if isinstance(node, Seq):
-        return [letter for item in node.items for letter in _letters(item)]
-    if isinstance(node, Ahead):
-        return [None, *_letters(node.item)]
-    if isinstance(node, Repeat):
-        once, most = _letters(node.item), 3 if node.most is None else min(node.most, 3)
-        if most <= 1 or len(once) < 2:
-            return once * max(1, most)
-        # No more than three neighbours matter: one time, where two of them meet, and its end. To
-        # write it out would double it with each repeat around.
-        return [*once, *once[:2], None, *once[-2:]]
-    if isinstance(node, Alt):
-        return [None, *(letter for o in node.options for letter in (*_letters(o), None))]
-    return [None]

@@ -1,8 +1,8 @@
 """A split pattern as a priority-ordered thread machine (Pike VM), one character at a time.
 
-Threads are kept *before* their epsilon closure; the closure is taken with the next character in
-hand, which settles one-character lookahead such as `(?!\\S)`. `END` stands for the end of the text:
-it is in no class, so of the lookaheads only the negative ones hold there.
+Threads are stored *before* their epsilon closure, which is computed once the next character is
+known: that decides lookahead for one character, such as `(?!\\S)`. `END` stands for the end of the
+text: it is in no class, so only negative lookahead holds there.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import NamedTuple
 
 from bpe_automata.budget import check
 from bpe_automata.errors import UnsupportedTokenizerError
-from bpe_automata.tokenizer.pattern import Ahead, Alt, Char, Look, Node, Repeat, Seq, Start
+from bpe_automata.tokenizer.pattern_tree import Ahead, Alt, Char, Look, Node, Repeat, Seq, Start
 
 END = -1
-_MOST_PLACES = 100_000
+_MOST_INSTRUCTIONS = 100_000
 Threads = tuple[int, ...]
 
 
 class Part(NamedTuple):
-    """tests: up to a match; ahead: where the code is that it looks ahead with; matched: is there
-    one that does not?"""
+    """tests: the character tests before a match; ahead: the address of that match's lookahead;
+    matched: for the last part, is there a match without lookahead?"""
 
     tests: Threads
     ahead: int | None
@@ -34,24 +34,23 @@ Outline = tuple[Part, ...]
 
 @dataclass(frozen=True)
 class Instruction:
-    """`kind` is "char", "look", "not", "start", "ahead", "fork" or "match".
+    """`opcode` is "char", "look", "not", "start", "ahead", "fork" or "match".
 
-    "char", "look" and "not" test class number `klass` and go on to `targets[0]`; "start" goes on
-    where nothing of the text has been read; "fork" goes to its targets in order of preference;
-    "ahead" is a match if the code at `targets[0]` leads to one from here.
+    "char", "look" and "not" test class number `klass` and continue at `targets[0]`; "start" does so
+    if nothing of the text has been read; "fork" continues at its targets in order of preference;
+    "ahead" is a match if the code at `targets[0]` matches from here.
     """
 
-    kind: str
+    opcode: str
     klass: int = -1
     targets: tuple[int, ...] = ()
 
 
 class Program:
-    """Compiled pattern over a numbering of character classes.
+    """A compiled pattern over numbered character classes.
 
-    `classes`: (kind, pattern) of the classes that it tests, in the order of `klass`; what they are
-    is known to the engine.
-    `members` (set by `bind`): for each class the set of atoms (alphabet letters) in it.
+    `classes`: (kind, pattern) of each class, in the order of `klass`; the engine interprets them.
+    `members` (set by `bind`): the set of atoms in each class.
     """
 
     def __init__(self, tree: Node, source: str) -> None:
@@ -89,15 +88,15 @@ class Program:
         return len(self._code) - 1
 
     def _count(self) -> None:
-        """One more part is written out. Raises UnsupportedTokenizerError for too many."""
+        """Count one more instruction. Raises UnsupportedTokenizerError for too many."""
         check()
         self._written += 1
-        if self._written > _MOST_PLACES:
+        if self._written > _MOST_INSTRUCTIONS:
             raise UnsupportedTokenizerError(
                 "split pattern",
                 self.source,
-                f"with its repeats written out it has over {_MOST_PLACES:,} parts: use smaller "
-                "counts",
+                f"with its repeats written out it has over {_MOST_INSTRUCTIONS:,} parts: use "
+                "smaller counts",
             )
 
     def _class(self, kind: str, source: str) -> int:
@@ -106,7 +105,7 @@ class Program:
         return self.classes.index((kind, source))
 
     def _emit(self, node: Node, after: int) -> int:
-        """The entry of code that runs `node`, then goes on at `after`."""
+        """The address of code that runs `node` and continues at `after`."""
         self._count()
         if isinstance(node, Char):
             return self._add(Instruction("char", self._class(node.kind, node.source), (after,)))
@@ -139,7 +138,7 @@ class Program:
         return entry
 
     def _emit_loop(self, node: Repeat, after: int) -> tuple[int, int]:
-        """Where it is entered that may not run at all, and where it runs once at least."""
+        """(address of a loop that may run zero times, address of one that runs at least once)."""
         loop = self._add(Instruction("fork"))
         body = self._emit(node.item, loop)
         targets = (body, after) if node.greedy else (after, body)
@@ -152,9 +151,9 @@ class Program:
     # ------------------------------------------------------------ running
 
     def closure(self, threads: Threads, atom: int, first: bool = False) -> tuple[Threads, bool]:
-        """The character tests reached before the first match, in order; and if there is a match.
-        `first`: nothing of the text has been read, `atom` is its first. A match that looks ahead
-        counts once what it looks for was read."""
+        """The character tests before the first match, in order, and whether there is a match.
+        `first`: `atom` is the first character of the text. A match with lookahead counts where the
+        lookahead has been read."""
         key = (threads, atom, first)
         if key not in self._closures:
             check()
@@ -164,15 +163,15 @@ class Program:
     def _closure(self, threads: Threads, atom: int, first: bool) -> tuple[Threads, bool]:
         tests: list[int] = []
         for at in self._reached(threads, atom, first, through_ahead=True):
-            if self._code[at].kind == "match":
+            if self._code[at].opcode == "match":
                 return tuple(tests), True
             tests.append(at)
         return tuple(tests), False
 
     def outline(self, threads: Threads, atom: int, first: bool = False) -> Outline:
-        """The character tests in order, parted at the matches that look ahead: of each part the
-        tests of it and of those before, and what the match after it looks for. After the last there
-        is none; it says whether a match comes that does not look ahead."""
+        """The character tests in order, divided at the matches with lookahead: each part has all
+        tests so far and the lookahead of the match after it; the last part has no lookahead, and
+        says whether a match without lookahead follows."""
         key = (threads, atom, first)
         if key not in self._outlines:
             check()
@@ -183,10 +182,10 @@ class Program:
         tests: list[int] = []
         for at in self._reached(threads, atom, first, through_ahead=False):
             instruction = self._code[at]
-            if instruction.kind == "match":
+            if instruction.opcode == "match":
                 yield Part(tuple(tests), None, True)
                 return
-            if instruction.kind == "ahead":
+            if instruction.opcode == "ahead":
                 yield Part(tuple(tests), instruction.targets[0], False)
             else:
                 tests.append(at)
@@ -195,8 +194,8 @@ class Program:
     def _reached(
         self, threads: Threads, atom: int, first: bool, *, through_ahead: bool
     ) -> Iterator[int]:
-        """Where the tests and matches are that the threads lead to before `atom`, each once, in
-        order of preference; and the lookaheads, unless they are gone through."""
+        """The addresses of the tests and matches that the threads reach before `atom`, each once,
+        in order of preference; and of lookaheads, unless these are passed through."""
         seen: set[int] = set()
         stack = list(reversed(threads))
         while stack:
@@ -205,21 +204,21 @@ class Program:
                 continue
             seen.add(at)
             instruction = self._code[at]
-            if instruction.kind == "fork" or (instruction.kind == "ahead" and through_ahead):
+            if instruction.opcode == "fork" or (instruction.opcode == "ahead" and through_ahead):
                 stack.extend(reversed(instruction.targets))
-            elif instruction.kind in ("match", "char", "ahead"):
+            elif instruction.opcode in ("match", "char", "ahead"):
                 yield at
             elif self._holds(instruction, atom, first):
                 stack.append(instruction.targets[0])
 
     def _holds(self, instruction: Instruction, atom: int, first: bool) -> bool:
-        """Does what is zero-width hold before `atom`?"""
-        if instruction.kind == "start":
+        """Does a zero-width condition hold before `atom`?"""
+        if instruction.opcode == "start":
             return first
-        return (atom in self.members[instruction.klass]) == (instruction.kind == "look")
+        return (atom in self.members[instruction.klass]) == (instruction.opcode == "look")
 
     def fire(self, tests: Threads, atom: int) -> Threads:
-        """The threads after reading `atom`, in order, without repeats."""
+        """The threads after `atom`, in order, without repetitions."""
         code = self._code
         after = (code[at].targets[0] for at in tests if atom in self.members[code[at].klass])
         return tuple(dict.fromkeys(after))

@@ -1,4 +1,8 @@
-"""A tokenizer that is understood completely: its description beside its own `encode`."""
+"""`Tokenizer`: the description of a tokenizer together with the library that runs it.
+
+It is read from any source (`Tokenizer.load`), compared with its library on some 300 texts, and then
+immutable.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import pickle
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -15,33 +19,42 @@ from weakref import WeakValueDictionary
 
 from bpe_automata.arguments import integer, sequence_of_ids, short
 from bpe_automata.budget import READING, Budget, spending
-from bpe_automata.errors import ArgumentError, TokenizerError, TokenOutOfRangeError
+from bpe_automata.errors import (
+    ArgumentError,
+    TokenizerError,
+    TokenizerMismatchError,
+    TokenOutOfRangeError,
+)
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import Immutable, Lock, cached, locked
-from bpe_automata.tokenizer import kept
-from bpe_automata.tokenizer.backend import Backend, Source
+from bpe_automata.tokenizer import stored
 from bpe_automata.tokenizer.description import Description, Prefix
-from bpe_automata.tokenizer.kept import Origin
-from bpe_automata.tokenizer.sources.detect import at_path
-from bpe_automata.tokenizer.sources.encodings import at_encoding, at_named_encoding, is_encoding
-from bpe_automata.tokenizer.sources.named import at_name
-from bpe_automata.tokenizer.sources.optional import fingerprint
+from bpe_automata.tokenizer.sample_texts import texts_with
+from bpe_automata.tokenizer.source import Backend, Origin, Source, fingerprint
+from bpe_automata.tokenizer.sources.detect import path_origin
+from bpe_automata.tokenizer.sources.named import (
+    encoding_origin,
+    is_encoding,
+    name_origin,
+    named_encoding_origin,
+)
 
 T = TypeVar("T")
 AddedTokens = Literal["plain"] | bool
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRIPPED = (Prefix.TEXT, Prefix.PIECE, Prefix.FIRST_UNLESS_SPACE, Prefix.PIECE_UNLESS_SPACE)
 _EACH_PIECE = (Prefix.PIECE, Prefix.PIECE_UNLESS_SPACE)
+_MOST_IDS = 256  # ids whose own text is compared, spread over the vocabulary
 
 
 class Tokenizer(Immutable):
     """An immutable tokenizer; make one with `Tokenizer.load`. Any number of threads may use it, and
-    all that is made of it, at once; what they find out is kept with it, under its `lock`. Pickled,
-    it is what it was made from; a process that gets the same one again keeps the first.
+    everything built from it, at the same time; derived values are cached on it, under its `lock`.
+    A pickle holds what it was read from; a process that unpickles it twice gets one object.
 
-    Attributes: `description`; `backend`, the library that encodes; `eos_ids`, what the source calls
-    end of sequence (may be empty); `name`, where it came from; `fingerprint`, sha256 (hex) of the
-    tokenizer's own bytes.
+    Attributes: `description`; `backend`, the library that encodes; `eos_ids`, the ids that the
+    source names as end of sequence (may be empty); `name`, where it came from; `fingerprint`,
+    sha256 (hex) of the tokenizer's own bytes.
     """
 
     def __init__(self, source: Source) -> None:
@@ -52,10 +65,8 @@ class Tokenizer(Immutable):
         self._json = source.json
         self.lock = Lock()
         self._derived: dict[str, object] = {}
-        if not source.tried:
-            from bpe_automata.tokenizer.trial import try_decoding
-
-            try_decoding(self)
+        if not source.checked:
+            check_decoding(self)
 
     @classmethod
     def load(cls, source: object, *, budget: Budget = READING, **options: Any) -> Tokenizer:
@@ -66,11 +77,11 @@ class Tokenizer(Immutable):
         `bpe_automata.tokenizer.sources.names()`, a `tokenizers.Tokenizer`, a fast tokenizer of
         transformers, a `tiktoken.Encoding`, or the name of one, or of a model that has one, where
         there is no such path. `options`: what a file does not hold; for tiktoken rank files
-        `pattern` and `special_tokens`. budget: of reading it.
+        `pattern` and `special_tokens`. budget: for reading it.
 
-        What was read is tried on some 300 texts: ids must spell what the library decodes them to.
-        That the automaton agrees with `encode` on them is tried when it is built. What was read
-        and tried once is taken out of the disk cache, where its content is what it was then.
+        Decoding is compared with the library's on some 300 texts (`check_decoding`); building the
+        automaton compares `encode` on the same texts. A tokenizer that passed is stored in the
+        disk cache, and loaded from there as long as its content stays the same.
 
         Raises MissingFileError, MissingDependencyError, BrokenTokenizerError,
         UnsupportedTokenizerError, ImproperMergeTableError, TokenizerMismatchError,
@@ -84,11 +95,11 @@ class Tokenizer(Immutable):
         if isinstance(source, Tokenizer):
             return source
         origin = _origin(source, options)
-        if known := kept.load(origin):
+        if known := stored.load(origin):
             return cls(known)
-        read = origin.read()
-        tokenizer = cls(read)
-        kept.store(origin, read)
+        source_read = origin.read()
+        tokenizer = cls(source_read)
+        stored.store(origin, source_read)
         return tokenizer
 
     @classmethod
@@ -97,7 +108,7 @@ class Tokenizer(Immutable):
     ) -> Tokenizer:
         """The tokenizer that `data`, the content of a `tokenizer.json`, describes. Raises
         BrokenTokenizerError, UnsupportedTokenizerError, TokenizerMismatchError."""
-        from bpe_automata.tokenizer.read_json import read_json
+        from bpe_automata.tokenizer.sources.tokenizer_json import read_json
 
         return cls(read_json(data, tuple(eos_ids), name))
 
@@ -107,10 +118,10 @@ class Tokenizer(Immutable):
         return self.description.n_ids
 
     def encode(self, text: str) -> list[int]:
-        """The ids of `text`, by the tokenizer itself; nothing is added around them.
+        """The ids of `text`, by the library itself, without ids put before or after.
 
         Raises TokenizerError for a text with a lone surrogate, which has no UTF-8; EncodingError
-        where the library itself gives up; ArgumentError for what is no text.
+        where the library itself gives up; ArgumentError for anything but a str.
         """
         if not isinstance(text, str):
             raise ArgumentError(f"the text is {short(text)}: give a str")
@@ -127,12 +138,13 @@ class Tokenizer(Immutable):
 
     def decode(self, ids: Sequence[int], after: Sequence[int] = ()) -> str:
         """The text that the ids spell, added tokens included; broken UTF-8 becomes U+FFFD. A space
-        that `encode` puts before a text is taken away; control ids spell nothing. `after`: ids that
-        come before, whose text is left out. Raises TokenOutOfRangeError, ArgumentError."""
+        that `encode` puts before a text is removed; control ids spell nothing. `after`: the ids
+        that precede these; their own text is left out. Raises TokenOutOfRangeError, ArgumentError.
+        """
         return self.text_bytes(ids, after).decode("utf-8", "replace")
 
     def text_bytes(self, ids: Sequence[int], after: Sequence[int] = ()) -> bytes:
-        """What `decode` gives, as bytes."""
+        """The bytes of `decode`."""
         ids = ids if isinstance(ids, list | tuple) else sequence_of_ids(ids)
         spelled = list(map(self.token_bytes, ids))
         if self.description.prefix not in _STRIPPED:
@@ -155,7 +167,7 @@ class Tokenizer(Immutable):
         return prefix is Prefix.TEXT or (prefix is not Prefix.NONE and first not in self.added_ids)
 
     def last_text(self, ids: Sequence[int]) -> tuple[int, ...]:
-        """The ids of the text that is under way: those after the last control id."""
+        """The ids after the last control id: those of the text that is still being written."""
         controls = self.description.controls
         last = max((k for k, token in enumerate(ids) if token in controls), default=-1)
         return tuple(ids[last + 1 :])
@@ -166,14 +178,14 @@ class Tokenizer(Immutable):
         return frozenset(token.id for token in self.description.added)
 
     def added_as_text(self, which: AddedTokens) -> frozenset[int]:
-        """The ids of the added tokens that may be read as the text that they spell: "plain", those
-        that are not special; True, all; False, none."""
+        """The ids of the added tokens that count as the text that they spell: "plain", those that
+        are not special; True, all; False, none."""
         if which == "plain":
             return frozenset(token.id for token in self.description.added if not token.special)
         return self.added_ids if which else frozenset()
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes that one id spells, with the space that it may begin with.
+        """The bytes that one id spells, including a space that it begins with.
 
         Raises TokenOutOfRangeError, ArgumentError."""
         if type(token_id) is not int:
@@ -184,7 +196,7 @@ class Tokenizer(Immutable):
 
     @cached
     def spellings(self) -> tuple[bytes, ...]:
-        """For each id its bytes; an added token spells its content. Raises BudgetExceededError for
+        """The bytes of each id; an added token spells its content. Raises BudgetExceededError for
         more than 2**31 - 1 bytes in all."""
         spelled = [token or b"" for token in self.description.tokens]
         for added in self.description.added:
@@ -194,7 +206,7 @@ class Tokenizer(Immutable):
         return tuple(spelled)
 
     def derived(self, name: str, build: Callable[[Tokenizer], T]) -> T:
-        """What `build` makes of this tokenizer, made once and kept under `name`."""
+        """`build(self)`, computed once and cached under `name`."""
         if name not in self._derived:
             self._derive(name, build)
         return self._derived[name]  # type: ignore[return-value]
@@ -205,8 +217,8 @@ class Tokenizer(Immutable):
             self._derived[name] = build(self)
 
     def to_json(self) -> str:
-        """The `tokenizer.json` that this tokenizer is. Raises TokenizerError where it is none:
-        a SentencePiece model or a rank file."""
+        """The `tokenizer.json` that defines this tokenizer. Raises TokenizerError where there is
+        none: for a SentencePiece model or a rank file."""
         if self._json is None:
             raise TokenizerError(
                 f"{self.name} runs on {self.backend.name}, there is no tokenizer.json that is equal"
@@ -214,12 +226,12 @@ class Tokenizer(Immutable):
         return self._json() if callable(self._json) else self._json
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _arrived, (self.fingerprint, self.name, self.eos_ids, self._parcel)
+        return _unpickled, (self.fingerprint, self.name, self.eos_ids, self._pickled)
 
     @cached
-    def _parcel(self) -> bytes:
-        """What it was made from, compressed: its `tokenizer.json`, or what its reader made of it.
-        Raises TokenizerError for a backend that cannot be pickled."""
+    def _pickled(self) -> bytes:
+        """Compressed: its `tokenizer.json`, or else its description and backend. Raises
+        TokenizerError for a backend that cannot be pickled."""
         made_from = self.to_json() if self._json else (self.description, self.backend)
         try:
             return zlib.compress(pickle.dumps(made_from, pickle.HIGHEST_PROTOCOL), 1)
@@ -233,23 +245,83 @@ class Tokenizer(Immutable):
         return f"Tokenizer({self.name!r}, n_ids={self.n_ids})"
 
 
+# ---------------------------------------------------------------- compared with the library
+
+
+def sample_texts(tokenizer: Tokenizer) -> list[str]:
+    """The texts that are the same for all tokenizers, and some with its own added tokens."""
+    return texts_with([token.content for token in tokenizer.description.added])
+
+
+def check_decoding(tokenizer: Tokenizer) -> None:
+    """Compare `decode` with the library's, on the ids of the sample texts and on single ids spread
+    over the vocabulary. Differences that are documented do not count: ids that spell no text (the
+    unknown token), fragments of UTF-8, and the space that some libraries leave after an added
+    token.
+
+    Raises TokenizerMismatchError at the first difference."""
+    texts = sample_texts(tokenizer)
+    encoded = list(zip(texts, tokenizer.encode_batch(texts), strict=True))
+    anchor = next((ids for text, ids in encoded if text == "a"), tokenizer.encode("a"))
+    step = max(tokenizer.n_ids // _MOST_IDS, 1)
+    encoded += [("", [*anchor, token]) for token in range(0, tokenizer.n_ids, step)]
+    for text, ids in encoded:
+        for run in _runs_of_text(tokenizer, ids):
+            _check_decoded(tokenizer, text, run)
+
+
+def _runs_of_text(tokenizer: Tokenizer, ids: list[int]) -> Iterator[list[int]]:
+    """The ids between added tokens where `encode` puts a space before each of these runs, else all
+    ids."""
+    if tokenizer.description.prefix not in _EACH_PIECE:
+        yield ids
+        return
+    run: list[int] = []
+    for token in ids:
+        if token in tokenizer.added_ids:
+            yield run
+            run = []
+        else:
+            run.append(token)
+    yield run
+
+
+def _check_decoded(tokenizer: Tokenizer, text: str, ids: list[int]) -> None:
+    if ids and not 0 <= min(ids) <= max(ids) < tokenizer.n_ids:
+        ours = f"ids below {tokenizer.n_ids}"
+        raise TokenizerMismatchError(tokenizer.name, text, tuple(ids), ours, ids)
+    spellings = tokenizer.spellings
+    if not all(map(spellings.__getitem__, ids)):
+        return
+    try:
+        spelled = tokenizer.text_bytes(ids).decode()
+    except UnicodeDecodeError:
+        return
+    decoded = tokenizer.backend.decode(ids)
+    if spelled != decoded:
+        raise TokenizerMismatchError(tokenizer.name, text, tuple(ids), spelled, decoded)
+
+
+# ---------------------------------------------------------------- sources
+
+
 def _origin(source: object, options: dict[str, Any]) -> Origin:
-    """What there is to be read. Raises TokenizerError for what is no source, and for options to
-    what takes none."""
-    if isinstance(source, str) and (named := at_name(source, **options)):
+    """Where to read a tokenizer from. Raises TokenizerError for an object that is no source, and
+    for options to a source that takes none."""
+    if isinstance(source, str) and (named := name_origin(source, **options)):
         return named
     is_new = isinstance(source, str) and not (options or Path(source).exists())
-    if is_new and (encoding := at_named_encoding(str(source))):
+    if is_new and (encoding := named_encoding_origin(str(source))):
         return encoding
     if isinstance(source, str | Path):
-        return at_path(Path(source), **options)
+        return path_origin(Path(source), **options)
     if options:
         raise TokenizerError(
             f"{type(source).__name__} holds all of a tokenizer, so {', '.join(options)} cannot "
             "be given"
         )
     if is_encoding(source):
-        return at_encoding(source)
+        return encoding_origin(source)
     backend = getattr(source, "backend_tokenizer", source)
     package = sys.modules.get("tokenizers")  # who has one of its tokenizers has imported it
     if package is None or not isinstance(backend, package.Tokenizer):
@@ -266,26 +338,29 @@ def _origin(source: object, options: dict[str, Any]) -> Origin:
 
 
 def _read_text(text: str, eos_ids: tuple[int, ...], name: str) -> Source:
-    from bpe_automata.tokenizer.read_json import read_json
+    from bpe_automata.tokenizer.sources.tokenizer_json import read_json
 
     return read_json(json.loads(text), eos_ids, name, text)
 
 
-_tokenizers: WeakValueDictionary[tuple[object, ...], Tokenizer] = WeakValueDictionary()
-"""Those that came from other processes: the constraints that come after one another share it."""
+# ---------------------------------------------------------------- pickled
+
+_unpickled_before: WeakValueDictionary[tuple[object, ...], Tokenizer] = WeakValueDictionary()
+"""Tokenizers that came from other processes, so that constraints that arrive one after the other
+share one."""
 
 
-def _arrived(fingerprint: str, name: str, eos_ids: tuple[int, ...], parcel: bytes) -> Tokenizer:
-    """The tokenizer that was pickled."""
+def _unpickled(fingerprint: str, name: str, eos_ids: tuple[int, ...], pickled: bytes) -> Tokenizer:
+    """The tokenizer of a pickle."""
     key = fingerprint, name, eos_ids
-    if (known := _tokenizers.get(key)) is not None:
+    if (known := _unpickled_before.get(key)) is not None:
         return known
-    made_from = pickle.loads(zlib.decompress(parcel))
+    made_from = pickle.loads(zlib.decompress(pickled))
     if isinstance(made_from, str):
-        from bpe_automata.tokenizer.read_json import read_json
+        from bpe_automata.tokenizer.sources.tokenizer_json import read_json
 
         source = read_json(json.loads(made_from), eos_ids, name, made_from)
     else:
         description, backend = made_from
         source = Source(description, backend, name, fingerprint, eos_ids)
-    return _tokenizers.setdefault(key, Tokenizer(source))
+    return _unpickled_before.setdefault(key, Tokenizer(source))

@@ -1,20 +1,20 @@
-"""Texts in a Unicode normalization form: { t : form(t) == t }, as filters over characters.
+"""The filters of the Unicode normalization forms: { t : form(t) == t }.
 
 A text is in NFD iff it has no character that NFD changes, and in each run of marks the combining
 classes do not fall. It is in NFC iff it has no character that NFC changes, the classes do not fall,
-and no character would compose with the starter S before it. NFKC and NFKD only have more
-characters that they change.
+and no character composes with the starter S before it. NFKC and NFKD differ only in the characters
+that they change.
 
-When does c compose? Let S decompose to B d1...dn, and the marks m1...mj stand between S and c.
-NFC decomposes all this and sorts it by class, the d before the m of the same class.
+When does c compose? Let S decompose to B d1...dn, and let the marks m1...mj stand between S and c.
+NFC decomposes all of this and sorts it by class, the d before the m of the same class.
   - c is a mark of class k, above that of mj (otherwise mj blocks it, or is out of order). It meets
-    what B and the d of class <= k have composed to. If they do not compose, c stays; the later d
-    are not blocked by it, since their class is higher, and rebuild S.
-  - c is a starter: any mark between blocks it. Without one, S meets the first character of c's
+    the composition of B and the d of class <= k. If these do not compose with c, c stays; the later
+    d are not blocked by it, since their class is higher, and rebuild S.
+  - c is a starter: any mark in between blocks it. Without one, S meets the first character of c's
     decomposition, and if the two compose, S is gone.
-So all that must be known of the text before c is the set of characters that would compose now: that
-of S at first, and after a mark of class k what of it has a higher class. The two conditions are two
-filters, each small (55 and 203 states in Unicode 14); their product has some 5,000 states.
+So all that matters of the text before c is the set of characters that would compose now: that of S
+at first, and after a mark of class k those of a higher class. The two conditions are two filters,
+each small (55 and 203 states in Unicode 14); their product has some 5,000 states.
 """
 
 from __future__ import annotations
@@ -27,18 +27,17 @@ import tokenizers
 from tokenizers import normalizers
 
 from bpe_automata.errors import UnsupportedTokenizerError
-from bpe_automata.tokenizer.asking import Apply, images
 from bpe_automata.tokenizer.description import Normalization
-from bpe_automata.tokenizer.filter_table import N_CODE_POINTS, TableFilter, kept, tabulate
-from bpe_automata.tokenizer.unicode_data import Composing, combining_order, composing
+from bpe_automata.tokenizer.filter_table import N_CODE_POINTS, TableFilter, stored, tabulate
+from bpe_automata.tokenizer.probing import Apply, Composing, combining_order, composing, images
 
 FORMS = ("nfc", "nfd", "nfkc", "nfkd")
 TOKENIZERS = f"tokenizers {tokenizers.__version__}"
 PYTHON = f"unicodedata {unicodedata.unidata_version}"
-_VERSION = 1  # of this algorithm: a change makes what is kept on disk void
+_VERSION = 1  # of this algorithm: a change invalidates the stored filters
 
-Reading = frozenset[int]
-"""Labels of the characters that would compose now."""
+Composable = frozenset[int]
+"""A state: the labels of the characters that would compose now."""
 
 
 @cache
@@ -59,7 +58,7 @@ def _python_normalize(form: str, text: str) -> str:
 
 
 def sibling(step: Normalization, kind: str) -> Normalization:
-    """Another form of the same engine. Raises UnsupportedTokenizerError for an unknown one."""
+    """Another form of the same engine. Raises UnsupportedTokenizerError for an unknown engine."""
     for made in (tokenizers_form(kind), python_form(kind)):
         if made.library == step.library:
             return made
@@ -70,15 +69,15 @@ def sibling(step: Normalization, kind: str) -> Normalization:
 
 def form_filters(step: Normalization) -> tuple[TableFilter, ...]:
     """Filters that together accept { t : step.apply(t) == t }. Raises UnsupportedTokenizerError
-    for a library that is not known."""
+    for an unknown library."""
     key = f"unicode {_VERSION} {step.library} {step.kind}"
     if step.kind in ("nfd", "nfkd"):
-        return (kept(f"{key} order", lambda: _order_of_decomposed(step.apply)),)
+        return (stored(f"{key} order", lambda: _order_of_decomposed(step.apply)),)
     decompose = sibling(step, "nfd").apply
     facts = cache(lambda: composing(step.apply, decompose))
     return (
-        kept(f"{key} order", lambda: _order_filter(facts().unstable, facts().order)),
-        kept(f"{key} compose", lambda: _compose_filter(facts())),
+        stored(f"{key} order", lambda: _order_filter(facts().unstable, facts().order)),
+        stored(f"{key} compose", lambda: _compose_filter(facts())),
     )
 
 
@@ -91,7 +90,7 @@ def _order_of_decomposed(apply: Apply) -> TableFilter:
 
 
 def _order_filter(unstable: frozenset[str], order: dict[str, int]) -> TableFilter:
-    """Only characters that the form leaves alone, with classes that do not fall. A state is the
+    """Only characters that the form does not change, with classes that do not fall. A state is the
     class of the last character."""
     changed = max(order.values()) + 1
     labels = np.zeros(N_CODE_POINTS, dtype=np.int32)
@@ -108,25 +107,25 @@ def _order_filter(unstable: frozenset[str], order: dict[str, int]) -> TableFilte
 
 
 def _compose_filter(facts: Composing) -> TableFilter:
-    """No character composes with the starter before it, in texts that the other filter accepts
-    (marks in order, no unstable characters)."""
+    """No character composes with the starter before it. The other filter accepts the text: its
+    marks are in order, no character is unstable."""
     joins = {c: _joining(c, facts) for c in {*facts.composes, *facts.decomposed}}
     seconds = frozenset[str]().union(*joins.values())
     marked = {*joins, *facts.order, *seconds}
     nothing: frozenset[str] = frozenset()
-    kinds = {
+    roles = {
         c: (facts.order.get(c, 0), joins.get(c, nothing), _met(c, facts, seconds)) for c in marked
     }
-    known = [(0, nothing, ""), *sorted(set(kinds.values()) - {(0, nothing, "")}, key=repr)]
-    numbers = {kind: number for number, kind in enumerate(known)}
+    known = [(0, nothing, ""), *sorted(set(roles.values()) - {(0, nothing, "")}, key=repr)]
+    numbers = {role: number for number, role in enumerate(known)}
     labels = np.zeros(N_CODE_POINTS, dtype=np.int32)
-    labels[[ord(c) for c in kinds]] = [numbers[kind] for kind in kinds.values()]
+    labels[[ord(c) for c in roles]] = [numbers[role] for role in roles.values()]
     after_starter = [
         frozenset(n for n, (_, _, met) in enumerate(known) if met in joined)
         for _, joined, _ in known
     ]
 
-    def follow(composing_now: Reading, label: int) -> Reading | None:
+    def follow(composing_now: Composable, label: int) -> Composable | None:
         if label in composing_now:
             return None
         level = known[label][0]
@@ -138,15 +137,14 @@ def _compose_filter(facts: Composing) -> TableFilter:
 
 
 def _met(c: str, facts: Composing, seconds: frozenset[str]) -> str:
-    """What the text before c meets: the beginning of c's decomposition, "" if nothing composes
-    with it."""
+    """The first character of c's decomposition, "" if nothing composes with it."""
     first = facts.decomposed.get(c, c)[0]
     return first if first in seconds else ""
 
 
 def _joining(starter: str, facts: Composing) -> frozenset[str]:
-    """The characters that compose with `starter`, or with the part of its decomposition that comes
-    before them when all is sorted."""
+    """The characters that compose with `starter`, or with the part of its decomposition that is
+    sorted before them."""
     whole = facts.decomposed.get(starter, starter)
     found: set[str] = set()
     for size, part in enumerate(_parts(whole, facts), start=1):
@@ -163,7 +161,7 @@ def _joining(starter: str, facts: Composing) -> frozenset[str]:
 
 
 def _parts(whole: str, facts: Composing) -> list[str]:
-    """What each beginning of a decomposition composes to: one character, as the whole does."""
+    """The composition of each prefix of a decomposition; each is a single character."""
     parts = [whole[0]]
     for second in whole[1:]:
         parts.append(facts.composes[parts[-1]][second])

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata.optional import require
 from bpe_automata.viz.drawing import BrokenDrawingError
-from bpe_automata.viz.optional import require
 
 _CHUNK = 1_000_000  # rows of rectangles at once: the memory stays below about 200 MB
 

@@ -7,10 +7,10 @@ from html import escape
 from pathlib import Path
 
 from bpe_automata.errors import BpeAutomataError, MissingFileError
+from bpe_automata.optional import require
 from bpe_automata.sharing import cached
 from bpe_automata.viz.dot import GraphvizError, to_dot, to_svg
 from bpe_automata.viz.drawing import INK, LIT, LIT_FILL, Drawing, Edge, Node
-from bpe_automata.viz.optional import require
 from bpe_automata.viz.plot import figure
 from bpe_automata.viz.visible import columns, printable
 

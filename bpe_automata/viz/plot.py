@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from bpe_automata.optional import require
 from bpe_automata.viz.drawing import INK, LIT, LIT_FILL, LIT_WIDTH, Drawing, Edge, Node
 from bpe_automata.viz.layout import LINE, Places, place
-from bpe_automata.viz.optional import require
 from bpe_automata.viz.routes import points, route
 from bpe_automata.viz.visible import printable, wrapped
 

@@ -41,9 +41,8 @@ from experiments.run.report import Report
 from experiments.run.tables import Column, Table, fixed, frame, several, table
 from experiments.shared import models
 from experiments.study.distortion import BOOLEAN, METHODS, Spanned, span
-from experiments.study.path_measures import along_paths, masked_steps, per_answer
 from experiments.study.prompts import PRESIDENT, Case
-from experiments.study.token_trie import TokenTrie
+from experiments.study.token_trie import TokenTrie, along_paths, masked_steps, per_answer
 from experiments.study.tree_logprobs import no_progress, pick_evaluator
 
 VERSION = 2

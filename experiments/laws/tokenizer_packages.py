@@ -21,7 +21,7 @@ from typing import Any
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError
 from bpe_automata.storage import cache_folder
-from bpe_automata.tokenizer.sources import TABLE, patterns
+from bpe_automata.tokenizer.sources import TABLE, published
 from experiments.run.files import require
 
 LLAMA_CPP = ("PyPI", "llama-cpp-python", "0.3.36")
@@ -184,7 +184,7 @@ def _of(package: str, version: str, files: Mapping[str, str], **options: Any) ->
 
 
 _QWEN = {
-    "pattern": patterns.QWEN35,
+    "pattern": published.QWEN35,
     "normalize": "NFC",
     "special_tokens": {"<|endoftext|>": 248_044},
 }

@@ -47,7 +47,7 @@ def lines_of(path: Path) -> Iterator[Any]:
 
 # Packages that only the experiments need, imported with an error that says what to install.
 
-INSTALL = "pip install -e '.[experiments]'"
+INSTALL = "pip install -e '.[torch,gguf]' --group experiments"
 
 
 def require(name: str, install: str = INSTALL) -> ModuleType:

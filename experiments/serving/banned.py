@@ -19,8 +19,7 @@ from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.serving import banned_report
-from experiments.serving.banned_cells import article, listed, settings
-from experiments.serving.banned_lists import word_lists
+from experiments.serving.banned_runs import article, listed, settings, word_lists
 from experiments.serving.speed_model import MODEL_HELP, Device, Dtype
 from experiments.shared import models
 

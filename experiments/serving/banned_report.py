@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from experiments.run.executors import Row
 from experiments.run.statistics import median
 from experiments.run.tables import Table
-from experiments.serving.banned_cells import OURS, PROMPT, WORDS
-from experiments.serving.banned_lists import KINDS
+from experiments.serving.banned_runs import KINDS, OURS, PROMPT, WORDS
 
 PUBLISHED = (
     "published, with gemma-2-2b-it, greedy: free `I'm here to listen and offer support.`; banned, "

@@ -9,22 +9,29 @@ a schema is said in its row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from bpe_automata import Tokenizer
-from bpe_automata.errors import BpeAutomataError
+from bpe_automata import Constraint, Tokenizer, constrain
+from bpe_automata.automata.dfa import ByteDFA
+from bpe_automata.errors import ArgumentError, BpeAutomataError
+from bpe_automata.sampling import decode
 from bpe_automata.tokenizer.sources.named import names
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
-from experiments.run.files import ROOT
+from experiments.run.files import ROOT, require
 from experiments.run.measuring import Run
 from experiments.run.report import Report
-from experiments.serving import forced_generation, forced_report
-from experiments.serving.forced_inputs import (
+from experiments.serving import forced_report
+from experiments.serving.forced_walks import (
     SCHEMAS,
     Item,
     Source,
@@ -32,11 +39,173 @@ from experiments.serving.forced_inputs import (
     regexes_of,
     sampled,
     schemas_of,
+    walked,
 )
-from experiments.serving.forced_walks import walked
-from experiments.serving.speed_model import MODEL_HELP, Device, Dtype, Named
+from experiments.serving.speed_model import MODEL_HELP, Device, Dtype, Named, causal
 from experiments.shared import models
 from experiments.shared.engines import OutlinesCore
+from experiments.shared.models import LoadedModel
+
+# A real model, writing under schemas with and without forced ids.
+#
+# In both loops that can do so (see `forced_loops`), what is forced goes through the model's cache
+# together with the next id that is not. Both ways of a text follow each other at once, each first
+# in half of the cases, on one model and one seed.
+
+
+@dataclass(frozen=True)
+class Asked:
+    """dfa: what is to be written; prompt: ids; temperature: 0 is greedy; most_ids: end-of-sequence
+    included."""
+
+    dfa: ByteDFA
+    prompt: tuple[int, ...]
+    temperature: float
+    seed: int
+    most_ids: int
+
+    def constraint(self, loaded: LoadedModel) -> Constraint:
+        """Without any mask made yet."""
+        return constrain(loaded.tokenizer, self.dfa, eos_ids=loaded.eos_ids)
+
+
+Loop = Callable[[LoadedModel, Asked, bool], Row]
+"""(what is loaded, what is asked, with forced ids?) -> seconds, passes, and what came out."""
+
+
+def with_decode(loaded: LoadedModel, asked: Asked, forced: bool) -> Row:
+    """The model reads the prompt before the clock starts, in both ways."""
+    constraint, model = asked.constraint(loaded), causal(loaded)
+    model(asked.prompt)
+    before, started = model.passes, time.perf_counter()
+    result = decode(
+        model,
+        constraint,
+        asked.prompt,
+        max_new_tokens=asked.most_ids,
+        temperature=asked.temperature,
+        seed=asked.seed,
+        forced=forced,
+    )
+    seconds = time.perf_counter() - started
+    return {
+        "seconds": seconds,
+        "passes": model.passes - before,
+        "forced": result.forced,
+        "ids": list(result.ids),
+    }
+
+
+def with_generate(loaded: LoadedModel, asked: Asked, forced: bool) -> Row:
+    """The prompt is read within the first pass, and its time, in both ways."""
+    hosts, torch = require("bpe_automata.integrations.transformers"), require("torch")
+    constraint = asked.constraint(loaded)
+    inputs = hosts.padded([list(asked.prompt)], loaded.eos_ids[0])
+    inputs = {name: tensor.to(loaded.model.device) for name, tensor in inputs.items()}
+    torch.manual_seed(asked.seed)
+    with _counted(loaded.model) as passes:
+        started = time.perf_counter()
+        masks = hosts.ConstraintLogitsProcessor(constraint, **inputs)
+        loop = hosts.ForcedDecoding(masks) if forced else None
+        out = loaded.model.generate(
+            **inputs,
+            custom_generate=loop,
+            logits_processor=[masks],
+            max_new_tokens=asked.most_ids,
+            eos_token_id=list(loaded.eos_ids),
+            pad_token_id=loaded.eos_ids[0],
+            **_law(asked.temperature),
+        )
+        ids = out[0, len(asked.prompt) :].tolist()  # waits for the device
+        seconds = time.perf_counter() - started
+    count = loop.forced[0] if loop else 0
+    text = ids[:-1] if ids[-1] in loaded.eos_ids else ids  # `decode` does not give the end back
+    return {"seconds": seconds, "passes": len(passes), "forced": count, "ids": text}
+
+
+def _law(temperature: float) -> Row:
+    """The whole law of the model: what its generation config cuts off is not cut off."""
+    if not temperature:
+        return {"do_sample": False}
+    return {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
+
+
+@contextmanager
+def _counted(model: Any) -> Iterator[list[None]]:
+    """A list that grows by one with each forward pass of a model of torch."""
+    passes: list[None] = []
+    handle = model.register_forward_pre_hook(lambda module, args: passes.append(None))
+    try:
+        yield passes
+    finally:
+        handle.remove()
+
+
+MODES = {"greedy": 0.0, "sampled": 1.0}
+"""Name: temperature."""
+MOST_STATES = 400
+LOOPS: dict[str, Loop] = {"decode": with_decode, "generate": with_generate}
+
+
+def fit(rows: Sequence[Row], pairs: Sequence[tuple[str, Source, str]]) -> list[tuple[Source, str]]:
+    """Of (key of a row, source, style) those whose automaton is small."""
+    states = {row["key"]: row.get("states") for row in rows if not row.get(FAILURE)}
+    return [(source, s) for key, source, s in pairs if 0 < (states.get(key) or 0) <= MOST_STATES]
+
+
+def cells(
+    pairs: Sequence[tuple[Source, str]], named: Named, texts: int, most_ids: int, seed: int
+) -> list[Cell]:
+    """A few of them, each in both modes, in both loops."""
+
+    def rank(pair: tuple[Source, str]) -> float:
+        """Of the schema alone, so that one more that fits displaces at most one other."""
+        return random.Random(f"{seed} {pair[0].group} {pair[0].id} {pair[1]}").random()
+
+    chosen = sorted(pairs, key=rank)[:texts]
+    return [
+        Cell(
+            f"generation {source.group} {source.id} {loop} {mode}",
+            compared,
+            (named, source, style, loop, mode, most_ids, seed, bool(number % 2)),
+        )
+        for number, (source, style) in enumerate(chosen)
+        for loop in LOOPS
+        for mode in MODES
+    ]
+
+
+def compared(
+    named: Named,
+    source: Source,
+    style: str,
+    loop: str,
+    mode: str,
+    most_ids: int,
+    seed: int,
+    forced_first: bool,
+) -> Row:
+    """One text, written twice by one loop."""
+    loaded, item = models.opened(*named), item_of(source, style)
+    if item.dfa is None:
+        raise ArgumentError(f"{source.id} has no automaton: {item.refused}")
+    prompt = tuple(loaded.prompt_ids(prompt_of(item)))
+    asked = Asked(item.dfa, prompt, MODES[mode], seed, most_ids)
+    ways = (True, False) if forced_first else (False, True)
+    written = {way: LOOPS[loop](loaded, asked, way) for way in ways}
+    ours, plain = written[True], written[False]
+    row: Row = {"kind": "generation", "id": source.id, "loop": loop, "mode": mode}
+    row |= {"same": ours.pop("ids") == plain["ids"], "ids": len(plain.pop("ids"))}
+    return row | {"with": ours, "without": plain}
+
+
+def prompt_of(item: Item) -> str:
+    """A question in the chat format of the default model, which asks for such a text."""
+    schema = item.source.schema
+    about = item.source.id if schema is None else json.dumps(schema)[:600]
+    question = f"Give an example of a JSON object for this schema, without white space: {about}"
+    return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+
 
 VERSION = 2
 TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")
@@ -91,12 +260,12 @@ def measure(run: Run[Config]) -> None:
     styles = list(dict.fromkeys(style for source in chosen for style in source.styles))
     run.note(available=len(sources), sampled=len(chosen), styles=styles, tokenizers=[*tokenizers])
     pairs = [(f"{k} {s}", one, s) for k, one in enumerate(chosen) for s in one.styles]
-    cells = [Cell(key, measured, (one, style, tokenizers)) for key, one, style in pairs]
-    run.cells(cells, what="walking")
+    walking = [Cell(key, measured, (one, style, tokenizers)) for key, one, style in pairs]
+    run.cells(walking, what="walking")
     if made.texts:
         run.note(**models.opened(*made.named()).provenance())
-        fit = forced_generation.fit(run.rows, [pair for pair in pairs if pair[2] == styles[0]])
-        jobs = forced_generation.cells(fit, made.named(), made.texts, made.most_ids, made.seed)
+        chosen_pairs = fit(run.rows, [pair for pair in pairs if pair[2] == styles[0]])
+        jobs = cells(chosen_pairs, made.named(), made.texts, made.most_ids, made.seed)
         run.cells(jobs, alone=True, what="writing")
 
 

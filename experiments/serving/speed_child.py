@@ -69,14 +69,14 @@ def classes(file: str, eos_ids: tuple[int, ...]) -> dict[str, Any]:
     """Seconds to compile the pipeline: asking the engine for its character classes, and from the
     disk. A first time loads the kernels."""
     from bpe_automata import Tokenizer
-    from bpe_automata.tokenizer import charclass
+    from bpe_automata.tokenizer import alphabet
     from bpe_automata.tokenizer.pipeline import compile_pipeline
 
     tokenizer = Tokenizer.load(file)
     compile_pipeline(tokenizer.description, tokenizer.backend.engine)
 
     def again() -> float:
-        charclass.known.clear()
+        alphabet.class_cache.clear()
         started = time.perf_counter()
         compile_pipeline(tokenizer.description, tokenizer.backend.engine)
         return time.perf_counter() - started

@@ -19,11 +19,17 @@ from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
-from experiments.serving import speedup_figure, speedup_report
-from experiments.serving.forced_inputs import SCHEMAS
+from experiments.serving import speedup_report
+from experiments.serving.forced_walks import SCHEMAS
 from experiments.serving.speed_model import MODEL_HELP, Device, Dtype
-from experiments.serving.speedup_cell import compared, warmed
-from experiments.serving.speedup_inputs import FUNCTIONS, Terms, families_of, passed_over
+from experiments.serving.speedup_cell import (
+    FUNCTIONS,
+    Terms,
+    compared,
+    families_of,
+    passed_over,
+    warmed,
+)
 from experiments.shared import models
 
 VERSION = 1
@@ -82,7 +88,7 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
     return Report(
         f"Speed-up while writing under schemas: {manifest.get('model', 'no model')}",
         speedup_report.tables(done, manifest),
-        speedup_figure.figures(done, manifest),
+        speedup_report.figures(done, manifest),
         speedup_report.facts(done, manifest),
         speedup_report.wrong(done),
     )

@@ -2,26 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from experiments.run.executors import Row
-from experiments.run.statistics import median
+from experiments.run.files import require
+from experiments.run.report import Figure
+from experiments.run.statistics import median, median_interval
 from experiments.run.tables import Table
-from experiments.serving.speedup_summary import (
-    ALL,
-    LEVEL,
-    WAYS,
-    Middle,
-    against_lift,
-    by_schema,
-    each,
-    families,
-    in_runs,
-    middle,
-    saved,
-    wall,
-)
+
+# What the rows of the speed-up say: a number per schema, and medians over schemas.
+
+LEVEL = 0.95
+ALL = "all"
+"""The name of all families together."""
+WAYS = {
+    "canonical forced": "canonical",
+    "lift forced": "lift",
+    "chop": "lift",
+}
+"""Each way that knows ids, and the way without that it is held against. `chop` may write another
+text than that one, and is compared by seconds for each id."""
+
+
+@dataclass(frozen=True)
+class Middle:
+    """value: the median; low, high: an interval that holds the true median with a probability of
+    at least LEVEL, None where there are too few values (fewer than 6); n."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+def middle(values: Sequence[float]) -> Middle:
+    """The median with its interval."""
+    low, high = median_interval(values, 1 - LEVEL) or (None, None)
+    return Middle(median(values), low, high, len(values))
+
+
+def by_schema(rows: Sequence[Row], number: Callable[[Row], float]) -> list[float]:
+    """A number of each row, the mean over the seeds of a schema."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        found.setdefault((row["family"], row["schema"]), []).append(number(row))
+    return [sum(values) / len(values) for values in found.values()]
+
+
+def families(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """The rows of each family, and of all."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["family"], []).append(row)
+    return found | {ALL: list(rows)}
+
+
+def saved(way: str) -> Callable[[Row], float]:
+    """The share of the ids for which the model was not asked. Of forced ids these are the steps
+    with one option; `chop` appends ids at other steps too."""
+    return lambda row: 1 - row["ways"][way]["passes"] / row["ways"][way]["ids"]
+
+
+def wall(way: str) -> Callable[[Row], float]:
+    """Seconds an id, as a multiple of those without known ids in the same cell."""
+    return lambda row: each(row, way, "seconds") / each(row, WAYS[way], "seconds")
+
+
+def against_lift(way: str) -> Callable[[Row], float]:
+    """Seconds for each byte of text, as a multiple of those of the lift, which asks the model for
+    every id, in the same cell."""
+    return lambda row: _per_byte(row, way) / _per_byte(row, "lift")
+
+
+def each(row: Row, way: str, part: str) -> float:
+    """Seconds of a part ("seconds": of all) for each id."""
+    return float(row["ways"][way][part]) / row["ways"][way]["ids"]
+
+
+def _per_byte(row: Row, way: str) -> float:
+    written = row["ways"][way]
+    return float(written["seconds"]) / max(1, written["bytes"])
+
+
+def in_runs(rows: Sequence[Row], way: str, least: int) -> float:
+    """The share of all ids that were known in runs of at least so many."""
+    ids = sum(row["ways"][way]["ids"] for row in rows)
+    long = sum(run for row in rows for run in row["ways"][way]["runs"] if run >= least)
+    return long / ids if ids else float("nan")
+
 
 TITLES = {"canonical forced": "canonical", "lift forced": "lift", "chop": "lift, chop (heuristic)"}
 LENGTHS = (1, 2, 4, 8, 16)
@@ -218,3 +288,105 @@ def _times(found: Row) -> str:
 
 def _in_brackets(found: Middle, factor: float, digits: int) -> str:
     return "" if found.low is None else f" [{_interval(found, factor, digits)}]"
+
+
+# The figure of the speed-up: what forced ids save by family, and how long their runs are.
+
+STYLE: dict[str, tuple[str, str, str, float]] = {
+    "chop": ("lift with chop (heuristic)", "#9a9a9a", "D", 0.22),
+    "lift forced": ("lift: any tokenization", "#d1495b", "s", 0.0),
+    "canonical forced": ("canonical: its own", "#00798c", "o", -0.22),
+}
+"""Way: name in the legend, color, marker, how far below the middle of its line."""
+LONGEST = 32
+"""The last length of a run that is shown."""
+
+
+def figures(rows: Sequence[Row], manifest: Row) -> list[Figure]:
+    """The one figure; none without rows."""
+    if not rows:
+        return []
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    some = families(rows)
+    look = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+    with pyplot.rc_context(look):
+        size = (12, 1.9 + 0.5 * len(some))
+        drawn, axes = pyplot.subplots(
+            1, 3, figsize=size, layout="constrained", width_ratios=[4, 4, 4]
+        )
+        _dots(axes[0], some, lambda way: lambda row: 100 * saved(way)(row))
+        axes[0].set_xlabel("forward passes saved (%)")
+        _dots(axes[1], some, wall)
+        axes[1].set_xlabel("wall time with forced ids / without")
+        axes[1].axvline(1, color="#bbbbbb", linewidth=1, zorder=0)
+        axes[1].set_yticklabels([])
+        _runs(axes[2], rows)
+        handles, labels = axes[0].get_legend_handles_labels()
+        axes[2].legend(handles[::-1], labels[::-1], frameon=False)
+    return [Figure("speedup", drawn, headline(rows), _note(rows, manifest))]
+
+
+def headline(rows: Sequence[Row]) -> str:
+    """The message, with the numbers of these rows."""
+    own, lift = (middle(by_schema(rows, saved(way))) for way in ("canonical forced", "lift forced"))
+    return (
+        f"Under a schema, the tokenizer's own ids leave {100 * own.value:.0f} % of the forward "
+        f"passes out; any tokenization, {100 * lift.value:.0f} %"
+    )
+
+
+def _note(rows: Sequence[Row], manifest: Row) -> str:
+    schemas = len(by_schema(rows, lambda row: 0.0))
+    return (
+        f"{manifest.get('model')} on {manifest.get('device')}, {manifest['config']['dtype']}; "
+        f"n = {schemas} schemas, {len(rows)} texts of each way, of at most "
+        f"{manifest['config']['most_ids']} ids. Medians over schemas, lines: exact "
+        f"{100 * LEVEL:.0f} % intervals (sign test).\nWall time: the same text in the same process;"
+        " of chop, seconds an id against the lift without it. Right: all families together."
+    )
+
+
+def _dots(
+    axes: Any, some: dict[str, list[Row]], number: Callable[[str], Callable[[Row], float]]
+) -> None:
+    """A line per family, all of them last; a mark and an interval per way."""
+    names = list(some)
+    heights = [-k - 0.5 * (name == ALL) for k, name in enumerate(names)]
+    for way, (label, color, marker, lower) in STYLE.items():
+        found = [middle(by_schema(some[name], number(way))) for name in names]
+        at = [height - lower for height in heights]
+        axes.scatter(
+            [one.value for one in found], at, s=36, color=color, marker=marker, label=label
+        )
+        for height, one in zip(at, found, strict=True):
+            _bar_interval(axes, one, height, color)
+    axes.set_yticks(heights, [f"{name}\n(n = {_schemas(some[name])})" for name in names])
+    axes.axhline(heights[-1] + 0.75, color="#cccccc", linewidth=1)
+    axes.set_ylim(heights[-1] - 0.5, 0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color="#eeeeee")
+    axes.set_axisbelow(True)
+
+
+def _bar_interval(axes: Any, found: Middle, height: float, color: str) -> None:
+    if found.low is not None:
+        axes.plot([found.low, found.high], [height, height], color=color, linewidth=2, alpha=0.6)
+
+
+def _schemas(rows: Sequence[Row]) -> int:
+    return len({(row["family"], row["schema"]) for row in rows})
+
+
+def _runs(axes: Any, rows: Sequence[Row]) -> None:
+    """The share of all ids in runs of at least so many ids."""
+    lengths = range(1, LONGEST + 1)
+    for way, (_, color, _, _) in STYLE.items():
+        shares = [100 * in_runs(rows, way, least) for least in lengths]
+        axes.step(lengths, shares, where="mid", color=color, linewidth=2)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks([1, 2, 4, 8, 16, 32], ["1", "2", "4", "8", "16", "32"])
+    axes.set_xlabel("ids in a run, at least (log scale)")
+    axes.set_ylabel("ids in such runs (% of all)")
+    axes.set_ylim(0, 1.3 * max(1.0, axes.get_ylim()[1]))  # room for the legend
+    axes.grid(color="#eeeeee")

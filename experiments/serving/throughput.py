@@ -26,8 +26,7 @@ from experiments.run.executors import Row
 from experiments.run.measuring import Run, progress
 from experiments.serving.speed_model import Device, Dtype
 from experiments.serving.throughput_report import readme, render
-from experiments.shared.batched import Drawn, sample_batch
-from experiments.shared.batched_rows import Masked
+from experiments.shared.batched import Drawn, Masked, sample_batch
 from experiments.shared.models import LoadedModel, load_model, use_threads
 from experiments.shared.timing import timed
 

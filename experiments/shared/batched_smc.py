@@ -24,8 +24,7 @@ from bpe_automata.integrations.bitmask import apply_bitmask
 from bpe_automata.sampling.smc import resample
 from bpe_automata.sampling.weights import effective_sample_size, log_normaliser, normalised
 from experiments.run.files import require
-from experiments.shared.batched import Batch, Drawn, log_total, settled, uniform
-from experiments.shared.batched_rows import Language, Masked
+from experiments.shared.batched import Batch, Drawn, Language, Masked, log_total, settled, uniform
 
 THRESHOLD = 0.5
 """Resample where the effective sample size is below this share of a population."""

@@ -1,6 +1,6 @@
 """Engines that turn a regex or a JSON Schema into masks, ours and others', behind one interface.
 
-The others are optional (`pip install 'bpe-automata[peers]'`) and inexact: like our
+The others are optional (`pip install --group peers`) and inexact: like our
 lift they admit tokenizations that the tokenizer itself would not produce. (llguidance not all of
 them: where only one text can follow it chooses the ids, before it knows what comes after.)
 """
@@ -24,7 +24,7 @@ from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import TokenizerError
 from bpe_automata.schemas import compile_json_schema
 
-INSTALL = "pip install 'bpe-automata[peers]'"
+INSTALL = "pip install --group peers"
 Begin = Callable[[], "Session"]
 """Begins a sequence under what was compiled."""
 Fill = Callable[[], object]

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata.errors import MissingFileError
-from bpe_automata.tokenizer.sources.gguf_fields import read_fields
-from bpe_automata.tokenizer.sources.gguf_file import sentencepiece_proto
+from bpe_automata.tokenizer.sources.gguf import read_fields, sentencepiece_proto
 from experiments.run.files import package_file
 from experiments.shared import gguf_tensors
 from experiments.shared.gguf_tensors import Fields

@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +26,9 @@ from typing import Any
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError, TokenizerError
 from bpe_automata.storage import cache_folder
+from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import package_file, require
+from experiments.run.measuring import Run
 from experiments.run.provenance import file_sha256, pick_device
 from experiments.shared import gemma, gguf_llama
 
@@ -291,3 +293,28 @@ def _rename_unless_there(scratch: Path, folder: Path) -> None:
     except OSError:
         if not folder.exists():
             raise
+
+
+# The first rows of a run on several models: which they are, and which of them are there.
+
+
+def models_there(run: Run[Any], sources: Sequence[str], device: str, dtype: str) -> list[str]:
+    """Measures a row `model SOURCE` of each; those that could be loaded. One that could not is one
+    failure, which says what to install."""
+    keys = {source: f"model {source}" for source in sources}
+    cells = [Cell(key, model_row, (source, device, dtype)) for source, key in keys.items()]
+    run.cells(cells, what="loading the models")
+    there = [source for source, key in keys.items() if not run.store.rows[key].get(FAILURE)]
+    run.note(models={source: run.store.rows[keys[source]]["provenance"] for source in there})
+    return there
+
+
+def model_row(source: str, device: str, dtype: str) -> Row:
+    """Which model it is, by hash."""
+    return {"provenance": opened(source, device, dtype).provenance()}
+
+
+def labels(manifest: Row) -> dict[str, str]:
+    """What the models of such a run are called, by the names of the config."""
+    known = manifest.get("models", {})
+    return {name: known.get(name, {}).get("model", name) for name in manifest["config"]["models"]}

@@ -25,15 +25,13 @@ from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata.decoding.generation import Healed, heal
 from bpe_automata.sampling import weights
 from experiments.run.executors import Row
-from experiments.shared.batched import Drawn, sample_batch
-from experiments.shared.batched_rows import Language
+from experiments.shared.batched import Drawn, Language, sample_batch
 from experiments.shared.batched_smc import sample_populations
 from experiments.shared.engines import OutlinesCore, PeerError
-from experiments.study.distortion_config import PARTICLES, Config
 from experiments.study.distortion_finite import Opened, described, opened, row_seed
 from experiments.study.large_laws import Texts, features, masses
 from experiments.study.large_walkers import ChopLanguage, outlines_language
-from experiments.study.study_case import StudyCase
+from experiments.study.study_case import PARTICLES, Config, StudyCase
 from experiments.study.study_methods import MOST_GIVEN_BACK
 
 SIZE = PARTICLES[0]

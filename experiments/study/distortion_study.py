@@ -17,10 +17,9 @@ from experiments.run.report import Report
 from experiments.shared.engines import OutlinesCore
 from experiments.study import study_report
 from experiments.study.cases import CASES
-from experiments.study.distortion_config import Config
 from experiments.study.distortion_finite import finite_row, model_row
 from experiments.study.distortion_large import large_row
-from experiments.study.study_case import StudyCase
+from experiments.study.study_case import Config, StudyCase
 
 VERSION = 2
 SMOKE = Config(

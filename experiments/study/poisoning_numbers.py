@@ -6,15 +6,16 @@ one another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments.run.executors import FAILURE, Row
+from experiments.run.files import require
+from experiments.run.report import Figure
 from experiments.run.statistics import Statistic, bootstrap, weighted_mean, weighted_quantile
-from experiments.study.poisoning_cases import WAYS
-from experiments.study.poisoning_laws import OWN
+from experiments.study.poisoning_laws import ANOTHER, CUT, OWN, RANDOM, SMALLEST, WAYS
 
 ALL_WAYS = "all three"
 
@@ -99,3 +100,64 @@ def _there(values: np.ndarray) -> np.ndarray:
 def _flat(values: np.ndarray) -> np.ndarray:
     """float64 [places, n]: those that are there, word by word."""
     return values[_there(values)].T
+
+
+# The figure of total variation against distance from the word: a panel per model.
+
+OURS, CONTROL = "#d1495b", "#00798c"
+LINES = {CUT: ("#edae49", ":"), RANDOM: ("#e07a5f", "--"), SMALLEST: ("#8d2f3a", "-.")}
+BAND = (0.1, 0.9)
+
+
+def figure(
+    rows: Sequence[Row], names: Mapping[str, str], far: Sequence[int], headline: str
+) -> Figure:
+    """names: what models are called, by their names in the rows; far: the distances."""
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    style = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+    with pyplot.rc_context(style):
+        drawn = _panels(pyplot, rows, names, far)
+    note = (
+        "Lines: medians; bands: 10 % to 90 % of words and ways. Another word: of the same "
+        "category, in its own tokenization. All over the whole vocabulary."
+    )
+    return Figure("poisoning", drawn, headline, note)
+
+
+def _panels(pyplot: Any, rows: Sequence[Row], names: Mapping[str, str], far: Sequence[int]) -> Any:
+    """One for each model."""
+    drawn, grid = pyplot.subplots(
+        1,
+        len(names),
+        figsize=(max(6.5, 5.4 * len(names)), 5.0),
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    for axes, (name, label) in zip(grid.flat, names.items(), strict=True):
+        words = words_of(rows, name)
+        _panel(axes, words, far)
+        axes.set_title(f"{label}, {len(words)} words", loc="left", fontsize=11)
+    grid[0, 0].set_ylabel("total variation to the law after its own ids")
+    grid[0, 0].legend(frameon=False, fontsize=8.5, loc="upper right")
+    return drawn
+
+
+def _panel(axes: Any, words: Sequence[Row], far: Sequence[int]) -> None:
+    for way, color, text in ((ALL_WAYS, OURS, "other ids, all ways"), (ANOTHER, CONTROL, ANOTHER)):
+        values = table(words, way, "tv")
+        if values is None:
+            continue
+        low, middle, high = quantiles(values, (BAND[0], 0.5, BAND[1]))
+        axes.fill_between(far, low, high, color=color, alpha=0.15, linewidth=0)
+        axes.plot(far, middle, color=color, linewidth=2.2, marker="o", markersize=4, label=text)
+    for way, (color, dashes) in LINES.items():
+        values = table(words, way, "tv")
+        if values is not None:
+            middle = quantiles(values, (0.5,))[0]
+            axes.plot(far, middle, color=color, linestyle=dashes, linewidth=1.2, label=way)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("distance: tokens of the sentence after the word")
+    axes.grid(axis="y", color="#eeeeee")
+    axes.set_axisbelow(True)

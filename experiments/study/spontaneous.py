@@ -15,24 +15,215 @@ be.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bpe_automata.errors import ArgumentError
+from bpe_automata import Tokenizer
+from bpe_automata.errors import ArgumentError, PromptError
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
+from experiments.run.files import cache_name, require
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.shared import models
-from experiments.shared.model_rows import models_there
+from experiments.shared.models import models_there
 from experiments.study import spontaneous_report
 from experiments.study.spontaneous_judge import Judge
-from experiments.study.spontaneous_prompts import PROMPTS, prompts_of
-from experiments.study.spontaneous_sampler import sample
+
+# Many texts at once from a causal LM, each with a prompt and a temperature of its own.
+#
+# `shared.batched` draws texts of one prompt at one temperature, weighted, under a constraint. Here
+# nothing is weighed, and a batch is as wide as all temperatures together: on a CPU a step of a wide
+# batch costs hardly more than one of a narrow batch.
+
+BLOCK = 512
+"""Ids whose masses are summed in one go."""
+LEAST = -87.0
+"""Natural log of the least mass beside the greatest one: below it float32 is denormal, and slow."""
+
+
+class Text(NamedTuple):
+    """ids: without what ended it; ended: by one of the ids that end a text, not by the length."""
+
+    ids: tuple[int, ...]
+    ended: bool
+
+
+def sample(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    which: Sequence[int],
+    temperatures: Sequence[float],
+    numbers: np.ndarray,
+    ends: Collection[int],
+    n_ids: int | None = None,
+) -> list[Text]:
+    """A text for each of `which`, numbers of prompts, at its temperature (over 0).
+
+    numbers: float64 [n, tokens] in [0, 1), one for each id that is drawn, so that a text depends on
+    its own row alone (but for the rounding of the model's arithmetic). ends: ids that end a text.
+    n_ids: how many the tokenizer has. A model may have more, which fill its matrices up to a round
+    number and spell nothing; these are never drawn: the law is the one given that none is.
+    Raises PromptError for an empty prompt.
+    """
+    torch = require("torch")
+    if not all(prompts):
+        raise PromptError("an empty prompt: the model needs at least one id to predict from")
+    heats = torch.tensor(temperatures, dtype=torch.float32, device=model.device)[:, None]
+    drawn = torch.from_numpy(numbers).to(model.device)
+    found: list[list[int]] = [[] for _ in which]
+    ended = [False] * len(which)
+    with torch.inference_mode():
+        logits, cache, inputs = _begun(model, prompts, which)
+        for step in range(numbers.shape[1]):
+            ids = draw(logits[:, :n_ids], heats, drawn[:, step : step + 1])
+            for row, token in enumerate(ids.tolist()):
+                if not ended[row]:
+                    ended[row] = token in ends
+                    found[row] += [] if ended[row] else [token]
+            if all(ended) or step + 1 == numbers.shape[1]:
+                break
+            inputs = _next(inputs, ids)
+            read = model(**inputs, **{cache_name(): cache}, use_cache=True)
+            logits = read.logits[:, -1].float()
+    return [Text(tuple(ids), end) for ids, end in zip(found, ended, strict=True)]
+
+
+def draw(logits: Any, temperatures: Any, numbers: Any) -> Any:
+    """int64 [n]: min { i : p(ids up to i) > number }. logits: float32 [n, V], overwritten, for the
+    array is large; temperatures: float32 [n, 1]; numbers: float64 [n, 1].
+
+    Masses are float32, their sums float64: first over blocks of ids, then inside the block where
+    the number falls. That takes a third of the time of one long sum for a vocabulary of 262,144.
+    """
+    torch = require("torch")
+    scaled = logits.sub_(logits.amax(1, keepdim=True)).div_(temperatures)
+    masses = torch.nn.functional.threshold_(scaled, LEAST, -torch.inf).exp_()
+    if missing := -masses.shape[1] % BLOCK:
+        masses = torch.nn.functional.pad(masses, (0, missing))
+    blocks = masses.view(len(masses), -1, BLOCK)
+    sums = blocks.sum(-1).double()
+    until = sums.cumsum(1)
+    goal = numbers * until[:, -1:]
+    block = _first_over(until, goal)
+    before = until.gather(1, block) - sums.gather(1, block)
+    rows = torch.arange(len(blocks), device=blocks.device)
+    inside = blocks[rows, block[:, 0]].double().cumsum(1)
+    return (block * BLOCK + _first_over(inside, goal - before))[:, 0]
+
+
+def _first_over(cumulated: Any, goal: Any) -> Any:
+    """int64 [n, 1]: the first place over the goal; where rounding leaves none, the last that adds
+    anything."""
+    torch = require("torch")
+    found = torch.searchsorted(cumulated, goal, right=True)
+    last = torch.searchsorted(cumulated, cumulated[:, -1:].contiguous())
+    return torch.minimum(found, last)
+
+
+def _begun(
+    model: Any, prompts: Sequence[Sequence[int]], which: Sequence[int]
+) -> tuple[Any, Any, dict[str, Any]]:
+    """(float32 [n, V] logits after the prompts, the cache, the inputs so far), a row for each of
+    `which`; each prompt is read once, padded on the left."""
+    torch = require("torch")
+    width = max(map(len, prompts))
+    ids = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts])
+    lengths = torch.tensor([len(p) for p in prompts])
+    own = (torch.arange(width)[None] >= (width - lengths)[:, None]).long()
+    positions = (own.cumsum(1) - 1).clamp(min=0)
+    inputs = {"input_ids": ids, "attention_mask": own, "position_ids": positions}
+    inputs = {name: values.to(model.device) for name, values in inputs.items()}
+    read = model(**inputs, use_cache=True, logits_to_keep=1)
+    rows = torch.tensor(list(which), device=model.device)
+    read[cache_name()].batch_select_indices(rows)
+    logits = read.logits[:, -1].float()[rows]
+    return logits, read[cache_name()], {name: each[rows] for name, each in inputs.items()}
+
+
+def _next(inputs: dict[str, Any], ids: Any) -> dict[str, Any]:
+    """What the model reads of one more id in each row."""
+    torch = require("torch")
+    mask = inputs["attention_mask"]
+    return {
+        "input_ids": ids[:, None],
+        "attention_mask": torch.cat([mask, mask.new_ones(len(mask), 1)], 1),
+        "position_ids": inputs["position_ids"][:, -1:] + 1,
+    }
+
+
+# What models are asked to go on with: prompts by kind of text, fixed before any was measured.
+#
+# None ends with a space or, where words are divided by spaces, inside a word: the next id would
+# have to mend that.
+
+TURN = "<|im_start|>"
+"""Of the chat format that SmolLM2 was trained with; a model without it gets plain text."""
+
+PROMPTS: dict[str, tuple[str, ...]] = {
+    "prose": (
+        "The old lighthouse keeper climbed the stairs one last time and",
+        "In the spring of 1912 the expedition reached the mouth of the river, where",
+    ),
+    "chat": (
+        "Explain how a bicycle stays upright.",
+        "What should I cook tonight with rice, eggs and spinach?",
+    ),
+    "json": (
+        '{"id": 17, "name": "Garden chair", "price":',
+        '[\n  {\n    "city": "Lisbon",\n    "population": 545923,\n    "districts":',
+    ),
+    "code": (
+        "def merge_intervals(intervals):\n    result = []\n    for",
+        "import sqlite3\n\nclass InventoryDatabase:\n    def __init__(self, path):",
+    ),
+    "table": (
+        "Item                Qty     Unit price      Total\n"
+        "------------------  ------  --------------  ----------\n"
+        "Copper pipe 15 mm   12      4.80            57.60\n"
+        "Elbow joint",
+        "name\tborn\tdied\tfield\nEuler\t1707\t1783\tmathematics\nGauss",
+    ),
+    "dates": (
+        "Order 2023-04-17 08:12:45, 1,299.00 EUR\nOrder 2023-04-18 19:03:10, 86.40 EUR\nOrder",
+        "The first decimals of the number are 3.14159265358979 and its square root is",
+    ),
+    "names": (
+        "Members present: Agnieszka Wojciechowska, Tomasz Lewandowski, Oyelaran Adebayo,",
+        "Villages of the valley:\n- Llanfihangel\n- Aberystwyth\n- Pontrhydfendigaid\n-",
+    ),
+    "russian": (
+        "Поезд медленно отошёл от станции, и за окном",
+        "Рецепт борща: сначала нужно",
+    ),
+    "chinese": (
+        "从前有一个年轻的渔夫,他住在",
+        "人工智能的发展历史可以分为",
+    ),
+    "arabic": (
+        "كان يا ما كان في قديم الزمان",
+        "تقع مدينة القاهرة على ضفاف",
+    ),
+}
+
+
+def prompts_of(kind: str, tokenizer: Tokenizer) -> tuple[str, ...]:
+    """The prompts of a kind, in the chat format of the tokenizer's model where there is one."""
+    if kind != "chat":
+        return PROMPTS[kind]
+    has_turns = any(token.content == TURN for token in tokenizer.description.added)
+    return tuple(_asked(question, has_turns) for question in PROMPTS[kind])
+
+
+def _asked(question: str, has_turns: bool) -> str:
+    if not has_turns:
+        return f"Question: {question}\nAnswer:"
+    return f"{TURN}user\n{question}<|im_end|>\n{TURN}assistant\n"
+
 
 VERSION = 1
 

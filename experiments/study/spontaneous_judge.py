@@ -14,12 +14,12 @@ anew, with the token at which the fault showed.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from bpe_automata import Tokenizer, explain
+from bpe_automata import Constraint, Matcher, Tokenizer, constrain, explain
 from bpe_automata.constructions.canonical import (
     CanonicalAutomaton,
     CanonicalState,
@@ -27,8 +27,29 @@ from bpe_automata.constructions.canonical import (
 )
 from bpe_automata.constructions.hypothesis_sets import NONE
 from bpe_automata.decoding.visible import visible_tokens
-from bpe_automata.errors import TokenNotAllowedError
-from experiments.study.spontaneous_texts import after
+from bpe_automata.errors import PromptError, TokenNotAllowedError
+
+# All texts, as a constraint: what may follow is what some canonical text goes on with.
+
+
+def all_texts(tokenizer: Tokenizer) -> Constraint:
+    """Made once for a tokenizer. Without end-of-sequence: added tokens are text."""
+    return tokenizer.derived(
+        "all texts", lambda it: constrain(it, r"(?s:.*)", eos_ids=(), added_tokens=True)
+    )
+
+
+def after(tokenizer: Tokenizer, ids: Iterable[int]) -> Matcher:
+    """A matcher that has read these ids, which begin a canonical text and may end inside a
+    character. Raises PromptError for ids that begin none."""
+    matcher = all_texts(tokenizer).matcher()
+    try:
+        for token in ids:
+            matcher.advance(token)
+    except TokenNotAllowedError as error:
+        raise PromptError(f"the prompt's ids are not canonical: {error}") from error
+    return matcher
+
 
 PAIR, SPELLING, SPLIT, BROKEN, ADDED, END, LATER = KINDS = (
     "two tokens that BPE would have joined or divided otherwise",

@@ -2,22 +2,194 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from experiments.run.executors import Row
-from experiments.run.report import Report
+import numpy as np
+
+from experiments.run.executors import FAILURE, Row
+from experiments.run.files import require
+from experiments.run.report import Figure, Report
+from experiments.run.statistics import bootstrap, clopper_pearson
 from experiments.run.tables import Table
-from experiments.shared.model_rows import labels
-from experiments.study import spontaneous_figure
+from experiments.shared.models import labels
 from experiments.study.spontaneous_judge import KINDS
-from experiments.study.spontaneous_shares import (
-    faults_of,
-    of_joints,
-    of_texts,
-    texts_of,
-)
+
+# The figure of texts that are not canonical: a panel per kind of text, against temperature.
+
+COLORS, MARKS = ("#00798c", "#d1495b", "#edae49", "#66a182"), ("o", "s", "^", "D")
+ACROSS, APART = 5, 0.025
+LABELS = {
+    "prose": "English prose",
+    "chat": "answers to questions",
+    "json": "JSON",
+    "table": "tables of spaces, tabs",
+    "dates": "dates and numbers",
+    "names": "lists of names",
+    "russian": "Russian",
+    "chinese": "Chinese",
+    "arabic": "Arabic",
+}
+
+
+def figure(rows: Sequence[Row], names: Mapping[str, str], chosen: Row, facts: Row) -> Figure:
+    """names: what models are called, by their names in the rows."""
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    style = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+    with pyplot.rc_context(style):
+        drawn = _panels(pyplot, rows, names, chosen)
+    note = (
+        f"{chosen['texts']} texts of at most {chosen['tokens']} tokens each, drawn freely; bars: "
+        "intervals of 95 % (Clopper and Pearson)."
+    )
+    return Figure("spontaneous", drawn, headline(facts), note)
+
+
+def _panels(pyplot: Any, rows: Sequence[Row], names: Mapping[str, str], chosen: Row) -> Any:
+    """One for each kind of text."""
+    kinds = chosen["kinds"]
+    across = min(ACROSS, len(kinds))
+    down = math.ceil(len(kinds) / across)
+    drawn, grid = pyplot.subplots(
+        down,
+        across,
+        figsize=(max(8.0, 2.5 * across), 2.6 * down + 1.2),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    for place, axes in enumerate(grid.flat):
+        if place >= len(kinds):
+            axes.axis("off")
+            continue
+        _panel(axes, rows, names, kinds[place], chosen["temperatures"])
+        if place + across >= len(kinds):
+            axes.set_xlabel("temperature")
+            axes.tick_params(labelbottom=True)
+    marks = grid[0, 0].get_legend_handles_labels()
+    drawn.legend(*marks, frameon=False, fontsize=10, loc="upper right")
+    drawn.supylabel("texts that are not canonical, %", fontsize=10)
+    return drawn
+
+
+def _panel(
+    axes: Any, rows: Sequence[Row], names: Mapping[str, str], kind: str, heats: Sequence[float]
+) -> None:
+    for number, (name, label) in enumerate(names.items()):
+        found = [(heat, texts_of(rows, name, heat, kind)) for heat in heats]
+        points = [(heat, of_texts(texts)) for heat, texts in found if texts]
+        if not points:
+            continue
+        places = [heat + APART * (number - (len(names) - 1) / 2) for heat, _ in points]
+        shares = [share.share * 100 for _, share in points]
+        low = [(share.share - share.low) * 100 for _, share in points]
+        high = [(share.high - share.share) * 100 for _, share in points]
+        style = {"color": COLORS[number % 4], "marker": MARKS[number % 4], "markersize": 5}
+        axes.errorbar(places, shares, [low, high], capsize=2, linewidth=1.4, label=label, **style)
+    axes.set_title(LABELS.get(kind, kind), loc="left", fontsize=11)
+    axes.set_ylim(-3, 103)
+    axes.set_xticks(list(heats), [f"{heat:g}" for heat in heats])
+    axes.grid(axis="y", color="#eeeeee")
+    axes.set_axisbelow(True)
+
+
+def headline(facts: Row) -> str:
+    """The message, with the numbers of these rows, at temperature 1 where all were measured. Kinds
+    of text differ more than models do, so it says that the numbers are averages."""
+    models = facts["models"]
+    first, *others = models.values()
+    heats = [heat for heat in first if all(heat in other for other in others)]
+    if not heats:
+        return "How often models leave their tokenizer's own tokenization"
+    heat = "1" if "1" in heats else heats[-1]
+    what = ", averaged over these kinds of text" if len(facts["kinds"]) > 1 else ""
+    said = [
+        f"{label}: {own[heat]['texts']['share'] * 100:.0f} %{what}" for label, own in models.items()
+    ]
+    first = f"At temperature {heat}, texts that are not in their tokenizer's own ids"
+    return "\n".join([first, *said])
+
+
+# Shares of texts and joints that are not the tokenizer's own, with intervals of 95 %.
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Share:
+    """count of whole; low, high: the interval of their ratio."""
+
+    count: int
+    whole: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """count / whole; nan of nothing."""
+        return self.count / self.whole if self.whole else float("nan")
+
+    def facts(self) -> Row:
+        """As JSON has it."""
+        return {
+            "count": self.count,
+            "of": self.whole,
+            "share": round(self.share, 6),
+            "low": round(self.low, 6),
+            "high": round(self.high, 6),
+        }
+
+
+def texts_of(
+    rows: Sequence[Row], model: str, heat: float | None = None, kind: str | None = None
+) -> list[Row]:
+    """The texts of a model, at a temperature and of a kind where these are given."""
+    return [
+        text
+        for row in rows
+        if not row.get(FAILURE)
+        and "texts" in row
+        and row["model"] == model
+        and kind in (None, row["kind"])
+        for text in row["texts"]
+        if heat in (None, text["temperature"])
+    ]
+
+
+def of_texts(texts: Sequence[Row]) -> Share:
+    """The share of texts that are not canonical; the interval is Clopper & Pearson's."""
+    count = sum(not text["canonical"] for text in texts)
+    return Share(count, len(texts), *clopper_pearson(count, len(texts), ALPHA))
+
+
+def of_joints(texts: Sequence[Row]) -> Share:
+    """The share of joints at fault; the interval is that of whole texts drawn again, for the joints
+    of one text depend on one another. An end that cannot be is a joint as well. Where no text has a
+    fault, drawing again finds none either, and the interval says nothing: it is [0, 0]."""
+    faults = np.array([len(text.get("faults", ())) for text in texts])
+    joints = np.array([len(text["ids"]) + text["ended"] for text in texts])
+    if not joints.sum():
+        return Share(0, 0, 0.0, 1.0)
+
+    def ratio(values: np.ndarray, taken: np.ndarray) -> np.ndarray:
+        found: np.ndarray = taken @ values / np.maximum(taken @ joints, 1)
+        return found
+
+    low, high = bootstrap([*faults], range(len(texts)), ratio, 1 - ALPHA)
+    return Share(int(faults.sum()), int(joints.sum()), low, high)
+
+
+def faults_of(texts: Sequence[Row]) -> Iterator[tuple[str, str, str]]:
+    """(kind, tokens, reason) of every fault."""
+    for text in texts:
+        for _, kind, tokens, reason in text.get("faults", ()):
+            yield kind, tokens, reason
+
 
 TITLE = "How often models leave their tokenizer's own tokenization"
 MOST_COMMON, SHOWN = 8, 110
@@ -42,7 +214,7 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
         kinds_of_fault(rows, names),
         commonest(rows, names),
     ]
-    figures = [spontaneous_figure.figure(rows, names, chosen, facts)] if names else []
+    figures = [figure(rows, names, chosen, facts)] if names else []
     pairs = [(name, kind) for name in chosen["models"] for kind in chosen["kinds"]]
     complete = all(texts_of(rows, name, kind=kind) for name, kind in pairs)
     return Report(TITLE, tables, figures, facts, complete=complete)

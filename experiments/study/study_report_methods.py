@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from experiments.run.tables import Table
-from experiments.study.distortion_config import PARTICLES
+from experiments.study.study_case import PARTICLES
 from experiments.study.study_methods import METHODS
 from experiments.study.study_report_points import (
     SETTLED,

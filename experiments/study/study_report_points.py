@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.run.executors import FAILURE, Row
 from experiments.run.statistics import Statistic, bootstrap, weighted_mean, weighted_quantile
-from experiments.study.study_laws import tv_between
+from experiments.study.study_laws_tree import tv_between
 
 SETTLED = 0.01
 """How far at most a distance may be from exact to enter a summary."""

@@ -38,7 +38,7 @@ from bpe_automata.testing import (
     small_tokenizer,
     split,
 )
-from bpe_automata.testing.texts import own_pieces
+from bpe_automata.testing.inputs import own_pieces
 
 MARKED = (".{2,9}b", "[a-zé\u0301]{1,5}", "[^a]*a.*")
 WIDE = (r".{0,40}", r'([^"\\]|\\["\\n]){0,20}', "[a-zé ]{3,30}\n?", r"(\w+[^\w]?)+", "[^a]*a[^b]*b")

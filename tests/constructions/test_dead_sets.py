@@ -33,8 +33,7 @@ from bpe_automata.kernels.dead_sets import AGAIN, DONE
 from bpe_automata.kernels.world import ALIVE, PARTLY, key_number, key_place
 from bpe_automata.reference.bpe import base_symbols, bpe, merge_ranks
 from bpe_automata.testing import byte_dfas, small_tokenizer, split
-from bpe_automata.testing.tables import merge_tables
-from bpe_automata.testing.written import byte_level, byte_spelling
+from bpe_automata.testing.small import byte_level, byte_spelling, merge_tables
 
 CORPUS = ['{"name":"ann","names":["a","nn"],"man":12}', "the mannequin names an ant", "banana anna"]
 FINITE = (

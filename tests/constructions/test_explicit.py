@@ -15,7 +15,7 @@ from bpe_automata.constructions import explore, explored
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.bits import members
 from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, small_tokenizer
-from bpe_automata.testing.texts import own_pieces
+from bpe_automata.testing.inputs import own_pieces
 
 METHODS = ("lift", "canonical")
 

@@ -17,7 +17,7 @@ from bpe_automata import compile_regex, constrain
 from bpe_automata.automata import from_strings
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, merge_tables, small_tokenizer
-from bpe_automata.testing.texts import own_pieces
+from bpe_automata.testing.inputs import own_pieces
 from experiments.shared.regexes import VARIED
 from experiments.shared.walks import finish, walk
 

@@ -23,7 +23,7 @@ from bpe_automata.kernels.token_walks import Spelled, settle_alive
 from bpe_automata.kernels.watch import watched
 from bpe_automata.reference import lift_mask
 from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, resegmentations
-from bpe_automata.testing.texts import own_pieces
+from bpe_automata.testing.inputs import own_pieces
 from experiments.shared.regexes import VARIED
 
 EOS = (0, 2)

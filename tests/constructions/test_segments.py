@@ -18,7 +18,7 @@ from bpe_automata.constructions.segments_eager import SharedRows, assembled, eve
 from bpe_automata.errors import ArgumentError, BudgetExceededError, EmptyLanguageError, PromptError
 from bpe_automata.kernels.bits import members
 from bpe_automata.testing import added_token, bpe_tokenizers, cyclic_regexes, small_tokenizer, texts
-from bpe_automata.testing.texts import own_pieces
+from bpe_automata.testing.inputs import own_pieces
 from bpe_automata.testing.trained import trained_tokenizers
 
 MOST = 600

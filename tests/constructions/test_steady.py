@@ -33,8 +33,8 @@ from bpe_automata.reference import (
     symbol_dfa,
 )
 from bpe_automata.testing import bpe_tokenizers, byte_dfas, finite_regexes, small_tokenizer
-from bpe_automata.testing.tables import merge_tables
-from bpe_automata.testing.texts import own_pieces
+from bpe_automata.testing.inputs import own_pieces
+from bpe_automata.testing.small import merge_tables
 
 MOST = 300  # pairs of one product
 OBJECT = r'\{"name":"[^"\\\x00-\x1f]*","age":-?[0-9]+,"tags":\[("[a-z]{1,3}"(,"[a-z]{1,3}")*)?\]\}'

@@ -44,14 +44,14 @@ from bpe_automata.storage import (
     load_arrays,
     store_arrays,
 )
-from bpe_automata.testing.tokenizers import bpe_tokenizers
-from bpe_automata.testing.written import (
+from bpe_automata.testing.small import (
     added_token,
+    bpe_tokenizers,
     byte_level,
     byte_spelling,
     small_tokenizer,
 )
-from bpe_automata.tokenizer import charclass
+from bpe_automata.tokenizer import alphabet
 from bpe_automata.tokenizer.engines import Oniguruma
 from tests.budget import examples
 
@@ -468,21 +468,21 @@ def test_a_header_with_a_right_checksum_that_lies(entry, monkeypatch) -> None:
 
 def test_one_flipped_bit_in_a_character_class_is_noticed(cache: Path) -> None:
     engine = Oniguruma()
-    asked = charclass.engine_class(engine, "regex", "[a-m]")
-    charclass.known.clear()
+    asked = alphabet.engine_class(engine, "regex", "[a-m]")
+    alphabet.class_cache.clear()
     (path,) = (cache / "charclass").iterdir()
     whole = path.read_bytes()
     at = whole.rindex(asked.tobytes())
     for damaged in (whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], whole[: at + 3], b""):
         path.write_bytes(damaged)
         with pytest.warns(CorruptCacheWarning, match="rebuilt"):
-            assert np.array_equal(charclass.engine_class(engine, "regex", "[a-m]"), asked)
-        charclass.known.clear()
+            assert np.array_equal(alphabet.engine_class(engine, "regex", "[a-m]"), asked)
+        alphabet.class_cache.clear()
         assert path.read_bytes() == whole
     store_arrays("charclass", f"{engine.name} regex [a-m]", "ranges", {"ranges": asked[:, ::-1]})
     with pytest.warns(CorruptCacheWarning, match="not in order"):
-        charclass.engine_class(engine, "regex", "[a-m]")
-    charclass.known.clear()
+        alphabet.engine_class(engine, "regex", "[a-m]")
+    alphabet.class_cache.clear()
 
 
 # ---------------------------------------------------------------- the folder

@@ -24,7 +24,7 @@ from bpe_automata.testing import (
     finite_regexes,
     small_tokenizer,
 )
-from bpe_automata.testing.texts import own_pieces
+from bpe_automata.testing.inputs import own_pieces
 
 MERGES = [("h", "e"), ("b", "c"), ("a", "bc"), ("b", "d"), ("a", "bd"), ("e", "f"), ("ef", "g")]
 MERGES += [("e", "b")]

@@ -33,7 +33,7 @@ from bpe_automata.testing import (
     small_tokenizer,
     texts,
 )
-from bpe_automata.testing.texts import own_pieces
+from bpe_automata.testing.inputs import own_pieces
 from bpe_automata.token_automata import TokenAutomaton
 
 MOST_EDGES = 3000

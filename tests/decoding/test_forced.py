@@ -31,7 +31,7 @@ from bpe_automata.testing import (
     finite_regexes,
     small_tokenizer,
 )
-from bpe_automata.testing.texts import own_pieces
+from bpe_automata.testing.inputs import own_pieces
 
 METHODS = ("canonical", "lift")
 PERSON = r'\{"name_of_the_person"[ ]?:[ ]?"[a-z]+",("orderId":[0-9]+|"orderName":"[a-z]+")\}'

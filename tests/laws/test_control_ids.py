@@ -1,5 +1,6 @@
-"""Control ids of SentencePiece (`<s>`, `</s>`): never text, but they stand between texts of a
-prompt. sentencepiece itself says what is right."""
+"""Control ids of SentencePiece (`<s>`, `</s>`) are never text, but separate texts of a prompt;
+compared with sentencepiece itself.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from bpe_automata import Tokenizer, constrain
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import PromptError
 from bpe_automata.tokenizer.description import Prefix
-from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto
+from bpe_automata.tokenizer.sources.sentencepiece import model_proto
 
 NORMAL, UNKNOWN, CONTROL, USER, _, BYTE = range(1, 7)
 BEGIN, END = 1, 2

@@ -26,7 +26,7 @@ from bpe_automata.testing import (
     small_tokenizer,
     trained_tokenizers,
 )
-from bpe_automata.testing.texts import own_pieces
+from bpe_automata.testing.inputs import own_pieces
 from bpe_automata.tokenizer.sources import names
 
 MOST_EDGES = 20_000

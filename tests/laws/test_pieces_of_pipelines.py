@@ -1,4 +1,4 @@
-"""Single features of tokenizers, small and by hand; `tokenizers` itself says what is right."""
+"""Single features of tokenizers, by small explicit examples, compared with `tokenizers` itself."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from bpe_automata.testing import (
     texts,
     tokenizer_files,
 )
-from bpe_automata.testing.texts import own_pieces
+from bpe_automata.testing.inputs import own_pieces
 
 _QUOTED = re.compile(r"'[^']*'|\d+")
 """What differs between two errors of one reason."""

@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 
 for _package in ("nbformat", "IPython", "matplotlib"):
-    pytest.importorskip(
-        _package, reason=f"{_package} is missing: pip install 'bpe-automata[notebooks]'"
-    )
+    pytest.importorskip(_package, reason=f"{_package} is missing: pip install --group notebooks")
 import nbformat  # noqa: E402
 
 FOLDER = Path(__file__).parents[2] / "notebooks"

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from support import (
-    added,
-    decoders,
-    models,
-    normalizers,
-    patterns,
-    pretokenizers,
-    prompts,
-    regexes,
-    sources,
-)
-from support.case import Case
+from support import model_parts, prompts, sources, steps
+from support.making import Case
 
 CASES: list[Case] = [
     *sources.CASES,
-    *models.CASES,
-    *normalizers.CASES,
-    *pretokenizers.CASES,
-    *patterns.CASES,
-    *added.CASES,
-    *decoders.CASES,
+    *model_parts.MODEL_CASES,
+    *steps.NORMALIZER_CASES,
+    *steps.PRETOKENIZER_CASES,
+    *steps.PATTERN_CASES,
+    *model_parts.ADDED_CASES,
+    *model_parts.DECODER_CASES,
     *prompts.CASES,
-    *regexes.CASES,
+    *prompts.REGEX_CASES,
 ]

@@ -1,18 +1,20 @@
-"""What comes before the constrained text: the state after a prompt's ids, and prompts that end
-where the answer would merge with them."""
+"""Prompts and regexes of constraints, as cases of the matrix: the state after a prompt's ids,
+prompts that end where the answer would merge with them, and the syntax of regexes.
+"""
 
 from __future__ import annotations
 
-import pytest
+import re
 
-from bpe_automata import Tokenizer, constrain, heal
-from bpe_automata.errors import PromptError, UnsupportedTokenizerError
+import pytest
+import regex as regex_package
+
+from bpe_automata import Tokenizer, compile_regex, constrain, heal
+from bpe_automata.errors import PromptError, UnsupportedRegexError, UnsupportedTokenizerError
 from bpe_automata.reference import canonical_trie, compare
 from bpe_automata.testing import added_token, byte_level
-from support.case import Case
 from support.files import TEXT
-from support.laws import masks_are_right, regexes_of, texts_of
-from support.making import make
+from support.making import Case, language_is, make, masks_are_right, regexes_of, texts_of
 from support.sources import sentencepiece
 
 SECTION = "prompt and constraint"
@@ -127,4 +129,50 @@ CASES = [
     case("prompts that are not canonical", not_canonical, refused=True),
     case("unhealed prompts that no answer can follow", impossible, refused=True),
     case("end-of-sequence ids that are ordinary text", ordinary_end, refused=True),
+]
+
+
+# ---------------------------------------------------------------- regexes
+
+REGEX_SECTION = "regex of the constraint"
+LETTERS = "aAb1 é\n^"
+
+
+def matches(name, pattern, variant="", engine=re):
+    """The language is that of the engine's `fullmatch`."""
+
+    def check(folder):
+        language_is(pattern, LETTERS, 3, engine)
+
+    return Case(REGEX_SECTION, name, False, check, variant)
+
+
+def regex_refused(name, pattern, position, variant=""):
+    def check(folder):
+        with pytest.raises(UnsupportedRegexError) as caught:
+            compile_regex(pattern)
+        assert (caught.value.pattern, caught.value.position) == (pattern, position)
+
+    return Case(REGEX_SECTION, name, True, check, variant)
+
+
+REGEX_CASES = [
+    matches("alternation and groups", "(a|(?:b|A)1|(?P<x>aa))"),
+    matches("`* + ? {n,m}`", "a*b+1?|a{2,3}"),
+    matches("lazy repetition", "a{1,2}?b??"),
+    matches("classes", "[ab1-3][^a]?"),
+    matches("`.`", "a."),
+    matches("`\\d \\w \\s`", r"\d?\w\s|\D\W\S"),
+    matches("`(?i) (?s) (?x) (?i:…)`", "(?i)a(?-i:b)", "i"),
+    matches("`(?i) (?s) (?x) (?i:…)`", "(?s)a.", "s"),
+    matches("`(?i) (?s) (?x) (?i:…)`", "(?x) a  b # and a comment", "x"),
+    matches("`\\p{…}`", r"\p{L}\p{Nd}|\P{L}", engine=regex_package),
+    matches("anchors at its ends", "^(a|b)$"),
+    regex_refused("backreferences", r"(a)\1", 3),
+    *(regex_refused("lookaround", p, 1, p) for p in ("a(?=b)", "a(?!b)", "a(?<=a)", "a(?<!b)")),
+    regex_refused("conditional groups", "(a)?(?(1)b|c)", 4),
+    regex_refused("possessive repetition", "a*+b", 1),
+    regex_refused("atomic groups", "(?>a)b", 0),
+    regex_refused(r"`\b`", r"\bfoo", 0),
+    regex_refused("anchors inside", "a^b", 1),
 ]

@@ -16,14 +16,11 @@ from bpe_automata.errors import (
     UnsupportedTokenizerError,
 )
 from bpe_automata.tokenizer.sources import TABLE, names
-from bpe_automata.tokenizer.sources.gguf_file import gemma4_json
-from bpe_automata.tokenizer.sources.gguf_pretokenizers import WORDS, pretokenizer_of
-from bpe_automata.tokenizer.sources.patterns import GPT2
+from bpe_automata.tokenizer.sources.gguf import WORDS, gemma4_json, pretokenizer_of
+from bpe_automata.tokenizer.sources.published import GPT2
 from support import files
-from support.case import Case
 from support.files import NORMAL, PIECES, TEXT, UNUSED, USER
-from support.laws import obey, texts_of
-from support.making import library, named
+from support.making import Case, library, named, obey, texts_of
 
 GGUF = "GGUF `gpt2`: `tokenizer.ggml.pre`"
 GGML = "tokenizer.ggml."

@@ -12,8 +12,8 @@ from bpe_automata.banning import Ban
 from bpe_automata.sampling.banned import free
 from bpe_automata.testing import byte_spelling, small_tokenizer
 from experiments.run.measuring import Run, Settings, read_run
-from experiments.serving import banned, banned_cells, banned_runs
-from experiments.serving.banned_lists import WordList, wanting_model, word_lists
+from experiments.serving import banned, banned_runs
+from experiments.serving.banned_runs import WordList, wanting_model, word_lists
 from experiments.shared import models
 from experiments.shared.models import LoadedModel
 
@@ -33,10 +33,10 @@ def rows_and_manifest(tmp_path_factory):
     """Of a stub that is drawn to the article's words."""
     folder, tokenizer = tmp_path_factory.mktemp("banned"), tiny()
     loaded = LoadedModel("tiny", "", None, tokenizer, (), "cpu", 0.0)
-    model = wanting_model(tokenizer, WordList(banned_cells.WORDS, "anywhere", ""), 0, ())
+    model = wanting_model(tokenizer, WordList(banned_runs.WORDS, "anywhere", ""), 0, ())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "opened", lambda *_: loaded)
-        patch.setattr(banned_cells, "causal", lambda loaded: model)
+        patch.setattr(banned_runs, "causal", lambda loaded: model)
         patch.setattr(LoadedModel, "provenance", lambda self: {"model": self.name, "note": ""})
         config = banned.Config(new_tokens=12, lists=8)
         banned.measure(run := Run("banned", 1, config, folder, Settings()))

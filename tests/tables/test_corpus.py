@@ -9,7 +9,7 @@ import unicodedata
 import pytest
 
 from bpe_automata.errors import MissingFileError
-from experiments.shared import corpus_sources
+from experiments.shared import corpus as module
 from experiments.shared.corpus import KINDS, LONGEST, Corpus, Source, open_corpus
 
 POEM = "def f():\r\n    return 1\n\n\n    # Ünïcödé e\u0301\n"
@@ -30,7 +30,7 @@ def test_the_corpus_that_is_installed():
         assert texts == list(corpus.strings(kind, 50, random.Random(0)))
     described = corpus.described()
     assert any(name.startswith("the standard library (") for name in described["code"])
-    absent = [name for name, *_ in corpus_sources.readers(None)]
+    absent = [name for name, *_ in module.readers(None)]
     found = {source.name for source in corpus.sources}
     assert len(corpus.missing) == len(set(absent) - found)
 
@@ -57,7 +57,7 @@ def test_a_folder_of_text(tmp_path):
     (tmp_path / "deep" / "a.txt").write_bytes("日本\r\n".encode())
     (tmp_path / "b.html").write_text("<p>Один &amp; <b>два</b></p>\n\n", encoding="utf-8")
     (tmp_path / "c.bin").write_bytes(b"\xff\xfe\x00")
-    found = corpus_sources.folder(tmp_path, random.Random(0))
+    found = module.folder(tmp_path, random.Random(0))
     assert sorted(found) == ["Один & два\n", "日本\r\n"]
     corpus = open_corpus(0, tmp_path)
     assert corpus.sources[0].name == f"text of {tmp_path.name}"
@@ -73,35 +73,35 @@ def test_what_is_absent_is_named(monkeypatch):
         yield "nothing", "code", lambda rng: [], "install something"
         yield "blank", "code", lambda rng: ["", "x"], "-"
 
-    monkeypatch.setattr(corpus_sources, "readers", readers)
+    monkeypatch.setattr(module, "readers", readers)
     corpus = open_corpus(0)
     assert corpus.missing == ("code text without nothing: install something",)
     assert corpus.sources[0].documents == ("x",)
 
 
 def test_made_up_words_are_of_many_scripts():
-    letters = "".join(corpus_sources.made_up(random.Random(0)))
+    letters = "".join(module.made_up(random.Random(0)))
     scripts = {unicodedata.name(c, "?").split()[0] for c in letters if not c.isspace()}
     assert {"DEVANAGARI", "HANGUL", "CYRILLIC", "TAMIL", "ARABIC", "CJK"} <= scripts
 
 
 def test_faker_is_left_out_where_it_is_not_installed(monkeypatch):
-    monkeypatch.setattr(corpus_sources.importlib.util, "find_spec", lambda name: None)
-    assert list(corpus_sources.faker(random.Random(0))) == []
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    assert list(module.faker(random.Random(0))) == []
 
 
 def test_faker_speaks_many_languages():
     pytest.importorskip("faker")
-    documents = list(corpus_sources.faker(random.Random(0)))
+    documents = list(module.faker(random.Random(0)))
     assert len(documents) > 50
-    assert documents == list(corpus_sources.faker(random.Random(0)))
+    assert documents == list(module.faker(random.Random(0)))
 
 
 def test_broken_catalogues_are_passed_over(tmp_path, monkeypatch):
     folder = tmp_path / "share/locale/xx/LC_MESSAGES"
     folder.mkdir(parents=True)
     (folder / "broken.mo").write_bytes(b"no catalogue")
-    monkeypatch.setattr(corpus_sources.sys, "base_prefix", str(tmp_path))
+    monkeypatch.setattr(module.sys, "base_prefix", str(tmp_path))
     with pytest.raises(OSError), (folder / "broken.mo").open("rb") as file:
         gettext.GNUTranslations(file)
-    list(corpus_sources.catalogues(random.Random(0)))
+    list(module.catalogues(random.Random(0)))

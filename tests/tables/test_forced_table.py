@@ -14,17 +14,17 @@ from bpe_automata.errors import ArgumentError, MissingFileError
 from bpe_automata.testing import small_tokenizer
 from experiments.run.config import changed
 from experiments.run.measuring import Run, Settings, read_run
-from experiments.serving import (
-    banned,
-    forced,
-    forced_generation,
-    forced_loops,
-    forced_report,
-    forced_walks,
-    speedup,
+from experiments.serving import banned, forced, forced_report, forced_walks, speedup
+from experiments.serving.forced_walks import (
+    METHODS,
+    Counts,
+    Source,
+    item_of,
+    regexes_of,
+    sampled,
+    schemas_of,
+    walked,
 )
-from experiments.serving.forced_inputs import Source, item_of, regexes_of, sampled, schemas_of
-from experiments.serving.forced_walks import METHODS, Counts, walked
 from experiments.shared import models
 from experiments.shared.engines import OutlinesCore
 from experiments.shared.models import LoadedModel
@@ -225,16 +225,16 @@ def opened(request, monkeypatch):
     """Both the stub, for `decode`, and the model of transformers, for `generate`."""
     loaded = LoadedModel("stub", "", request.getfixturevalue("hosted"), TOKENIZER, (13,), "cpu", 0)
     monkeypatch.setattr(models, "opened", lambda *_: loaded)
-    monkeypatch.setattr(forced_loops, "causal", lambda loaded: Stub())
-    monkeypatch.setattr(forced_generation, "prompt_of", lambda item: "h")
+    monkeypatch.setattr(forced, "causal", lambda loaded: Stub())
+    monkeypatch.setattr(forced, "prompt_of", lambda item: "h")
 
 
 def written(source, loop, mode):
-    return forced_generation.compared(NAMED, source, "as given", loop, mode, 48, 3, True)
+    return forced.compared(NAMED, source, "as given", loop, mode, 48, 3, True)
 
 
-@pytest.mark.parametrize("mode", forced_generation.MODES)
-@pytest.mark.parametrize("loop", forced_generation.LOOPS)
+@pytest.mark.parametrize("mode", forced.MODES)
+@pytest.mark.parametrize("loop", forced.LOOPS)
 def test_generation_with_and_without(loop, mode, opened):
     row = written(SOURCES[0], loop, mode)
     assert row["same"]
@@ -261,10 +261,7 @@ def check_that_keys_are_of_schemas(fit):
     more = [(Source(f"more {k}", "g", regex="a"), "as given") for k in range(20)]
     for k in range(len(more)):
         before, after = (
-            {
-                cell.key: cell.arguments[1:5]
-                for cell in forced_generation.cells(pairs, NAMED, 2, 48, 0)
-            }
+            {cell.key: cell.arguments[1:5] for cell in forced.cells(pairs, NAMED, 2, 48, 0)}
             for pairs in ([*fit, *more[:k]], [*fit, *more[: k + 1]])
         )
         assert all(before[key] == after[key] for key in before.keys() & after.keys())
@@ -291,13 +288,13 @@ def test_a_device_or_a_dtype_that_there_is_not_is_one_line(module):
 def test_the_model_writes_under_some_small_schemas_in_both_modes_and_loops(rows_and_manifest):
     rows, _ = rows_and_manifest
     pairs = [(row["key"], source, "as given") for row, source in zip(rows, SOURCES, strict=True)]
-    fit = forced_generation.fit(rows, pairs)
+    fit = forced.fit(rows, pairs)
     assert {source.id for source, _ in fit} == {"one", "two", "all other"}
-    large = [rows[0] | {"states": forced_generation.MOST_STATES + 1}, *rows[1:]]
-    assert {source.id for source, _ in forced_generation.fit(large, pairs)} == {"two", "all other"}
+    large = [rows[0] | {"states": forced.MOST_STATES + 1}, *rows[1:]]
+    assert {source.id for source, _ in forced.fit(large, pairs)} == {"two", "all other"}
     check_that_keys_are_of_schemas(fit)
-    cells = forced_generation.cells(fit, NAMED, 2, 48, 0)
+    cells = forced.cells(fit, NAMED, 2, 48, 0)
     assert len({cell.key for cell in cells}) == len(cells) == 2 * 4
-    assert cells == forced_generation.cells(fit, NAMED, 2, 48, 0)
+    assert cells == forced.cells(fit, NAMED, 2, 48, 0)
     first = [cell.arguments[-1] for cell in cells]
     assert first == 4 * [False] + 4 * [True]

@@ -12,7 +12,7 @@ import pytest
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingDependencyError, MissingFileError
-from bpe_automata.tokenizer.sources.sentencepiece_pieces import SPACE, Kind
+from bpe_automata.tokenizer.sources.sentencepiece import SPACE, PieceType
 from experiments.run.files import package_file, require
 from experiments.shared import gemma, gguf_tensors, models
 from experiments.shared.gguf_llama import transformers_name, undo_rotary_permutation
@@ -86,26 +86,27 @@ def test_parts_must_make_the_whole(tmp_path):
 
 
 PIECES = [
-    ("<pad>", Kind.CONTROL),
-    ("<eos>", Kind.CONTROL),
-    ("<bos>", Kind.CONTROL),
-    ("<unk>", Kind.UNKNOWN),
-    ("\n", Kind.USER_DEFINED),
-    ("\n\n", Kind.USER_DEFINED),
-    ("  ", Kind.USER_DEFINED),
-    ("<b>", Kind.USER_DEFINED),
-    *((f"<0x{byte:02X}>", Kind.BYTE) for byte in range(256)),
-    *((text, Kind.NORMAL) for text in ("▁a", "ab", "ba", "aba", "▁ab", "é", "▁b", "bb", "<a")),
-    *((text, Kind.NORMAL) for text in "▁ab<>日"),
+    ("<pad>", PieceType.CONTROL),
+    ("<eos>", PieceType.CONTROL),
+    ("<bos>", PieceType.CONTROL),
+    ("<unk>", PieceType.UNKNOWN),
+    ("\n", PieceType.USER_DEFINED),
+    ("\n\n", PieceType.USER_DEFINED),
+    ("  ", PieceType.USER_DEFINED),
+    ("<b>", PieceType.USER_DEFINED),
+    *((f"<0x{byte:02X}>", PieceType.BYTE) for byte in range(256)),
+    *((text, PieceType.NORMAL) for text in ("▁a", "ab", "ba", "aba", "▁ab", "é", "▁b", "bb", "<a")),
+    *((text, PieceType.NORMAL) for text in "▁ab<>日"),
 ]
 LAYERS, SIZE, HEADS, HEAD, INNER = 7, 16, 2, 256, 24
 
 
 def scores():
     """The earlier a piece the higher; others as the converters write them."""
-    first = next(k for k, (_, kind) in enumerate(PIECES) if kind is Kind.NORMAL)
+    first = next(k for k, (_, kind) in enumerate(PIECES) if kind is PieceType.NORMAL)
     return [
-        float(first - k) if kind is Kind.NORMAL else -1000.0 for k, (_, kind) in enumerate(PIECES)
+        float(first - k) if kind is PieceType.NORMAL else -1000.0
+        for k, (_, kind) in enumerate(PIECES)
     ]
 
 
@@ -192,13 +193,13 @@ def merged_by_score(text, pieces, scores):
     """The ids of a text by the rule that llama.cpp and sentencepiece share: user-defined pieces are
     cut out, the longest of the leftmost; then the two neighbours whose joined text has the highest
     score are merged, again and again, leftmost first; what has no piece becomes bytes."""
-    own = [piece.replace(" ", SPACE) for piece, kind in pieces if kind is Kind.USER_DEFINED]
+    own = [piece.replace(" ", SPACE) for piece, kind in pieces if kind is PieceType.USER_DEFINED]
     number = {
-        (piece.replace(" ", SPACE) if kind is Kind.USER_DEFINED else piece): k
+        (piece.replace(" ", SPACE) if kind is PieceType.USER_DEFINED else piece): k
         for k, (piece, kind) in enumerate(pieces)
-        if kind in (Kind.NORMAL, Kind.USER_DEFINED, Kind.BYTE)
+        if kind in (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.BYTE)
     }
-    ordinary = {piece for piece, kind in pieces if kind is Kind.NORMAL}
+    ordinary = {piece for piece, kind in pieces if kind is PieceType.NORMAL}
     text, found = text.replace(" ", SPACE), []
     own.sort(key=len, reverse=True)
     while text:
@@ -274,7 +275,7 @@ def test_the_packaged_gemma(tmp_path):
     gemma.join(gemma.part_files(), source, gemma.digest())
     assert equal_logits(models.load_causal_lm(str(folder), torch.float32), source, 262144)
     fields = models.gemma.read_fields(source)
-    kinds = map(Kind, fields("tokenizer.ggml.token_type"))
+    kinds = map(PieceType, fields("tokenizer.ggml.token_type"))
     pieces = list(zip(fields("tokenizer.ggml.tokens"), kinds, strict=True))
     tokenizer, of_scores = Tokenizer.load(folder), fields("tokenizer.ggml.scores")
     for text in (

@@ -9,7 +9,7 @@ import pytest
 from tiny_language import PIECES, lift_of, single_paths, tokenizations
 
 from bpe_automata.errors import BudgetExceededError
-from experiments.study.path_measures import (
+from experiments.study.token_trie import (
     along_paths,
     kl_divergence,
     masked_steps,
@@ -17,8 +17,8 @@ from experiments.study.path_measures import (
     per_answer,
     size_of,
     total_variation,
+    unroll,
 )
-from experiments.study.token_trie import unroll
 from experiments.study.tree_logprobs import packed_log_probs
 
 PROMPT = [0, 5, 2]

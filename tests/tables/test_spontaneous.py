@@ -17,7 +17,8 @@ from experiments.run.measuring import Settings, read_run
 from experiments.run.statistics import clopper_pearson
 from experiments.shared import models
 from experiments.study import spontaneous, spontaneous_judge, spontaneous_report
-from experiments.study.poisoning_cases import Pieces
+from experiments.study.poisoning_laws import Pieces
+from experiments.study.spontaneous import PROMPTS, draw, prompts_of, sample
 from experiments.study.spontaneous_judge import (
     ADDED,
     BROKEN,
@@ -27,9 +28,7 @@ from experiments.study.spontaneous_judge import (
     SPLIT,
     Judge,
 )
-from experiments.study.spontaneous_prompts import PROMPTS, prompts_of
-from experiments.study.spontaneous_sampler import draw, sample
-from experiments.study.spontaneous_shares import of_joints, of_texts
+from experiments.study.spontaneous_report import of_joints, of_texts
 
 MERGES = ["a b", "Ġ a", "Ġ Ġ", "b a"]
 SPACED = small_tokenizer(

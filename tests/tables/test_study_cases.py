@@ -12,15 +12,8 @@ from bpe_automata import compile_regex, constrain
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import PromptError
 from experiments.study import prompts
-from experiments.study.cases import CASES
-from experiments.study.cases.chat import (
-    ASSISTANT,
-    ChatFormatError,
-    chat_format,
-    chat_prompt,
-    prompt_text,
-)
-from experiments.study.cases.function_calls import options, signature
+from experiments.study.cases import CASES, CasesError, read
+from experiments.study.chat import ASSISTANT, ChatFormatError, chat_format, chat_prompt, prompt_text
 
 FINITE = [case for case in CASES if case.is_finite()]
 PATTERNS = [case for case in CASES if not case.is_finite()]
@@ -231,16 +224,29 @@ def test_only_chats_get_a_format():
         assert ASSISTANT not in text
 
 
-def test_signatures_name_types_and_words():
-    assert signature("Buses_3_FindBus").endswith(
-        'num_passengers: 1 | 2 | 3 | 4 | 5, category: "direct" | "one-stop")'
-    )
-    assert signature("array_sort") == 'array_sort(list: array, order: "ascending" | "descending")'
-    assert options("court_case.find", "case_type") == "Civil|Criminal"
-
-
 def test_the_marks_of_the_chat_format_are_single_ids(smollm2_tokenizer):
     ids = smollm2_tokenizer.encode(chat_prompt("Hi", "smollm2"))
     pieces = [smollm2_tokenizer.token_bytes(i) for i in ids]
     assert pieces.count(b"<|im_start|>") == 2
     assert pieces.count(b"<|im_end|>") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("{", "line 2 is no case"),
+        ("[1]", "line 2 is no case"),
+        ('{"name": "b"}', "line 2 is no case"),
+        ('{"name": "a"}', "line 2 is no case"),
+        (None, "line 2: a was there before"),
+    ],
+)
+def test_what_is_no_case_is_named_by_its_line(tmp_path, line, why):
+    good = (
+        '{"name": "a", "family": "names", "style": "plain", "boundary": "space", "prompt": "p", '
+        '"answers": [" x", " y"]}'
+    )
+    path = tmp_path / "cases.jsonl"
+    path.write_text(f"{good}\n{good if line is None else line}\n")
+    with pytest.raises(CasesError, match=why):
+        read(path)

@@ -14,8 +14,7 @@ from experiments.run.measuring import Run, Settings
 from experiments.shared import models
 from experiments.shared.engines import OutlinesCore
 from experiments.study import distortion_finite, distortion_study
-from experiments.study.distortion_config import Config
-from experiments.study.study_case import StudyCase
+from experiments.study.study_case import Config, StudyCase
 from experiments.study.study_methods import OutlinesIndex
 from experiments.study.token_trie import Automaton
 

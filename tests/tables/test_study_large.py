@@ -13,12 +13,10 @@ from bpe_automata import constrain
 from experiments.shared import models
 from experiments.study import distortion_finite, distortion_large, study_report_large
 from experiments.study.cases import CASES
-from experiments.study.distortion_config import Config
 from experiments.study.distortion_study import chosen_cases
-from experiments.study.large_features import Part, distances, one_hot
-from experiments.study.large_laws import Texts, features
+from experiments.study.large_laws import Part, Texts, distances, features, one_hot
 from experiments.study.large_walkers import ChopLanguage
-from experiments.study.study_case import StudyCase
+from experiments.study.study_case import Config, StudyCase
 
 CASE = StudyCase(
     "d", "names", "d", "plain", "space", "At", pattern=r" [ab]{1,3}\.", truth=(" a.", " bb.")

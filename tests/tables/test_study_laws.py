@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from brute_force import BruteForce, tiny_llama
 
-from experiments.study.study_laws import laws, tv_between
-from experiments.study.study_laws_tree import Aims, explore
+from experiments.study.study_laws_tree import Aims, explore, laws, tv_between
 from experiments.study.study_methods import Poser
 from experiments.study.token_trie import Automaton
 from experiments.study.tree_logprobs import PackedReader

@@ -7,13 +7,7 @@ import math
 
 import pytest
 
-from experiments.study import (
-    study_figure,
-    study_report,
-    study_report_cases,
-    study_report_methods,
-    study_report_tables,
-)
+from experiments.study import study_figure, study_report, study_report_methods, study_report_tables
 from experiments.study.study_report_points import (
     at_draws,
     at_every_temperature,
@@ -111,8 +105,8 @@ def test_an_error_is_the_sum_of_its_parts():
 
 def test_the_worst_cases_are_shown_both_ways():
     found = points(ROWS)
-    lift = study_report_cases.lift_worse(found)
-    canonical = study_report_cases.canonical_worse(found)
+    lift = study_report.lift_worse(found)
+    canonical = study_report.canonical_worse(found)
     assert [line[0] for line in lift.rows if line[0]] == ["1. SmolLM2: lift bad"]
     (name,) = [line[0] for line in canonical.rows if line[0]]
     assert name == "1. SmolLM2: canonical bad"
@@ -183,7 +177,7 @@ def test_other_methods_are_settled_one_by_one():
     assert lines["SmolLM2: lift"][1] == "3"
     assert lines["SmolLM2: chop"][1] == "2"
     assert lines["SmolLM2: chop, weighted"][1] == "2"
-    assert study_report_cases.peers(found).rows[0][:2] == ["SmolLM2: chop", "2"]
+    assert study_report.peers(found).rows[0][:2] == ["SmolLM2: chop", "2"]
     names = [line[0] for line in study_report_methods.accuracy(found).rows]
     assert "SmolLM2: chop, weighted" in names
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from tiny_language import PIECES, lift_of
 
-from experiments.study.path_measures import along_paths, masked_steps
+from experiments.study.distortion_finite import Populations, _systematic
 from experiments.study.study_laws_tree import Explored
-from experiments.study.study_sampling import Populations, _systematic
-from experiments.study.token_trie import unroll
+from experiments.study.token_trie import along_paths, masked_steps, unroll
 
 ANSWERS = ("abcab", "caa", "bbc")
 COUNT = 20000

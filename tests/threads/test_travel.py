@@ -37,7 +37,7 @@ from bpe_automata.errors import BudgetExceededError, TokenizerError, Unsupported
 from bpe_automata.reference import naive_constraint
 from bpe_automata.schemas import compile_json_schema
 from bpe_automata.sharing import Lock, cached, locked
-from bpe_automata.tokenizer.backend import Source
+from bpe_automata.tokenizer.source import Source
 
 REGEX = r"(the |cat|ab+|é){1,4}\."
 JSON = trained()[0]

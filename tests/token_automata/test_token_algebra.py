@@ -9,7 +9,7 @@ from hypothesis import given
 
 from bpe_automata import constrain
 from bpe_automata.constructions.cartesian_merge import _BYTES_OF_ID
-from bpe_automata.constructions.engine import explore, explored
+from bpe_automata.constructions.explicit import explore, explored
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.testing import byte_level, small_tokenizer
 from bpe_automata.token_automata import TokenAutomaton

@@ -1,16 +1,21 @@
-"""The alphabet: characters that the pipeline cannot tell apart are one atom, spelled in UTF-8."""
+"""The alphabet: characters that the pipeline cannot distinguish are one atom, spelled in UTF-8; and
+character classes, which are what the engines themselves match at every code point.
+"""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Regex, pre_tokenizers
 
+from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
+from bpe_automata.storage import load_arrays, store_arrays
 from bpe_automata.tokenizer import alphabet
-from bpe_automata.tokenizer.charclass import engine_class
-from bpe_automata.tokenizer.engines import Oniguruma
-from bpe_automata.tokenizer.ranges import from_pairs
+from bpe_automata.tokenizer.alphabet import engine_class, from_pairs
+from bpe_automata.tokenizer.engines import NAMED_KINDS, FancyRegex, Oniguruma
 
 CLASSES = (r"\s", r"\p{L}", r"[a-c\x{3042}-\x{4E00}]")
 READABLE = from_pairs([(0, 0x3100), (0x10000, 0x10400)])
@@ -28,7 +33,7 @@ def in_ranges(ranges, character):
 @given(st.characters(exclude_categories=("Cs",)))
 def test_an_atom_is_the_classes_that_a_character_is_in(character):
     classes = [members_of(source) for source in CLASSES]
-    letters = alphabet.build(classes, marked="<|", readable=READABLE, missing_bytes=[0xC3])
+    letters = alphabet.build_alphabet(classes, marked="<|", readable=READABLE, missing_bytes=[0xC3])
     atom = letters.atom(character)
     if not in_ranges(READABLE, character) or 0xC3 in character.encode():
         assert atom == alphabet.DEAD
@@ -43,7 +48,7 @@ def test_an_atom_is_the_classes_that_a_character_is_in(character):
     "bad", [b"\xc0\x80", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff", b"\x80"]
 )
 def test_bytes_that_are_no_utf8_are_dead(bad):
-    letters = alphabet.build([], marked="")
+    letters = alphabet.build_alphabet([], marked="")
     row = 0
     for byte in bad:
         row = int(letters.utf8[row, byte])
@@ -61,7 +66,7 @@ def test_classes_are_the_engines_own():
 
 
 def test_unreadable_characters_are_dead():
-    letters = alphabet.build([members_of(r"\p{L}")], marked="a", unreadable="é▁")
+    letters = alphabet.build_alphabet([members_of(r"\p{L}")], marked="a", unreadable="é▁")
     assert letters.atom("é") == letters.atom("▁") == alphabet.DEAD
     assert letters.atom("ê") >= 0
 
@@ -77,9 +82,140 @@ def read(letters, row, data):
 
 def test_with_byte_fallback_a_second_copy_reads_the_characters_without_a_token():
     symbols = from_pairs([(ord("a"), ord("z") + 1), (ord("é"), ord("é") + 1)])
-    letters = alphabet.build([members_of(r"\p{L}")], marked="", symbols=symbols)
+    letters = alphabet.build_alphabet([members_of(r"\p{L}")], marked="", symbols=symbols)
     for character in "aéêA日\x00":
         atom = letters.atom(character)
         assert atom >= 0, "every character can be spelled"
         fallback = read(letters, letters.fallback_root, character.encode())
         assert fallback == (alphabet.DEAD if character in "aé" else -2 - atom)
+
+
+# ---------------------------------------------------------------- character classes
+
+NAMED_CLASSES = (
+    r"\s",
+    r"\p{L}",
+    r"\p{N}",
+    r"[^\s\p{L}\p{N}]",
+    r"[^\r\n\p{L}\p{N}]",
+    r"(?i:\x{73})",
+    ".",
+)
+SPANS = {
+    "digits": lambda c: pre_tokenizers.Digits(True).pre_tokenize_str("a" + c)[0][0] == "a",
+    "whitespace": lambda c: pre_tokenizers.WhitespaceSplit().pre_tokenize_str(c) == [],
+    "punctuation": lambda c: pre_tokenizers.Punctuation("removed").pre_tokenize_str(c) == [],
+    "bert_whitespace": lambda c: pre_tokenizers.BertPreTokenizer().pre_tokenize_str(c) == [],
+    "bert_punctuation": lambda c: _pieces(pre_tokenizers.BertPreTokenizer(), f"a{c}a") == 3,
+    "word_whitespace": lambda c: pre_tokenizers.Whitespace().pre_tokenize_str(c) == [],
+    "word": lambda c: _pieces(pre_tokenizers.Whitespace(), f"a{c}a") == 1,
+}
+"""The definition of each named class, one character at a time."""
+
+
+def _pieces(step, text):
+    return len(step.pre_tokenize_str(text))
+
+
+def fancy_regex():
+    pytest.importorskip("tiktoken", reason="tiktoken is missing: pip install tiktoken")
+    return FancyRegex()
+
+
+def inside(engine, kind, pattern, text):
+    """The characters of `text` that are in the class, by the spans that the engine gives."""
+    return [
+        text[at] for low, high in engine.members(kind, pattern, text) for at in range(low, high)
+    ]
+
+
+def characters(ranges):
+    return {c for low, high in ranges.tolist() for c in range(low, high)}
+
+
+@examples(60)
+@given(st.sampled_from(NAMED_CLASSES), st.text(max_size=30))
+def test_oniguruma_says_of_each_character_what_split_does(pattern, text):
+    step = pre_tokenizers.Split(Regex(pattern), "removed")
+    expected = [c for c in text if step.pre_tokenize_str(c) == []]
+    assert inside(Oniguruma(), "regex", pattern, text) == expected
+
+
+@examples(60)
+@given(st.sampled_from(NAMED_CLASSES), st.text(max_size=30))
+def test_fancy_regex_says_of_each_character_what_tiktoken_does(pattern, text):
+    tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is missing: pip install tiktoken")
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    encoding = tiktoken.Encoding("bytes", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    expected = [c for c in text if encoding.encode_ordinary(c)]
+    assert inside(fancy_regex(), "regex", pattern, text) == expected
+
+
+@pytest.mark.parametrize("kind", NAMED_KINDS)
+def test_a_named_class_is_what_its_pretokenizer_does_with_one_character(kind):
+    members = characters(engine_class(Oniguruma(), kind, ""))
+    borders = sorted({c + d for c in members for d in (-1, 0, 1)} - set(range(0xD7FF, 0xE001)))
+    sample = {*range(0x3000), *borders[:4000], *borders[-500:]} - {-1}
+    wrong = [hex(c) for c in sorted(sample) if SPANS[kind](chr(c)) != (c in members)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("pattern", [r"\s", r"[^\s\p{L}\p{N}]", r"(?i:\x{6B})"])
+def test_a_class_is_complete(pattern):
+    """Over every code point, against Split's own spans, which are slower to get."""
+    step = pre_tokenizers.Split(Regex(pattern), "removed")
+    expected = set()
+    for first in range(0, 0x110000, 2048):
+        if first != 0xD800:
+            text = "".join(map(chr, range(first, first + 2048)))
+            kept = [first + k for _, (a, b) in step.pre_tokenize_str(text) for k in range(a, b)]
+            expected |= set(range(first, first + 2048)).difference(kept)
+    assert characters(engine_class(Oniguruma(), "regex", pattern)) == expected
+
+
+def test_the_two_engines_agree_on_classes_that_unicode_defines():
+    for pattern in (r"\p{L}", r"\p{Lu}", r"\s"):
+        one, other = (engine_class(e, "regex", pattern) for e in (Oniguruma(), fancy_regex()))
+        differing = characters(one) ^ characters(other)
+        assert len(differing) <= 0.01 * len(characters(one)), pattern
+
+
+def test_ranges_are_sorted_apart_and_hold_no_surrogate():
+    ranges = engine_class(Oniguruma(), "regex", r"[^\s\p{L}\p{N}]")
+    assert ranges.dtype == np.int32
+    assert (ranges[:, 0] < ranges[:, 1]).all()
+    assert (ranges[1:, 0] > ranges[:-1, 1]).all()
+    assert not characters(ranges) & set(range(0xD800, 0xE000))
+
+
+def test_a_literal_needs_no_engine():
+    assert engine_class(Oniguruma(), "regex", r"\x{1F389}").tolist() == [[0x1F389, 0x1F38A]]
+
+
+def test_what_was_asked_is_kept_by_engine_kind_and_pattern(tmp_path, monkeypatch):
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path))
+    monkeypatch.setattr(alphabet, "class_cache", {})
+    asked = engine_class(Oniguruma(), "digits", "")
+    key = f"{Oniguruma().name} digits "
+    assert np.array_equal(load_arrays("charclass", key, "ranges")["ranges"], asked)
+    other = np.array([[1, 2]], dtype=np.int32)
+    store_arrays("charclass", key, "ranges", {"ranges": other})
+    alphabet.class_cache.clear()
+    assert engine_class(Oniguruma(), "digits", "").tolist() == [[1, 2]]
+    assert Oniguruma().name != fancy_regex().name
+
+
+@pytest.mark.parametrize("engine", [Oniguruma, FancyRegex])
+@pytest.mark.parametrize(("kind", "pattern"), [("regex", r"\p{Nonsense}"), ("vowels", "")])
+def test_what_the_engine_rejects_is_named(engine, kind, pattern):
+    fancy_regex()
+    with pytest.raises(BrokenTokenizerError, match=r"Nonsense|vowels"):
+        list(engine().members(kind, pattern, "abc"))
+
+
+def test_only_oniguruma_joins_characters_by_case_folding():
+    with pytest.raises(UnsupportedTokenizerError, match="'ss'"):
+        engine_class(Oniguruma(), "regex", "(?i:[xß])")
+    ranges = engine_class(fancy_regex(), "regex", "(?i:[xß])")
+    assert characters(ranges) == {ord(c) for c in "xXßẞ"}
+    assert inside(fancy_regex(), "regex", "(?i:[xß])", "ss ß") == ["ß"]

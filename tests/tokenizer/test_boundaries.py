@@ -1,5 +1,6 @@
-"""Boundary hypotheses: every text has exactly one surviving reading, and its boundaries are those
-of the pretokenizer itself."""
+"""Boundary hypotheses: for every text exactly one survives, and its boundaries are those of the
+pretokenizer itself.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +24,21 @@ from bpe_automata.testing import (
     split_patterns,
     texts,
 )
-from bpe_automata.testing.splits import BEHAVIORS, LLAMA3_PATTERN
-from bpe_automata.tokenizer.byte_level import byte_to_char
+from bpe_automata.testing.small import BEHAVIORS
 from bpe_automata.tokenizer.engines import Oniguruma
 from bpe_automata.tokenizer.pipeline import compile_pipeline
-from bpe_automata.tokenizer.read_pretokenizer import GPT2_PATTERN
+from bpe_automata.tokenizer.sources.json_vocabulary import byte_to_char
+from bpe_automata.tokenizer.sources.published import GPT2, LLAMA3
 
-QWEN2_PATTERN = LLAMA3_PATTERN.replace(r"\p{N}{1,3}", r"\p{N}")
+QWEN2_PATTERN = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 TEKKEN_PATTERN = (
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|"
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|"
     r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 DEPLOYED = {
-    "gpt2": GPT2_PATTERN,
-    "llama3": LLAMA3_PATTERN,
+    "gpt2": GPT2,
+    "llama3": LLAMA3,
     "qwen2": QWEN2_PATTERN,
     "tekken": TEKKEN_PATTERN,
 }
@@ -127,7 +128,7 @@ def test_random_sequences(pretokenizer, some):
 
 
 def test_every_adversarial_character_alone_and_in_pairs():
-    pretokenizer = all_bytes(split({"Regex": LLAMA3_PATTERN}))
+    pretokenizer = all_bytes(split({"Regex": LLAMA3}))
     pipeline = pipeline_of(pretokenizer)
     for first in ADVERSARIAL:
         for second in ("", *ADVERSARIAL[::7]):

@@ -1,4 +1,6 @@
-"""Normalizers of `tokenizers`: the filters accept exactly the texts that a normalizer leaves."""
+"""Normalizers of `tokenizers`: the filters accept exactly the texts that a normalizer does not
+change.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,18 @@ import json
 import numpy as np
 import pytest
 from budget import examples
-from filter_texts import Reader
 from hypothesis import given
 from hypothesis import strategies as st
+from readers import Reader
 from tokenizers import Regex, Tokenizer, models, normalizers
 from tokenizers.normalizers import Lowercase, Nmt, Replace, Strip, StripAccents
 
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.tokenizer.description import Prefix
 from bpe_automata.tokenizer.engines import Oniguruma
-from bpe_automata.tokenizer.filter_product import classes_held, product
-from bpe_automata.tokenizer.filters import filters_of
-from bpe_automata.tokenizer.read_normalizer import read_normalizer
+from bpe_automata.tokenizer.filter_table import classes_of, product
+from bpe_automata.tokenizer.normalizer_filters import filters_of
+from bpe_automata.tokenizer.sources.json_normalizer import read_normalizer
 
 LETTERS = [
     *'aabbxsABé`"0 7\t\n',
@@ -99,7 +101,7 @@ def test_the_product_accepts_what_all_filters_accept(steps: list, texts: list[st
     all_of_them = Reader(filters)
     for text in [*texts, *map(normalizers.Sequence(steps).normalize_str, texts)]:
         points = np.array(list(map(ord, text)), dtype=np.int64)
-        together, state = product(filters, classes_held(filters, points)), 0
+        together, state = product(filters, classes_of(filters, points)), 0
         for place in range(len(text)):
             state = state if state < 0 else int(together.next[state, place])
         assert all_of_them.accepts(text) == (state >= 0 and bool(together.ends[state]))

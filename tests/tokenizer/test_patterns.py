@@ -1,4 +1,4 @@
-"""Split patterns in both dialects: the pieces are those that the engines themselves make."""
+"""Split patterns in both dialects: the pieces are those of the engines themselves."""
 
 from __future__ import annotations
 
@@ -8,30 +8,29 @@ import pytest
 from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from split_machine import SplitMachine, own_pieces, readings_of, tiktoken_pieces
+from readers import SplitMachine, own_pieces, readings_of, tiktoken_pieces
 from tokenizers import Regex, pre_tokenizers
 
 from bpe_automata.budget import Budget, spending
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.testing import ADVERSARIAL, small_tokenizer
-from bpe_automata.testing.splits import LLAMA3_PATTERN
 from bpe_automata.tokenizer.description import SplitRule
 from bpe_automata.tokenizer.engines import FancyRegex, Oniguruma
 from bpe_automata.tokenizer.pattern import parse
 from bpe_automata.tokenizer.pike import Program
-from bpe_automata.tokenizer.read_pretokenizer import GPT2_PATTERN
+from bpe_automata.tokenizer.sources.published import GPT2, LLAMA3
 
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 BREAK, ENDING = r"[^\r\n\p{L}\p{N}]", "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 DEPLOYED = {
-    "gpt2": GPT2_PATTERN,
+    "gpt2": GPT2,
     "gpt2 of tiktoken": (
         r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
     ),
-    "llama3": LLAMA3_PATTERN,
-    "qwen2": LLAMA3_PATTERN.replace(r"\p{N}{1,3}", r"\p{N}"),
+    "llama3": LLAMA3,
+    "qwen2": LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}"),
     "cl100k": (
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|"
         r"\s++$|\s*[\r\n]|\s+(?!\S)|\s"

@@ -11,7 +11,7 @@ import tokenizers
 from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from split_machine import SplitMachine, readings_of
+from readers import SplitMachine, readings_of
 
 from bpe_automata.errors import (
     BrokenTokenizerError,
@@ -19,10 +19,10 @@ from bpe_automata.errors import (
     UnsupportedTokenizerError,
 )
 from bpe_automata.testing import ADVERSARIAL, byte_level, sequence, split
-from bpe_automata.tokenizer.byte_level import char_to_byte
 from bpe_automata.tokenizer.description import Prefix, SplitRule
 from bpe_automata.tokenizer.engines import Oniguruma
-from bpe_automata.tokenizer.read_pretokenizer import Pretokenizer, read_pretokenizer
+from bpe_automata.tokenizer.sources.json_pretokenizer import Pretokenizer, read_pretokenizer
+from bpe_automata.tokenizer.sources.json_vocabulary import char_to_byte
 
 BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
 TEXTS = st.one_of(

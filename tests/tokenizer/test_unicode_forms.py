@@ -1,4 +1,4 @@
-"""The filters of the Unicode forms accept exactly the texts that the forms leave as they are."""
+"""The filters of the Unicode forms accept exactly the texts that the forms do not change."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from budget import examples
-from filter_texts import Reader, representatives
 from hypothesis import given
 from hypothesis import strategies as st
+from readers import Reader, representatives
 
 from bpe_automata.errors import BrokenTokenizerError, UnsupportedTokenizerError
 from bpe_automata.storage import CorruptCacheWarning, cache_folder
-from bpe_automata.tokenizer.asking import SEPARATOR, ask
 from bpe_automata.tokenizer.description import Normalization
-from bpe_automata.tokenizer.unicode_data import Composing, composing
+from bpe_automata.tokenizer.probing import SEPARATOR, Composing, apply_to_all, composing
 from bpe_automata.tokenizer.unicode_forms import (
     FORMS,
     form_filters,
@@ -193,4 +192,4 @@ def test_an_unknown_engine_is_refused() -> None:
 
 def test_a_normalizer_that_changes_the_separator_is_told() -> None:
     with pytest.raises(BrokenTokenizerError, match="private-use"):
-        ask(lambda text: text.replace(SEPARATOR, ""), ["a", "b"])
+        apply_to_all(lambda text: text.replace(SEPARATOR, ""), ["a", "b"])

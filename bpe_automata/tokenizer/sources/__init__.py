@@ -1,9 +1,13 @@
-"""Readers of every kind of tokenizer file. The way in is `read_path`, or `read_named` for the
-tokenizers that are known by a name (`names`); `read_encoding` for the encodings of tiktoken. Each
-reader gives a `Source`. What begins with `at_` says what would be read: see `tokenizer.kept`.
+"""Readers of every kind of tokenizer file; each returns a `Source`.
 
-`detect` tells the kinds apart; `json_file`, `sentencepiece_model`, `tiktoken_ranks`, `tekken`,
-`gguf_file` and `encodings` read one each; `named` knows which packages bring which tokenizer.
+`read_path` reads a file or folder, `read_named` a tokenizer that is known by its name (`names`),
+`read_encoding` a `tiktoken.Encoding`. The `..._origin` functions give an `Origin`: what would be
+read, for the disk cache (`tokenizer.stored`).
+
+`detect` tells the kinds of files apart; `tokenizer_json` (with `json_vocabulary`,
+`json_normalizer`, `json_pretokenizer`), `sentencepiece`, `tiktoken` and `gguf` read one kind each;
+`named` knows which packages contain which tokenizer, `published` what models publish beside their
+files. `implied_merges` makes merge tables for vocabularies that list none.
 """
 
 from typing import TYPE_CHECKING
@@ -11,33 +15,37 @@ from typing import TYPE_CHECKING
 from bpe_automata.lazy import on_demand
 
 if TYPE_CHECKING:
-    from bpe_automata.tokenizer.sources.detect import at_path, read_path
-    from bpe_automata.tokenizer.sources.encodings import (
-        at_encoding,
-        at_named_encoding,
+    from bpe_automata.tokenizer.sources.detect import path_origin, read_path
+    from bpe_automata.tokenizer.sources.named import (
+        TABLE,
+        Named,
+        encoding_origin,
         is_encoding,
+        name_origin,
+        named_encoding_origin,
+        names,
         read_encoding,
+        read_named,
     )
-    from bpe_automata.tokenizer.sources.named import TABLE, Named, at_name, names, read_named
 
 __all__ = [
     "TABLE",
     "Named",
-    "at_encoding",
-    "at_name",
-    "at_named_encoding",
-    "at_path",
+    "encoding_origin",
     "is_encoding",
+    "name_origin",
+    "named_encoding_origin",
     "names",
+    "path_origin",
     "read_encoding",
     "read_named",
     "read_path",
 ]
 
 _HOMES = {
-    "tokenizer.sources.detect": "at_path read_path",
-    "tokenizer.sources.encodings": "at_encoding at_named_encoding is_encoding read_encoding",
-    "tokenizer.sources.named": "TABLE Named at_name names read_named",
+    "tokenizer.sources.detect": "path_origin read_path",
+    "tokenizer.sources.named": "TABLE Named encoding_origin is_encoding name_origin "
+    "named_encoding_origin names read_encoding read_named",
 }
 
 if not TYPE_CHECKING:

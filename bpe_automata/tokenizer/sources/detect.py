@@ -1,4 +1,4 @@
-"""What a file is, by its content: the one way in for everything that has a path."""
+"""The entry point for tokenizers that have a path: the content of a file tells its kind."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ from bpe_automata.errors import (
     TokenizerError,
 )
 from bpe_automata.storage import checked_load, store_arrays
-from bpe_automata.tokenizer.backend import Source
-from bpe_automata.tokenizer.kept import Origin
-from bpe_automata.tokenizer.sources.json_file import config_beside
-from bpe_automata.tokenizer.sources.optional import fingerprint
+from bpe_automata.tokenizer.source import Origin, Source, config_beside, fingerprint
 
 _IN_FOLDERS = (
     "tokenizer.json",
@@ -38,8 +35,8 @@ _RANK_LINE = re.compile(rb"\s*[A-Za-z0-9+/]*={0,2}[ \t]+[0-9]+[ \t]*(\r?\n|$)")
 _RANK_OPTIONS = ("pattern", "special_tokens", "normalize", "eos")
 _GGUF_OPTIONS = ("pretokenizer",)
 
-_START = 4096  # bytes that tell what a file is
-_HEADER = 1 << 16  # bytes that tell GGUF files apart
+_START = 4096  # bytes that determine the kind of a file
+_HEADER = 1 << 16  # bytes that distinguish GGUF files
 _EXTENTS = "extents"
 
 _PROTO_FIELDS = (b"\n", b"\x12", b"\x1a")
@@ -49,23 +46,23 @@ _GARBLED = (
     *(ValueError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error),
     *(RecursionError, MemoryError),
 )
-"""What readers stumble over in a file that has been damaged, or made to break them."""
+"""What readers raise on a file that was damaged, or crafted to break them."""
 
 
 def read_path(path: Path, name: str | None = None, **options: Any) -> Source:
     """The tokenizer at `path`: a file, or a folder that holds one (a `tokenizer.json` first, then
-    `tokenizer.model`, `tekken.json`, others by their endings).
+    `tokenizer.model`, `tekken.json`, then others by their suffixes).
 
     `name`: what the tokenizer is called instead of its path; `options`: for a tiktoken rank file,
     see `read_tiktoken`.
 
     Raises MissingFileError, MissingDependencyError, BrokenTokenizerError,
-    UnsupportedTokenizerError; TokenizerError for options that are missing or not wanted."""
-    return at_path(path, name, **options).read()
+    UnsupportedTokenizerError; TokenizerError for options that are missing or superfluous."""
+    return path_origin(path, name, **options).read()
 
 
-def at_path(path: Path, name: str | None = None, **options: Any) -> Origin:
-    """What `read_path` reads, not read yet. Raises MissingFileError."""
+def path_origin(path: Path, name: str | None = None, **options: Any) -> Origin:
+    """The origin of `read_path`. Raises MissingFileError."""
     file = _inside(path) if path.is_dir() else path
     if not file.is_file():
         raise MissingFileError(
@@ -73,7 +70,7 @@ def at_path(path: Path, name: str | None = None, **options: Any) -> Origin:
             f"{', '.join(_IN_FOLDERS)}, a name out of bpe_automata.tokenizer.sources.names(), or "
             "(with tiktoken installed) the name of an encoding of tiktoken or of its model"
         )
-    again = partial(read_path, file, name, **options)
+    read_again = partial(read_path, file, name, **options)
     with file.open("rb") as stream:
         start = stream.read(_START)
         kind = _kind(file, start, options)
@@ -81,11 +78,11 @@ def at_path(path: Path, name: str | None = None, **options: Any) -> Origin:
     read = partial(_read, file, kind, content, name or str(file), options)
     if kind == "gguf":
         key_of = partial(_gguf_key_once_read, file, _identity(file), options)
-        return Origin(_gguf_key(file, options), name or str(file), read, again, key_of)
+        return Origin(_gguf_key(file, options), name or str(file), read, read_again, key_of)
     beside = config_beside(file)
     config = beside.read_bytes() if kind == "json" and beside.is_file() else None
     key = fingerprint(kind, content, _written(options), "" if config is None else b"+" + config)
-    return Origin(key, name or str(file), partial(read, config=config), again)
+    return Origin(key, name or str(file), partial(read, config=config), read_again)
 
 
 def _read(
@@ -96,23 +93,23 @@ def _read(
     options: dict[str, Any],
     config: bytes | None = None,
 ) -> Source:
-    """`config`: of the file that may stand beside a `tokenizer.json`."""
+    """`config`: the content of the `tokenizer_config.json` beside a `tokenizer.json`."""
     try:
         match kind:
             case "ranks":
-                from bpe_automata.tokenizer.sources.tiktoken_ranks import read_tiktoken
+                from bpe_automata.tokenizer.sources.tiktoken import read_tiktoken
 
                 return read_tiktoken(content, name, **_rank_options(file, options))
             case "gguf":
-                from bpe_automata.tokenizer.sources.gguf_file import read_gguf
+                from bpe_automata.tokenizer.sources.gguf import read_gguf
 
                 return read_gguf(file, name, **options)
             case "json":
-                from bpe_automata.tokenizer.sources.json_file import read_json_file
+                from bpe_automata.tokenizer.sources.tokenizer_json import read_json_file
 
                 return read_json_file(file, content, name, config)
             case _:
-                from bpe_automata.tokenizer.sources.sentencepiece_model import read_sentencepiece
+                from bpe_automata.tokenizer.sources.sentencepiece import read_sentencepiece
 
                 return read_sentencepiece(content, name)
     except BpeAutomataError:
@@ -124,7 +121,7 @@ def _read(
 
 
 def _kind(file: Path, start: bytes, options: dict[str, Any]) -> str:
-    """What the file is. Raises TokenizerError for options that its kind does not take."""
+    """The kind of file. Raises TokenizerError for options that its kind does not take."""
     if _RANK_LINE.match(start) and file.suffix != ".json":
         return "ranks"
     is_gguf = start.startswith(b"GGUF") or file.suffix == ".gguf"
@@ -146,6 +143,7 @@ def _kind(file: Path, start: bytes, options: dict[str, Any]) -> str:
 
 
 def _written(options: dict[str, Any]) -> str:
+    """The options as part of a key."""
     items = sorted(options.items())
     return repr([(k, dict(v) if isinstance(v, Mapping) else v) for k, v in items])
 
@@ -154,8 +152,8 @@ def _written(options: dict[str, Any]) -> str:
 
 
 def _gguf_key(file: Path, options: dict[str, Any]) -> str | None:
-    """Digest of the metadata: tensors follow them, gigabytes. Where they end is known of files that
-    begin like one that was read; None for others."""
+    """Digest of the metadata, without the gigabytes of tensors after them. Where they end is known
+    if a file with the same beginning was read before; None otherwise."""
     begun = fingerprint(_beginning(file, _HEADER))
     known = checked_load(_EXTENTS, begun, "", lambda arrays: int(arrays["extent"][0]))
     if known is None:
@@ -166,6 +164,7 @@ def _gguf_key(file: Path, options: dict[str, Any]) -> str | None:
 def _gguf_key_once_read(
     file: Path, identity: object, options: dict[str, Any], source: Source
 ) -> str | None:
+    """The same, once the file was read; stores where its metadata end."""
     begun, extent = fingerprint(_beginning(file, _HEADER)), source.extent
     if extent is None:
         return None
@@ -204,7 +203,7 @@ def _inside(folder: Path) -> Path:
 
 
 def _is_json(start: bytes) -> bool:
-    """Text that begins an object. A SentencePiece model can begin alike, but holds zero bytes."""
+    """Does a JSON object begin here? A SentencePiece model may look alike, but has zero bytes."""
     return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" and b"\0" not in start
 
 

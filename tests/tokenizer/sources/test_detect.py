@@ -1,13 +1,18 @@
-"""What a file is, is told by its content, whatever its name."""
+"""The kind of a file is told by its content, whatever its name; hostile files fail with typed
+errors.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
+import random
 from pathlib import Path
 
 import pytest
+from support import files
 
+from bpe_automata import Tokenizer
 from bpe_automata.errors import BrokenTokenizerError, MissingFileError, TokenizerError
 from bpe_automata.testing import byte_level, small_tokenizer
 from bpe_automata.tokenizer.sources import read_path
@@ -30,7 +35,7 @@ def tekken() -> bytes:
 
 
 def sentencepiece_model(first_piece: str = "<unk>") -> bytes:
-    from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto
+    from bpe_automata.tokenizer.sources.sentencepiece import model_proto
 
     proto = model_proto()
     proto.pieces.add(piece=first_piece, score=0.0, type=2)
@@ -72,7 +77,7 @@ def test_a_sentencepiece_model_by_content(tmp_path, first_piece: str) -> None:
 @pytest.mark.parametrize("first", ["trainer_spec", "normalizer_spec"])
 def test_a_sentencepiece_model_whose_pieces_do_not_come_first(tmp_path, first: str) -> None:
     pytest.importorskip("sentencepiece")
-    from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto
+    from bpe_automata.tokenizer.sources.sentencepiece import model_proto
 
     whole = model_proto()
     whole.ParseFromString(sentencepiece_model())
@@ -145,3 +150,75 @@ def test_end_of_sequence_is_named_beside(tmp_path) -> None:
     write(tmp_path, "tokenizer_config.json", b"[]")
     with pytest.raises(BrokenTokenizerError, match=r"_config\.json is not a JSON object"):
         read_path(tmp_path)
+
+
+# ---------------------------------------------------------------- hostile files
+
+
+@pytest.mark.parametrize("rank", [10**6, 4 * 10**9, 10**23])
+def test_ranks_far_apart_are_refused_before_there_are_arrays_of_them(rank, tmp_path):
+    pytest.importorskip("tiktoken")
+    path = files.rank_file(tmp_path)
+    path.write_bytes(path.read_bytes() + base64.b64encode(b"zz") + b" %d\n" % rank)
+    with pytest.raises(BrokenTokenizerError, match="ranks are ids"):
+        Tokenizer.load(path, pattern=r"\S+|\s+", special_tokens={})
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"model":' * 100_000, "[" + "9" * 10_000 + "]"])
+def test_json_that_python_does_not_read_is_typed(text, tmp_path):
+    (tmp_path / "tokenizer.json").write_text(text)
+    with pytest.raises(BrokenTokenizerError, match=r"tokenizer\.json is not valid JSON"):
+        Tokenizer.load(tmp_path)
+
+
+def mutated(content: bytes, rng: random.Random) -> bytes:
+    """One to three bytes changed, a piece cut out or doubled, or the end cut off."""
+    data = bytearray(content)
+    for _ in range(rng.randint(1, 3)):
+        at, other = sorted(rng.randrange(len(data)) for _ in range(2))
+        kind = rng.randrange(5)
+        if kind == 0:
+            del data[at : min(other, at + 40)]
+        elif kind == 1:
+            data[at:at] = data[at : min(other, at + 40)]
+        elif kind == 2 and len(data) > 2:
+            del data[other + 1 :]
+        else:
+            data[at] = rng.choice((0, 0xFF, 0x30, 0x2D, rng.randrange(256)))
+        if not data:
+            break
+    return bytes(data)
+
+
+def made(kind, folder):
+    if kind == "json":
+        (folder / "tokenizer.json").write_text(json.dumps(files.tokenizer_json()))
+        return folder / "tokenizer.json", {}
+    if kind == "ranks":
+        pytest.importorskip("tiktoken")
+        return files.rank_file(folder), {"pattern": r"\S+|\s+", "special_tokens": {}}
+    if kind == "tekken":
+        pytest.importorskip("tiktoken")
+        return files.tekken(folder), {}
+    pytest.importorskip("gguf")
+    return files.gguf_file(folder, files.gpt2_fields()), {}
+
+
+@pytest.mark.parametrize("kind", ["json", "ranks", "tekken", "gguf"])
+def test_mutations_of_small_files_are_read_or_refused_with_a_type(kind, tmp_path, request):
+    path, options = made(kind, tmp_path)
+    content, rng = path.read_bytes(), random.Random(7)
+    Tokenizer.load(path, **options)
+    refused = 0
+    n = 1000 if request.config.getoption("--long") else 40
+    for number in range(n):
+        bad = mutated(content, rng)
+        path.write_bytes(bad)
+        try:
+            Tokenizer.load(path, **options)
+        except TokenizerError:
+            refused += 1
+        except BaseException as error:
+            (tmp_path / "found").write_bytes(bad)
+            pytest.fail(f"mutation {number}: {type(error).__name__} {error}")
+    assert refused

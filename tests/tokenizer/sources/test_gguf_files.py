@@ -1,4 +1,4 @@
-"""GGUF files: written small, read back, against what they were made of."""
+"""GGUF files: small ones are written and read back, and compared with what they were made of."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from bpe_automata.errors import (
     TokenizerError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.tokenizer.byte_level import byte_to_char
-from bpe_automata.tokenizer.sources import TABLE, gguf_fields, read_named, read_path
-from bpe_automata.tokenizer.sources.gguf_fields import read_fields
-from bpe_automata.tokenizer.sources.gguf_file import gpt2_json, read_gguf
-from bpe_automata.tokenizer.sources.gguf_pretokenizers import pretokenizer_of
+from bpe_automata.tokenizer.sources import TABLE, gguf, read_named, read_path
+from bpe_automata.tokenizer.sources.gguf import gpt2_json, pretokenizer_of, read_fields, read_gguf
+from bpe_automata.tokenizer.sources.json_vocabulary import byte_to_char
 
-gguf = pytest.importorskip("gguf")
+library = pytest.importorskip("gguf")
 
 BYTES = list(byte_to_char())
 GPT2 = {
@@ -44,7 +42,7 @@ LLAMA = {
 
 
 def write(path: Path, fields: dict[str, Any]) -> Path:
-    writer = gguf.GGUFWriter(path, "llama")
+    writer = library.GGUFWriter(path, "llama")
     for name, value in fields.items():
         key = f"tokenizer.ggml.{name}"
         if isinstance(value, list):
@@ -64,7 +62,7 @@ def write(path: Path, fields: dict[str, Any]) -> Path:
 
 def test_fields_are_what_the_package_reads(tmp_path) -> None:
     path = write(tmp_path / "x.gguf", {**LLAMA, "empty": ["x"], "flags": [True, False]})
-    fields, theirs = read_fields(path), gguf.GGUFReader(path)
+    fields, theirs = read_fields(path), library.GGUFReader(path)
     for name in theirs.fields:
         assert fields(name) == theirs.get_field(name).contents(), name
     assert fields("tokenizer.ggml.tokens") == LLAMA["tokens"]
@@ -152,7 +150,7 @@ def test_llama_is_a_sentencepiece_model(tmp_path) -> None:
 
 def test_llama_gives_the_model_that_it_was_made_of(tmp_path) -> None:
     pytest.importorskip("sentencepiece")
-    from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto
+    from bpe_automata.tokenizer.sources.sentencepiece import model_proto
 
     try:
         source = read_named("mistral-v3")
@@ -190,7 +188,7 @@ def test_refused(tmp_path, changes, message: str) -> None:
     ("changes", "message"),
     [
         ({"token_type": [1, 1]}, "263 tokens, but 2 types"),
-        ({"token_type": [9] * 263}, "of a type that is none"),
+        ({"token_type": [9] * 263}, "of an unknown type"),
         ({"scores": [0.0]}, "263 tokens, but 1 scores"),
     ],
 )
@@ -217,7 +215,7 @@ def test_a_file_that_ends_early(tmp_path) -> None:
 
 def test_gguf_is_missing(tmp_path, monkeypatch) -> None:
     path = write(tmp_path / "x.gguf", GPT2)
-    gguf_fields._metadata_reader.cache_clear()
+    gguf._metadata_reader.cache_clear()
     monkeypatch.setitem(sys.modules, "gguf", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'bpe-automata\[gguf\]'"):
         read_gguf(path)

@@ -1,4 +1,4 @@
-"""tiktoken rank files and tekken.json: random small ones against tiktoken, and what is refused."""
+"""tiktoken rank files and tekken.json: random small ones compared with tiktoken, and refusals."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from bpe_automata.errors import (
     UnsupportedTokenizerError,
 )
 from bpe_automata.reference.encode import Encoder
-from bpe_automata.tokenizer.backend import Source
-from bpe_automata.tokenizer.sources.patterns import GPT2, LLAMA3, TEKKEN
-from bpe_automata.tokenizer.sources.tekken import read_tekken
-from bpe_automata.tokenizer.sources.tiktoken_ranks import read_tiktoken
+from bpe_automata.tokenizer.source import Source
+from bpe_automata.tokenizer.sources.published import GPT2, LLAMA3, TEKKEN
+from bpe_automata.tokenizer.sources.tiktoken import read_tekken, read_tiktoken
 
 tiktoken = pytest.importorskip("tiktoken")
 
@@ -54,16 +53,16 @@ PATTERNS = st.sampled_from([GPT2, LLAMA3, TEKKEN, r"[ab ]+|\d", r"a+b?"])
 
 @examples(200)
 @given(st.lists(PIECES, unique=True, max_size=20), PATTERNS, TEXTS, st.booleans(), st.booleans())
-def test_random_ranks_are_read_exactly(tokens, pattern, tried, reverse, normalize) -> None:
+def test_random_ranks_are_read_exactly(tokens, pattern, checked, reverse, normalize) -> None:
     """In any order, so that most tables are improper; some patterns leave gaps."""
     ranks = numbered(tokens)
     if reverse:
         ranks = {token: len(ranks) - 1 - rank for token, rank in ranks.items()}
     source = read(ranks, pattern, normalize="NFC" if normalize else None)
     encode = Encoder(source.description, "fancy-regex")
-    for text in [*tried, "<|end|>".join(tried[:3]), "<|end|>\u0338"]:
+    for text in [*checked, "<|end|>".join(checked[:3]), "<|end|>\u0338"]:
         assert encode(text) == source.backend.encode(text)
-    assert source.backend.encode_batch(tried) == list(map(source.backend.encode, tried))
+    assert source.backend.encode_batch(checked) == list(map(source.backend.encode, checked))
 
 
 def test_what_is_read() -> None:

@@ -1,9 +1,10 @@
-"""SentencePiece models: random small ones against sentencepiece, and what is refused."""
+"""SentencePiece models: random small ones compared with sentencepiece, and refusals."""
 
 from __future__ import annotations
 
 import itertools
 import sys
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -19,13 +20,14 @@ from bpe_automata.errors import (
     UnsupportedTokenizerError,
 )
 from bpe_automata.reference.encode import Encoder
-from bpe_automata.tokenizer.backend import Source
 from bpe_automata.tokenizer.description import Prefix
+from bpe_automata.tokenizer.source import Source
+from bpe_automata.tokenizer.sources.implied_merges import leftmost_first, run_merges
 
 pytest.importorskip("sentencepiece")
 pytest.importorskip("google.protobuf")
 
-from bpe_automata.tokenizer.sources.sentencepiece_model import model_proto, read_sentencepiece
+from bpe_automata.tokenizer.sources.sentencepiece import model_proto, read_sentencepiece
 
 NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
 
@@ -69,13 +71,13 @@ def models(draw: st.DrawFn) -> Any:
 
 @examples(300)
 @given(models(), st.lists(st.text(ALPHABET, max_size=14), min_size=5, max_size=20))
-def test_random_models_are_read_exactly_or_refused(proto: Any, tried: list[str]) -> None:
+def test_random_models_are_read_exactly_or_refused(proto: Any, checked: list[str]) -> None:
     try:
         source = read(proto)
     except UnsupportedTokenizerError:
         assume(False)
     encode = Encoder(source.description)
-    for text in tried:
+    for text in checked:
         ids = encode(text)
         if None not in ids:  # an unknown character, in a model without byte fallback
             assert ids == source.backend.encode(text)
@@ -183,7 +185,7 @@ def test_user_defined_pieces_that_begin_one_another() -> None:
     for size in range(1, 200):
         text = "a" + "c" * size
         assert Encoder(source.description)(text) == source.backend.encode(text)
-    with pytest.raises(UnsupportedTokenizerError, match="more than 64 others begin it"):
+    with pytest.raises(UnsupportedTokenizerError, match="more than 64 others are its prefixes"):
         read(model(LETTERS + nested))
 
 
@@ -214,3 +216,55 @@ def test_a_missing_package(monkeypatch, package: str) -> None:
         MissingDependencyError, match=r"pip install 'bpe-automata\[sentencepiece\]'"
     ):
         read_sentencepiece(content, "x.model")
+
+
+# ---------------------------------------------------------------- runs of one character
+
+LLAMA = {*range(1, 15), 16}  # the runs of spaces of Llama-2 and Mistral
+
+
+def by_rank(n: int, merges: list[tuple[int, int]]) -> list[int]:
+    """The table is proper, so one sweep from the left for each rank is BPE."""
+    parts = [1] * n
+    for merge in merges:
+        merged: list[int] = []
+        for part in parts:
+            if merged and (merged[-1], part) == merge:
+                merged[-1] += part
+            else:
+                merged.append(part)
+        parts = merged
+    return parts
+
+
+def slow_leftmost_first(n: int, lengths: set[int]) -> list[int]:
+    parts = [1] * n
+    while True:
+        found = [at for at, (a, b) in enumerate(pairwise(parts)) if a + b in lengths]
+        if not found:
+            return parts
+        parts[found[0] : found[0] + 2] = [parts[found[0]] + parts[found[0] + 1]]
+
+
+def test_the_spaces_of_llama() -> None:
+    merges = run_merges(LLAMA)
+    assert merges is not None
+    assert {a + b for a, b in merges} == LLAMA - {1}
+    assert leftmost_first(47, LLAMA) == [16, 16, 14, 1]
+
+
+@examples(200)
+@given(st.sets(st.integers(2, 20)))
+def test_a_table_is_equal_or_there_is_none(longer: set[int]) -> None:
+    lengths = {1, *longer}
+    merges = run_merges(lengths)
+    for n in range(1, 90):
+        result = slow_leftmost_first(n, lengths)
+        assert leftmost_first(n, lengths) == result
+        if merges is not None:
+            assert by_rank(n, merges) == result
+
+
+def test_some_runs_have_no_table() -> None:
+    """aaaa is aaa, a leftmost first; any table that can make aaa has made aa, aa before."""
+    assert run_merges({1, 2, 3}) is None

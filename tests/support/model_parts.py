@@ -1,0 +1,288 @@
+"""The BPE model, added tokens and decoder of a `tokenizer.json`, as cases of the matrix.
+
+In the lists a function says what is done: `bpe`, `cut` and `dec` are read exactly, `not_bpe`,
+`not_cut` and `not_dec` are refused by name.
+"""
+
+from __future__ import annotations
+
+from bpe_automata import Tokenizer
+from bpe_automata.constructions import canonical_automaton
+from bpe_automata.testing import added_token, byte_level, byte_spelling, split
+from support.making import PLAIN, SPACE, encodes_otherwise, exact, library, never, refused, texts_of
+from support.steps import PREPEND, SPACED, in_turn, metaspace
+
+MODEL_SECTION = "model"
+FOREIGN = (*PLAIN, "é", "日", "x", "<unk>", "<")
+TABLE = ("a", "b", "c", "d", " ", "ab", "bc", "abc", "cd", "abcd")
+ABCD = ("a", "b", "c", "d", "ab", "bc", "abc", "cd", "abcd", " ", "abcabcd")
+BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+WORDS = {"pretokenizer": split({"Regex": " ?[a-z]+"})}
+
+
+def bpe(name, part, pieces=PLAIN, *, variant="", matters=encodes_otherwise, **base):
+    return exact(MODEL_SECTION, name, pieces, part, base, variant=variant, matters=matters)
+
+
+def table(name, merges, without, matters=encodes_otherwise, **part):
+    """A written merge table, beside another one."""
+    base = {"vocabulary": TABLE, "merges": pairs(without)}
+    part = {"merges": pairs(merges), **part}
+    return exact(MODEL_SECTION, name, ABCD, part, base, matters=matters)
+
+
+def pairs(merges):
+    return [tuple(merge.split("+")) for merge in merges.split()]
+
+
+def not_reached(data, without, pieces):
+    """A token that can be spelled is made by no merge, and some text contains it."""
+    automaton = canonical_automaton(Tokenizer.from_json(data))
+    return not automaton.derivation.reachable.all() and encodes_otherwise(data, without, pieces)
+
+
+def late(data, without, pieces):
+    """A merge comes before those that make its parts."""
+    return bool(canonical_automaton(Tokenizer.from_json(data)).derivation.late.any())
+
+
+def bytes_missing(data, without, pieces):
+    """A text loses characters in `encode`."""
+    tokenizer = Tokenizer.from_json(data)
+    return any(tokenizer.decode(tokenizer.encode(piece)) != piece for piece in pieces)
+
+
+def not_bpe(name, part, component, says="", variant="", **base):
+    return refused(MODEL_SECTION, name, part, component, says, base, variant=variant)
+
+
+def around(name, **part):
+    """What `tokenizers` does to the ids of a whole text, after it has encoded it, is left out."""
+    return exact("around `encode`, left out", name, PLAIN, part)
+
+
+UNKNOWN = {"unk_token": "<unk>", "more": ("<unk>",)}
+REMOVED = {"pretokenizer": {"type": "Punctuation", "behavior": "Removed"}}
+FALLING = {"byte_fallback": True, "more": BYTES}
+UNIGRAM = {"type": "Unigram", "vocab": [["<unk>", 0.0], ["a", -1.0]], "unk_id": 0}
+WORDLEVEL = {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"}
+WORDPIECE = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+             "max_input_chars_per_word": 100, "vocab": {"a": 0, "[UNK]": 1}}  # fmt: skip
+
+ONCE = {"Sequence": {"id": "A", "type_id": 0}}
+TEMPLATE = {
+    "type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "a", "type_id": 0}}, ONCE],
+    "pair": [ONCE, {"Sequence": {"id": "B", "type_id": 1}}],
+    "special_tokens": {"a": {"id": "a", "ids": [0], "tokens": ["a"]}},
+}
+TRUNCATION = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
+PADDING = {
+    "strategy": {"Fixed": 9},
+    "direction": "Right",
+    "pad_to_multiple_of": None,
+    "pad_id": 0,
+    "pad_type_id": 0,
+    "pad_token": "a",
+}
+
+MODEL_CASES = [
+    bpe("characters or bytes as symbols", {"byte_level": True, "pretokenizer": byte_level()},
+         (*PLAIN, "é", "日")),
+    bpe("`dropout: 0`", {"dropout": 0.0}, matters=never),
+    bpe("`unk_token`", UNKNOWN, FOREIGN, vocabulary=(*TABLE, "<"), merges=pairs("a+b ab+c")),
+    bpe("`fuse_unk`", {"fuse_unk": True}, FOREIGN, vocabulary=(*TABLE, "<"),
+         merges=pairs("a+b ab+c"), **UNKNOWN),
+    bpe("`byte_fallback`", FALLING, FOREIGN, vocabulary=TABLE, merges=pairs("a+b")),
+    bpe("`byte_fallback`", FALLING, (*PLAIN, "é", "\n"), variant="spaces as ▁",
+         vocabulary=(*TABLE, SPACE, SPACE + "a"), merges=[("a", "b"), (SPACE, "a")],
+         normalizer={"type": "Replace", "pattern": {"String": " "}, "content": SPACE}),
+    bpe("`ignore_merges`", {"ignore_merges": True}, more=("abca", " abab", "cabb"), **WORDS),
+    bpe("tokens that no merge reaches", {"merges": pairs("b+c a+b ab+c")}, ABCD,
+         vocabulary=TABLE, merges=pairs("a+b ab+c"), matters=not_reached),
+    table("merges listed twice", "a+b b+c ab+c a+b", "a+b b+c ab+c"),
+    table("several merges of one token", "b+c a+b ab+c a+bc", "b+c a+b ab+c"),
+    table("improper tables where order is certain", "b+c abc+d a+b a+bc", "b+c a+b a+bc abc+d",
+          late),
+    exact(MODEL_SECTION, "improper tables where order matters", ("b", "bb", "bbb", "a"),
+          {"merges": pairs("bb+b b+b b+a")}, {"vocabulary": ("b", "bb", "bbb", "a", "ba"),
+          "merges": pairs("b+b bb+b b+a")}),
+    bpe("vocabularies without all bytes", {}, ("a", "b", "ab", "é", "日", " "),
+         vocabulary=(*map(byte_spelling, (b"a", b"b", b" ", b"\xc3", b"\xa9")), "ab"),
+         merges=pairs("a+b"), byte_level=True, pretokenizer=byte_level(), matters=bytes_missing),
+    bpe("ids without a token", {"vocab": {t: 3 * i + 2 for i, t in enumerate(TABLE)}}, ABCD,
+         vocabulary=TABLE, merges=pairs("a+b ab+c")),
+    *(
+        not_bpe(f"`{other['type']}`", other, "model", other["type"])
+        for other in (UNIGRAM, WORDPIECE, WORDLEVEL)
+    ),
+    not_bpe("`dropout` over 0", {"dropout": 0.1}, "model.dropout"),
+    not_bpe("`continuing_subword_prefix`", {"continuing_subword_prefix": "##"},
+             "model.continuing_subword_prefix", vocabulary=("a", "b"), merges=()),
+    not_bpe("`end_of_word_suffix`", {"end_of_word_suffix": "</w>"}, "model.end_of_word_suffix"),
+    not_bpe("merges of byte tokens",
+             {"merges": [("<0x61>", "<0x62>")], "more": (*BYTES, "<0x61><0x62>")},
+             "model.byte_fallback", "byte token", vocabulary=TABLE, merges=(), **FALLING),
+    not_bpe("`byte_fallback` without some bytes", {"more": BYTES[:0x90]}, "byte fallback",
+             "<0x90>", vocabulary=TABLE, merges=(), **FALLING),
+    not_bpe("an unknown token that spells itself", {"fuse_unk": True}, "model.fuse_unk",
+             vocabulary=("a", "b"), merges=(), **UNKNOWN),
+    not_bpe("an unknown token that spells itself", REMOVED, "model.unk_token", "<unk>",
+             variant="fused, once marks are removed", fuse_unk=True, vocabulary=("a", "b", "<"),
+             merges=(), **UNKNOWN),
+    not_bpe("an unknown token that spells itself", REMOVED, "model.unk_token", "<x>",
+             variant="once marks are removed", vocabulary=("a", "b", "<"), merges=(),
+             unk_token="<x>", more=("<x>",)),
+    not_bpe("`ignore_merges` with tokens of missing symbols", {"more": ("axb",)}, "ignore_merges",
+             "'x'", ignore_merges=True, vocabulary=("a", "b"), merges=()),
+    around("`post_processor`", post_processor=TEMPLATE),
+    around("`truncation`", truncation=TRUNCATION),
+    around("`padding`", padding=PADDING),
+]  # fmt: skip
+
+
+# ---------------------------------------------------------------- added tokens
+
+STRINGS = ("a", "b", "ab", " ", "  ", "<x>", "<x", "x>", "<", ".", "\n", " <x>", "<x> ", "c")
+ADDED_SECTION = "added tokens"
+
+
+def cut(name, *added, variant="", pieces=STRINGS, **base):
+    return exact(ADDED_SECTION, name, pieces, {"added": added}, base, variant=variant)
+
+
+def flag(name, *others, **base):
+    """The flag itself is what matters: beside the same token without it."""
+    plain = [added_token("<x>"), *others]
+    part = {"added": [added_token("<x>", **{name: True}), *others]}
+    base = {"vocabulary": (*"ab<x>. \nc", "ab"), "merges": [("a", "b")], **base}
+    return exact(ADDED_SECTION, f"`{name}`", STRINGS, part, {"added": plain, **base})
+
+
+def not_cut(name, added, component, says, variant="", **base):
+    part = {"added": added}
+    return refused(
+        ADDED_SECTION, name, part, component, says, base, pieces=STRINGS, variant=variant
+    )
+
+
+LOWER = {"normalizer": {"type": "Lowercase"}}
+UPPER = ("a", "A", "b", "ab", "<x>", "<X>", "<", "x", " ")
+
+ADDED_CASES = [
+    cut("any text", "<x>"),
+    cut("`special`", added_token("<x>", special=True)),
+    *(flag(name) for name in ("lstrip", "rstrip", "single_word")),
+    cut("`normalized`", added_token("<x>", normalized=True)),
+    cut("`normalized`", added_token("<x>", normalized=True), variant="lower case", pieces=UPPER,
+         **LOWER),
+    cut("before the normalizer", "<X>", pieces=UPPER, **LOWER),
+    cut("in two passes", added_token("ab", normalized=True), "b<x>"),
+    cut("overlapping", "<x>", "x>a", "<x>b"),
+    cut("with white space in them", " <x", "x> "),
+    cut("ordinary tokens that are added as well", "ab", "a"),
+    exact(ADDED_SECTION, "ordinary tokens that are added as well",
+          ("a", "b", " ", "  ", "ab", " a"),
+          {"added": (SPACE + SPACE, SPACE + "a")}, {"space": SPACE, "normalizer": SPACED,
+          "decoder": {"type": "Replace", "pattern": {"String": SPACE}, "content": " "}},
+          variant="written with ▁", matters=never),
+    cut("of other than ASCII characters", "日", pieces=("a", "é", "本", "日", "ab"),
+         byte_level=True, pretokenizer=byte_level()),
+    cut("one id for a byte and another text", "é", pieces=("a", "é", "魚", "b", "ab", "aé"),
+         byte_level=True, pretokenizer=byte_level(), decoder=byte_level(),
+         vocabulary=(*"abé", *byte_spelling("é魚".encode()), "ab"), merges=[("a", "b")]),
+    not_cut("`single_word` that overlaps", [added_token("<x>", single_word=True), "x>a"],
+             "added token '<x>'", "overlaps"),
+    not_cut("`single_word` of an ordinary token", [added_token("ab", single_word=True)],
+             "added token 'ab'", "ordinary token"),
+    not_cut("`lstrip` or `rstrip` beside tokens with white space",
+             [added_token("<x>", lstrip=True), " y"], "added token '<x>'", "white space"),
+    not_cut("`normalized` that its normalizer changes",
+             [added_token("<X>", normalized=True)], "added token '<X>'", "'<x>'", **LOWER),
+    not_cut("`normalized` with `Prepend`", [added_token("<x>", normalized=True)],
+             "added token '<x>'", "prefix", normalizer=in_turn(PREPEND, SPACED), space=SPACE),
+    not_cut("`normalized` with `lstrip` or `rstrip` where spaces become `▁`",
+             [added_token("<x>", normalized=True, rstrip=True)], "added token '<x>'",
+             "no white space", normalizer=SPACED, space=SPACE,
+             decoder={"type": "Replace", "pattern": {"String": SPACE}, "content": " "}),
+]  # fmt: skip
+
+
+# ---------------------------------------------------------------- decoders
+
+DECODER_SECTION = "decoder"
+SEVERAL = "`Sequence` of `Replace` `ByteFallback` `Fuse` `Strip`"
+PARTS = (*PLAIN, "é", "日", "\n")
+
+
+def decodes_otherwise(data, without, pieces):
+    """Canonical ids are decoded as `tokenizers` does, and not so without the decoder."""
+    ours, theirs, bare = (
+        Tokenizer.from_json(data),
+        library(data),
+        library({**data, "decoder": None}),
+    )
+    differs = False
+    for text in texts_of(pieces):
+        ids = ours.encode(text)
+        if ours.decode(ids) == text:
+            assert theirs.decode(ids, skip_special_tokens=False) == text
+        differs |= theirs.decode(ids) != bare.decode(ids)
+    return differs
+
+
+def dec(name, decoder, variant="", pieces=PLAIN, **base):
+    part = {"decoder": decoder}
+    return exact(
+        DECODER_SECTION, name, pieces, part, base, variant=variant, matters=decodes_otherwise
+    )
+
+
+def not_dec(name, decoder, says="", variant="", **base):
+    part = {"decoder": decoder}
+    return refused(DECODER_SECTION, name, part, "decoder", says, base, variant=variant)
+
+
+def steps(*decoders):
+    return {"type": "Sequence", "decoders": list(decoders)}
+
+
+BYTE_LEVEL, FUSE, FALLBACK = byte_level(), {"type": "Fuse"}, {"type": "ByteFallback"}
+STRIP = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+UNSPACED = {"type": "Replace", "pattern": {"String": SPACE}, "content": " "}
+LLAMA = steps(UNSPACED, FALLBACK, FUSE, STRIP)
+LLAMA_BASE = {
+    "normalizer": in_turn(PREPEND, SPACED),
+    "vocabulary": (*TABLE, SPACE, SPACE + "a"),
+    "merges": [("a", "b"), (SPACE, "a")],
+    "byte_fallback": True,
+    "more": BYTES,
+}
+MAPPED = {"byte_level": True, "pretokenizer": byte_level()}
+
+DECODER_CASES = [
+    dec("`Fuse`", FUSE),
+    dec("`ByteLevel`", BYTE_LEVEL, pieces=PARTS, **MAPPED),
+    *(
+        dec("`Metaspace`", metaspace(scheme), scheme, pretokenizer=metaspace(scheme), space=SPACE)
+        for scheme in ("always", "first", "never")
+    ),
+    dec(SEVERAL, LLAMA, "llama", pieces=PARTS, **LLAMA_BASE),
+    dec(SEVERAL, steps(UNSPACED, FALLBACK, FUSE), "gemma",
+         pieces=PARTS, **{**LLAMA_BASE, "normalizer": SPACED}),
+    *(
+        not_dec(f"`{decoder['type']}`", decoder, "changes the text of tokens")
+        for decoder in (
+            {"type": "BPEDecoder", "suffix": "</w>"},
+            {"type": "WordPiece", "prefix": "##", "cleanup": True},
+            {"type": "CTC", "pad_token": "<pad>", "word_delimiter_token": "|", "cleanup": True},
+        )
+    ),
+    not_dec("one that does not match its encoder", BYTE_LEVEL, "without a ByteLevel", "bytes"),
+    not_dec("one that does not match its encoder", FUSE, "is missing", "no bytes", **MAPPED),
+    not_dec("one that does not match its encoder", steps(UNSPACED, FUSE, STRIP), "byte tokens",
+             "no byte tokens", **LLAMA_BASE),
+    not_dec("one that does not match its encoder", FUSE, "spaces are written", "no spaces",
+             pretokenizer=metaspace(), space=SPACE),
+    not_dec("one that does not match its encoder", steps(FUSE, STRIP), "takes away", "strips"),
+]  # fmt: skip

@@ -1,0 +1,302 @@
+"""A tokenizer that was loaded once is loaded from the cache: nothing is parsed or checked again,
+and it is the same tokenizer.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bpe_automata import Tokenizer
+from bpe_automata.errors import BrokenTokenizerError
+from bpe_automata.storage import CorruptCacheWarning
+from bpe_automata.testing import added_token, byte_level, small_tokenizer
+from bpe_automata.testing.small import byte_spelling
+from bpe_automata.tokenizer import stored
+from bpe_automata.tokenizer import tokenizer as loading
+from bpe_automata.tokenizer.description import Description
+from bpe_automata.tokenizer.sources import detect, named
+
+BYTES = [byte_spelling(bytes([byte])) for byte in range(256)]
+RANKS = {bytes([b]): b for b in range(256)} | {b"ab": 256, b" ab": 257, b"": 258}
+PATTERN = r"\s?\S+|\s+"
+TEXTS = ("ab ab  AB", "é<end>a", "日本 a\n", "")
+NORMALIZERS = [
+    {"type": "NFC"},
+    {"type": "Lowercase"},
+    {"type": "Strip", "strip_left": True, "strip_right": False},
+    {"type": "Replace", "pattern": {"String": "q"}, "content": "ab"},
+]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(stored, "FEWEST_IDS", 0)
+    return tmp_path / "cache"
+
+
+def written(**parts: Any) -> str:
+    merges = [("a", "b"), ("Ġ", "ab")]
+    tokens = [*BYTES, *map("".join, merges)]
+    added = [added_token("<end>", special=True), added_token("<x>", normalized=True)]
+    return small_tokenizer(tokens, merges, byte_level(), added, **parts).to_json()
+
+
+def json_path(folder: Path) -> tuple[Any, dict[str, Any]]:
+    (folder / "tokenizer.json").write_text(written())
+    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<end>"}))
+    return folder, {}
+
+
+def rank_path(folder: Path) -> tuple[Any, dict[str, Any]]:
+    pytest.importorskip("tiktoken")
+    lines = (base64.b64encode(token) or b"=" for token in RANKS)
+    numbered = zip(lines, RANKS.values(), strict=True)
+    path = folder / "x.tiktoken"
+    path.write_bytes(b"".join(line + b" %d\n" % rank for line, rank in numbered))
+    special = {"<end>": 300, "<x>": 301}
+    return path, {"pattern": PATTERN, "special_tokens": special, "normalize": "NFC"}
+
+
+def tekken_path(folder: Path) -> tuple[Any, dict[str, Any]]:
+    pytest.importorskip("tiktoken")
+    tokens = [*(bytes([b]) for b in range(256)), b"ab", b" ab"]
+    vocabulary = [
+        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
+        for rank, token in enumerate(tokens)
+    ]
+    config = {"pattern": PATTERN, "default_vocab_size": 268, "default_num_special_tokens": 10}
+    (folder / "tekken.json").write_text(json.dumps({"config": config, "vocab": vocabulary}))
+    return folder, {}
+
+
+def sentencepiece_path(folder: Path) -> tuple[Any, dict[str, Any]]:
+    pytest.importorskip("sentencepiece")
+    from bpe_automata.tokenizer.sources.sentencepiece import model_proto
+
+    proto = model_proto()
+    pieces = [("<unk>", 0.0, 2), ("</s>", 0.0, 3), *((f"<0x{b:02X}>", 0.0, 6) for b in range(256))]
+    pieces += [("▁", -9.0, 1), ("a", -8.0, 1), ("b", -7.0, 1), ("ab", -1.0, 1), ("é", -9.0, 1)]
+    for text, score, kind in pieces:
+        proto.pieces.add(piece=text, score=score, type=kind)
+    proto.trainer_spec.model_type, proto.trainer_spec.byte_fallback = 2, True
+    proto.normalizer_spec.remove_extra_whitespaces = False
+    proto.normalizer_spec.add_dummy_prefix = True
+    (folder / "x.model").write_bytes(proto.SerializeToString())
+    return folder / "x.model", {}
+
+
+def gguf_path(folder: Path) -> tuple[Any, dict[str, Any]]:
+    gguf = pytest.importorskip("gguf")
+    writer = gguf.GGUFWriter(folder / "x.gguf", "llama")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list([*BYTES, "ab", "Ġab", "<end>"])
+    writer.add_token_types([1] * 258 + [3])
+    writer.add_token_merges(["a b", "Ġ ab"])
+    writer.add_eos_token_id(258)
+    writer.add_tensor("weights", np.zeros(1000, dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return folder / "x.gguf", {}
+
+
+def encoding(folder: Path) -> tuple[Any, dict[str, Any]]:
+    tiktoken = pytest.importorskip("tiktoken")
+    ranks = {token: rank for token, rank in RANKS.items() if token}
+    special = {"<|endoftext|>": 400}
+    return tiktoken.Encoding(
+        "x", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens=special
+    ), {}
+
+
+def tokenizers_object(folder: Path) -> tuple[Any, dict[str, Any]]:
+    import tokenizers
+
+    return tokenizers.Tokenizer.from_str(written()), {}
+
+
+def normalizing(folder: Path) -> tuple[Any, dict[str, Any]]:
+    sequence = {"type": "Sequence", "normalizers": NORMALIZERS}
+    (folder / "y.json").write_text(written(normalizer=sequence))
+    return folder / "y.json", {}
+
+
+KINDS = [
+    *(json_path, rank_path, tekken_path, sentencepiece_path, gguf_path, encoding),
+    *(tokenizers_object, normalizing),
+]
+PATHS = KINDS[:5]
+
+
+def no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on no tokenizer may be read, nor tried."""
+
+    def forbidden(*_: Any, **__: Any) -> None:
+        raise AssertionError("it is read again")
+
+    monkeypatch.setattr(detect, "_read", forbidden)
+    monkeypatch.setattr(named, "read_encoding", forbidden)
+    monkeypatch.setattr(loading, "_read_text", forbidden)
+    monkeypatch.setattr(loading, "check_decoding", forbidden)
+
+
+def same(one: Tokenizer, other: Tokenizer) -> None:
+    assert (one.fingerprint, one.eos_ids, one.n_ids) == (
+        other.fingerprint,
+        other.eos_ids,
+        other.n_ids,
+    )
+    assert one.backend.name == other.backend.name
+    assert one.backend.engine.name == other.backend.engine.name
+    assert one.backend.engine.dialect == other.backend.engine.dialect
+    for field in fields(Description):
+        ours, theirs = (getattr(t.description, field.name) for t in (one, other))
+        if field.name == "normalizers":
+            ours, theirs = (
+                [{**vars(s), "apply": s.apply("Qe\u0301")} for s in v] for v in (ours, theirs)
+            )
+        if isinstance(ours, np.ndarray):
+            assert ours.dtype == theirs.dtype
+            ours, theirs = ours.tolist(), theirs.tolist()
+        assert ours == theirs, field.name
+        assert list(ours) == list(theirs) if isinstance(ours, dict) else True
+    for text in TEXTS:
+        assert one.encode(text) == other.encode(text)
+        assert one.decode(one.encode(text)) == other.decode(other.encode(text))
+    assert one.encode_batch(list(TEXTS)) == other.encode_batch(list(TEXTS))
+    assert one.spellings == other.spellings
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_loaded_once_is_not_read_again_and_is_the_same(kind, tmp_path, monkeypatch):
+    source, options = kind(tmp_path)
+    first = Tokenizer.load(source, **options)
+    no_reading(monkeypatch)
+    second = Tokenizer.load(source, **options)
+    assert isinstance(second.description, stored._StoredDescription)
+    same(first, second)
+    assert second.name == first.name
+    monkeypatch.undo()
+    same(first, pickle.loads(pickle.dumps(Tokenizer.load(source, **options))))
+    plain = replace(second.description, unreadable="x")
+    assert (plain.n_ids, plain.unreadable) == (first.n_ids, "x")
+    if first._json:
+        assert second.to_json() == first.to_json()
+
+
+@pytest.mark.parametrize("kind", PATHS)
+def test_the_same_content_elsewhere_is_known_by_another_name(kind, tmp_path, monkeypatch):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    source, options = kind(tmp_path / "one")
+    first = Tokenizer.load(source, **options)
+    other, options = kind(tmp_path / "two")
+    no_reading(monkeypatch)
+    second = Tokenizer.load(other, **options)
+    same(first, second)
+    assert ("one" in first.name, "two" in second.name) == (True, True)
+
+
+def test_content_options_and_what_stands_beside_are_all_part_of_it(tmp_path):
+    folder, _ = json_path(tmp_path)
+    assert Tokenizer.load(folder).eos_ids == (258,)
+    (folder / "tokenizer_config.json").write_text("{}")
+    assert Tokenizer.load(folder).eos_ids == ()
+    (folder / "tokenizer_config.json").unlink()
+    (folder / "tokenizer.json").write_text(written().replace("<x>", "<y>"))
+    assert Tokenizer.load(folder).encode("<y>") == [259]
+    path, options = rank_path(tmp_path)
+    assert Tokenizer.load(path, **options).encode("ab ab") == [256, 257]
+    assert Tokenizer.load(path, **{**options, "pattern": r"\S|\s"}).encode("ab") == [97, 98]
+    gguf, _ = gguf_path(tmp_path)
+    whole = Tokenizer.load(gguf)
+    data = gguf.read_bytes().replace(b"<end>", b"<eos>")
+    gguf.write_bytes(data)
+    assert Tokenizer.load(gguf).encode("<eos>") == [258]
+    gguf.write_bytes(data[:-10] + b"0123456789")  # a tensor plays no part
+    assert Tokenizer.load(gguf).encode("<eos>") == [258]
+    assert whole.encode("<eos>") != [258]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("folder", ["tokenizer", "source"])
+@pytest.mark.parametrize("place", [0.3, 0.6, 0.99])
+def test_a_flipped_bit_is_found_and_the_tokenizer_read_again(kind, folder, place, tmp_path, cache):
+    source, options = kind(tmp_path)
+    first = Tokenizer.load(source, **options)
+    (path,) = (cache / folder).iterdir()
+    data = bytearray(path.read_bytes())
+    data[int(len(data) * place)] ^= 8
+    path.write_bytes(data)
+    with pytest.warns(CorruptCacheWarning, match="checksum"):
+        same(first, Tokenizer.load(source, **options))
+    same(first, Tokenizer.load(source, **options))  # it was kept anew
+
+
+def test_what_is_not_at_hand_any_more_is_said(tmp_path, cache):
+    folder, _ = json_path(tmp_path)
+    Tokenizer.load(folder)
+    loaded = [Tokenizer.load(folder) for _ in range(2)]
+    for path in (cache / "source").iterdir():
+        path.unlink()
+    assert loaded[0].encode("ab") == [256]  # read again
+    for path in (cache / "source").iterdir():
+        path.unlink()
+    (folder / "tokenizer.json").write_text(written().replace("<x>", "<y>"))
+    with pytest.raises(BrokenTokenizerError, match="holds another tokenizer"):
+        loaded[1].encode("ab")
+
+
+def test_other_libraries_or_sources_read_it_again(tmp_path, monkeypatch):
+    folder, _ = json_path(tmp_path)
+    Tokenizer.load(folder)
+    read: list[object] = []
+    reading = detect._read
+    monkeypatch.setattr(detect, "_read", lambda *a, **k: read.append(a) or reading(*a, **k))
+    Tokenizer.load(folder)
+    assert not read
+    with monkeypatch.context() as patch:
+        patch.setattr(stored, "_is_installed", lambda library: False)
+        Tokenizer.load(folder)
+    assert len(read) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(stored, "_stamp", lambda: "other sources")
+        Tokenizer.load(folder)
+    assert len(read) == 2
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", "off")
+    Tokenizer.load(folder)
+    assert len(read) == 3
+
+
+def test_small_ones_and_those_that_are_refused_are_not_kept(tmp_path, monkeypatch, cache):
+    folder, _ = json_path(tmp_path)
+    monkeypatch.setattr(stored, "FEWEST_IDS", 1000)
+    Tokenizer.load(folder)
+    assert not (cache / "tokenizer").exists()
+    monkeypatch.setattr(stored, "FEWEST_IDS", 0)
+    monkeypatch.setattr(loading, "_check_decoded", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        Tokenizer.load(folder)
+    assert not (cache / "tokenizer").exists()
+
+
+def test_named_encodings_are_not_asked_of_tiktoken_again(tmp_path, monkeypatch):
+    tiktoken = pytest.importorskip("tiktoken")
+    made, _ = encoding(tmp_path)
+    monkeypatch.setattr(tiktoken, "get_encoding", lambda _: made)
+    first = Tokenizer.load("o200k_base")
+    monkeypatch.setattr(tiktoken, "get_encoding", lambda _: 1 / 0)
+    second = Tokenizer.load("gpt-4o")  # a model that has it
+    same(first, second)
+    assert second.name == "o200k_base"
