@@ -20,7 +20,7 @@ from pathlib import Path
 
 from experiments.run.executors import FAILURE, Row
 from experiments.run.files import require, write_atomically
-from experiments.shared.memory import give_back
+from experiments.shared.resources import give_back
 from experiments.shared.watched import Limits, WatchedProcess
 
 DONE, FAILED, TIME, MEMORY = "done", "failed", "over time", "over memory"

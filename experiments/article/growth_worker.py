@@ -35,7 +35,7 @@ from bpe_automata.reference import (
 from bpe_automata.reference.token_dfa import Token
 from experiments.article.forks import forked, limits, peak_mb, serve, settle
 from experiments.run.executors import Row
-from experiments.shared.timing import timed
+from experiments.shared.resources import timed
 
 WARM = ("[a-c]{3}", "(ab)*(true|false)*")
 """Regexes that need every kernel."""

@@ -30,6 +30,9 @@ from experiments.article.growth_worker import WARM
 from experiments.article.mistral import MISTRAL, mistral, mistral_table
 from experiments.article.redrawn_pages import PAGES
 from experiments.article.redrawn_panels import drawn, in_lines, page_of, row_of, subplots
+from experiments.engines.interface import INSTALL, PeerError, refusals
+from experiments.engines.named import versions
+from experiments.engines.peers import OutlinesCore
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
@@ -38,9 +41,7 @@ from experiments.run.measuring import Run
 from experiments.run.report import Figure, Report
 from experiments.run.statistics import median, quantile
 from experiments.run.tables import Column, Table, frame, table, whole
-from experiments.shared.engines import INSTALL, OutlinesCore, PeerError, refusals
-from experiments.shared.more_engines import versions
-from experiments.shared.timing import timed
+from experiments.shared.resources import timed
 from experiments.shared.walks import walk
 
 VERSION = 2

@@ -35,7 +35,7 @@ from bpe_automata.reference import (
 from bpe_automata.reference.token_dfa import Token
 from experiments.article.forks import forked, limits
 from experiments.run.executors import Row
-from experiments.shared.timing import timed
+from experiments.shared.resources import timed
 
 MOST_MASKS = 60
 """Masks of one text that are looked at."""

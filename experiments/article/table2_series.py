@@ -28,8 +28,8 @@ from experiments.article.table2_methods import (
 )
 from experiments.run.executors import Row
 from experiments.run.files import ROOT, lines_of, require
-from experiments.serving.speed_build import from_cache
-from experiments.shared.timing import repeated, timed
+from experiments.serving.speed import from_cache
+from experiments.shared.resources import repeated, timed
 
 SCHEMAS = ROOT.parent / "shared" / "data" / "maskbench"
 """MaskBench, where it lies: its licence is not known, so it is no part of the repository."""
