@@ -16,7 +16,7 @@ from bpe_automata.automata import sources
 from bpe_automata.automata.dfa import BrokenAutomatonError
 from bpe_automata.banning import Ban, spellings
 from bpe_automata.constructions import hypothesis_sets, product_parts, product_tables, token_actions
-from bpe_automata.constructions.prefixed import prefixed
+from bpe_automata.constructions.lift import prefixed
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from bpe_automata.testing import small_tokenizer
 from bpe_automata.token_automata import TokenAutomaton, algebra

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,24 +31,19 @@ from bpe_automata.constructions.canonical import (
     canonical_automaton,
 )
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
-from bpe_automata.constructions.prefixed import prefixed
+from bpe_automata.constructions.lift import Lift, prefixed
 from bpe_automata.constructions.product_tables import ProductTables
-from bpe_automata.constructions.relevance import Relevance, Row
+from bpe_automata.constructions.relevance import Node, Relevance, Row
 from bpe_automata.errors import (
     EmptyLanguageError,
     PromptError,
     TokenOutOfRangeError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.kernels.bits import contained, set_bits
+from bpe_automata.kernels.bits import contained, members, set_bits
 from bpe_automata.kernels.trie import walk
 from bpe_automata.sharing import BoundedMemo, Immutable
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
-
-if TYPE_CHECKING:
-    from bpe_automata.constructions.lift import Lift
-from bpe_automata.constructions.relevance import Node
-from bpe_automata.kernels.bits import members
 
 # Where all the ids of one node of CartesianMerge lead, at once.
 #
@@ -170,8 +165,6 @@ class CartesianMerge(Immutable):
 
     def lift(self) -> Lift:
         """The lift of the same constraint, made anew. Raises what `Lift` raises."""
-        from bpe_automata.constructions.lift import Lift
-
         return Lift(*self._given[:4])
 
     @spent

@@ -16,10 +16,10 @@ from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductSt
 from bpe_automata.constructions.horizon_graph import NEVER, Facts, Spread
 from bpe_automata.constructions.horizon_lift import LiftHorizon
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
-from bpe_automata.kernels.beside import all_places, narrow, outside, placed, which_follow
 from bpe_automata.kernels.bits import set_bits
 from bpe_automata.kernels.distance import longest_ways
 from bpe_automata.kernels.edges import Vocabulary, members_of
+from bpe_automata.kernels.geometry import all_places, narrow, outside, placed, which_follow
 from bpe_automata.kernels.references import packed
 from bpe_automata.kernels.watch import watched
 from bpe_automata.kernels.world import ALIVE, DEAD

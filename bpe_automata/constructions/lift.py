@@ -4,12 +4,13 @@
 
 A state is the byte DFA's state; an id leads where its bytes lead. Added tokens are read as the text
 that they spell, end-of-sequence ids never are. Where decoding takes away the space that a text
-begins with, that space may be there or not (see `prefixed`).
+begins with, that space may be there or not (see `PrefixedDfa`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from bpe_automata.constructions.collapsed import (
     Regions,
     vocabulary_trie,
 )
-from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.stored import cache_key, is_kept
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import clear_bits, has, set_bits
@@ -30,11 +30,88 @@ from bpe_automata.kernels.edges import Nodes, Vocabulary
 from bpe_automata.kernels.fewest_tokens import ANYWHERE
 from bpe_automata.kernels.masks import lift_row
 from bpe_automata.kernels.references import packed
-from bpe_automata.kernels.token_walks import Spelled, settle_alive, states_after
-from bpe_automata.kernels.trie import Trie, walk
+from bpe_automata.kernels.trie import Spelled, Trie, settle_alive, states_after, walk
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import BoundedMemo, Immutable, cached
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
+from bpe_automata.tokenizer.description import Prefix
+
+# A byte DFA over what ids spell, where `encode` puts a space before the text.
+#
+#     { ' ' w : w in L }  at the beginning of a text,   L  after a prompt
+#
+# So for a state q where a piece of text may begin there is a state before(q), which reads the space
+# and goes on to q, and accepts what q accepts. Whether the space must be there is said by the text
+# automaton; the lift may leave it out, since decoding takes it away only where it is.
+
+_ONCE = (Prefix.TEXT, Prefix.FIRST_UNLESS_SPACE)
+_EACH_PIECE = (Prefix.PIECE, Prefix.PIECE_UNLESS_SPACE)
+_SPACE = 0x20
+
+
+@dataclass(frozen=True)
+class PrefixedDfa:
+    """dfa: L's states, then those before them; before: the state at the beginning of a text;
+    added_from: int32 [n_states], where an added token's text is read from; after_added: int32
+    [n_states], the state after an added token whose text ends there."""
+
+    dfa: ByteDFA
+    before: int
+    added_from: np.ndarray
+    after_added: np.ndarray
+
+    def start_after(self, tokenizer: Tokenizer, prompt: Sequence[int]) -> int:
+        """The state at the beginning of the constrained text, after the ids of a prompt."""
+        if not prompt or prompt[-1] in tokenizer.description.controls:
+            return self.before
+        if prompt[-1] in tokenizer.added_ids:
+            return int(self.after_added[self.dfa.start])
+        return self.dfa.start
+
+
+def prefixed(dfa: ByteDFA, prefix: Prefix) -> PrefixedDfa:
+    """`dfa` with the states that the prefix needs; with none, the same automaton. Raises
+    BudgetExceededError."""
+    n = dfa.n_states
+    if prefix in _ONCE:
+        after = np.array([dfa.start], dtype=np.int32)
+    elif prefix in _EACH_PIECE:
+        after = np.arange(n, dtype=np.int32)
+    else:
+        after = np.empty(0, dtype=np.int32)
+    itself = np.arange(n, dtype=np.int32)
+    if not len(after):
+        return PrefixedDfa(dfa, dfa.start, itself, itself)
+    columns, byte_class = _space_apart(dfa)
+    trans = np.empty((n + len(after), len(columns)), dtype=np.int32)
+    # Written at once, and in place: tables may have hundreds of megabytes.
+    np.take(dfa.trans, columns, axis=1, out=trans[:n], mode="clip")
+    check()
+    np.take(trans[:n], after, axis=0, out=trans[n:], mode="clip")
+    check()
+    trans[n:, byte_class[_SPACE]] = after
+    trans[n:][after == 0] = 0
+    accepting = np.concatenate([dfa.accepting, dfa.accepting[after]])
+    bigger = ByteDFA(trans, byte_class, accepting, dfa.start)
+    check()
+    before = n if prefix in _ONCE else n + dfa.start
+    after_added = np.arange(n + len(after), dtype=np.int32)
+    if prefix in _EACH_PIECE:
+        after_added[1:n] += n
+    return PrefixedDfa(bigger, before, np.concatenate([itself, after]), after_added)
+
+
+def _space_apart(dfa: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
+    """(columns of the table, byte_class), so that the space has a column of its own."""
+    column = dfa.byte_class[_SPACE]
+    if (dfa.byte_class == column).sum() == 1:
+        return np.arange(dfa.trans.shape[1]), dfa.byte_class
+    # Columns that no byte has are left out: with one for the space there are at most 256 then.
+    used, byte_class = np.unique(dfa.byte_class, return_inverse=True)
+    byte_class = byte_class.astype(np.uint8)
+    byte_class[_SPACE] = len(used)
+    return np.array([*used.tolist(), int(column)]), byte_class
+
 
 _ALL = np.zeros(2, dtype=np.int32)  # what is after a token of each class
 

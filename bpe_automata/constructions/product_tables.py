@@ -11,24 +11,21 @@ import numpy as np
 from bpe_automata.budget import check
 from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.collapsed import NOTHING, Regions
-from bpe_automata.constructions.prefixed import PrefixedDfa
+from bpe_automata.constructions.lift import PrefixedDfa
 from bpe_automata.constructions.product_parts import (
-    beside_of,
-    fragments_of,
-    reading_of,
-    steady_for,
-)
-from bpe_automata.constructions.seen_text import SeenText, text_for
-from bpe_automata.constructions.set_arrays import (
     SHOWN,
     Columns,
     Proofs,
     Proven,
     SetArrays,
+    beside_of,
+    fragments_of,
+    reading_of,
     resized,
+    steady_for,
     with_room_for,
 )
-from bpe_automata.kernels.certificates import ROWS, Certificates
+from bpe_automata.constructions.seen_text import SeenText, text_for
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.dead_sets import AGAIN, DONE, settle
 from bpe_automata.kernels.edges import (
@@ -42,12 +39,11 @@ from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER
 from bpe_automata.kernels.hashing import EMPTY, table_size, with_room
 from bpe_automata.kernels.masks import product_row
 from bpe_automata.kernels.node_ids import Tokens, add_witnessed
-from bpe_automata.kernels.node_status import node_statuses
+from bpe_automata.kernels.node_status import ROWS, Certificates, node_statuses
 from bpe_automata.kernels.references import Packed, packed
 from bpe_automata.kernels.settled import Dead, Settled, add_settled, unsettled
 from bpe_automata.kernels.shortest_texts import NOT_YET, Shortest, all_at_most, unsure
-from bpe_automata.kernels.token_walks import states_after
-from bpe_automata.kernels.trie import walk
+from bpe_automata.kernels.trie import states_after, walk
 from bpe_automata.kernels.watch import armed, called, watched
 from bpe_automata.kernels.world import (
     ALIVE,

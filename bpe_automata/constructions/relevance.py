@@ -99,7 +99,7 @@ class Relevance:
     @locked
     def dead(self, node: Node) -> np.ndarray | None:
         """The ids that are irrelevant when they lead to this node, None if none is: a set of places
-        (see `kernels.beside`), not to be written to."""
+        (see `kernels.geometry`), not to be written to."""
         at = self._at(node)
         return None if at == NOTHING else self._tables.settled.dead.sets[at]
 

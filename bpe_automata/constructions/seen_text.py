@@ -20,8 +20,7 @@ from bpe_automata.constructions.collapsed import CollapsedVocabularies
 from bpe_automata.constructions.stored import cache_key, is_kept
 from bpe_automata.kernels.edges import Nodes
 from bpe_automata.kernels.minimise import blocks
-from bpe_automata.kernels.spelling import wide_atoms
-from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.trie import Trie, wide_atoms
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import cached
 from bpe_automata.tokenizer.alphabet import Alphabet

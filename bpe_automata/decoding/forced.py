@@ -20,7 +20,7 @@ from bpe_automata.arguments import at_least
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import check
 from bpe_automata.constructions import Engine, TextEngine
-from bpe_automata.constructions.prefixed import PrefixedDfa
+from bpe_automata.constructions.lift import PrefixedDfa
 from bpe_automata.constructions.within import Within
 from bpe_automata.errors import UnsupportedFeatureError
 from bpe_automata.kernels.bits import only

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.beside import (
+from bpe_automata.kernels.geometry import (
     Beside,
     all_places,
     exceeds,

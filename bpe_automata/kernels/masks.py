@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.certificates import (
+from bpe_automata.kernels.collapsed import Collapsed, clear_beginning, clear_group
+from bpe_automata.kernels.edges import ALL, Vocabulary, edges, text_after
+from bpe_automata.kernels.fewest_tokens import NEVER
+from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.node_status import (
     NO_SET,
     ODD,
     Certificates,
     all_alive,
     needed,
+    node_status,
     reads_alike,
 )
-from bpe_automata.kernels.collapsed import Collapsed, clear_beginning, clear_group
-from bpe_automata.kernels.edges import ALL, Vocabulary, edges, text_after
-from bpe_automata.kernels.fewest_tokens import NEVER
-from bpe_automata.kernels.hashing import slot_of
-from bpe_automata.kernels.node_status import node_status
 from bpe_automata.kernels.steady import surely_lively
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.trie import Trie, walk

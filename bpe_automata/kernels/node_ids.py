@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.beside import Beside, forbid
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.edges import Vocabulary, edges, text_after
 from bpe_automata.kernels.fewest_tokens import NEVER
+from bpe_automata.kernels.geometry import Beside, forbid
 from bpe_automata.kernels.hashing import EMPTY, slot_of
 from bpe_automata.kernels.masks import known_lively, status_of, witness_slot
 from bpe_automata.kernels.node_status import node_status

@@ -14,7 +14,7 @@ NOTHING, UNSETTLED, UNDER_WAY = -1, -2, -3
 
 
 class Dead(NamedTuple):
-    """Sets of ids, each once. sets int64 [room, words]: see `kernels.beside`; slots int64, values
+    """Sets of ids, each once. sets int64 [room, words]: see `kernels.geometry`; slots int64, values
     int32: hash table from a digest to a row; n int64 [1]: rows that are in use."""
 
     sets: np.ndarray

@@ -17,14 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.certificates import NO_SET, Certificates, needed
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.edges import ALL, Vocabulary, edges, text_after
 from bpe_automata.kernels.fewest_tokens import NEVER
 from bpe_automata.kernels.geometry import breaks
 from bpe_automata.kernels.hashing import EMPTY, grown, grown_rows
 from bpe_automata.kernels.masks import witness_slot
-from bpe_automata.kernels.node_status import node_status
+from bpe_automata.kernels.node_status import NO_SET, Certificates, needed, node_status
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie, walk
 from bpe_automata.kernels.watch import poll, stopped

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.beside import all_places, exceeds, forbid, keep
 from bpe_automata.kernels.distance import NEVER
-from bpe_automata.kernels.geometry import Pairs, breaks
+from bpe_automata.kernels.geometry import Pairs, all_places, breaks, exceeds, forbid, keep
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie
 

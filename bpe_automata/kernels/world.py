@@ -34,7 +34,7 @@ MOST_SHOWN = 3  # bytes: what is left of a character after its first
 class Dfa(NamedTuple):
     """trans int32 [n_states, n_classes], byte_class uint8 [256], accepting bool [n_states];
     added_from, after_added int32 [n_states]: where the text of an added token is read from (0: not
-    here), and what the state where it ends stands for then (see `constructions.prefixed`)."""
+    here), and what the state where it ends stands for then (see `constructions.lift`)."""
 
     trans: np.ndarray
     byte_class: np.ndarray

@@ -20,7 +20,7 @@ import numpy as np
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import Geometry
-from bpe_automata.constructions.prefixed import prefixed
+from bpe_automata.constructions.lift import prefixed
 from bpe_automata.errors import ImproperMergeTableError
 from bpe_automata.reference.bpe import base_symbols, merge_ranks
 from bpe_automata.reference.direct_merge import Merge, direct_merge

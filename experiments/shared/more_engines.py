@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import Matcher, Tokenizer
-from bpe_automata.constructions.listed import Listed
+from bpe_automata.constructions.explicit import Listed
 from bpe_automata.errors import ArgumentError
 from bpe_automata.kernels.bits import set_bits
 from experiments.shared.engines import (

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from bpe_automata import ByteDFA, compile_regex, constrain
 from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored, product_tables
 from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies, vocabulary_trie
-from bpe_automata.constructions.set_arrays import Proven, with_room_for
-from bpe_automata.constructions.whole_pieces import MUST_END
+from bpe_automata.constructions.product_parts import Proven, with_room_for
+from bpe_automata.constructions.token_actions import MUST_END
 from bpe_automata.constructions.within import horizon_of
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.bits import members

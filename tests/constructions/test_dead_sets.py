@@ -17,7 +17,9 @@ from bpe_automata.constructions import CartesianMerge, explored, product_tables
 from bpe_automata.constructions.canonical import canonical_automaton
 from bpe_automata.constructions.product_parts import steady_for
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
-from bpe_automata.kernels.beside import (
+from bpe_automata.kernels.bits import members
+from bpe_automata.kernels.dead_sets import AGAIN, DONE
+from bpe_automata.kernels.geometry import (
     all_places,
     exceeds,
     forbid,
@@ -28,8 +30,6 @@ from bpe_automata.kernels.beside import (
     placed,
     places_of,
 )
-from bpe_automata.kernels.bits import members
-from bpe_automata.kernels.dead_sets import AGAIN, DONE
 from bpe_automata.kernels.world import ALIVE, PARTLY, key_number, key_place
 from bpe_automata.reference.bpe import base_symbols, bpe, merge_ranks
 from bpe_automata.testing import byte_dfas, small_tokenizer, split
@@ -197,7 +197,7 @@ def test_dead_sets_are_those_of_the_definition(table, dfa):
 @examples(40)
 @given(merge_tables(), st.data())
 def test_sets_of_places_are_sets_of_ids(table, data):
-    """What `kernels.beside` makes of ids and of sets of them, pair by pair."""
+    """What `kernels.geometry` makes of ids and of sets of them, pair by pair."""
     tokenizer = small_tokenizer(table.vocabulary, table.merges)
     ids, allowed = pairs_of(tokenizer)
     geometry = canonical_automaton(tokenizer).geometry
