@@ -1,5 +1,5 @@
-"""The whole automaton of an engine, when it is small enough to write down; and an engine that runs a
-written automaton."""
+"""The whole automaton of an engine, when it is small enough to write down; and an engine that runs
+such an automaton."""
 
 from __future__ import annotations
 

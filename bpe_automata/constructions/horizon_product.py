@@ -172,14 +172,14 @@ class ProductReader:
             return all_places(self._n_places)
         return placed(ids, left_at, self._n_places)
 
-    def following(self, ids: np.ndarray, suspects: np.ndarray) -> np.ndarray:
-        if len(ids) > _FEW_IDS and np.bitwise_count(suspects).sum() > _FEW_IDS:
+    def following(self, ids: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        if len(ids) > _FEW_IDS and np.bitwise_count(candidates).sum() > _FEW_IDS:
             return ids  # to tell them apart costs more than to ask about all
-        found = watched(which_follow, ids, suspects, packed(self._tables.beside))
+        found = watched(which_follow, ids, candidates, packed(self._tables.beside))
         return ids[found]
 
-    def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
-        return int(watched(narrow, ids, suspects, packed(self._tables.beside)))
+    def narrow(self, ids: np.ndarray, candidates: np.ndarray) -> int:
+        return int(watched(narrow, ids, candidates, packed(self._tables.beside)))
 
     def outside(self, ids: np.ndarray, dead: np.ndarray) -> np.ndarray:
         return outside(ids, dead, self._tables.beside.left_at)

@@ -1,4 +1,4 @@
-"""The arrays of the product kernels that depend on the tokenizer alone: parts of `kernels.world`."""
+"""The arrays of the product that depend on the tokenizer alone: parts of `kernels.world`."""
 
 from __future__ import annotations
 

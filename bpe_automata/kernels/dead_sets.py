@@ -4,15 +4,15 @@
 
 A node is a place with a hypothesis set, whatever the last id was (`kernels.world`); its key is both
 in one integer. A depth-first search over the nodes that ids lead to, which it numbers as it meets
-them. The suspects of a node, ids that may be dead
+them. The candidates of a node, ids that may be dead
 there, are narrowed down by what costs least: a few ids that are known to lead on, then those that
 lead to ALIVE nodes, then those that lead to nodes that are settled. An id that leads to another
-node can matter only if it may follow a suspect that is left, and then that node is settled first.
-Where much can follow, tokens that took suspects of other nodes are tried first, then those of a few
+node can matter only if it may follow a candidate that is left, and then that node is settled first.
+Where much can follow, tokens that took candidates of other nodes are tried first, then those of a few
 bytes, then all.
 
 Where a node needs one that is on its way, both are on a cycle. Then all nodes that they need are
-settled together: every suspect counts as dead, until ids that lead on show otherwise. So leading on
+settled together: every candidate counts as dead, until ids that lead on show otherwise. So leading on
 is a least fixpoint.
 """
 
@@ -69,10 +69,10 @@ _NONE = -1  # no node
 _FEW_SUSPECTS = 16  # of which followers are looked for one by one
 _FRAMES, _SETS, _POOL, _HINTS, _NOTED = 0, 1, 2, 3, 4  # of a stack: how many; hints ever noted
 _NODE, _BEGIN, _NEXT, _END = 0, 1, 2, 3  # of a frame: its open ids in the pool
-_FEWER = 4  # of a frame: are there fewer suspects than when its open ids were listed?
+_FEWER = 4  # of a frame: are there fewer candidates than when its open ids were listed?
 _STAGE = 5  # of a frame: which of its ids are these?
 _TRIED, _SHORT, _ALL = 0, 1, 2  # hints, those of a few bytes, all
-_SAVED = 6  # of a frame: were its suspects put aside? If not, they are all ids.
+_SAVED = 6  # of a frame: were its candidates put aside? If not, they are all ids.
 _HINTED = 7  # of a frame: how many hints had been noted when its ids were listed
 
 
@@ -82,9 +82,9 @@ _Arrays = tuple[tuple[_Array, _Array, _Array], tuple[_Array, _Array, _Array, _Ar
 
 class _Stack(NamedTuple):
     """The nodes under way. frames int64 [room, 8]: see the constants; saved int64 [room, words]:
-    suspects of those that wait; pool int64 [room, 2]: ids that may take out more, and the node that
+    candidates of those that wait; pool int64 [room, 2]: ids that may take out more, and the node that
     each leads to, ~ of it once it was passed on its way; hints int64 [64]: the last ids that took
-    suspects of a node away; n int64 [5]: how many of each, and hints ever noted."""
+    candidates of a node away; n int64 [5]: how many of each, and hints ever noted."""
 
     frames: np.ndarray
     saved: np.ndarray
@@ -187,7 +187,7 @@ def _empty_stack(words: int) -> _Stack:
 
 @kernel
 def _pushed(node: int, left: np.ndarray, everything: np.ndarray, stack: _Stack) -> _Stack:
-    """With a frame for a node, of which all ids are suspects; those of the one above are saved."""
+    """With a frame for a node, of which all ids are candidates; those of the one above are saved."""
     frames, saved, pool, hints, n = stack
     if n[_FRAMES] > 0:
         if n[_HINTS] == 0:  # what is open here will mostly be so there
@@ -212,7 +212,7 @@ def _pushed(node: int, left: np.ndarray, everything: np.ndarray, stack: _Stack) 
 @kernel
 def _pop(stack: _Stack, found: np.ndarray, left: np.ndarray, everything: np.ndarray) -> None:
     """Without its last frame, and those above that were settled as part of a cycle; `left` are the
-    suspects of the one that is last then."""
+    candidates of the one that is last then."""
     frames, saved, n = stack.frames, stack.saved, stack.n
     n[_FRAMES] -= 1
     n[_POOL] = frames[n[_FRAMES], _BEGIN]
@@ -239,7 +239,7 @@ def _listed(
     w: World,
 ) -> tuple[Met, _Stack]:
     """With the open ids of the last frame's node in the pool; what surely leads on is taken out of
-    its suspects."""
+    its candidates."""
     frame, n = stack.frames[stack.n[_FRAMES] - 1], stack.n
     key = met.key[frame[_NODE]]
     if stage == _TRIED and not reads_much(w.memo.state[key_place(key)], w):
@@ -251,8 +251,8 @@ def _listed(
         deepest = tokens.vocabulary.trie.deepest if stage == _ALL else SHALLOW
         complete, ids, rows = leading_ids(key, deepest, tokens, w)
     if stage == _ALL and how_many(left) <= _FEW_SUSPECTS:
-        for suspect in listed(left):
-            _note_follower(suspect, ids, rows, beside, stack)
+        for candidate in listed(left):
+            _note_follower(candidate, ids, rows, beside, stack)
     met = nodes_with_room(met, len(rows))
     open_, helped = _begun(key, ids, rows, met, known, dead, left, beside, w)
     if stage != _TRIED:
@@ -287,11 +287,11 @@ def _note_hint(token: int, stack: _Stack) -> None:
 
 @kernel
 def _note_follower(
-    suspect: int, ids: np.ndarray, rows: np.ndarray, beside: Beside, stack: _Stack
+    candidate: int, ids: np.ndarray, rows: np.ndarray, beside: Beside, stack: _Stack
 ) -> None:
-    """Note an id that may follow a suspect, if there is one."""
+    """Note an id that may follow a candidate, if there is one."""
     forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
-    forbid(beside.before.order[suspect], beside.birth, 0, beside.after, forbidden)
+    forbid(beside.before.order[candidate], beside.birth, 0, beside.after, forbidden)
     follower = first_beside(ids, forbidden, beside.right_at)
     if follower < 0:
         follower = first_beside(rows[:, 0], forbidden, beside.right_at)
@@ -308,7 +308,7 @@ def _appended(pool: np.ndarray, n: int, rows: np.ndarray) -> np.ndarray:
     return pool
 
 
-# ---------------------------------------------------------------- suspects
+# ---------------------------------------------------------------- candidates
 
 
 @kernel
@@ -319,17 +319,17 @@ def _begun(
     met: Met,
     known: Settled,
     dead: Dead,
-    suspects: np.ndarray,
+    candidates: np.ndarray,
     beside: Beside,
     w: World,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Take out of the suspects what all that is known to lead on from a node leaves. ids, rows: of
+    """Take out of the candidates what all that is known to lead on from a node leaves. ids, rows: of
     `leading_ids`. Returns (int64 [n, 2], what may take out more: (id, number of the node that it
     leads to); of `take_out`)."""
     number, state = key_number(key), w.memo.state[key_place(key)]
     if number == w.steady.number and w.memo.added[key_place(key)] == 0:
-        take_out_leading(w.steady.leading[state], suspects, beside)
-    helped = take_out(ids, suspects, beside, w.watch)
+        take_out_leading(w.steady.leading[state], candidates, beside)
+    helped = take_out(ids, candidates, beside, w.watch)
     lively, n_lively = np.empty(len(rows), np.int64), 0
     others, n_others = np.empty((len(rows), 2), np.int64), 0
     for i in range(len(rows)):
@@ -340,9 +340,9 @@ def _begun(
         elif met.found[target] <= UNSETTLED:
             others[n_others, 0], others[n_others, 1] = token, target
             n_others += 1
-    more = take_out(lively[:n_lively], suspects, beside, w.watch)
+    more = take_out(lively[:n_lively], candidates, beside, w.watch)
     others = others[:n_others]
-    others = others[which_follow(others[:, 0].copy(), suspects, beside, w.watch)]
+    others = others[which_follow(others[:, 0].copy(), candidates, beside, w.watch)]
     return others, np.append(helped, more)
 
 
@@ -354,7 +354,7 @@ def _advanced(
     frame: np.ndarray,
     found: np.ndarray,
     dead: Dead,
-    suspects: np.ndarray,
+    candidates: np.ndarray,
     pool: np.ndarray,
     beside: Beside,
     watch: np.ndarray,
@@ -362,8 +362,8 @@ def _advanced(
     """(verdict, number of the node that must be settled before, or _NONE). If there is such a node
     the verdict says nothing. Else NOTHING is dead, or _SUSPECTS are what is dead, or an id that
     matters leads to a node on its way: _ON_CYCLE."""
-    forbidden, birth, before = np.empty(len(suspects), np.int64), beside.birth, beside.before
-    if not keep(suspects, suspects):
+    forbidden, birth, before = np.empty(len(candidates), np.int64), beside.birth, beside.before
+    if not keep(candidates, candidates):
         return NOTHING, _NONE
     while frame[_NEXT] < frame[_END] and not poll(watch):
         token, target = pool[frame[_NEXT], 0], pool[frame[_NEXT], 1]
@@ -372,9 +372,9 @@ def _advanced(
             return _SUSPECTS, target
         if unknown or lacks(token, found[target], dead, beside.left_at):
             forbid(token, birth, 1, before, forbidden)
-            if unknown and exceeds(suspects, forbidden):
+            if unknown and exceeds(candidates, forbidden):
                 return _SUSPECTS, target
-            if not unknown and not keep(suspects, forbidden):
+            if not unknown and not keep(candidates, forbidden):
                 return NOTHING, _NONE
             frame[_FEWER] = 1
         if found[target] == UNDER_WAY:
@@ -388,9 +388,9 @@ def _advanced(
         under_way = found[target] == UNDER_WAY
         if under_way or lacks(token, found[target], dead, beside.left_at):
             forbid(token, birth, 1, before, forbidden)
-            if under_way and exceeds(suspects, forbidden):
+            if under_way and exceeds(candidates, forbidden):
                 return _ON_CYCLE, _NONE
-            if not under_way and not keep(suspects, forbidden):
+            if not under_way and not keep(candidates, forbidden):
                 return NOTHING, _NONE
     return _SUSPECTS, _NONE
 
@@ -405,7 +405,7 @@ def _settle_together(
     The first loop opens each node once; each pass of the second but the last takes ids away."""
     everything = all_places(len(beside.before.order))
     region, at = np.empty(64, np.int64), np.full(len(met.key), _NONE, np.int32)
-    suspects = np.empty((64, len(everything)), np.int64)
+    candidates = np.empty((64, len(everything)), np.int64)
     pool, begin, end = np.empty((64, 2), np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
     region[0], at[first], count, n, n_pool = first, 0, 1, 0, 0
     while n < count:
@@ -417,8 +417,8 @@ def _settle_together(
         while len(met.key) > len(at):
             at = grown(at, len(at))
             at[len(at) >> 1 :] = _NONE
-        suspects[n] = everything
-        needs, _ = _begun(met.key[region[n]], ids, rows, met, known, dead, suspects[n], beside, w)
+        candidates[n] = everything
+        needs, _ = _begun(met.key[region[n]], ids, rows, met, known, dead, candidates[n], beside, w)
         pool, begin[n], end[n] = _appended(pool, n_pool, needs), n_pool, n_pool + len(needs)
         n_pool = end[n]
         n += 1
@@ -426,7 +426,7 @@ def _settle_together(
             if at[target] != _NONE:
                 continue
             if count == len(region):
-                region, suspects = grown(region, count), grown_rows(suspects)
+                region, candidates = grown(region, count), grown_rows(candidates)
                 begin, end = grown(begin, count), grown(end, count)
             at[target], region[count] = count, target
             count += 1
@@ -438,18 +438,18 @@ def _settle_together(
             while k < end[i] and not poll(w.watch):
                 token, target = pool[k]
                 place = beside.left_at[token]
-                if (suspects[at[target], place >> 6] >> (place & 63)) & 1:
+                if (candidates[at[target], place >> 6] >> (place & 63)) & 1:
                     k += 1
                     continue
                 forbid(token, beside.birth, 1, beside.before, forbidden)
-                keep(suspects[i], forbidden)
+                keep(candidates[i], forbidden)
                 end[i] -= 1
                 pool[k] = pool[end[i]]
                 changed = True
     if not stopped(w.watch):
         for i in range(count):
-            if how_many(suspects[i]) == 0:
+            if how_many(candidates[i]) == 0:
                 _note_alive(region[i], met, w)
             else:
-                dead, met.found[region[i]] = stored(suspects[i], dead)
+                dead, met.found[region[i]] = stored(candidates[i], dead)
     return met, dead, DONE

@@ -378,41 +378,41 @@ def listed(places: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def take_out_leading(tokens: np.ndarray, suspects: np.ndarray, beside: Beside) -> None:
+def take_out_leading(tokens: np.ndarray, candidates: np.ndarray, beside: Beside) -> None:
     """`take_out` by the few ids (int32, -1: none) that are known to lead on from a steady node."""
-    forbidden = np.empty(len(suspects), np.int64)
+    forbidden = np.empty(len(candidates), np.int64)
     for token in tokens:
         if token >= 0:
             forbid(token, beside.birth, 1, beside.before, forbidden)
-            keep(suspects, forbidden)
+            keep(candidates, forbidden)
 
 
 @kernel
-def narrow(tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray) -> int:
-    """`take_out`, and how many suspects are left."""
-    take_out(tokens, suspects, beside, watch)
-    return how_many(suspects)
+def narrow(tokens: np.ndarray, candidates: np.ndarray, beside: Beside, watch: np.ndarray) -> int:
+    """`take_out`, and how many candidates are left."""
+    take_out(tokens, candidates, beside, watch)
+    return how_many(candidates)
 
 
 @kernel
 def take_out(
-    tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray
+    tokens: np.ndarray, candidates: np.ndarray, beside: Beside, watch: np.ndarray
 ) -> np.ndarray:
-    """Take out of the suspects every id that some of `tokens` (int64) may follow. Returns int64,
+    """Take out of the candidates every id that some of `tokens` (int64) may follow. Returns int64,
     the tokens that took some out, of those that were tried one after the other."""
-    forbidden, count = np.empty(len(suspects), np.int64), 0
+    forbidden, count = np.empty(len(candidates), np.int64), 0
     helped, n_helped = np.empty(len(tokens), np.int64), 0
     for i in range(len(tokens)):
         if poll(watch):
             break
         if i % _OFTEN == 0:
-            count = how_many(suspects)
+            count = how_many(candidates)
         if count <= len(tokens) - i:
-            _take_out_singly(tokens[i:].copy(), suspects, beside, watch)
+            _take_out_singly(tokens[i:].copy(), candidates, beside, watch)
             break
         forbid(tokens[i], beside.birth, 1, beside.before, forbidden)
-        if exceeds(suspects, forbidden):
-            keep(suspects, forbidden)
+        if exceeds(candidates, forbidden):
+            keep(candidates, forbidden)
             helped[n_helped] = tokens[i]
             n_helped += 1
     return helped[:n_helped]
@@ -420,44 +420,44 @@ def take_out(
 
 @kernel
 def _take_out_singly(
-    tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray
+    tokens: np.ndarray, candidates: np.ndarray, beside: Beside, watch: np.ndarray
 ) -> None:
-    """The same where there are fewer suspects than tokens."""
+    """The same where there are fewer candidates than tokens."""
     order = beside.after.order
     forbidden = np.empty((len(order) + 63) >> 6, np.int64)
     followers = np.zeros_like(forbidden)
     for token in tokens:
         at = beside.right_at[token]
         followers[at >> 6] |= np.int64(1) << (at & 63)
-    for suspect in listed(suspects):
+    for candidate in listed(candidates):
         if poll(watch):
             return
-        forbid(beside.before.order[suspect], beside.birth, 0, beside.after, forbidden)
+        forbid(beside.before.order[candidate], beside.birth, 0, beside.after, forbidden)
         if exceeds(followers, forbidden):
-            suspects[suspect >> 6] &= ~(np.int64(1) << (suspect & 63))
+            candidates[candidate >> 6] &= ~(np.int64(1) << (candidate & 63))
 
 
 @kernel
 def which_follow(
-    tokens: np.ndarray, suspects: np.ndarray, beside: Beside, watch: np.ndarray
+    tokens: np.ndarray, candidates: np.ndarray, beside: Beside, watch: np.ndarray
 ) -> np.ndarray:
-    """bool: which of `tokens` (int64) may follow some suspect? All, while most ids are suspects."""
-    found, count = np.zeros(len(tokens), np.bool_), how_many(suspects)
+    """bool: which of `tokens` (int64) may follow some candidate? All, while most ids are candidates."""
+    found, count = np.zeros(len(tokens), np.bool_), how_many(candidates)
     if 2 * count > len(beside.before.order):  # nearly all, and not worth the look
         return ~found
     if count > len(tokens):
-        forbidden = np.empty(len(suspects), np.int64)
+        forbidden = np.empty(len(candidates), np.int64)
         for i in range(len(tokens)):
             if poll(watch):
                 break
             forbid(tokens[i], beside.birth, 1, beside.before, forbidden)
-            found[i] = exceeds(suspects, forbidden)
+            found[i] = exceeds(candidates, forbidden)
         return found
     forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
-    for suspect in listed(suspects):
+    for candidate in listed(candidates):
         if poll(watch):
             break
-        forbid(beside.before.order[suspect], beside.birth, 0, beside.after, forbidden)
+        forbid(beside.before.order[candidate], beside.birth, 0, beside.after, forbidden)
         for i in range(len(tokens)):
             at = beside.right_at[tokens[i]]
             found[i] |= (forbidden[at >> 6] >> (at & 63)) & 1 == 0

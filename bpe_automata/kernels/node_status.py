@@ -1,4 +1,4 @@
-"""The status of nodes of the product: ALIVE, PARTLY or DEAD (see `kernels.world`), for one node by a
+"""The status of nodes of the product, ALIVE, PARTLY or DEAD (see `kernels.world`): of one node by a
 search, and for many hypothesis sets at once by the certificates that they share."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bpe_automata.kernels.split_characters import (
     is_free,
     surely_completed,
 )
-from bpe_automata.kernels.steady import suspects_left
+from bpe_automata.kernels.steady import candidates_left
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import (
@@ -48,7 +48,7 @@ def node_status(place: int, number: int, w: World) -> int:
         remember_status(place, number, shown, w.memo, w.watch)
         return shown
     row = w.sets.row[number]
-    status, suspects = DEAD, _steady_suspects(place, number, w)
+    status, candidates = DEAD, _fixed_set_candidates(place, number, w)
     if row != 0:
         if covered(place, row, number, w):
             status = ALIVE
@@ -60,12 +60,12 @@ def node_status(place: int, number: int, w: World) -> int:
             and w.added.ends[w.memo.added[place]]
             and set_ends(number, w)
         )
-        or suspects == 0
+        or candidates == 0
         or _leads_on(place, 0, number, 1, w)
         or _added_leads_on(place, number, w)
     ):
         status = ALIVE
-    elif suspects > 0 or _leads_on(place, 0, number, 0, w):
+    elif candidates > 0 or _leads_on(place, 0, number, 0, w):
         status = PARTLY
     remember_status(place, number, status, w.memo, w.watch)
     return status
@@ -96,15 +96,17 @@ def _found_by_shown(place: int, number: int, w: World) -> int:
 
 
 @kernel
-def _steady_suspects(place: int, number: int, w: World) -> int:
-    """See `kernels.steady.suspects_left`; NONE too where the node is not a steady one."""
+def _fixed_set_candidates(place: int, number: int, w: World) -> int:
+    """See `kernels.steady.candidates_left`; NONE too where the node is not a steady one."""
     state, text = w.memo.state[place], w.memo.added[place]
     if number != w.steady.number or w.steady.distance[state] == 0:
         return -1
     begins = np.ones(256, np.bool_)
     if text != 0:
         _begins_alike(text, w.reading.utf8[0], w.added.next, begins)
-    return suspects_left(state, text == 0, begins, w.dfa.trans, w.dfa.byte_class, w.steady, w.pairs)
+    return candidates_left(
+        state, text == 0, begins, w.dfa.trans, w.dfa.byte_class, w.steady, w.pairs
+    )
 
 
 @kernel

@@ -3,7 +3,7 @@
 Where there is never a boundary, one hypothesis set stays for ever, the steady one, and a node of it
 is a DFA state. A text of the DFA has a canonical spelling, whose first id n leads on; so only ids
 that n may not follow can be dead there. For each byte that can be read one shortest text that
-begins with it is looked at. Where they leave no suspect, the node is ALIVE.
+begins with it is looked at. Where they leave no candidate, the node is ALIVE.
 
 The first ids of all shortest texts come backwards, each from those of the texts that it ends in:
 t is the first id of  bytes(t) v  iff  the first id of v may follow t.
@@ -49,7 +49,7 @@ class Steady(NamedTuple):
 
 
 @kernel
-def suspects_left(
+def candidates_left(
     state: int,
     remember: bool,
     begins: np.ndarray,
@@ -62,8 +62,8 @@ def suspects_left(
     NONE: no text was found, which says nothing. begins: bool [256], the first bytes of texts that
     are looked at. remember: fill in `leading`; then `begins` must hold all bytes."""
     left, last, n_leading = NONE, NONE, 0
-    suspects = all_places(len(p.before.order))
-    forbidden = np.empty_like(suspects)
+    candidates = all_places(len(p.before.order))
+    forbidden = np.empty_like(candidates)
     for byte in s.order:
         after = trans[state, byte_class[byte]]
         if not begins[byte] or after == 0 or s.distance[after] == NEVER:
@@ -74,10 +74,10 @@ def suspects_left(
             continue
         last = token
         forbid(token, p.birth, 1, p.before, forbidden)
-        if remember and exceeds(suspects, forbidden) and n_leading < s.leading.shape[1]:
+        if remember and exceeds(candidates, forbidden) and n_leading < s.leading.shape[1]:
             s.leading[state, n_leading] = token
             n_leading += 1
-        if not keep(suspects, forbidden):
+        if not keep(candidates, forbidden):
             return 0
         left = 1
     return left

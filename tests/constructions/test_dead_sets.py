@@ -146,7 +146,7 @@ def test_what_is_known_grows_while_dead_sets_are_found(trained, monkeypatch):
 @examples(40)
 @given(composing_tokenizers(), st.sampled_from(ACCENTED))
 def test_where_room_for_places_runs_out_nothing_that_was_begun_is_kept(tokenizer, regex):
-    """All suspects of nodes that are PARTLY open, each settled first, with room for no place."""
+    """All candidates of nodes that are PARTLY open, each settled first, with room for no place."""
     dfa = compile_regex(regex)
     engine = CartesianMerge(tokenizer, dfa)
     try:
