@@ -12,9 +12,9 @@ from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata.constructions.token_actions import INSIDE, MUST_END
 from bpe_automata.kernels.distance import distances
+from bpe_automata.kernels.fixed_set import NOT_YET, FixedSet
 from bpe_automata.kernels.geometry import Beside, places_of, weights
 from bpe_automata.kernels.hashing import EMPTY
-from bpe_automata.kernels.steady import NOT_YET, Steady
 from bpe_automata.kernels.world import Fragments, Reading, Witnesses
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import locked
@@ -83,31 +83,31 @@ def _open_ends(
     return np.concatenate(rows), np.concatenate(tokens)
 
 
-# The steady set of a tokenizer without a pretokenizer: the one that reading leaves as it is.
+# The fixed set of a tokenizer without a pretokenizer: the one that reading leaves as it is.
 #
 #     after(S, t) = (none, S)      for every ordinary token t of whole characters
 #
 # Then a node of S is a DFA state, and its texts are spelled without a look at hypotheses: see
-# `kernels.steady`. Most tokenizers with a pretokenizer have no such set, and need none, as a
+# `kernels.fixed_set`. Most tokenizers with a pretokenizer have no such set, and need none, as a
 # boundary can come at most nodes.
 
 _LEADING = 4
 
 
-def steady_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> Steady:
-    """What the kernels need, for one DFA; where there is no steady set, as good as nothing."""
-    steady = canonical.tokenizer.derived("steady", lambda _: _steady(canonical))
+def fixed_set_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> FixedSet:
+    """What the kernels need, for one DFA; where there is no fixed set, as good as nothing."""
+    fixed_set = canonical.tokenizer.derived("steady", lambda _: _fixed_set(canonical))
     distance = distances(dfa.trans, dfa.accepting)
-    n = dfa.n_states if steady.number != NONE else 0
+    n = dfa.n_states if fixed_set.number != NONE else 0
     leading = np.full((n, _LEADING), NONE, dtype=np.int32)
     unknown = np.full((2, n), NOT_YET, dtype=np.int32)
-    return steady._replace(distance=distance, first=unknown[0], step=unknown[1], leading=leading)
+    return fixed_set._replace(distance=distance, first=unknown[0], step=unknown[1], leading=leading)
 
 
-def _steady(canonical: CanonicalAutomaton) -> Steady:
+def _fixed_set(canonical: CanonicalAutomaton) -> FixedSet:
     """The part that does not depend on a DFA."""
     trie, derivation = canonical.trie, canonical.derivation
-    number = _steady_set(canonical)
+    number = _fixed_set_number(canonical)
     token = np.full(len(trie.token), NONE, dtype=np.int32)
     if number != NONE:
         keeps = _keeps(canonical, number)[canonical.nodes.kind] & (canonical.nodes.text == 0)
@@ -117,7 +117,7 @@ def _steady(canonical: CanonicalAutomaton) -> Steady:
     first = np.flatnonzero(trie.depth == 1)
     root[trie.label[first]] = first
     nothing, loose = np.empty(0, dtype=np.int32), _loose(canonical)
-    return Steady(
+    return FixedSet(
         number,
         trie,
         token,
@@ -132,7 +132,7 @@ def _steady(canonical: CanonicalAutomaton) -> Steady:
     )
 
 
-def _steady_set(canonical: CanonicalAutomaton) -> int:
+def _fixed_set_number(canonical: CanonicalAutomaton) -> int:
     """Its number, NONE if there is none."""
     sets, kinds = canonical.sets, _whole_kinds(canonical)
     if canonical.whole.tokens or not canonical.pipeline.text.ends[0] or not len(kinds):

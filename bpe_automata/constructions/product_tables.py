@@ -19,10 +19,10 @@ from bpe_automata.constructions.product_parts import (
     Proven,
     SetArrays,
     beside_of,
+    fixed_set_for,
     fragments_of,
     reading_of,
     resized,
-    steady_for,
     with_room_for,
 )
 from bpe_automata.constructions.seen_text import SeenText, text_for
@@ -113,7 +113,7 @@ class ProductTables:
             ),
             fragments=fragments._replace(covers=self._proofs.covers),
             pairs=canonical.geometry.pairs,
-            steady=steady_for(canonical, dfa),
+            fixed_set=fixed_set_for(canonical, dfa),
             witnesses=self._proofs.witnesses,
             watch=armed(),
         )
@@ -208,9 +208,9 @@ class ProductTables:
         return self.ask(node_statuses, places, numbers)
 
     @property
-    def steady(self) -> int:
+    def fixed_set(self) -> int:
         """The number of the set that reading leaves as it is, -1 if there is none."""
-        return self._world.steady.number
+        return self._world.fixed_set.number
 
     def places(self, states: np.ndarray, texts: np.ndarray) -> np.ndarray:
         """int64: `place` of each."""
@@ -238,7 +238,7 @@ class ProductTables:
         """Find what is dead at nodes (int64, `kernels.world.node_key`): `settled` says it then."""
         if not len(nodes):
             return
-        nearest = np.argsort(self._world.steady.distance[self.memo.state[nodes >> SET_BITS]])
+        nearest = np.argsort(self._world.fixed_set.distance[self.memo.state[nodes >> SET_BITS]])
         nodes, wanted = nodes[nearest], AGAIN
         while wanted != DONE:
             check()

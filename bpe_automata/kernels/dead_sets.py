@@ -327,8 +327,8 @@ def _begun(
     `leading_ids`. Returns (int64 [n, 2], what may take out more: (id, number of the node that it
     leads to); of `take_out`)."""
     number, state = key_number(key), w.memo.state[key_place(key)]
-    if number == w.steady.number and w.memo.added[key_place(key)] == 0:
-        take_out_leading(w.steady.leading[state], candidates, beside)
+    if number == w.fixed_set.number and w.memo.added[key_place(key)] == 0:
+        take_out_leading(w.fixed_set.leading[state], candidates, beside)
     helped = take_out(ids, candidates, beside, w.watch)
     lively, n_lively = np.empty(len(rows), np.int64), 0
     others, n_others = np.empty((len(rows), 2), np.int64), 0

@@ -379,7 +379,7 @@ def listed(places: np.ndarray) -> np.ndarray:
 
 @kernel
 def take_out_leading(tokens: np.ndarray, candidates: np.ndarray, beside: Beside) -> None:
-    """`take_out` by the few ids (int32, -1: none) that are known to lead on from a steady node."""
+    """`take_out` by the few ids (int32, -1: none) that are known to lead on from a node of the fixed set."""
     forbidden = np.empty(len(candidates), np.int64)
     for token in tokens:
         if token >= 0:

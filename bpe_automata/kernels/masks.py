@@ -8,6 +8,7 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.collapsed import Collapsed, clear_beginning, clear_group
 from bpe_automata.kernels.edges import ALL, Vocabulary, edges, text_after
 from bpe_automata.kernels.fewest_tokens import NEVER
+from bpe_automata.kernels.fixed_set import surely_lively
 from bpe_automata.kernels.hashing import slot_of
 from bpe_automata.kernels.node_status import (
     NO_SET,
@@ -18,7 +19,6 @@ from bpe_automata.kernels.node_status import (
     node_status,
     reads_alike,
 )
-from bpe_automata.kernels.steady import surely_lively
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.trie import Trie, walk
 from bpe_automata.kernels.watch import poll, stopped
@@ -207,8 +207,8 @@ def known_lively(token: int, place: int, number: int, trie: Trie, w: World) -> i
     """What one remembered follower shows of an id at a node: ALIVE, it is not dead there; DEAD, no
     id may follow it at all; UNKNOWN."""
     state, a = w.memo.state[place], w.memo.added[place]
-    if number == w.steady.number and a == 0:
-        return ALIVE if surely_lively(token, state, w.steady, w.pairs) else UNKNOWN
+    if number == w.fixed_set.number and a == 0:
+        return ALIVE if surely_lively(token, state, w.fixed_set, w.pairs) else UNKNOWN
     key = node_key(token, number)
     at = witness_slot(key, w.witnesses)
     if w.witnesses.key[at] != key:

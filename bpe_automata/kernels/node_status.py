@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
+from bpe_automata.kernels.fixed_set import candidates_left
 from bpe_automata.kernels.hashing import EMPTY, grown, keys_with_room, mix, slot_of, table_size
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.split_characters import (
@@ -16,7 +17,6 @@ from bpe_automata.kernels.split_characters import (
     is_free,
     surely_completed,
 )
-from bpe_automata.kernels.steady import candidates_left
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.watch import poll, stopped
 from bpe_automata.kernels.world import (
@@ -97,15 +97,15 @@ def _found_by_shown(place: int, number: int, w: World) -> int:
 
 @kernel
 def _fixed_set_candidates(place: int, number: int, w: World) -> int:
-    """See `kernels.steady.candidates_left`; NONE too where the node is not a steady one."""
+    """See `kernels.fixed_set.candidates_left`; NONE too where the node is not a steady one."""
     state, text = w.memo.state[place], w.memo.added[place]
-    if number != w.steady.number or w.steady.distance[state] == 0:
+    if number != w.fixed_set.number or w.fixed_set.distance[state] == 0:
         return -1
     begins = np.ones(256, np.bool_)
     if text != 0:
         _begins_alike(text, w.reading.utf8[0], w.added.next, begins)
     return candidates_left(
-        state, text == 0, begins, w.dfa.trans, w.dfa.byte_class, w.steady, w.pairs
+        state, text == 0, begins, w.dfa.trans, w.dfa.byte_class, w.fixed_set, w.pairs
     )
 
 
@@ -131,7 +131,7 @@ def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarr
             status = status_at_once(w.memo.state[place], number, known)
         if (
             status == UNKNOWN
-            and w.steady.apart
+            and w.fixed_set.apart
             and surely_completed(place, number, w.dfa, w.reading, w.added, w.sets, w.memo)
         ):
             status = ALIVE

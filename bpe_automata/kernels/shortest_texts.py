@@ -167,9 +167,9 @@ def _follower_at_most(
     w: World,
 ) -> bool:
     """After an id that led to a node, does a remembered follower (`world.Witnesses`, or of a steady
-    node `Steady.leading`) show that `most` more ids are enough?"""
-    if number == w.steady.number and text == 0:
-        for lead in w.steady.leading[state]:
+    node `FixedSet.leading`) show that `most` more ids are enough?"""
+    if number == w.fixed_set.number and text == 0:
+        for lead in w.fixed_set.leading[state]:
             if lead < 0:
                 break
             data = trie.data[trie.start[lead] : trie.start[lead + 1]]
@@ -332,12 +332,12 @@ def _shown_at_most(
 def _bytes_at_most(state: int, h: int, begins: bool, shortest: Shortest, w: World) -> int:
     """Of a text that leads from a hypothesis to acceptance; does it begin with a boundary, or end
     at once? NEVER: none is known."""
-    if state == 0 or w.steady.distance[state] < 0:
+    if state == 0 or w.fixed_set.distance[state] < 0:
         return NEVER
     _know(state, shortest, w)
     bits = shortest.begins if begins else shortest.reads
     if (bits[state, h >> 6] >> (h & 63)) & 1:
-        return w.steady.distance[state]
+        return w.fixed_set.distance[state]
     _know_others(state, shortest, w)
     bits = shortest.others_begin if begins else shortest.others_read
     if shortest.longer[state] != NOT_YET and (bits[state, h >> 6] >> (h & 63)) & 1:
@@ -348,13 +348,13 @@ def _bytes_at_most(state: int, h: int, begins: bool, shortest: Shortest, w: Worl
 @kernel
 def _beginning_at_most(state: int, text: int, number: int, shortest: Shortest, w: World) -> int:
     """Bytes of a text to acceptance at a node, behind a boundary (or the text ends)."""
-    if state == 0 or w.steady.distance[state] < 0:
+    if state == 0 or w.fixed_set.distance[state] < 0:
         return NEVER
     _know(state, shortest, w)
     if text != 0:
         atom = shortest.atom[state]
         if atom < 0:
-            if w.steady.distance[state] > 0 or not w.added.ends[text]:
+            if w.fixed_set.distance[state] > 0 or not w.added.ends[text]:
                 return NEVER
         elif w.added.next[text, atom] != 0:
             return NEVER
@@ -366,7 +366,7 @@ def _beginning_at_most(state: int, text: int, number: int, shortest: Shortest, w
         if text == 0:
             found = min(found, _bytes_at_most(state, h, True, shortest, w))
         elif (shortest.begins[state, h >> 6] >> (h & 63)) & 1:
-            return int(w.steady.distance[state])
+            return int(w.fixed_set.distance[state])
     return found
 
 
@@ -378,7 +378,7 @@ def _know(state: int, shortest: Shortest, w: World) -> None:
         return
     path, after, n = np.empty(64, np.int32), np.empty(64, np.int32), 0
     while shortest.atom[state] == NOT_YET:
-        if w.steady.distance[state] == 0:
+        if w.fixed_set.distance[state] == 0:
             shortest.atom[state] = _NONE
             if w.dfa.accepting[state] and w.added.ends[0]:
                 for h in range(len(w.reading.ends)):
@@ -412,7 +412,7 @@ def _know_others(state: int, shortest: Shortest, w: World) -> None:
     nearest, longest = np.full(n_coarse, -1, np.int32), 0
     for byte in range(128):
         after, entry = w.dfa.trans[state, w.dfa.byte_class[byte]], w.reading.utf8[0, byte]
-        if after == 0 or entry >= -1 or w.steady.distance[after] < 0:
+        if after == 0 or entry >= -1 or w.fixed_set.distance[after] < 0:
             continue
         if w.added.next[0, -2 - entry] != 0:
             continue
@@ -420,7 +420,7 @@ def _know_others(state: int, shortest: Shortest, w: World) -> None:
         best = nearest[at]
         if best >= 0:
             before = w.dfa.trans[state, w.dfa.byte_class[best]]
-            if w.steady.distance[before] <= w.steady.distance[after]:
+            if w.fixed_set.distance[before] <= w.fixed_set.distance[after]:
                 continue
         nearest[at] = byte
     for at in range(n_coarse):
@@ -432,7 +432,7 @@ def _know_others(state: int, shortest: Shortest, w: World) -> None:
             _know(after, shortest, w)
             bits = shortest.others_read, shortest.others_begin
             _read_back(state, after, -2 - w.reading.utf8[0, byte], shortest, bits, w)
-            longest = max(longest, 1 + int(w.steady.distance[after]))
+            longest = max(longest, 1 + int(w.fixed_set.distance[after]))
     if not stopped(w.watch):
         shortest.longer[state] = longest
 
@@ -448,7 +448,7 @@ def _shortest_character(state: int, w: World) -> tuple[int, int]:
             if (
                 after != 0
                 and entry != -1
-                and w.steady.distance[after] == w.steady.distance[state] - 1
+                and w.fixed_set.distance[after] == w.fixed_set.distance[state] - 1
             ):
                 break
         else:

@@ -36,7 +36,7 @@ def completed(place: int, row: int, number: int, w: World) -> bool:
     """Inside a character that some text completes and leads on from: does every id that can have
     led here have a way to do so, after which the text can end or a boundary come, or that ends in
     an id that may stand beside every id? (No is no proof of the contrary.)"""
-    if w.steady.apart and _binds(number, w):
+    if w.fixed_set.apart and _binds(number, w):
         return True
     if w.sets.given_up[number]:
         return False
@@ -229,7 +229,7 @@ def _then_free(place: int, atom: int, state: int, number: int, token: int, w: Wo
         for j in range(low, high):
             after = w.reading.step_to[j]
             if w.sets.may_bind[m] and (
-                is_free(p, after, w) or (w.steady.loose[token] and reads(p, after, w))
+                is_free(p, after, w) or (w.fixed_set.loose[token] and reads(p, after, w))
             ):
                 return True
     return False

@@ -168,7 +168,7 @@ def _nearest_first(found: np.ndarray, w: World) -> None:
     """Acceptance is met early on a short path, and a long one is costly."""
     best, least = 0, -1
     for i in range(len(found)):
-        distance = w.steady.distance[w.memo.state[found[i, 0]]]
+        distance = w.fixed_set.distance[w.memo.state[found[i, 0]]]
         if least < 0 or distance < least:
             best, least = i, distance
     if best > 0:

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
+from bpe_automata.kernels.fixed_set import FixedSet
 from bpe_automata.kernels.geometry import Pairs
 from bpe_automata.kernels.hashing import slot_of
 from bpe_automata.kernels.references import by_reference
-from bpe_automata.kernels.steady import Steady
 from bpe_automata.kernels.trie import walk
 from bpe_automata.kernels.watch import stopped
 
@@ -154,7 +154,7 @@ class World(NamedTuple):
     memo: Memo
     fragments: Fragments
     pairs: Pairs
-    steady: Steady
+    fixed_set: FixedSet
     witnesses: Witnesses
     watch: np.ndarray
 

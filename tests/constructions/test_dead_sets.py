@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, explored, product_tables
 from bpe_automata.constructions.canonical import canonical_automaton
-from bpe_automata.constructions.product_parts import steady_for
+from bpe_automata.constructions.product_parts import fixed_set_for
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.dead_sets import AGAIN, DONE
@@ -92,19 +92,19 @@ def walked(dfa, state, data):
 
 
 def check_dead_sets(tokenizer, dfa, at_once=False):
-    """At all nodes of the steady set. at_once: settled in one call before any status is known.
+    """At all nodes of the fixed set. at_once: settled in one call before any status is known.
     Returns how many are PARTLY."""
     engine = CartesianMerge(tokenizer, dfa)
     tables, expected = engine.tables, dead_by_definition(tokenizer, dfa)
-    assert tables.steady >= 0
+    assert tables.fixed_set >= 0
     states = np.arange(1, dfa.n_states, dtype=np.int64)
     if at_once:
-        engine.rows.settle(states, np.full(len(states), tables.steady))
-    status = tables.statuses(states, np.full(len(states), tables.steady))
+        engine.rows.settle(states, np.full(len(states), tables.fixed_set))
+    status = tables.statuses(states, np.full(len(states), tables.fixed_set))
     partly = states[status == PARTLY]
     assert not any(expected[state] for state in states[status == ALIVE].tolist())
     for state in partly.tolist():
-        known, order = engine.rows.dead((state, tables.steady)), tables.beside.before.order
+        known, order = engine.rows.dead((state, tables.fixed_set)), tables.beside.before.order
         assert {*([] if known is None else order[listed(known)].tolist())} == expected[state], state
     return len(partly)
 
@@ -260,10 +260,10 @@ def tokenizers_of_bytes(draw):
 @examples(20)
 @given(tokenizers_of_bytes())
 def test_apart_is_what_its_definition_says(tokenizer):
-    steady = steady_for(canonical_automaton(tokenizer), compile_regex("a"))
+    fixed_set = fixed_set_for(canonical_automaton(tokenizer), compile_regex("a"))
     expected = apart_by_definition(tokenizer)
     event(f"apart: {expected}")
-    assert steady.apart == expected
+    assert fixed_set.apart == expected
 
 
 @pytest.mark.parametrize(
@@ -275,5 +275,5 @@ def test_apart_is_lost_by_one_merge_on_either_side(merge):
     inner = INNER if merge else INNER[1:]
     vocabulary = ["a", "b", byte_spelling(b"\xc3"), *inner, *("".join(m) for m in merges)]
     tokenizer = small_tokenizer(vocabulary, merges, byte_level())
-    steady = steady_for(canonical_automaton(tokenizer), compile_regex("a"))
-    assert steady.apart == (merge == ("a", "b")) == apart_by_definition(tokenizer)
+    fixed_set = fixed_set_for(canonical_automaton(tokenizer), compile_regex("a"))
+    assert fixed_set.apart == (merge == ("a", "b")) == apart_by_definition(tokenizer)

@@ -1,6 +1,6 @@
 """Ids that lead on because a text does: why, without a pretokenizer, hardly anything is dead.
 
-Where there is never a boundary, one hypothesis set stays for ever, the steady one, and a node of it
+Where there is never a boundary, one hypothesis set stays for ever, the fixed one, and a node of it
 is a DFA state. A text of the DFA has a canonical spelling, whose first id n leads on; so only ids
 that n may not follow can be dead there. For each byte that can be read one shortest text that
 begins with it is looked at. Where they leave no candidate, the node is ALIVE.
@@ -25,8 +25,8 @@ NONE, NOT_YET = -1, -2
 
 
 @by_reference
-class Steady(NamedTuple):
-    """number: the steady set, NONE if the tokenizer has none. Of its trie: token int32 [nodes],
+class FixedSet(NamedTuple):
+    """number: the fixed set, NONE if the tokenizer has none. Of its trie: token int32 [nodes],
     the reachable id there that keeps the set and the text automaton's state 0, or NONE; root int32
     [256], the node of each first byte, or NONE. order: uint8 [256], bytes, those first that the
     fewest ids may not come before. loose: bool [n_ids], ids that every id may follow.
@@ -55,7 +55,7 @@ def candidates_left(
     begins: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
-    s: Steady,
+    s: FixedSet,
     p: Pairs,
 ) -> int:
     """Do the texts from `state` leave ids under suspicion to be dead there? 0: none, more: some,
@@ -84,7 +84,7 @@ def candidates_left(
 
 
 @kernel
-def surely_lively(token: int, state: int, s: Steady, p: Pairs) -> bool:
+def surely_lively(token: int, state: int, s: FixedSet, p: Pairs) -> bool:
     """May some id that is known to lead on from `state` follow `token`? (No is no answer.)"""
     for lead in s.leading[state]:
         if lead == NONE:
@@ -95,7 +95,7 @@ def surely_lively(token: int, state: int, s: Steady, p: Pairs) -> bool:
 
 
 @kernel
-def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: Steady, p: Pairs) -> None:
+def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: FixedSet, p: Pairs) -> None:
     """Fill in `first` and `step` along the shortest text from `state`: as many steps as its
     distance, which each makes smaller by one."""
     path = np.empty(s.distance[state] + 1, np.int32)
@@ -117,7 +117,7 @@ def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: Steady, p: 
 
 @kernel
 def _first_id(
-    byte: int, after: int, trans: np.ndarray, byte_class: np.ndarray, s: Steady, p: Pairs
+    byte: int, after: int, trans: np.ndarray, byte_class: np.ndarray, s: FixedSet, p: Pairs
 ) -> int:
     """The first id of `byte` and the shortest text from `after`, which is spelled; NONE: it is not
     steady. One step down the trie at a time."""

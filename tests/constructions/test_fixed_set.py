@@ -21,7 +21,7 @@ from bpe_automata.errors import (
     MissingDependencyError,
 )
 from bpe_automata.kernels.bits import members
-from bpe_automata.kernels.steady import NONE
+from bpe_automata.kernels.fixed_set import NONE
 from bpe_automata.kernels.world import ALIVE, PARTLY
 from bpe_automata.reference import (
     CartesianProduct,
@@ -71,7 +71,7 @@ def check_masks(engine, product):
 def test_masks_are_those_of_the_plain_algorithms(table, dfa):
     tokenizer = small_tokenizer(table.vocabulary, table.merges)
     engine = CartesianMerge(tokenizer, dfa)
-    assert engine._tables._world.steady.number != NONE
+    assert engine._tables._world.fixed_set.number != NONE
     try:
         engine.initial()
     except EmptyLanguageError:
@@ -86,9 +86,9 @@ def test_where_a_node_is_alive_no_id_is_dead(table, dfa):
     """ALIVE is said by a few texts; the plain product has a relevant pair for every last id."""
     tokenizer = small_tokenizer(table.vocabulary, table.merges)
     tables = CartesianMerge(tokenizer, dfa)._tables
-    steady, product = tables._world.steady.number, product_of(tokenizer, dfa)
+    fixed_set, product = tables._world.fixed_set.number, product_of(tokenizer, dfa)
     states = np.arange(1, dfa.n_states, dtype=np.int64)
-    status = tables.statuses(states, np.full(len(states), steady))
+    status = tables.statuses(states, np.full(len(states), fixed_set))
     for state in states[status == ALIVE].tolist():
         for last, text in product.texts.delta.items():
             in_lift = state in product.lifted.states()  # on a path from the start to acceptance
@@ -189,20 +189,20 @@ def test_texts_speak_for_nodes_inside_a_spelled_added_token(with_added_tokens, r
     engine, plain = (CartesianMerge(with_added_tokens, dfa) for _ in range(2))
     explored(engine, engine.initial(), 20_000)
     tables, searching = engine.tables, plain.tables
-    steady = tables.steady
+    fixed_set = tables.fixed_set
     searching._world = searching._world._replace(
-        steady=searching._world.steady._replace(number=NONE)
+        fixed_set=searching._world.fixed_set._replace(number=NONE)
     )
     n, inside = int(tables.memo.n_places[0]), 0
     for place in range(1, n):
         state, text = int(tables.memo.state[place]), int(tables.memo.added[place])
         here = np.array([place]), np.array([searching.place(state, text)])
         status = [
-            int(t.statuses(p, np.array([steady]))[0])
+            int(t.statuses(p, np.array([fixed_set]))[0])
             for t, p in zip((tables, searching), here, strict=True)
         ]
         if status[0] == ALIVE:
-            assert status[1] == ALIVE or plain.rows.dead((int(here[1][0]), steady)) is None
+            assert status[1] == ALIVE or plain.rows.dead((int(here[1][0]), fixed_set)) is None
             inside += text != 0
         else:
             assert status[0] == status[1]
