@@ -13,7 +13,7 @@ from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata.constructions.token_actions import INSIDE, MUST_END
 from bpe_automata.kernels.distance import distances
 from bpe_automata.kernels.fixed_set import NOT_YET, FixedSet
-from bpe_automata.kernels.geometry import Beside, places_of, weights
+from bpe_automata.kernels.geometry import ForbiddenSets, places_of, weights
 from bpe_automata.kernels.hashing import EMPTY
 from bpe_automata.kernels.world import Fragments, Reading, Witnesses
 from bpe_automata.limits import NUMBERS, check_fits
@@ -35,11 +35,11 @@ def reading_of(canonical: CanonicalAutomaton) -> Reading:
     )
 
 
-def beside_of(canonical: CanonicalAutomaton) -> Beside:
+def forbidden_sets_of(canonical: CanonicalAutomaton) -> ForbiddenSets:
     before, after = canonical.geometry.before, canonical.geometry.after
     birth = canonical.derivation.birth
     places = places_of(before.order, len(birth)), places_of(after.order, len(birth))
-    return Beside(before, after, birth, *places)
+    return ForbiddenSets(before, after, birth, *places)
 
 
 def fragments_of(canonical: CanonicalAutomaton) -> Fragments:

@@ -18,8 +18,8 @@ from bpe_automata.constructions.product_parts import (
     Proofs,
     Proven,
     SetArrays,
-    beside_of,
     fixed_set_for,
+    forbidden_sets_of,
     fragments_of,
     reading_of,
     resized,
@@ -118,8 +118,8 @@ class ProductTables:
             watch=armed(),
         )
         self._proven.give_back(self._proofs)
-        self.beside = derived("beside", lambda _: beside_of(canonical))
-        self.settled = _settled(len(self.beside.before.order))
+        self.forbidden_sets = derived("beside", lambda _: forbidden_sets_of(canonical))
+        self.settled = _settled(len(self.forbidden_sets.before.order))
         self._certificates = _no_certificates()
         self._known_rows: object = None
         n_words = canonical.geometry.n_words
@@ -226,12 +226,12 @@ class ProductTables:
             open_ = open_[np.lexsort((open_[:, 1], open_[:, 2]))]
             for number in set(open_[:, 2].tolist()):
                 self._set_arrays.know(number)
-            given = open_, free, bound, self.settled, self._tokens(), packed(self.beside)
+            given = open_, free, bound, self.settled, self._tokens(), packed(self.forbidden_sets)
             open_ = open_[self.ask(add_witnessed, *given)]
             if not len(open_):
                 return
             self.settle(unsettled(open_, self.settled))
-        add_settled(open_, free, bound, self.settled, self.beside.left_at)
+        add_settled(open_, free, bound, self.settled, self.forbidden_sets.left_at)
 
     @locked
     def settle(self, nodes: np.ndarray) -> None:
@@ -246,8 +246,8 @@ class ProductTables:
                 self._set_arrays.know(wanted)
             tokens = self._tokens()
             # Interrupted while the kernel adds to it, all of it is forgotten.
-            known, self.settled = self.settled, _settled(len(self.beside.before.order))
-            given = nodes, known, tokens, packed(self.beside)
+            known, self.settled = self.settled, _settled(len(self.forbidden_sets.before.order))
+            given = nodes, known, tokens, packed(self.forbidden_sets)
             (arrays, dead), wanted = self.ask(settle, *given)
             self.settled = Settled(*arrays, Dead(*dead))
 

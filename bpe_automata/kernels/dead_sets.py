@@ -24,7 +24,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.geometry import (
-    Beside,
+    ForbiddenSets,
     all_places,
     exceeds,
     forbid,
@@ -39,7 +39,7 @@ from bpe_automata.kernels.hashing import grown, grown_rows
 from bpe_automata.kernels.node_ids import (
     SHALLOW,
     Tokens,
-    first_beside,
+    first_forbidden,
     is_void,
     leading_among,
     leading_ids,
@@ -95,7 +95,7 @@ class _Stack(NamedTuple):
 
 @kernel
 def settle(
-    nodes: np.ndarray, known: Settled, tokens: Tokens, beside: Beside, w: World
+    nodes: np.ndarray, known: Settled, tokens: Tokens, forbidden_sets: ForbiddenSets, w: World
 ) -> tuple[_Arrays, int]:
     """Settle nodes (int64, `world.node_key`), and those that they need; best with those nearest to
     acceptance first.
@@ -107,7 +107,7 @@ def settle(
     Each node has one frame in all, and each turn begins or ends one, passes an open id of it, or
     turns to other ids of it.
     """
-    met, everything = no_nodes(), all_places(len(beside.before.order))
+    met, everything = no_nodes(), all_places(len(forbidden_sets.before.order))
     # Where places run out the search is begun again with what was known.
     sets, slots, values, n_sets = known.dead
     dead = Dead(sets, slots.copy(), values.copy(), n_sets)
@@ -124,24 +124,32 @@ def settle(
                     break
                 stack, met.found[needed] = _pushed(needed, left, everything, stack), UNDER_WAY
                 stage = _TRIED if stack.n[_HINTS] > 0 else _SHORT
-                met, stack = _listed(stage, stack, met, known, dead, left, tokens, beside, w)
+                met, stack = _listed(
+                    stage, stack, met, known, dead, left, tokens, forbidden_sets, w
+                )
             frame = stack.frames[stack.n[_FRAMES] - 1]
             node = frame[_NODE]
-            verdict, needed = _advanced(frame, met.found, dead, left, stack.pool, beside, w.watch)
+            verdict, needed = _advanced(
+                frame, met.found, dead, left, stack.pool, forbidden_sets, w.watch
+            )
             if needed != _NONE:
                 continue
             if verdict != NOTHING and frame[_STAGE] != _ALL:
                 stage = _ALL
                 if frame[_STAGE] == _TRIED:  # there may be better hints by now
                     stage = _TRIED if frame[_HINTED] < stack.n[_NOTED] else _SHORT
-                met, stack = _listed(stage, stack, met, known, dead, left, tokens, beside, w)
+                met, stack = _listed(
+                    stage, stack, met, known, dead, left, tokens, forbidden_sets, w
+                )
                 continue
             if verdict == NOTHING:
                 _note_alive(node, met, w)
             elif verdict == _SUSPECTS:
                 dead, met.found[node] = stored(left, dead)
             else:
-                met, dead, wanted = _settle_together(node, met, known, dead, tokens, beside, w)
+                met, dead, wanted = _settle_together(
+                    node, met, known, dead, tokens, forbidden_sets, w
+                )
                 if wanted != DONE:
                     break
             _pop(stack, met.found, left, everything)
@@ -235,7 +243,7 @@ def _listed(
     dead: Dead,
     left: np.ndarray,
     tokens: Tokens,
-    beside: Beside,
+    forbidden_sets: ForbiddenSets,
     w: World,
 ) -> tuple[Met, _Stack]:
     """With the open ids of the last frame's node in the pool; what surely leads on is taken out of
@@ -252,15 +260,15 @@ def _listed(
         complete, ids, rows = leading_ids(key, deepest, tokens, w)
     if stage == _ALL and how_many(left) <= _FEW_SUSPECTS:
         for candidate in listed(left):
-            _note_follower(candidate, ids, rows, beside, stack)
+            _note_follower(candidate, ids, rows, forbidden_sets, stack)
     met = nodes_with_room(met, len(rows))
-    open_, helped = _begun(key, ids, rows, met, known, dead, left, beside, w)
+    open_, helped = _begun(key, ids, rows, met, known, dead, left, forbidden_sets, w)
     if stage != _TRIED:
         for token in helped:
             _note_hint(token, stack)
     elif 0 < len(helped) < n[_HINTS] and not keep(left, left):
-        fewer, others = helped[::-1].copy(), all_places(len(beside.before.order))
-        take_out(fewer, others, beside, w.watch)
+        fewer, others = helped[::-1].copy(), all_places(len(forbidden_sets.before.order))
+        take_out(fewer, others, forbidden_sets, w.watch)
         if not keep(others, others):  # they are all that it takes, best first
             n[_HINTS] = len(fewer)
             stack.hints[: n[_HINTS]] = fewer
@@ -287,14 +295,20 @@ def _note_hint(token: int, stack: _Stack) -> None:
 
 @kernel
 def _note_follower(
-    candidate: int, ids: np.ndarray, rows: np.ndarray, beside: Beside, stack: _Stack
+    candidate: int, ids: np.ndarray, rows: np.ndarray, forbidden_sets: ForbiddenSets, stack: _Stack
 ) -> None:
     """Note an id that may follow a candidate, if there is one."""
-    forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
-    forbid(beside.before.order[candidate], beside.birth, 0, beside.after, forbidden)
-    follower = first_beside(ids, forbidden, beside.right_at)
+    forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
+    forbid(
+        forbidden_sets.before.order[candidate],
+        forbidden_sets.birth,
+        0,
+        forbidden_sets.after,
+        forbidden,
+    )
+    follower = first_forbidden(ids, forbidden, forbidden_sets.right_at)
     if follower < 0:
-        follower = first_beside(rows[:, 0], forbidden, beside.right_at)
+        follower = first_forbidden(rows[:, 0], forbidden, forbidden_sets.right_at)
     if follower >= 0:
         _note_hint(follower, stack)
 
@@ -320,7 +334,7 @@ def _begun(
     known: Settled,
     dead: Dead,
     candidates: np.ndarray,
-    beside: Beside,
+    forbidden_sets: ForbiddenSets,
     w: World,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Take out of the candidates what all that is known to lead on from a node leaves. ids, rows: of
@@ -328,21 +342,21 @@ def _begun(
     leads to); of `take_out`)."""
     number, state = key_number(key), w.memo.state[key_place(key)]
     if number == w.fixed_set.number and w.memo.added[key_place(key)] == 0:
-        take_out_leading(w.fixed_set.leading[state], candidates, beside)
-    helped = take_out(ids, candidates, beside, w.watch)
+        take_out_leading(w.fixed_set.leading[state], candidates, forbidden_sets)
+    helped = take_out(ids, candidates, forbidden_sets, w.watch)
     lively, n_lively = np.empty(len(rows), np.int64), 0
     others, n_others = np.empty((len(rows), 2), np.int64), 0
     for i in range(len(rows)):
         token, target = rows[i, 0], meet(rows[i, 1], met, known)
-        if lacks(token, met.found[target], dead, beside.left_at):
+        if lacks(token, met.found[target], dead, forbidden_sets.left_at):
             lively[n_lively] = token
             n_lively += 1
         elif met.found[target] <= UNSETTLED:
             others[n_others, 0], others[n_others, 1] = token, target
             n_others += 1
-    more = take_out(lively[:n_lively], candidates, beside, w.watch)
+    more = take_out(lively[:n_lively], candidates, forbidden_sets, w.watch)
     others = others[:n_others]
-    others = others[which_follow(others[:, 0].copy(), candidates, beside, w.watch)]
+    others = others[which_follow(others[:, 0].copy(), candidates, forbidden_sets, w.watch)]
     return others, np.append(helped, more)
 
 
@@ -356,13 +370,17 @@ def _advanced(
     dead: Dead,
     candidates: np.ndarray,
     pool: np.ndarray,
-    beside: Beside,
+    forbidden_sets: ForbiddenSets,
     watch: np.ndarray,
 ) -> tuple[int, int]:
     """(verdict, number of the node that must be settled before, or _NONE). If there is such a node
     the verdict says nothing. Else NOTHING is dead, or _SUSPECTS are what is dead, or an id that
     matters leads to a node on its way: _ON_CYCLE."""
-    forbidden, birth, before = np.empty(len(candidates), np.int64), beside.birth, beside.before
+    forbidden, birth, before = (
+        np.empty(len(candidates), np.int64),
+        forbidden_sets.birth,
+        forbidden_sets.before,
+    )
     if not keep(candidates, candidates):
         return NOTHING, _NONE
     while frame[_NEXT] < frame[_END] and not poll(watch):
@@ -370,7 +388,7 @@ def _advanced(
         unknown = found[target] == UNSETTLED
         if unknown and not frame[_FEWER]:
             return _SUSPECTS, target
-        if unknown or lacks(token, found[target], dead, beside.left_at):
+        if unknown or lacks(token, found[target], dead, forbidden_sets.left_at):
             forbid(token, birth, 1, before, forbidden)
             if unknown and exceeds(candidates, forbidden):
                 return _SUSPECTS, target
@@ -386,7 +404,7 @@ def _advanced(
         if target < 0 or poll(watch):
             continue
         under_way = found[target] == UNDER_WAY
-        if under_way or lacks(token, found[target], dead, beside.left_at):
+        if under_way or lacks(token, found[target], dead, forbidden_sets.left_at):
             forbid(token, birth, 1, before, forbidden)
             if under_way and exceeds(candidates, forbidden):
                 return _ON_CYCLE, _NONE
@@ -397,13 +415,19 @@ def _advanced(
 
 @kernel
 def _settle_together(
-    first: int, met: Met, known: Settled, dead: Dead, tokens: Tokens, beside: Beside, w: World
+    first: int,
+    met: Met,
+    known: Settled,
+    dead: Dead,
+    tokens: Tokens,
+    forbidden_sets: ForbiddenSets,
+    w: World,
 ) -> tuple[Met, Dead, int]:
     """The least fixpoint over a node and all unsettled ones that it needs: see the module's
     docstring. The third: as in `settle`; if it is not DONE, none of them is settled.
 
     The first loop opens each node once; each pass of the second but the last takes ids away."""
-    everything = all_places(len(beside.before.order))
+    everything = all_places(len(forbidden_sets.before.order))
     region, at = np.empty(64, np.int64), np.full(len(met.key), _NONE, np.int32)
     candidates = np.empty((64, len(everything)), np.int64)
     pool, begin, end = np.empty((64, 2), np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
@@ -418,7 +442,9 @@ def _settle_together(
             at = grown(at, len(at))
             at[len(at) >> 1 :] = _NONE
         candidates[n] = everything
-        needs, _ = _begun(met.key[region[n]], ids, rows, met, known, dead, candidates[n], beside, w)
+        needs, _ = _begun(
+            met.key[region[n]], ids, rows, met, known, dead, candidates[n], forbidden_sets, w
+        )
         pool, begin[n], end[n] = _appended(pool, n_pool, needs), n_pool, n_pool + len(needs)
         n_pool = end[n]
         n += 1
@@ -437,11 +463,11 @@ def _settle_together(
             k = begin[i]
             while k < end[i] and not poll(w.watch):
                 token, target = pool[k]
-                place = beside.left_at[token]
+                place = forbidden_sets.left_at[token]
                 if (candidates[at[target], place >> 6] >> (place & 63)) & 1:
                     k += 1
                     continue
-                forbid(token, beside.birth, 1, beside.before, forbidden)
+                forbid(token, forbidden_sets.birth, 1, forbidden_sets.before, forbidden)
                 keep(candidates[i], forbidden)
                 end[i] -= 1
                 pool[k] = pool[end[i]]

@@ -246,7 +246,7 @@ _OFTEN = 16  # tokens between two looks at which side has fewer
 
 
 @by_reference
-class Beside(NamedTuple):
+class ForbiddenSets(NamedTuple):
     """What may not come before and after an id, as in `kernels.geometry`, and how to find it. birth
     int32 [n_ids]; left_at, right_at int32 [n_ids]: the place of an id as the one that comes before,
     or after. Suspects are sets of the former."""
@@ -378,25 +378,29 @@ def listed(places: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def take_out_leading(tokens: np.ndarray, candidates: np.ndarray, beside: Beside) -> None:
+def take_out_leading(
+    tokens: np.ndarray, candidates: np.ndarray, forbidden_sets: ForbiddenSets
+) -> None:
     """`take_out` by the few ids (int32, -1: none) that are known to lead on from a node of the fixed set."""
     forbidden = np.empty(len(candidates), np.int64)
     for token in tokens:
         if token >= 0:
-            forbid(token, beside.birth, 1, beside.before, forbidden)
+            forbid(token, forbidden_sets.birth, 1, forbidden_sets.before, forbidden)
             keep(candidates, forbidden)
 
 
 @kernel
-def narrow(tokens: np.ndarray, candidates: np.ndarray, beside: Beside, watch: np.ndarray) -> int:
+def narrow(
+    tokens: np.ndarray, candidates: np.ndarray, forbidden_sets: ForbiddenSets, watch: np.ndarray
+) -> int:
     """`take_out`, and how many candidates are left."""
-    take_out(tokens, candidates, beside, watch)
+    take_out(tokens, candidates, forbidden_sets, watch)
     return how_many(candidates)
 
 
 @kernel
 def take_out(
-    tokens: np.ndarray, candidates: np.ndarray, beside: Beside, watch: np.ndarray
+    tokens: np.ndarray, candidates: np.ndarray, forbidden_sets: ForbiddenSets, watch: np.ndarray
 ) -> np.ndarray:
     """Take out of the candidates every id that some of `tokens` (int64) may follow. Returns int64,
     the tokens that took some out, of those that were tried one after the other."""
@@ -408,9 +412,9 @@ def take_out(
         if i % _OFTEN == 0:
             count = how_many(candidates)
         if count <= len(tokens) - i:
-            _take_out_singly(tokens[i:].copy(), candidates, beside, watch)
+            _take_out_singly(tokens[i:].copy(), candidates, forbidden_sets, watch)
             break
-        forbid(tokens[i], beside.birth, 1, beside.before, forbidden)
+        forbid(tokens[i], forbidden_sets.birth, 1, forbidden_sets.before, forbidden)
         if exceeds(candidates, forbidden):
             keep(candidates, forbidden)
             helped[n_helped] = tokens[i]
@@ -420,45 +424,57 @@ def take_out(
 
 @kernel
 def _take_out_singly(
-    tokens: np.ndarray, candidates: np.ndarray, beside: Beside, watch: np.ndarray
+    tokens: np.ndarray, candidates: np.ndarray, forbidden_sets: ForbiddenSets, watch: np.ndarray
 ) -> None:
     """The same where there are fewer candidates than tokens."""
-    order = beside.after.order
+    order = forbidden_sets.after.order
     forbidden = np.empty((len(order) + 63) >> 6, np.int64)
     followers = np.zeros_like(forbidden)
     for token in tokens:
-        at = beside.right_at[token]
+        at = forbidden_sets.right_at[token]
         followers[at >> 6] |= np.int64(1) << (at & 63)
     for candidate in listed(candidates):
         if poll(watch):
             return
-        forbid(beside.before.order[candidate], beside.birth, 0, beside.after, forbidden)
+        forbid(
+            forbidden_sets.before.order[candidate],
+            forbidden_sets.birth,
+            0,
+            forbidden_sets.after,
+            forbidden,
+        )
         if exceeds(followers, forbidden):
             candidates[candidate >> 6] &= ~(np.int64(1) << (candidate & 63))
 
 
 @kernel
 def which_follow(
-    tokens: np.ndarray, candidates: np.ndarray, beside: Beside, watch: np.ndarray
+    tokens: np.ndarray, candidates: np.ndarray, forbidden_sets: ForbiddenSets, watch: np.ndarray
 ) -> np.ndarray:
     """bool: which of `tokens` (int64) may follow some candidate? All, while most ids are candidates."""
     found, count = np.zeros(len(tokens), np.bool_), how_many(candidates)
-    if 2 * count > len(beside.before.order):  # nearly all, and not worth the look
+    if 2 * count > len(forbidden_sets.before.order):  # nearly all, and not worth the look
         return ~found
     if count > len(tokens):
         forbidden = np.empty(len(candidates), np.int64)
         for i in range(len(tokens)):
             if poll(watch):
                 break
-            forbid(tokens[i], beside.birth, 1, beside.before, forbidden)
+            forbid(tokens[i], forbidden_sets.birth, 1, forbidden_sets.before, forbidden)
             found[i] = exceeds(candidates, forbidden)
         return found
-    forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
+    forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
     for candidate in listed(candidates):
         if poll(watch):
             break
-        forbid(beside.before.order[candidate], beside.birth, 0, beside.after, forbidden)
+        forbid(
+            forbidden_sets.before.order[candidate],
+            forbidden_sets.birth,
+            0,
+            forbidden_sets.after,
+            forbidden,
+        )
         for i in range(len(tokens)):
-            at = beside.right_at[tokens[i]]
+            at = forbidden_sets.right_at[tokens[i]]
             found[i] |= (forbidden[at >> 6] >> (at & 63)) & 1 == 0
     return found

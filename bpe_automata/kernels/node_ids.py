@@ -11,7 +11,7 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.edges import Vocabulary, edges, text_after
 from bpe_automata.kernels.fewest_tokens import NEVER
-from bpe_automata.kernels.geometry import Beside, forbid
+from bpe_automata.kernels.geometry import ForbiddenSets, forbid
 from bpe_automata.kernels.hashing import EMPTY, slot_of
 from bpe_automata.kernels.masks import known_lively, status_of, witness_slot
 from bpe_automata.kernels.node_status import node_status
@@ -138,7 +138,7 @@ def add_witnessed(
     bound: np.ndarray,
     known: Settled,
     tokens: Tokens,
-    beside: Beside,
+    forbidden_sets: ForbiddenSets,
     w: World,
 ) -> np.ndarray:
     """One id that may follow, and surely leads on, is all that it takes: for each open row look for
@@ -147,7 +147,7 @@ def add_witnessed(
     lead to one node side by side. Returns bool [n], which are undecided: also all that lead to a
     node that is settled, or that many lead to, for which `settle` costs less."""
     undecided = np.ones(len(rows), np.bool_)
-    forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
+    forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
     complete, ids, maybe, end = False, np.empty(0, np.int64), np.empty((0, 2), np.int64), 0
     looked_for, few = False, False
     for i in range(len(rows)):
@@ -165,27 +165,27 @@ def add_witnessed(
             continue
         if is_void(w):
             break
-        forbid(token, beside.birth, 0, beside.after, forbidden)
-        follower = first_beside(ids, forbidden, beside.right_at)
+        forbid(token, forbidden_sets.birth, 0, forbidden_sets.after, forbidden)
+        follower = first_forbidden(ids, forbidden, forbidden_sets.right_at)
         if follower < 0 and not complete and few and not _in_vain(token, number, w):
             # A long one serves other states too: what all settle for themselves otherwise.
             complete, ids, maybe = leading_ids(key, tokens.vocabulary.trie.deepest, tokens, w)
             if is_void(w):
                 break
-            follower = first_beside(ids, forbidden, beside.right_at)
+            follower = first_forbidden(ids, forbidden, forbidden_sets.right_at)
             if follower < 0:
                 _remember_witness(token, number, IN_VAIN, -1, w)
         if follower >= 0:
             if rows[i, 3]:
                 bits = free
             bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
-        elif not complete or first_beside(maybe[:, 0], forbidden, beside.right_at) >= 0:
+        elif not complete or first_forbidden(maybe[:, 0], forbidden, forbidden_sets.right_at) >= 0:
             continue
         undecided[i] = False
         after = tokens.bound_after[tokens.row_of[number]]
         if follower >= 0:
             _remember_witness(token, number, follower, after[tokens.class_of[follower]], w)
-        elif not _any_follows(after, tokens.class_of, forbidden, beside.right_at):
+        elif not _any_follows(after, tokens.class_of, forbidden, forbidden_sets.right_at):
             _remember_witness(token, number, -1, -1, w)
     return undecided
 
@@ -199,7 +199,7 @@ def _in_vain(token: int, number: int, w: World) -> bool:
 
 
 @kernel
-def first_beside(ids: np.ndarray, forbidden: np.ndarray, right_at: np.ndarray) -> int:
+def first_forbidden(ids: np.ndarray, forbidden: np.ndarray, right_at: np.ndarray) -> int:
     """The first of some ids that may follow, -1 if there is none."""
     for token in ids:
         at = right_at[token]

@@ -457,11 +457,11 @@ def test_masks_do_not_depend_on_what_other_calls_have_proved(data):
     """At times a call finds all copies taken, as beside other threads, and begins with nothing."""
     tokenizer = data.draw(bpe_tokenizers())
     dfa, coin = compile_regex(data.draw(regexes(tokenizer))), data.draw(st.randoms())
-    engine, beside = (CartesianMerge(tokenizer, dfa) for _ in range(2))
-    proven, taken = beside.tables._proven, []
+    engine, forbidden_sets = (CartesianMerge(tokenizer, dfa) for _ in range(2))
+    proven, taken = forbidden_sets.tables._proven, []
     assert proven is engine.tables._proven
     try:
-        pairs = [(engine.initial(), beside.initial())]
+        pairs = [(engine.initial(), forbidden_sets.initial())]
     except EmptyLanguageError:
         assume(False)
     seen = {pairs[0][0]}
@@ -469,12 +469,12 @@ def test_masks_do_not_depend_on_what_other_calls_have_proved(data):
         taken += [proven.taken() for _ in range(coin.randrange(3))]
         while taken and coin.random() < 0.5:
             proven.give_back(taken.pop(coin.randrange(len(taken))))
-        assert (beside.mask(there) == engine.mask(here)).all()
+        assert (forbidden_sets.mask(there) == engine.mask(here)).all()
         for token in members(engine.mask(here))[:50].tolist():
             after = engine.step(here, token)
             if after not in seen and len(seen) < 100:
                 seen.add(after)
-                pairs.append((after, beside.step(there, token)))
+                pairs.append((after, forbidden_sets.step(there, token)))
     event(f"copies: {len(proven._idle) + len(taken)}")
 
 

@@ -104,7 +104,10 @@ def check_dead_sets(tokenizer, dfa, at_once=False):
     partly = states[status == PARTLY]
     assert not any(expected[state] for state in states[status == ALIVE].tolist())
     for state in partly.tolist():
-        known, order = engine.rows.dead((state, tables.fixed_set)), tables.beside.before.order
+        known, order = (
+            engine.rows.dead((state, tables.fixed_set)),
+            tables.forbidden_sets.before.order,
+        )
         assert {*([] if known is None else order[listed(known)].tolist())} == expected[state], state
     return len(partly)
 
@@ -234,9 +237,9 @@ def test_all_places_fill_words_to_their_ends(n):
 def apart_by_definition(tokenizer):
     """Has every byte inside a character an id of its own that may stand beside every id?"""
     ids, allowed = pairs_of(tokenizer)
-    beside_all = {i for i in ids if all({(i, j), (j, i)} <= allowed for j in ids)}
+    forbidden_by_all = {i for i in ids if all({(i, j), (j, i)} <= allowed for j in ids)}
     return {*range(0x80, 0xC0)} <= {
-        tokenizer.spellings[i][0] for i in beside_all if len(tokenizer.spellings[i]) == 1
+        tokenizer.spellings[i][0] for i in forbidden_by_all if len(tokenizer.spellings[i]) == 1
     }
 
 
