@@ -25,7 +25,7 @@ from bpe_automata.constructions.product_parts import (
     resized,
     with_room_for,
 )
-from bpe_automata.constructions.seen_text import SeenText, text_for
+from bpe_automata.constructions.text_quotient import TextQuotient, text_for
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.dead_sets import AGAIN, DONE, settle
 from bpe_automata.kernels.edges import (
@@ -383,7 +383,7 @@ class ProductTables:
         self._certificates.holds[:] = 0
 
 
-def _added(canonical: CanonicalAutomaton, seen: SeenText, banned: set[int]) -> Added:
+def _added(canonical: CanonicalAutomaton, seen: TextQuotient, banned: set[int]) -> Added:
     text = canonical.pipeline.text
     ids = text.ids.copy()
     ids[np.isin(ids, list(banned))] = -1

@@ -269,7 +269,7 @@ def shown_status(state: int, number: int, known: AtOnce) -> int:
     by ids that may follow it. One that completes it, and leads to acceptance, shows PARTLY.
 
     The texts are those of the tokenizer; that they leave the text automaton (text_next: its table)
-    in state 0 depends on the DFA, which may not see all of it (`constructions.seen_text`)."""
+    in state 0 depends on the DFA, which may not see all of it (`constructions.text_quotient`)."""
     if known.accepting[state] and known.ends[number]:
         return ALIVE
     given_up = known.given_up[number]

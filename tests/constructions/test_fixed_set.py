@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, explored
-from bpe_automata.constructions.segments_eager import Where, every_node, settle
+from bpe_automata.constructions.segments_eager import Where, all_nodes, settle
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,
@@ -110,7 +110,7 @@ def relevant_from(product, state, text):
 
 @examples(15)
 @given(st.data())
-def test_every_node_that_is_visited_is_among_all_nodes(data):
+def test_all_nodes_that_is_visited_is_among_all_nodes(data):
     tokenizer = data.draw(bpe_tokenizers())
     regex = data.draw(finite_regexes(own_pieces(tokenizer)))
     engine = CartesianMerge(tokenizer, compile_regex(regex))
@@ -121,7 +121,7 @@ def test_every_node_that_is_visited_is_among_all_nodes(data):
     memo = engine._tables.memo
     visited = {Where(int(memo.state[p]), int(memo.added[p]), h) for p, h, _ in states}
     fresh = CartesianMerge(tokenizer, compile_regex(regex))
-    nodes = every_node(fresh, fresh.initial())
+    nodes = all_nodes(fresh, fresh.initial())
     assert visited <= {*nodes}
     assert len({*nodes}) == len(nodes)
 
@@ -137,7 +137,7 @@ def mistral():
 def test_few_nodes_of_an_object_need_a_search(mistral):
     """Inside strings and numbers texts settle everything; what is dead is dead inside keys."""
     engine = CartesianMerge(mistral, compile_regex(OBJECT))
-    nodes = every_node(engine, engine.initial())
+    nodes = all_nodes(engine, engine.initial())
     fresh = CartesianMerge(mistral, compile_regex(OBJECT))
     assert 0 < settle(fresh, nodes) < 40 < 400 < len(nodes)
     assert int(fresh.tables.settled.n[0]) < 60
@@ -148,7 +148,7 @@ def test_a_character_in_byte_tokens_is_completed_at_once(mistral):
     engine = CartesianMerge(mistral, compile_regex(r'"[一-龯]{1,3}"'))
     nodes = [
         n
-        for n in every_node(engine, engine.initial())
+        for n in all_nodes(engine, engine.initial())
         if engine.canonical.sets.sets[n.hypotheses].row
     ]
     assert nodes
@@ -157,7 +157,7 @@ def test_a_character_in_byte_tokens_is_completed_at_once(mistral):
 
 def test_settling_all_changes_no_mask(mistral):
     lazy, eager = (CartesianMerge(mistral, compile_regex(OBJECT)) for _ in range(2))
-    settle(eager, every_node(eager, eager.initial()))
+    settle(eager, all_nodes(eager, eager.initial()))
     here, there = lazy.initial(), eager.initial()
     for token in mistral.encode('{"name":"Zoë 日","age":31,"tags":["ab","c"]}'):
         assert (lazy.mask(here) == eager.mask(there)).all()

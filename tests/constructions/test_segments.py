@@ -14,7 +14,7 @@ from shared_segments import NAMES, PLAIN, PLAIN_JSON, SMALL_JSON, engine_of, nam
 from bpe_automata import constrain
 from bpe_automata.constructions import SegmentCache, explored, segments_eager
 from bpe_automata.constructions.segments import Segments
-from bpe_automata.constructions.segments_eager import SharedRows, assembled, every_node, prepared
+from bpe_automata.constructions.segments_eager import SharedRows, all_nodes, assembled, prepared
 from bpe_automata.errors import ArgumentError, BudgetExceededError, EmptyLanguageError, PromptError
 from bpe_automata.kernels.bits import members
 from bpe_automata.testing import added_token, bpe_tokenizers, cyclic_regexes, small_tokenizer, texts
@@ -58,7 +58,7 @@ def same_rows(plain, state, engine, start, cache):
     """Those that are in the cache, and those of `plain`, which knows of none."""
     assert prepared(engine, start, cache) > 0
     shared = SharedRows(engine, cache)
-    for q, text, number in every_node(plain, state):
+    for q, text, number in all_nodes(plain, state):
         row = shared.row(engine.tables.place(q, text), number)
         right = plain.rows.row(plain.tables.place(q, text), number)
         assert all(map(np.array_equal, row, right))
@@ -200,7 +200,7 @@ def test_the_same_value_is_made_once(name):
 
 
 def test_all_nodes_are_prepared():
-    """Those of `every_node`; the row of each is known then."""
+    """Those of `all_nodes`; the row of each is known then."""
     tokenizer, cache = named("mistral-v1"), SegmentCache()
     plain, engine = (engine_of(tokenizer, r'\{"a":"[a-z\n]*","b":[0-9]+\}') for _ in range(2))
     prepared(engine, engine.initial(), cache)

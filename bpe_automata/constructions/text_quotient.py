@@ -28,7 +28,7 @@ from bpe_automata.tokenizer.text_automaton import TextAutomaton
 
 
 @dataclass(frozen=True)
-class SeenText:
+class TextQuotient:
     """same: int32 [n_states], the least state that acts alike; next, after: the tables of the text
     automaton over those; trie, and its nodes over those; digest: of `same`; key: of all of it, ""
     where nothing is kept of the tokenizer."""
@@ -59,7 +59,7 @@ class SeenText:
         return CollapsedVocabularies(self.trie, self.nodes, self.key)
 
 
-def text_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> SeenText:
+def text_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> TextQuotient:
     """What a DFA sees of the tokenizer's text automaton: shared by those that can read the same
     characters beyond ASCII."""
     derived, text = canonical.tokenizer.derived, canonical.pipeline.text
@@ -71,7 +71,7 @@ def text_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> SeenText:
     if not dfa.trans[:, np.unique(dfa.byte_class[0x80:])].any():
         return derived("text seen in ASCII", lambda _: _over(canonical, _same(text, atoms)))
     atoms |= wide_atoms(dfa.trans, dfa.byte_class, utf8, n_atoms)
-    known: WeakValueDictionary[bytes, SeenText] = derived(
+    known: WeakValueDictionary[bytes, TextQuotient] = derived(
         "text seen", lambda _: WeakValueDictionary()
     )
     found = known.get(atoms.tobytes())
@@ -80,7 +80,7 @@ def text_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> SeenText:
     return found
 
 
-def _over(canonical: CanonicalAutomaton, same: np.ndarray) -> SeenText:
+def _over(canonical: CanonicalAutomaton, same: np.ndarray) -> TextQuotient:
     """The automaton over the states that stand for others."""
     text, nodes = canonical.pipeline.text, canonical.nodes
     same = same.astype(np.int32)
@@ -88,10 +88,10 @@ def _over(canonical: CanonicalAutomaton, same: np.ndarray) -> SeenText:
     tokenizer = canonical.tokenizer
     key = f"{cache_key(tokenizer)}; text {digest}" if is_kept(tokenizer) else ""
     if (same == np.arange(len(same))).all():
-        return SeenText(same, text.next, text.after, canonical.trie, nodes, digest, key)
+        return TextQuotient(same, text.next, text.after, canonical.trie, nodes, digest, key)
     nodes = nodes._replace(text=_mapped(same, nodes.text))
     tables = _mapped(same, text.next), _mapped(same, text.after)
-    return SeenText(same, *tables, canonical.trie, nodes, digest, key)
+    return TextQuotient(same, *tables, canonical.trie, nodes, digest, key)
 
 
 def _same(text: TextAutomaton, atoms: np.ndarray) -> np.ndarray:
