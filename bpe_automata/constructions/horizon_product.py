@@ -20,9 +20,9 @@ from bpe_automata.kernels.bits import set_bits
 from bpe_automata.kernels.distance import longest_ways
 from bpe_automata.kernels.edges import Vocabulary, members_of
 from bpe_automata.kernels.geometry import all_places, narrow, outside, placed, which_follow
+from bpe_automata.kernels.product import ALIVE, DEAD
 from bpe_automata.kernels.references import packed
 from bpe_automata.kernels.watch import watched
-from bpe_automata.kernels.world import ALIVE, DEAD
 from bpe_automata.sharing import BoundedMemo, cached
 
 _UNBOUND = 1

@@ -24,7 +24,7 @@ from bpe_automata.constructions.token_actions import (
     TokenClass,
     WholePieces,
 )
-from bpe_automata.kernels.world import MOST_SETS
+from bpe_automata.kernels.product import MOST_SETS
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import BoundedMemo, Lock, locked
 from bpe_automata.storage import CorruptFileError

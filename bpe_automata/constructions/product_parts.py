@@ -1,4 +1,4 @@
-"""The arrays of the product that depend on the tokenizer alone: parts of `kernels.world`."""
+"""The arrays of the product that depend on the tokenizer alone: parts of `kernels.product`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bpe_automata.kernels.distance import distances
 from bpe_automata.kernels.fixed_set import NOT_YET, FixedSet
 from bpe_automata.kernels.geometry import ForbiddenSets, places_of, weights
 from bpe_automata.kernels.hashing import EMPTY
-from bpe_automata.kernels.world import Fragments, Reading, Witnesses
+from bpe_automata.kernels.product import Fragments, Reading, Witnesses
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import locked
 
@@ -213,7 +213,7 @@ class _Growing:
 
 
 class Columns(NamedTuple):
-    """Those of `kernels.world.Sets` that never change."""
+    """Those of `kernels.product.Sets` that never change."""
 
     start: np.ndarray
     hypothesis: np.ndarray
@@ -298,7 +298,7 @@ class SetArrays:
 
 class Proofs(NamedTuple):
     """What was proved of a tokenizer by the products that met it first, for those that come after:
-    see `kernels.world`, `Sets` (given_up, shown), `Fragments` (covers) and `Witnesses`."""
+    see `kernels.product`, `Sets` (given_up, shown), `Fragments` (covers) and `Witnesses`."""
 
     given_up: np.ndarray
     shown: np.ndarray

@@ -40,21 +40,21 @@ from bpe_automata.kernels.hashing import EMPTY, table_size, with_room
 from bpe_automata.kernels.masks import product_row
 from bpe_automata.kernels.node_ids import Tokens, add_witnessed
 from bpe_automata.kernels.node_status import ROWS, Certificates, node_statuses
-from bpe_automata.kernels.references import Packed, packed
-from bpe_automata.kernels.settled import Dead, Settled, add_settled, unsettled
-from bpe_automata.kernels.shortest_texts import NOT_YET, Shortest, all_at_most, unsure
-from bpe_automata.kernels.trie import states_after, walk
-from bpe_automata.kernels.watch import armed, called, watched
-from bpe_automata.kernels.world import (
+from bpe_automata.kernels.product import (
     ALIVE,
     SET_BITS,
     Added,
     Dfa,
     Memo,
+    Product,
     Sets,
-    World,
     intern_place,
 )
+from bpe_automata.kernels.references import Packed, packed
+from bpe_automata.kernels.settled import Dead, Settled, add_settled, unsettled
+from bpe_automata.kernels.shortest_texts import NOT_YET, Shortest, all_at_most, unsure
+from bpe_automata.kernels.trie import states_after, walk
+from bpe_automata.kernels.watch import armed, called, watched
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import Lock, cached, locked
 
@@ -98,7 +98,7 @@ class ProductTables:
         self._proven = derived("proven", lambda _: Proven(n_rows))
         self._columns, self._proofs = self._set_arrays.current(), self._proven.begun()
         fragments = derived("fragments", lambda _: fragments_of(canonical))
-        self._world = World(
+        self._world = Product(
             dfa=Dfa(
                 dfa.trans, dfa.byte_class, dfa.accepting, prefixed.added_from, prefixed.after_added
             ),
@@ -202,7 +202,7 @@ class ProductTables:
 
     @locked
     def statuses(self, places: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """uint8: the status of each node, see `kernels.world`. places, numbers: int64."""
+        """uint8: the status of each node, see `kernels.product`. places, numbers: int64."""
         while 2 * (int(self.memo.n_nodes[0]) + len(places)) >= len(self.memo.nodes):
             self._grow_nodes()  # else the kernel could not remember what it finds
         return self.ask(node_statuses, places, numbers)
@@ -235,7 +235,7 @@ class ProductTables:
 
     @locked
     def settle(self, nodes: np.ndarray) -> None:
-        """Find what is dead at nodes (int64, `kernels.world.node_key`): `settled` says it then."""
+        """Find what is dead at nodes (int64, `kernels.product.node_key`): `settled` says it then."""
         if not len(nodes):
             return
         nearest = np.argsort(self._world.fixed_set.distance[self.memo.state[nodes >> SET_BITS]])
@@ -330,7 +330,7 @@ class ProductTables:
 
     @locked
     def ask(self, kernel: Callable[..., T], *arguments: Any) -> T:
-        """What a kernel answers that takes the `World` last; asked again where the memo had no
+        """What a kernel answers that takes the `Product` last; asked again where the memo had no
         room for its places. Raises BudgetExceededError."""
         proofs = self._proven.taken()
         try:

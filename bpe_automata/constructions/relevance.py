@@ -23,8 +23,8 @@ import numpy as np
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.kernels.bits import differing
+from bpe_automata.kernels.product import SET_BITS, node_key
 from bpe_automata.kernels.settled import NOTHING, UNSETTLED, settled_at
-from bpe_automata.kernels.world import SET_BITS, node_key
 from bpe_automata.sharing import BoundedMemo, locked
 
 Node = tuple[int, int]

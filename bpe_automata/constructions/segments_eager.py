@@ -30,7 +30,7 @@ from bpe_automata.constructions.segments import At, Node, Segment, Segments
 from bpe_automata.constructions.segments_cache import Closure, Piece, SegmentCache
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.bits import contained
-from bpe_automata.kernels.world import PARTLY
+from bpe_automata.kernels.product import PARTLY
 from bpe_automata.token_automata import TokenAutomaton
 
 ANY = -2

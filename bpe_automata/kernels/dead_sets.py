@@ -2,7 +2,7 @@
 
     dead(node) = { r : every id that leads on from the node is forbidden after r }
 
-A node is a place with a hypothesis set, whatever the last id was (`kernels.world`); its key is both
+A node is a place with a hypothesis set, whatever the last id was (`kernels.product`); its key is both
 in one integer. A depth-first search over the nodes that ids lead to, which it numbers as it meets
 them. The candidates of a node, ids that may be dead
 there, are narrowed down by what costs least: a few ids that are known to lead on, then those that
@@ -45,6 +45,7 @@ from bpe_automata.kernels.node_ids import (
     leading_ids,
     reads_much,
 )
+from bpe_automata.kernels.product import ALIVE, Product, key_number, key_place, remember_status
 from bpe_automata.kernels.settled import (
     NOTHING,
     UNDER_WAY,
@@ -60,7 +61,6 @@ from bpe_automata.kernels.settled import (
     with_all,
 )
 from bpe_automata.kernels.watch import poll, stopped
-from bpe_automata.kernels.world import ALIVE, World, key_number, key_place, remember_status
 
 _SUSPECTS, _ON_CYCLE = -4, -5
 _MOST_HINTS = 64
@@ -95,9 +95,9 @@ class _Stack(NamedTuple):
 
 @kernel
 def settle(
-    nodes: np.ndarray, known: Settled, tokens: Tokens, forbidden_sets: ForbiddenSets, w: World
+    nodes: np.ndarray, known: Settled, tokens: Tokens, forbidden_sets: ForbiddenSets, w: Product
 ) -> tuple[_Arrays, int]:
-    """Settle nodes (int64, `world.node_key`), and those that they need; best with those nearest to
+    """Settle nodes (int64, `product.node_key`), and those that they need; best with those nearest to
     acceptance first.
 
     Returns ((the arrays of what is settled now, those of `Settled.dead`); DONE, or AGAIN where the
@@ -168,14 +168,14 @@ def settle(
 
 
 @kernel
-def _note_alive(node: int, met: Met, w: World) -> None:
+def _note_alive(node: int, met: Met, w: Product) -> None:
     """Nothing is dead at a node: rows that lead there need not ask again."""
     met.found[node], key = NOTHING, met.key[node]
     remember_status(key_place(key), key_number(key), ALIVE, w.memo, w.watch)
 
 
 @kernel
-def _hindrance(key: int, tokens: Tokens, w: World) -> int:
+def _hindrance(key: int, tokens: Tokens, w: Product) -> int:
     """Why a node cannot be opened now, as `settle` says it."""
     if 2 * w.memo.n_nodes[0] >= len(w.memo.nodes):
         return AGAIN
@@ -244,7 +244,7 @@ def _listed(
     left: np.ndarray,
     tokens: Tokens,
     forbidden_sets: ForbiddenSets,
-    w: World,
+    w: Product,
 ) -> tuple[Met, _Stack]:
     """With the open ids of the last frame's node in the pool; what surely leads on is taken out of
     its candidates."""
@@ -335,7 +335,7 @@ def _begun(
     dead: Dead,
     candidates: np.ndarray,
     forbidden_sets: ForbiddenSets,
-    w: World,
+    w: Product,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Take out of the candidates what all that is known to lead on from a node leaves. ids, rows: of
     `leading_ids`. Returns (int64 [n, 2], what may take out more: (id, number of the node that it
@@ -421,7 +421,7 @@ def _settle_together(
     dead: Dead,
     tokens: Tokens,
     forbidden_sets: ForbiddenSets,
-    w: World,
+    w: Product,
 ) -> tuple[Met, Dead, int]:
     """The least fixpoint over a node and all unsettled ones that it needs: see the module's
     docstring. The third: as in `settle`; if it is not DONE, none of them is settled.

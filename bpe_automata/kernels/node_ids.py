@@ -15,21 +15,21 @@ from bpe_automata.kernels.geometry import ForbiddenSets, forbid
 from bpe_automata.kernels.hashing import EMPTY, slot_of
 from bpe_automata.kernels.masks import known_lively, status_of, witness_slot
 from bpe_automata.kernels.node_status import node_status
-from bpe_automata.kernels.references import by_reference
-from bpe_automata.kernels.settled import UNSETTLED, Settled, settled_at
-from bpe_automata.kernels.trie import walk
-from bpe_automata.kernels.watch import poll, stopped
-from bpe_automata.kernels.world import (
+from bpe_automata.kernels.product import (
     ALIVE,
     IN_VAIN,
     PARTLY,
     UNKNOWN,
-    World,
+    Product,
     intern_place,
     key_number,
     key_place,
     node_key,
 )
+from bpe_automata.kernels.references import by_reference
+from bpe_automata.kernels.settled import UNSETTLED, Settled, settled_at
+from bpe_automata.kernels.trie import walk
+from bpe_automata.kernels.watch import poll, stopped
 
 SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
 _MOST_LOOKED_FOR = 16  # rows that lead to one node
@@ -53,7 +53,7 @@ class Tokens(NamedTuple):
 
 @kernel
 def leading_ids(
-    key: int, deepest: int, tokens: Tokens, w: World
+    key: int, deepest: int, tokens: Tokens, w: Product
 ) -> tuple[bool, np.ndarray, np.ndarray]:
     """key: of a node whose hypothesis set has a known row. Returns (are these all of its ids?;
     int64 [k], ids that surely lead on; int64 [n, 2], (id, key of the node that it leads to) for
@@ -94,7 +94,7 @@ def leading_ids(
 
 @kernel
 def leading_among(
-    some: np.ndarray, key: int, tokens: Tokens, w: World
+    some: np.ndarray, key: int, tokens: Tokens, w: Product
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of some ids (int64) the same; none where the node is not at a character's end in state 0 of
     the text automaton."""
@@ -123,7 +123,7 @@ def leading_among(
 
 
 @kernel
-def reads_much(state: int, w: World) -> bool:
+def reads_much(state: int, w: Product) -> bool:
     """Does a DFA state read so many bytes that not all ids are looked at first?"""
     count = 0
     for byte in range(256):
@@ -139,7 +139,7 @@ def add_witnessed(
     known: Settled,
     tokens: Tokens,
     forbidden_sets: ForbiddenSets,
-    w: World,
+    w: Product,
 ) -> np.ndarray:
     """One id that may follow, and surely leads on, is all that it takes: for each open row look for
     one among short ids, or among all where few rows lead to a node; remember it as a witness, and
@@ -191,7 +191,7 @@ def add_witnessed(
 
 
 @kernel
-def _in_vain(token: int, number: int, w: World) -> bool:
+def _in_vain(token: int, number: int, w: Product) -> bool:
     """Was a long follower looked for before, where none led on?"""
     key = node_key(token, number)
     at = witness_slot(key, w.witnesses)
@@ -221,8 +221,8 @@ def _any_follows(
 
 
 @kernel
-def _remember_witness(token: int, number: int, follower: int, after: int, w: World) -> None:
-    """See `world.Witnesses`."""
+def _remember_witness(token: int, number: int, follower: int, after: int, w: Product) -> None:
+    """See `product.Witnesses`."""
     key = node_key(token, number)
     at = witness_slot(key, w.witnesses)
     w.witnesses.key[at] = EMPTY
@@ -231,6 +231,6 @@ def _remember_witness(token: int, number: int, follower: int, after: int, w: Wor
 
 
 @kernel
-def is_void(w: World) -> bool:
+def is_void(w: Product) -> bool:
     """Was the search stopped, or was there no room for a place? Then what was found is nothing."""
     return poll(w.watch) or stopped(w.watch) or w.memo.n_places[0] > len(w.memo.state)

@@ -1,4 +1,4 @@
-"""The status of nodes of the product, ALIVE, PARTLY or DEAD (see `kernels.world`): of one node by a
+"""The status of nodes of the product, ALIVE, PARTLY or DEAD (see `kernels.product`): of one node by a
 search, and for many hypothesis sets at once by the certificates that they share."""
 
 from __future__ import annotations
@@ -10,21 +10,12 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.fixed_set import candidates_left
 from bpe_automata.kernels.hashing import EMPTY, grown, keys_with_room, mix, slot_of, table_size
-from bpe_automata.kernels.references import by_reference
-from bpe_automata.kernels.split_characters import (
-    completed,
-    covered,
-    is_free,
-    surely_completed,
-)
-from bpe_automata.kernels.text_search import reads
-from bpe_automata.kernels.watch import poll, stopped
-from bpe_automata.kernels.world import (
+from bpe_automata.kernels.product import (
     ALIVE,
     DEAD,
     PARTLY,
     UNKNOWN,
-    World,
+    Product,
     added_step,
     at_once,
     intern_place,
@@ -35,10 +26,19 @@ from bpe_automata.kernels.world import (
     status_at_once,
     step_range,
 )
+from bpe_automata.kernels.references import by_reference
+from bpe_automata.kernels.split_characters import (
+    completed,
+    covered,
+    is_free,
+    surely_completed,
+)
+from bpe_automata.kernels.text_search import reads
+from bpe_automata.kernels.watch import poll, stopped
 
 
 @kernel
-def node_status(place: int, number: int, w: World) -> int:
+def node_status(place: int, number: int, w: Product) -> int:
     """ALIVE, PARTLY or DEAD, see the module's docstring; memoised."""
     known = known_status(place, number, w.memo)
     if known != UNKNOWN:
@@ -72,7 +72,7 @@ def node_status(place: int, number: int, w: World) -> int:
 
 
 @kernel
-def _found_by_shown(place: int, number: int, w: World) -> int:
+def _found_by_shown(place: int, number: int, w: Product) -> int:
     """`shown_status`, having found out where its texts lead: other sets share their ends."""
     shown, given_up = w.sets.shown[number], w.sets.given_up[number]
     if w.memo.added[place] != 0:
@@ -96,7 +96,7 @@ def _found_by_shown(place: int, number: int, w: World) -> int:
 
 
 @kernel
-def _fixed_set_candidates(place: int, number: int, w: World) -> int:
+def _fixed_set_candidates(place: int, number: int, w: Product) -> int:
     """See `kernels.fixed_set.candidates_left`; NONE too where the node is not a steady one."""
     state, text = w.memo.state[place], w.memo.added[place]
     if number != w.fixed_set.number or w.fixed_set.distance[state] == 0:
@@ -119,7 +119,7 @@ def _begins_alike(text: int, utf8: np.ndarray, step: np.ndarray, begins: np.ndar
 
 
 @kernel
-def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarray:
+def node_statuses(places: np.ndarray, numbers: np.ndarray, w: Product) -> np.ndarray:
     """uint8: `node_status` of each of many nodes."""
     found, known = np.empty(len(places), np.uint8), at_once(w)
     for k in range(len(places)):
@@ -143,7 +143,7 @@ def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarr
 
 
 @kernel
-def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> bool:
+def _leads_on(place: int, row: int, number: int, boundary: int, w: Product) -> bool:
     """Does some character (or the rest of one, from UTF-8 row `row`) lead on to acceptance, with
     (boundary 1) or without (0) a boundary before it? In a partly read character (boundary -1) each
     member of the set says itself whether there is one. Stops at the first success.
@@ -153,7 +153,7 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
     rows, at = np.empty(64, np.int32), np.empty(64, np.int32)
     read = np.empty(
         64, np.int64
-    )  # the bytes read so far, as in `world.Sets`, times 4, plus how many
+    )  # the bytes read so far, as in `product.Sets`, times 4, plus how many
     rows[0], at[0], read[0] = row, w.memo.state[place], 0
     seen, n_seen, open_ = np.full(table_size(32), EMPTY, np.int64), 0, 1
     while open_ > 0 and not poll(w.watch):
@@ -197,7 +197,7 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
 
 
 @kernel
-def _some_may(number: int, boundary: int, w: World) -> bool:
+def _some_may(number: int, boundary: int, w: Product) -> bool:
     """May any character follow some member of a set with (1) or without (0) a boundary before it?
     Where a text is one pretoken none does, and there is no need to try them all."""
     may, n = w.sets.may_break if boundary == 1 else w.sets.may_bind, len(w.reading.ends)
@@ -211,7 +211,7 @@ def _some_may(number: int, boundary: int, w: World) -> bool:
 
 @kernel
 def _character_leads_on(
-    place: int, atom: int, state: int, number: int, boundary: int, w: World
+    place: int, atom: int, state: int, number: int, boundary: int, w: Product
 ) -> int:
     """A hypothesis with which this character, which leads the DFA to `state`, leads on from some
     member of the set; -1 if there is none."""
@@ -233,7 +233,7 @@ def _character_leads_on(
 
 
 @kernel
-def _added_leads_on(place: int, number: int, w: World) -> bool:
+def _added_leads_on(place: int, number: int, w: Product) -> bool:
     """Does an added token lead on from here to acceptance?"""
     if not set_ends(number, w):
         return False
@@ -251,7 +251,7 @@ def _added_leads_on(place: int, number: int, w: World) -> bool:
 # Which nodes are ALIVE, for many hypothesis sets at once.
 #
 # The certificate of a hypothesis set is the proof that its nodes are ALIVE (see
-# `world.shown_status`): that a text can end there, and texts that lead on. It holds at a DFA state
+# `product.shown_status`): that a text can end there, and texts that lead on. It holds at a DFA state
 # if that is so from there, in state 0 of the text automaton, and in another state that reads its
 # texts as state 0 does. Hundreds of sets have a few dozen certificates, so in a region of many
 # states it costs much less to check these than the nodes.
@@ -263,7 +263,7 @@ _CERTIFICATES, ROWS, _CALL, _COLUMNS = 0, 1, 2, 3  # in `Certificates.counts`
 @by_reference
 class Certificates(NamedTuple):
     """Of one product. of_set int32 [n_sets]: the certificate of each set, -1 if none is known. keys
-    int64, values int32: hash table of certificates; shown int32 [n, ways, 3] as in `world.Sets`,
+    int64, values int32: hash table of certificates; shown int32 [n, ways, 3] as in `product.Sets`,
     ends, whole bool [n]: can a text end, does it begin at a character's end? at int32 [n_states]:
     the row of each state, -1 for none; asked, holds int64 [rows, n / 64]: bits of the certificates
     that were looked at, and that hold; column int32 [UTF-8 rows]: of each one that sets with a
@@ -289,7 +289,7 @@ class Certificates(NamedTuple):
 
 @kernel
 def needed(
-    after_sides: tuple[np.ndarray, np.ndarray], c: Certificates, w: World
+    after_sides: tuple[np.ndarray, np.ndarray], c: Certificates, w: Product
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """What the nodes of a row need. after_sides: int32 [kinds], the sets after tokens of each kind.
     Returns (the number of the call; int64 [columns, n / 64], the certificates of all sets, as bits;
@@ -319,7 +319,7 @@ def needed(
 
 
 @kernel
-def all_alive(state: int, column: int, need: np.ndarray, c: Certificates, w: World) -> bool:
+def all_alive(state: int, column: int, need: np.ndarray, c: Certificates, w: Product) -> bool:
     """Are all nodes ALIVE that a DFA state has with the sets of a column that are needed, as their
     certificates hold?"""
     k = c.at[state]
@@ -336,7 +336,7 @@ def all_alive(state: int, column: int, need: np.ndarray, c: Certificates, w: Wor
 
 
 @kernel
-def reads_alike(text: int, c: Certificates, w: World) -> bool:
+def reads_alike(text: int, c: Certificates, w: Product) -> bool:
     """Do all certificates that hold at a DFA state hold in this state of the text automaton too?"""
     k = c.texts[text]
     while 0 <= k < c.counts[_CERTIFICATES]:
@@ -352,7 +352,7 @@ def reads_alike(text: int, c: Certificates, w: World) -> bool:
 
 
 @kernel
-def _certificate(number: int, c: Certificates, w: World) -> int:
+def _certificate(number: int, c: Certificates, w: Product) -> int:
     """The number of what now shows nodes of a set to be ALIVE; _NONE where nothing does, or there
     is no room for it. What it is a certificate of stays so, whatever is found later."""
     shown, ends = w.sets.shown[number], w.sets.ends[number]
@@ -387,7 +387,7 @@ def _certificate(number: int, c: Certificates, w: World) -> int:
 
 
 @kernel
-def _all_hold(state: int, row: int, need: np.ndarray, c: Certificates, w: World) -> bool:
+def _all_hold(state: int, row: int, need: np.ndarray, c: Certificates, w: Product) -> bool:
     """Do all certificates of some bits hold at a state?"""
     for word in range(len(need)):
         left = need[word] & ~c.asked[row, word]
@@ -409,7 +409,7 @@ def _all_hold(state: int, row: int, need: np.ndarray, c: Certificates, w: World)
 
 
 @kernel
-def _holds(state: int, k: int, c: Certificates, w: World) -> bool:
+def _holds(state: int, k: int, c: Certificates, w: Product) -> bool:
     """Does a certificate hold at a state?"""
     if w.dfa.accepting[state] and c.ends[k]:
         return True

@@ -13,11 +13,11 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import grown, grown_rows
+from bpe_automata.kernels.product import Product, added_step, intern_place, step_range
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.text_search import ascii_steps, reads, wide_steps
 from bpe_automata.kernels.trie import walk
 from bpe_automata.kernels.watch import poll, stopped
-from bpe_automata.kernels.world import World, added_step, intern_place, step_range
 
 SHUT, OPEN = 1, 2  # of a DFA state: where the part ends, or goes on
 _WAITING = 4  # to be looked at (again)
@@ -49,7 +49,7 @@ def part(
     slot: np.ndarray,
     texts: Texts,
     limit: int,
-    w: World,
+    w: Product,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The DFA states that text leads to from state `begin`, up to the cuts.
 
@@ -135,7 +135,7 @@ def _doubled(
 
 @kernel
 def _is_cut(
-    q: int, hs: np.ndarray, ts: np.ndarray, joint: np.ndarray, inside: np.ndarray, w: World
+    q: int, hs: np.ndarray, ts: np.ndarray, joint: np.ndarray, inside: np.ndarray, w: Product
 ) -> bool:
     if inside[q]:
         return False
@@ -152,7 +152,7 @@ def _is_cut(
 
 
 @kernel
-def lives_on(place: int, h: int, boundary: int, w: World) -> bool:
+def lives_on(place: int, h: int, boundary: int, w: Product) -> bool:
     """Does some character lead on to acceptance, with or without a boundary before it?"""
     q, a = w.memo.state[place], w.memo.added[place]
     for wide in range(2):
@@ -174,7 +174,7 @@ def lives_on(place: int, h: int, boundary: int, w: World) -> bool:
 
 @kernel
 def _leads(
-    q: int, hs: np.ndarray, ts: np.ndarray, texts: Texts, w: World
+    q: int, hs: np.ndarray, ts: np.ndarray, texts: Texts, w: Product
 ) -> tuple[np.ndarray, int]:
     """Rows (DFA state, kind, value) of what the NEW ones lead to; they are marked DONE, but not the
     hypotheses that are dead with all text states so far."""
@@ -210,7 +210,7 @@ def _leads(
 
 
 @kernel
-def _live_ones(q: int, hs: np.ndarray, ts: np.ndarray, w: World) -> np.ndarray:
+def _live_ones(q: int, hs: np.ndarray, ts: np.ndarray, w: Product) -> np.ndarray:
     """The NEW hypotheses that live with some text state, marked DONE."""
     at, fresh, count = np.flatnonzero(ts), np.empty(len(hs), np.int32), 0
     for h in range(len(hs)):
@@ -266,7 +266,7 @@ def _text_leads(
 
 @kernel
 def _added_leads(
-    q: int, ts: np.ndarray, found: np.ndarray, count: int, w: World
+    q: int, ts: np.ndarray, found: np.ndarray, count: int, w: Product
 ) -> tuple[np.ndarray, int]:
     """Where added tokens lead, and what they are read across."""
     trans, byte_class, begin = w.dfa.trans, w.dfa.byte_class, int(w.dfa.added_from[q])
@@ -301,7 +301,7 @@ _ROW, _CUT = -1, -2  # in the form: what follows
 
 
 @kernel
-def all_flags(q: int, at: np.ndarray, hypotheses: np.ndarray, w: World) -> np.ndarray:
+def all_flags(q: int, at: np.ndarray, hypotheses: np.ndarray, w: Product) -> np.ndarray:
     """int32 [text states, hypotheses]: how text goes on from DFA state q: AFTER, WITHIN, both or
     neither."""
     found = np.zeros((len(at), len(hypotheses)), np.int32)
@@ -315,7 +315,7 @@ def all_flags(q: int, at: np.ndarray, hypotheses: np.ndarray, w: World) -> np.nd
 
 
 @kernel
-def _flags_of(place: int, h: int, w: World) -> int:
+def _flags_of(place: int, h: int, w: Product) -> int:
     q, a = w.memo.state[place], w.memo.added[place]
     flags = WITHIN if lives_on(place, h, 0, w) else 0
     if w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[h]:
@@ -339,7 +339,7 @@ def form_of(
     slot: np.ndarray,
     inside: np.ndarray,
     local: np.ndarray,
-    w: World,
+    w: Product,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The DFA from `begin` to the cuts, numbered breadth-first by byte, and how text goes on there.
 
@@ -371,7 +371,7 @@ def form_of(
 
 @kernel
 def _put_cut(
-    q: int, hs: np.ndarray, ts: np.ndarray, form: np.ndarray, n_form: int, w: World
+    q: int, hs: np.ndarray, ts: np.ndarray, form: np.ndarray, n_form: int, w: Product
 ) -> tuple[np.ndarray, int]:
     """Append -2, the number of text states, and of hypotheses, that come up at a cut; which ones;
     and the flags of each pair."""
@@ -404,7 +404,7 @@ def _put_node(
     n_form: int,
     order: np.ndarray,
     n_order: int,
-    w: World,
+    w: Product,
 ) -> tuple[np.ndarray, int, np.ndarray, int]:
     """Append -1, whether the state accepts, and (byte, number + 1) where that changes; 0 for what
     is not live. States that are met first are numbered."""
@@ -430,7 +430,7 @@ def _put_node(
 
 @kernel
 def completions(
-    place: int, row: int, hypothesis: int, boundary: int, w: World
+    place: int, row: int, hypothesis: int, boundary: int, w: Product
 ) -> tuple[np.ndarray, int]:
     """The live (place, hypothesis) that the rest of a character leads to, from UTF-8 row `row`;
     `hypothesis` is that before the character, `boundary` whether there is one there."""

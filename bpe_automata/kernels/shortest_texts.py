@@ -4,7 +4,7 @@ Every text has a canonical tokenization, and each of its ids spells at least one
 text leads on from a node to acceptance, whatever the last id was, the text's length is a bound.
 Looked at are the shortest text u(q) of the byte DFA from a state q, where it will not do one that
 begins with an ASCII character a of another kind and goes on with u(q a), and the texts x that show
-the node to be ALIVE (see `world.shown_status`), each followed by such a text:
+the node to be ALIVE (see `product.shown_status`), each followed by such a text:
 
     D(node) <= |u(q)|                        if a boundary can come at the node, and u(q) follow it
     D(node) <= max { |x| + |u(q x)| : x }    where texts x show the node to be ALIVE
@@ -24,10 +24,10 @@ from bpe_automata.kernels.geometry import breaks
 from bpe_automata.kernels.hashing import EMPTY, grown, grown_rows
 from bpe_automata.kernels.masks import witness_slot
 from bpe_automata.kernels.node_status import NO_SET, Certificates, needed, node_status
+from bpe_automata.kernels.product import DEAD, Product, intern_place, node_key
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie, walk
 from bpe_automata.kernels.watch import poll, stopped
-from bpe_automata.kernels.world import DEAD, World, intern_place, node_key
 
 NOT_YET, _NONE = -2, -1
 _RECENT = 32
@@ -67,7 +67,7 @@ def unsure(
     most: int,
     certificates: Certificates,
     shortest: Shortest,
-    w: World,
+    w: Product,
 ) -> np.ndarray:
     """int32 [found, 3]: DFA state, text state and hypothesis set of nodes that tokens lead to from
     a place and a UTF-8 row: all from which some id that leads on may need more than `most` ids to
@@ -136,7 +136,7 @@ def _some_may_need_more(
     patience: int,
     trie: Trie,
     shortest: Shortest,
-    w: World,
+    w: Product,
 ) -> tuple[bool, int]:
     """Of ids that lead to one node (state, text, set): is it not known of some in a packed row,
     that does not begin with a byte of `without`, that `most` ids are enough after it? And for how
@@ -164,9 +164,9 @@ def _follower_at_most(
     most: int,
     trie: Trie,
     shortest: Shortest,
-    w: World,
+    w: Product,
 ) -> bool:
-    """After an id that led to a node, does a remembered follower (`world.Witnesses`, or of a steady
+    """After an id that led to a node, does a remembered follower (`product.Witnesses`, or of a steady
     node `FixedSet.leading`) show that `most` more ids are enough?"""
     if number == w.fixed_set.number and text == 0:
         for lead in w.fixed_set.leading[state]:
@@ -201,7 +201,7 @@ def _goes_on_surely(
     known: tuple[np.ndarray, np.ndarray],
     most: int,
     shortest: Shortest,
-    w: World,
+    w: Product,
 ) -> bool:
     """Inside a character: is it known of all nodes that tokens lead to from this one (int32: DFA
     state, text state, set) that it takes at most `most` - 1 ids from there? Then whatever leads on
@@ -245,7 +245,7 @@ def _all_sure(
     most: int,
     c: Certificates,
     shortest: Shortest,
-    w: World,
+    w: Product,
 ) -> bool:
     """Do all certificates of some bits show that it takes at most so many ids from a place?"""
     for word in range(len(need)):
@@ -279,7 +279,7 @@ def _with_node(
 
 @kernel
 def all_at_most(
-    places: np.ndarray, numbers: np.ndarray, shortest: Shortest, w: World
+    places: np.ndarray, numbers: np.ndarray, shortest: Shortest, w: Product
 ) -> np.ndarray:
     """int32: `ids_at_most` of many nodes."""
     found = np.full(len(places), NEVER, np.int32)
@@ -293,7 +293,7 @@ def all_at_most(
 
 
 @kernel
-def ids_at_most(state: int, text: int, number: int, shortest: Shortest, w: World) -> int:
+def ids_at_most(state: int, text: int, number: int, shortest: Shortest, w: Product) -> int:
     """A bound on the ids from a node to acceptance, whatever the last id was; NEVER where these
     texts give none."""
     whole, found = w.sets.row[number] == 0, NEVER
@@ -306,9 +306,9 @@ def ids_at_most(state: int, text: int, number: int, shortest: Shortest, w: World
 
 @kernel
 def _shown_at_most(
-    state: int, text: int, shown: np.ndarray, whole: bool, shortest: Shortest, w: World
+    state: int, text: int, shown: np.ndarray, whole: bool, shortest: Shortest, w: Product
 ) -> int:
-    """`ids_at_most` by texts that show a node to be ALIVE, int32 [ways, 3] as in `world.Sets`.
+    """`ids_at_most` by texts that show a node to be ALIVE, int32 [ways, 3] as in `product.Sets`.
     whole: is the node at a character's end?"""
     most = 0
     for i in range(len(shown)):
@@ -329,7 +329,7 @@ def _shown_at_most(
 
 
 @kernel
-def _bytes_at_most(state: int, h: int, begins: bool, shortest: Shortest, w: World) -> int:
+def _bytes_at_most(state: int, h: int, begins: bool, shortest: Shortest, w: Product) -> int:
     """Of a text that leads from a hypothesis to acceptance; does it begin with a boundary, or end
     at once? NEVER: none is known."""
     if state == 0 or w.fixed_set.distance[state] < 0:
@@ -346,7 +346,7 @@ def _bytes_at_most(state: int, h: int, begins: bool, shortest: Shortest, w: Worl
 
 
 @kernel
-def _beginning_at_most(state: int, text: int, number: int, shortest: Shortest, w: World) -> int:
+def _beginning_at_most(state: int, text: int, number: int, shortest: Shortest, w: Product) -> int:
     """Bytes of a text to acceptance at a node, behind a boundary (or the text ends)."""
     if state == 0 or w.fixed_set.distance[state] < 0:
         return NEVER
@@ -371,7 +371,7 @@ def _beginning_at_most(state: int, text: int, number: int, shortest: Shortest, w
 
 
 @kernel
-def _know(state: int, shortest: Shortest, w: World) -> None:
+def _know(state: int, shortest: Shortest, w: Product) -> None:
     """Make `shortest` of a state known, and of those that its shortest text leads through: fewer
     than the DFA has, since each is nearer to acceptance."""
     if shortest.atom[state] != NOT_YET:
@@ -404,7 +404,7 @@ def _know(state: int, shortest: Shortest, w: World) -> None:
 
 
 @kernel
-def _know_others(state: int, shortest: Shortest, w: World) -> None:
+def _know_others(state: int, shortest: Shortest, w: Product) -> None:
     """Make known what texts do that begin with an ASCII character, the nearest of each kind."""
     if shortest.longer[state] != NOT_YET:
         return
@@ -438,7 +438,7 @@ def _know_others(state: int, shortest: Shortest, w: World) -> None:
 
 
 @kernel
-def _shortest_character(state: int, w: World) -> tuple[int, int]:
+def _shortest_character(state: int, w: Product) -> tuple[int, int]:
     """(the state after it, the atom): the first character of the shortest text; (0, _NONE) where it
     begins with no character, or one that leads out of state 0 of the text automaton."""
     row = 0
@@ -466,7 +466,7 @@ def _read_back(
     atom: int,
     shortest: Shortest,
     bits: tuple[np.ndarray, np.ndarray],
-    w: World,
+    w: Product,
 ) -> None:
     """Add to the bits of a state the hypotheses from which the text reads that goes on from `after`
     with the shortest one; the second: behind a boundary."""

@@ -29,8 +29,8 @@ from bpe_automata.kernels.collapsed import (
     n_readable,
     partition,
 )
+from bpe_automata.kernels.product import IN_VAIN
 from bpe_automata.kernels.watch import watched
-from bpe_automata.kernels.world import IN_VAIN
 from bpe_automata.testing import (
     bpe_tokenizers,
     byte_dfas,

@@ -30,7 +30,7 @@ from bpe_automata.kernels.geometry import (
     placed,
     places_of,
 )
-from bpe_automata.kernels.world import ALIVE, PARTLY, key_number, key_place
+from bpe_automata.kernels.product import ALIVE, PARTLY, key_number, key_place
 from bpe_automata.reference.bpe import base_symbols, bpe, merge_ranks
 from bpe_automata.testing import byte_dfas, small_tokenizer, split
 from bpe_automata.testing.small import byte_level, byte_spelling, merge_tables

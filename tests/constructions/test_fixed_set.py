@@ -22,7 +22,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.fixed_set import NONE
-from bpe_automata.kernels.world import ALIVE, PARTLY
+from bpe_automata.kernels.product import ALIVE, PARTLY
 from bpe_automata.reference import (
     CartesianProduct,
     all_texts,
