@@ -235,7 +235,8 @@ class ProductTables:
 
     @locked
     def settle(self, nodes: np.ndarray) -> None:
-        """Find what is dead at nodes (int64, `kernels.product.node_key`): `settled` says it then."""
+        """Find what is dead at nodes (int64, `kernels.product.node_key`): `settled` says it
+        then."""
         if not len(nodes):
             return
         nearest = np.argsort(self._world.fixed_set.distance[self.memo.state[nodes >> SET_BITS]])

@@ -2,19 +2,17 @@
 
     dead(node) = { r : every id that leads on from the node is forbidden after r }
 
-A node is a place with a hypothesis set, whatever the last id was (`kernels.product`); its key is both
-in one integer. A depth-first search over the nodes that ids lead to, which it numbers as it meets
-them. The candidates of a node, ids that may be dead
-there, are narrowed down by what costs least: a few ids that are known to lead on, then those that
-lead to ALIVE nodes, then those that lead to nodes that are settled. An id that leads to another
-node can matter only if it may follow a candidate that is left, and then that node is settled first.
-Where much can follow, tokens that took candidates of other nodes are tried first, then those of a few
-bytes, then all.
+A node is a place with a hypothesis set, whatever the last id was (`kernels.product`); its key is
+both in one integer. A depth-first search over the nodes that ids lead to, which it numbers as it
+meets them. The candidates of a node, ids that may be dead there, are narrowed down by what costs
+least: a few ids that are known to lead on, then those that lead to ALIVE nodes, then those that
+lead to nodes that are settled. An id that leads to another node can matter only if it may follow a
+candidate that is left, and then that node is settled first. Where much can follow, tokens that took
+candidates of other nodes are tried first, then those of a few bytes, then all.
 
 Where a node needs one that is on its way, both are on a cycle. Then all nodes that they need are
-settled together: every candidate counts as dead, until ids that lead on show otherwise. So leading on
-is a least fixpoint.
-"""
+settled together: every candidate counts as dead, until ids that lead on show otherwise. So leading
+on is a least fixpoint."""
 
 from __future__ import annotations
 
@@ -82,9 +80,9 @@ _Arrays = tuple[tuple[_Array, _Array, _Array], tuple[_Array, _Array, _Array, _Ar
 
 class _Stack(NamedTuple):
     """The nodes under way. frames int64 [room, 8]: see the constants; saved int64 [room, words]:
-    candidates of those that wait; pool int64 [room, 2]: ids that may take out more, and the node that
-    each leads to, ~ of it once it was passed on its way; hints int64 [64]: the last ids that took
-    candidates of a node away; n int64 [5]: how many of each, and hints ever noted."""
+    candidates of those that wait; pool int64 [room, 2]: ids that may take out more, and the node
+    that each leads to, ~ of it once it was passed on its way; hints int64 [64]: the last ids that
+    took candidates of a node away; n int64 [5]: how many of each, and hints ever noted."""
 
     frames: np.ndarray
     saved: np.ndarray
@@ -97,8 +95,8 @@ class _Stack(NamedTuple):
 def settle(
     nodes: np.ndarray, known: Settled, tokens: Tokens, forbidden_sets: ForbiddenSets, w: Product
 ) -> tuple[_Arrays, int]:
-    """Settle nodes (int64, `product.node_key`), and those that they need; best with those nearest to
-    acceptance first.
+    """Settle nodes (int64, `product.node_key`), and those that they need; best with those nearest
+    to acceptance first.
 
     Returns ((the arrays of what is settled now, those of `Settled.dead`); DONE, or AGAIN where the
     memo had no room to remember more, or the number of a hypothesis set whose row must be known
@@ -195,7 +193,8 @@ def _empty_stack(words: int) -> _Stack:
 
 @kernel
 def _pushed(node: int, left: np.ndarray, everything: np.ndarray, stack: _Stack) -> _Stack:
-    """With a frame for a node, of which all ids are candidates; those of the one above are saved."""
+    """With a frame for a node, of which all ids are candidates; those of the one above are
+    saved."""
     frames, saved, pool, hints, n = stack
     if n[_FRAMES] > 0:
         if n[_HINTS] == 0:  # what is open here will mostly be so there
@@ -337,8 +336,8 @@ def _begun(
     forbidden_sets: ForbiddenSets,
     w: Product,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Take out of the candidates what all that is known to lead on from a node leaves. ids, rows: of
-    `leading_ids`. Returns (int64 [n, 2], what may take out more: (id, number of the node that it
+    """Take out of the candidates what all that is known to lead on from a node leaves. ids, rows:
+    of `leading_ids`. Returns (int64 [n, 2], what may take out more: (id, number of the node that it
     leads to); of `take_out`)."""
     number, state = key_number(key), w.memo.state[key_place(key)]
     if number == w.fixed_set.number and w.memo.added[key_place(key)] == 0:

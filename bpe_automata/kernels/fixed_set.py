@@ -26,14 +26,15 @@ NONE, NOT_YET = -1, -2
 
 @by_reference
 class FixedSet(NamedTuple):
-    """number: the fixed set, NONE if the tokenizer has none. Of its trie: token int32 [nodes],
-    the reachable id there that keeps the set and the text automaton's state 0, or NONE; root int32
+    """number: the fixed set, NONE if the tokenizer has none. Of its trie: token int32 [nodes], the
+    reachable id there that keeps the set and the text automaton's state 0, or NONE; root int32
     [256], the node of each first byte, or NONE. order: uint8 [256], bytes, those first that the
-    fewest ids may not come before. loose: bool [n_ids], ids that every id may follow.
-    apart: has every byte inside a character an id of its own that may stand beside every id?
-    Of the DFA: distance int32 [n_states], bytes to acceptance; first int32 [n_states], the first id
-    of the shortest text, NONE where it is not steady, NOT_YET; step int32 [n_states], that text's
-    first byte, or NOT_YET; leading int32 [n_states, k], a few ids that lead on, then NONE."""
+    fewest ids may not come before. loose: bool [n_ids], ids that every id may follow. apart: has
+    every byte inside a character an id of its own that may stand beside every id? Of the DFA:
+    distance int32 [n_states], bytes to acceptance; first int32 [n_states], the first id of the
+    shortest text, NONE where it has no text in the fixed set, NOT_YET; step int32 [n_states], that
+    text's first byte, or NOT_YET; leading int32 [n_states, k], a few ids that lead on, then
+    NONE."""
 
     number: int
     trie: Trie

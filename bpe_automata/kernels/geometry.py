@@ -381,7 +381,8 @@ def listed(places: np.ndarray) -> np.ndarray:
 def take_out_leading(
     tokens: np.ndarray, candidates: np.ndarray, forbidden_sets: ForbiddenSets
 ) -> None:
-    """`take_out` by the few ids (int32, -1: none) that are known to lead on from a node of the fixed set."""
+    """`take_out` by the few ids (int32, -1: none) that are known to lead on from a node of the
+    fixed set."""
     forbidden = np.empty(len(candidates), np.int64)
     for token in tokens:
         if token >= 0:
@@ -451,7 +452,8 @@ def _take_out_singly(
 def which_follow(
     tokens: np.ndarray, candidates: np.ndarray, forbidden_sets: ForbiddenSets, watch: np.ndarray
 ) -> np.ndarray:
-    """bool: which of `tokens` (int64) may follow some candidate? All, while most ids are candidates."""
+    """bool: which of `tokens` (int64) may follow some candidate? All, while most ids are
+    candidates."""
     found, count = np.zeros(len(tokens), np.bool_), how_many(candidates)
     if 2 * count > len(forbidden_sets.before.order):  # nearly all, and not worth the look
         return ~found

@@ -1,5 +1,5 @@
-"""The status of nodes of the product, ALIVE, PARTLY or DEAD (see `kernels.product`): of one node by a
-search, and for many hypothesis sets at once by the certificates that they share."""
+"""The status of nodes of the product, ALIVE, PARTLY or DEAD (see `kernels.product`): of one node by
+a search, and for many hypothesis sets at once by the certificates that they share."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ def _found_by_shown(place: int, number: int, w: Product) -> int:
 
 @kernel
 def _fixed_set_candidates(place: int, number: int, w: Product) -> int:
-    """See `kernels.fixed_set.candidates_left`; NONE too where the node is not a steady one."""
+    """See `kernels.fixed_set.candidates_left`; NONE too where the node is not one of the fixed
+    set."""
     state, text = w.memo.state[place], w.memo.added[place]
     if number != w.fixed_set.number or w.fixed_set.distance[state] == 0:
         return -1
@@ -251,9 +252,9 @@ def _added_leads_on(place: int, number: int, w: Product) -> bool:
 # Which nodes are ALIVE, for many hypothesis sets at once.
 #
 # The certificate of a hypothesis set is the proof that its nodes are ALIVE (see
-# `product.shown_status`): that a text can end there, and texts that lead on. It holds at a DFA state
-# if that is so from there, in state 0 of the text automaton, and in another state that reads its
-# texts as state 0 does. Hundreds of sets have a few dozen certificates, so in a region of many
+# `product.shown_status`): that a text can end there, and texts that lead on. It holds at a DFA
+# state if that is so from there, in state 0 of the text automaton, and in another state that reads
+# its texts as state 0 does. Hundreds of sets have a few dozen certificates, so in a region of many
 # states it costs much less to check these than the nodes.
 
 ODD, NO_SET, _NONE = -1, -2, -1

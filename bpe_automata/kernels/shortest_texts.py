@@ -166,8 +166,8 @@ def _follower_at_most(
     shortest: Shortest,
     w: Product,
 ) -> bool:
-    """After an id that led to a node, does a remembered follower (`product.Witnesses`, or of a steady
-    node `FixedSet.leading`) show that `most` more ids are enough?"""
+    """After an id that led to a node, does a remembered follower (`product.Witnesses`, or of the
+    fixed set, `FixedSet.leading`) show that `most` more ids are enough?"""
     if number == w.fixed_set.number and text == 0:
         for lead in w.fixed_set.leading[state]:
             if lead < 0:

@@ -67,7 +67,8 @@ def completed(place: int, row: int, number: int, w: Product) -> bool:
 
 @kernel
 def covered(place: int, row: int, number: int, w: Product) -> bool:
-    """Does a cover that is known (see `product.Fragments`) show that what `completed` asks is so?"""
+    """Does a cover that is known (see `product.Fragments`) show that what `completed` asks is
+    so?"""
     for cover in w.fragments.covers[row]:
         ready = cover[0, 0] >= 0
         for way in cover:
@@ -137,7 +138,7 @@ def _known_free(
 def surely_completed(
     place: int, number: int, dfa: Dfa, reading: Reading, added: Added, sets: Sets, memo: Memo
 ) -> bool:
-    """Inside a character, where `steady.apart` holds: does the first character that can be read
+    """Inside a character, where `fixed_set.apart` holds: does the first character that can be read
     lead to acceptance, as far as is known, with no boundary before it? Then `completed` holds. (No
     is no answer.) It is read in three steps at most, as many as UTF-8 has rows in a row."""
     row, state = sets.row[number], memo.state[place]
