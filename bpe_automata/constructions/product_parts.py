@@ -96,7 +96,7 @@ _LEADING = 4
 
 def fixed_set_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> FixedSet:
     """What the kernels need, for one DFA; where there is no fixed set, as good as nothing."""
-    fixed_set = canonical.tokenizer.derived("steady", lambda _: _fixed_set(canonical))
+    fixed_set = canonical.tokenizer.derived("fixed set", lambda _: _fixed_set(canonical))
     distance = distances(dfa.trans, dfa.accepting)
     n = dfa.n_states if fixed_set.number != NONE else 0
     leading = np.full((n, _LEADING), NONE, dtype=np.int32)

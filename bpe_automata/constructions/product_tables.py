@@ -118,7 +118,7 @@ class ProductTables:
             watch=armed(),
         )
         self._proven.give_back(self._proofs)
-        self.forbidden_sets = derived("beside", lambda _: forbidden_sets_of(canonical))
+        self.forbidden_sets = derived("forbidden sets", lambda _: forbidden_sets_of(canonical))
         self.settled = _settled(len(self.forbidden_sets.before.order))
         self._certificates = _no_certificates()
         self._known_rows: object = None

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from budget import examples
-from composing import ACCENTED, composing_tokenizers
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from paths import ACCENTED, composing_tokenizers
 
 from bpe_automata import ByteDFA, compile_regex, constrain
 from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored, product_tables

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tokenizers
 from budget import examples
-from composing import ACCENTED, composing_tokenizers
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from paths import ACCENTED, composing_tokenizers
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, explored, product_tables
