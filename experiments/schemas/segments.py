@@ -29,12 +29,12 @@ from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, SegmentCache, canonical_automaton, explore
 from bpe_automata.constructions.cartesian_merge import ProductState
-from bpe_automata.constructions.segments_eager import SharedRows, assembled, every_node, prepared
+from bpe_automata.constructions.segments_eager import SharedRows, all_nodes, assembled, prepared
 from bpe_automata.constructions.segments_joints import neighbours
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from bpe_automata.token_automata import TokenAutomaton
-from experiments.article.table2_methods import Item, Source, item_of, sources_of
-from experiments.laws.exact_options import shown
+from experiments.article.table2_series import Item, Source, item_of, sources_of
+from experiments.laws.exact_measure import shown
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row, measured
@@ -188,7 +188,7 @@ def _is_eager(tokenizer: Tokenizer) -> bool:
 
 def _eager(make: Callable[[], CartesianMerge], cache: SegmentCache) -> Row:
     plain = make()
-    seconds, nodes = timed(lambda: every_node(plain, plain.initial()))
+    seconds, nodes = timed(lambda: all_nodes(plain, plain.initial()))
 
     def checked(engine: CartesianMerge, known: SegmentCache, _: int) -> Row:
         shared = SharedRows(engine, known)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.laws.exact_options import SMOKE_TOKENIZER, shown
+from experiments.laws.exact_measure import SMOKE_TOKENIZER, shown
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
