@@ -57,7 +57,7 @@ MEDIAN = weighted_quantile(0.5)
 IDS = "ids of the word"
 _MEASURED = ("tv", "kl", "outside")
 _FIELDS = [
-    *("key", "word", "category", "another", "name", "label", "way", "d", "tokens"),
+    *("key", "word", "category", "another", "model", "way", "d", "tokens"),
     *(*_MEASURED, "extra"),
 ]
 
@@ -73,14 +73,14 @@ def rows_with(rows: pd.DataFrame, field: str) -> list[Row]:
 
 
 def measured(rows: pd.DataFrame, manifest: Row) -> pd.DataFrame:
-    """A row for each word, way and distance d: key, word, category, another (word); name and label
-    of the model; tokens; tv, kl, outside; extra: the loss less that after the word's own ids. What
+    """A row for each word, way and distance d: key, word, category, another (word); model (what it
+    is called); tokens; tv, kl, outside; extra: the loss less that after the word's own ids. What
     was not measured is nan."""
     called, chosen = labels(manifest), manifest["config"]
     found = []
     for row in rows_with(rows, "found"):
         shared = {field: row[field] for field in ("key", "word", "category", "another")}
-        shared |= {"name": row["model"], "label": called[row["model"]]}
+        shared["model"] = called[row["model"]]
         own = row["found"][OWN]["loss"]
         for way, one in row["found"].items():
             for k, d in enumerate(chosen["distances"]):
@@ -88,13 +88,12 @@ def measured(rows: pd.DataFrame, manifest: Row) -> pd.DataFrame:
                 values["extra"] = one["loss"][k] - own[k] if "loss" in one else np.nan
                 found.append({"way": way, "d": d, "tokens": one.get("tokens")} | shared | values)
     words = pd.DataFrame(found, columns=_FIELDS)
-    return words.assign(name=pd.Categorical(words["name"], chosen["models"]))
+    return words.assign(model=pd.Categorical(words["model"], [*dict.fromkeys(called.values())]))
 
 
-def by_model(words: pd.DataFrame) -> Iterator[tuple[str, Group]]:
-    """(label, words) of each model, in the order of the config."""
-    for _, own in words.groupby("name", observed=True):
-        yield own["label"].iloc[0], own
+def by_model(words: pd.DataFrame) -> Iterator[tuple[Any, Group]]:
+    """(model, its words), in the order of the config."""
+    yield from words.groupby("model", observed=True)
 
 
 def of_way(words: Group, way: str) -> Group:
@@ -131,12 +130,12 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
         return {d: [float(f"{x:.6g}") for x in found] for d, found in each.items() if found}
 
     models: dict[str, Row] = {}
-    for label, own in by_model(measured(rows, manifest)):
+    for model, own in by_model(measured(rows, manifest)):
         found = {
             way: at(of_way(own, way), "tv", MEDIAN) for way in (ALL_WAYS, *WAYS, ANOTHER, NOISE)
         }
         found["extra_loss"] = at(of_way(own, ALL_WAYS), "extra", weighted_mean)
-        models[label] = {"words": own["key"].nunique()} | {k: v for k, v in found.items() if v}
+        models[model] = {"words": own["key"].nunique()} | {k: v for k, v in found.items() if v}
     examples: dict[str, dict[str, Row]] = {}
     for row in rows_with(rows, "animal"):
         examples.setdefault(row["model"], {})[row["animal"]] = of_example(row)
@@ -213,7 +212,7 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     compared = (ALL_WAYS, *WAYS, ANOTHER)
 
     def by_way(title: str, ways: Sequence[str], field: str, of: Statistic, *notes: str) -> Table:
-        columns = [Column(IDS, "line"), Column("model", "label"), *_at(shown, field, lambda _: of)]
+        columns = [Column(IDS, "line"), Column("model", "model"), *_at(shown, field, lambda _: of)]
         return table(title, _lines(words, ways, field), columns, notes)
 
     return [
@@ -243,8 +242,9 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
 
 
 def _notes(words: pd.DataFrame, manifest: Row) -> list[str]:
-    known = manifest.get("models", {})
-    whose = [known.get(name, {}).get("note") for name in words["name"].unique()]
+    known, there = manifest.get("models", {}), set(words["model"])
+    called = labels(manifest).items()
+    whose = [known.get(name, {}).get("note") for name, model in called if model in there]
     return [
         "Distance d: how many tokens of the sentence, in their own tokenization, stand after the "
         "word.",
@@ -282,7 +282,7 @@ def _divergences(lines: Iterable[tuple[str, Group]], shown: Sequence[int]) -> Ta
     variation hides."""
     columns = [
         Column(IDS, "line"),
-        Column("model", "label"),
+        Column("model", "model"),
         Column("n", lambda own: (own["d"] == own["d"].iloc[0]).sum(), whole),
         Column("quantile", "quantile"),
         *_at(shown, "kl", lambda own: weighted_quantile(QUANTILES[own["quantile"].iloc[0]])),
@@ -310,7 +310,7 @@ def _by_category(words: pd.DataFrame, categories: Sequence[str], shown: Sequence
                 lines.append((category, ways.assign(line=f"{category} ({some['key'].nunique()})")))
     columns = [
         Column("category", "line"),
-        Column("model", "label"),
+        Column("model", "model"),
         *_at(shown, "tv", lambda _: MEDIAN),
     ]
     title = "Total variation by category of words (how many), all ways together, median"
@@ -366,7 +366,7 @@ def _farthest(words: pd.DataFrame, shown: Sequence[int]) -> list[Table]:
     ends = dict.fromkeys((shown[0], shown[-1]))
     columns = [
         Column("word", "word"),
-        Column("model", "label"),
+        Column("model", "model"),
         Column("own ids", of("tokens", OWN)),
         Column("other ids", "tokens"),
         *(Column(f"TV, d = {d}", of("tv", d=d), fixed(3)) for d in ends),

@@ -38,28 +38,29 @@ ALPHA = 0.05
 MOST_COMMON, SHOWN = 8, 110
 PROBE = "1"
 """The temperature of the headline and of the README."""
-_FIELDS = ["name", "label", "kind", "heat", "canonical", "joints", "at_fault", "faults"]
+_FIELDS = ["model", "kind", "heat", "canonical", "joints", "at_fault", "faults"]
 
 
 # Texts and faults as data frames.
 
 
 def texts_of(rows: pd.DataFrame, manifest: Row) -> pd.DataFrame:
-    """A row for each text, in the order of the keys: name and label of the model; kind; heat, the
+    """A row for each text, in the order of the keys: model (what it is called); kind; heat, the
     temperature; joints, that of an end included; at_fault, how many of them; canonical; faults."""
     called, chosen = labels(manifest), manifest["config"]
     found = [
-        {"name": row["model"], "label": called[row["model"]], "kind": row["kind"]}
-        | {"heat": text["temperature"], "canonical": text["canonical"]}
-        | {"joints": len(text["ids"]) + text["ended"], "at_fault": len(text.get("faults", ()))}
-        | {"faults": text.get("faults", [])}
+        {"model": called[row["model"]], "kind": row["kind"], "heat": text["temperature"]}
+        | {"joints": len(text["ids"]) + text["ended"], "canonical": text["canonical"]}
+        | {"at_fault": len(text.get("faults", ())), "faults": text.get("faults", [])}
         for row in sorted(records(rows), key=lambda row: str(row["key"]))
         if not is_missing(row.get("texts"))
         for text in row["texts"]
     ]
     texts = pd.DataFrame(found, columns=_FIELDS)
-    orders = {"name": "models", "kind": "kinds", "heat": "temperatures"}
-    return texts.assign(**{by: pd.Categorical(texts[by], chosen[of]) for by, of in orders.items()})
+    orders = {"model": called.values(), "kind": chosen["kinds"], "heat": chosen["temperatures"]}
+    return texts.assign(
+        **{by: pd.Categorical(texts[by], [*dict.fromkeys(of)]) for by, of in orders.items()}
+    )
 
 
 def groups(texts: pd.DataFrame, *by: str) -> Iterator[tuple[Any, Group]]:
@@ -97,41 +98,34 @@ def _share(number: int, of: int, low: float, high: float) -> Row:
 
 
 def faults_of(texts: pd.DataFrame) -> pd.DataFrame:
-    """A row for each fault: name, label, and its kind, tokens and reason."""
-    return pd.DataFrame(
-        [
-            (text["name"], text["label"], kind, tokens, reason)
-            for text in records(texts)
-            for _, kind, tokens, reason in text["faults"]
-        ],
-        columns=["name", "label", "kind", "tokens", "reason"],
-    )
+    """A row for each fault: the model, its kind, the tokens and the reason."""
+    found = [
+        (text["model"], kind, tokens, reason)
+        for text in records(texts)
+        for _, kind, tokens, reason in text["faults"]
+    ]
+    return pd.DataFrame(found, columns=["model", "kind", "tokens", "reason"])
 
 
 # Facts, and what the README says of them.
 
 
 def facts(rows: pd.DataFrame, manifest: Row) -> Row:
-    """models: by label and temperature, the shares over all kinds of text; kinds: those that some
+    """models: by name and temperature, the shares over all kinds of text; kinds: those that some
     model wrote; tokens: at most in a text."""
     texts = texts_of(rows, manifest)
-    found: dict[str, Row] = {label: {} for _, label in _named(texts)}
-    for _, own in groups(texts, "name", "heat"):
+    found: dict[str, Row] = {}
+    for (model, heat), own in groups(texts, "model", "heat"):
         shares = {"texts": of_texts(own), "joints": of_joints(own)}
-        found[own["label"].iloc[0]][f"{own['heat'].iloc[0]:g}"] = shares
+        found.setdefault(model, {})[f"{heat:g}"] = shares
     kinds = [kind for (kind,), _ in groups(texts, "kind")]
     return {"tokens": manifest["config"]["tokens"], "kinds": kinds, "models": found}
-
-
-def _named(texts: pd.DataFrame) -> list[tuple[str, str]]:
-    """(name, label) of the models that wrote something."""
-    return [(name, own["label"].iloc[0]) for (name,), own in groups(texts, "name")]
 
 
 def complete(rows: pd.DataFrame, manifest: Row) -> bool:
     """Has each model texts of each kind? The README speaks of averages over all of them."""
     chosen = manifest["config"]
-    pairs = texts_of(rows, manifest)[["name", "kind"]].drop_duplicates()
+    pairs = texts_of(rows, manifest)[["model", "kind"]].drop_duplicates()
     return len(pairs) == len(chosen["models"]) * len(chosen["kinds"])
 
 
@@ -184,7 +178,8 @@ NO_INTERVAL = "Where no joint is at fault there is no interval: drawing texts ag
 def _notes(texts: pd.DataFrame, manifest: Row) -> list[str]:
     """What the shares are of."""
     chosen, known = manifest["config"], manifest.get("models", {})
-    whose = [known.get(name, {}).get("note") for name, _ in _named(texts)]
+    called, there = labels(manifest), set(texts["model"])
+    whose = [known.get(name, {}).get("note") for name, model in called.items() if model in there]
     return [
         f"{chosen['texts']} texts of at most {chosen['tokens']} tokens per model, temperature and "
         f"kind of text, in {chosen['dtype']}, after fixed prompts.",
@@ -211,7 +206,7 @@ def _ends(of: Callable[[Group], Row]) -> Callable[[Group], list[float] | None]:
 
 def _by_temperature(texts: pd.DataFrame, notes: Sequence[str]) -> Table:
     columns = [
-        Column("model", "label"),
+        Column("model", "model"),
         Column("temperature", "heat", "{:g}".format),
         Column("texts", count, whole),
         Column("not canonical", lambda own: of_texts(own)["count"], whole),
@@ -223,7 +218,7 @@ def _by_temperature(texts: pd.DataFrame, notes: Sequence[str]) -> Table:
         Column("95 %", _ends(of_joints), interval(scaled(1000, fixed(1)))),
     ]
     title = "Texts and joints, all kinds of text together"
-    return table(title, groups(texts, "name", "heat"), columns, notes)
+    return table(title, groups(texts, "model", "heat"), columns, notes)
 
 
 def _by_kind(
@@ -239,10 +234,10 @@ def _by_kind(
     def at(heat: float) -> Callable[[Group], Row | None]:
         return lambda own: of(own[own["heat"] == heat]) if (own["heat"] == heat).any() else None
 
-    columns = [Column("kind of text", "kind"), Column("model", "label")]
+    columns = [Column("kind of text", "kind"), Column("model", "model")]
     columns += [Column(f"T = {heat:g}", at(heat), shown) for heat in heats]
     title = f"{title}, with intervals of 95 %"
-    return table(title, groups(texts, "kind", "name"), columns, notes)
+    return table(title, groups(texts, "kind", "model"), columns, notes)
 
 
 def _texts_shown(found: Row) -> str:
@@ -260,12 +255,12 @@ def _kinds_of_fault(texts: pd.DataFrame) -> Table:
     """How many faults of each kind, by model."""
     faults = faults_of(texts)
 
-    def of(name: str) -> Callable[[Group], tuple[int, int]]:
-        own = faults["name"] == name
-        return lambda some: (int((some["name"] == name).sum()), int(own.sum()))
+    def of(model: str) -> Callable[[Group], tuple[int, int]]:
+        whole = int((faults["model"] == model).sum())
+        return lambda some: (int((some["model"] == model).sum()), whole)
 
     columns = [Column("fault", "kind")]
-    columns += [Column(label, of(name), _part) for name, label in _named(texts)]
+    columns += [Column(model, of(model), _part) for (model,), _ in groups(texts, "model")]
     each = ((kind, faults[faults["kind"] == kind]) for kind in KINDS)
     title = "What is wrong at the joints at fault"
     return table(title, [(kind, some) for kind, some in each if len(some)], columns)
@@ -279,12 +274,12 @@ def _part(found: tuple[int, int]) -> str:
 def _commonest(faults: pd.DataFrame) -> Table:
     """The tokens that stand at a fault most often, with the library's explanation of one."""
     lines = []
-    for _, own in faults.groupby("name", sort=False):
+    for _, own in faults.groupby("model", sort=False):
         each = sorted(own.groupby("tokens", sort=False), key=lambda pair: -len(pair[1]))
         lines += each[:MOST_COMMON]
     columns = [
         Column("tokens at the joint", "tokens"),
-        Column("model", "label"),
+        Column("model", "model"),
         Column("times", count),
         Column("as explained", lambda some: [*filter(None, some["reason"]), ""][-2:][0][:SHOWN]),
     ]
@@ -353,19 +348,18 @@ def _panels(pyplot: Any, texts: pd.DataFrame, chosen: Row) -> Any:
 
 
 def _panel(axes: Any, texts: pd.DataFrame, kind: str, heats: Sequence[float]) -> None:
-    named = _named(texts)
-    for number, (name, label) in enumerate(named):
-        own = texts[(texts["kind"] == kind) & (texts["name"] == name)]
-        points = pd.DataFrame(
-            [of_texts(some) | {"heat": heat} for (heat,), some in groups(own, "heat")]
-        )
-        if points.empty:
+    models = [model for (model,), _ in groups(texts, "model")]
+    for number, model in enumerate(models):
+        own = texts[(texts["kind"] == kind) & (texts["model"] == model)]
+        found = [{"heat": heat} | of_texts(some) for (heat,), some in groups(own, "heat")]
+        if not found:
             continue
+        points = pd.DataFrame(found)
         shares = points[["share", "low", "high"]] * 100
         bars = [shares["share"] - shares["low"], shares["high"] - shares["share"]]
-        places = points["heat"] + APART * (number - (len(named) - 1) / 2)
+        places = points["heat"] + APART * (number - (len(models) - 1) / 2)
         style = {"color": COLORS[number % 4], "marker": MARKS[number % 4], "markersize": 5}
-        axes.errorbar(places, shares["share"], bars, capsize=2, linewidth=1.4, label=label, **style)
+        axes.errorbar(places, shares["share"], bars, capsize=2, linewidth=1.4, label=model, **style)
     axes.set_title(LABELS.get(kind, kind), loc="left", fontsize=11)
     axes.set_ylim(-3, 103)
     axes.set_xticks(list(heats), [f"{heat:g}" for heat in heats])
