@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import random
+import tracemalloc
+from itertools import islice
+
 import pytest
-from brute import SYMBOLS, automata, language, of, parts, words
+from brute import LONGEST, SYMBOLS, automata, language, of, parts, words
 from budget import examples
 from hypothesis import given
+from hypothesis import strategies as st
 
 from bpe_automata import constrain
 from bpe_automata.constructions.cartesian_merge import _BYTES_OF_ID
 from bpe_automata.constructions.explicit import explore, explored
-from bpe_automata.errors import BudgetExceededError
+from bpe_automata.errors import BudgetExceededError, EmptyLanguageError, InfiniteLanguageError
 from bpe_automata.testing import byte_level, small_tokenizer
-from bpe_automata.token_automata import TokenAutomaton
+from bpe_automata.token_automata import Counterexample, TokenAutomaton, strings
 
 
 @examples(200)
@@ -93,3 +98,214 @@ def test_the_memo_of_successors_counts_all_that_it_holds():
     leads = engine.leads(shown[0].place, shown[0].hypotheses)
     assert sum(column.itemsize for column in leads) == _BYTES_OF_ID
     assert leads.free.base is None
+
+
+# Trimmed, minimal and equal automata.
+
+
+@examples(200)
+@given(automata())
+def test_relevant_states_by_definition(automaton):
+    """Some sequence leads there, some leads on to acceptance; n symbols are enough for each."""
+    walks = words(automaton.n_states)
+    reached = {automaton.walk(word) for word in walks}
+    for state in automaton.states():
+        ends = any(
+            automaton.accepting[end] for w in walks if (end := automaton.walk(w, state)) is not None
+        )
+        assert automaton.relevant()[state] == (state in reached and ends)
+
+
+@examples(200)
+@given(automata())
+def test_trimmed_is_the_same_language_with_relevant_states_only(automaton):
+    trimmed = automaton.trimmed()
+    assert of(trimmed) == of(automaton)
+    assert trimmed.relevant().all() or (automaton.is_empty and trimmed.n_states == 1)
+    assert trimmed.n_states == max(1, int(automaton.relevant().sum()))
+
+
+@examples(200)
+@given(automata())
+def test_minimised_has_one_state_for_each_myhill_nerode_class(automaton):
+    """Classes of prefixes by what can follow them, all of at most n symbols."""
+    walks = words(automaton.n_states)
+    after = {tuple(v for v in walks if automaton.accepts((*u, *v))) for u in walks}
+    minimal = automaton.minimised()
+    assert minimal.n_states == max(1, len(after - {()}))
+    assert of(minimal) == of(automaton)
+
+
+@examples(200)
+@given(parts(), st.randoms(use_true_random=False))
+def test_equal_languages_give_equal_arrays(given_parts, rng):
+    """The states renamed, one of them doubled: the same minimal automaton."""
+    transitions, start, accepting = given_parts
+    one = TokenAutomaton.from_transitions(*given_parts, SYMBOLS)
+    twin = rng.choice([start, *(q for _, _, q in transitions)])
+    doubled = [(p, a, rng.choice([q, "twin"]) if q == twin else q) for p, a, q in transitions]
+    doubled += [("twin", a, q) for p, a, q in transitions if p == twin]
+    rng.shuffle(doubled)
+    ends = {*accepting, "twin"} if twin in accepting else accepting
+    other = TokenAutomaton.from_transitions(doubled, start, ends, SYMBOLS, states=ends)
+    assert one.equivalent(other) is None
+    assert one.minimised().identical(other.minimised())
+
+
+@examples(200)
+@given(automata(), automata())
+def test_a_counterexample_is_the_first_difference(one, other):
+    """Automata of n and m states that differ do so on less than n + m symbols."""
+    longest = one.n_states + other.n_states
+    a, b = set(of(one, longest - 1)), set(of(other, longest - 1))
+    first = min(a ^ b, key=lambda w: (len(w), w), default=None)
+    expected = None if first is None else Counterexample(first, first in a)
+    assert one.equivalent(other) == expected
+
+
+def test_a_change_anywhere_is_found():
+    """A chain of 300: each state in turn is made accepting."""
+    chain = [(k, 3 + k % 2, k + 1) for k in range(300)]
+    whole = TokenAutomaton.from_transitions(chain, 0, [300])
+    for place in random.Random(0).sample(range(300), 20):
+        found = whole.equivalent(TokenAutomaton.from_transitions(chain, 0, [300, place]))
+        assert found == Counterexample(tuple(a for _, a, _ in chain[:place]), False)
+    assert "second language only" in str(found)
+    assert whole.minimised().n_states == 301
+
+
+# Counting, listing and sampling, against the list of all sequences.
+
+
+class Chosen:
+    """In place of a random generator: gives the number it is told to."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def randrange(self, stop):
+        assert 0 <= self.number < stop
+        return self.number
+
+
+@examples(200)
+@given(parts())
+def test_the_automaton_is_that_of_its_transitions(given_parts):
+    automaton = TokenAutomaton.from_transitions(*given_parts, SYMBOLS)
+    assert of(automaton) == language(*given_parts)
+    assert [w for w in words() if automaton.accepts(w)] == language(*given_parts)
+    listed = list(automaton.transitions())
+    assert listed == sorted(set(listed))
+    assert len(listed) == automaton.n_transitions
+    assert all(automaton.step(p, a) == q for p, a, q in listed)
+    assert automaton.step(automaton.start, 4) is None
+    assert not automaton.accepts([2**70])
+
+
+@examples(200)
+@given(automata())
+def test_count_enumerate_shortest(automaton):
+    accepted = of(automaton)
+    for length in range(LONGEST + 1):
+        assert automaton.count(length) == sum(len(w) == length for w in accepted)
+        expected = [w for w in accepted if len(w) <= length]
+        assert list(automaton.enumerate(max_length=length)) == expected
+    assert automaton.shortest() == (accepted[0] if accepted else None)
+    assert automaton.is_empty == (not accepted)
+
+
+@examples(200)
+@given(automata())
+def test_finite_and_infinite_languages(automaton):
+    """A cycle on the way to acceptance of n states gives a sequence of n to 2n - 1 symbols."""
+    n = automaton.n_states
+    accepted = of(automaton, 2 * n - 1)
+    finite = all(len(w) < n for w in accepted)
+    assert automaton.is_finite == finite
+    if finite:
+        assert automaton.total() == len(accepted)
+        assert list(automaton.enumerate()) == accepted
+        assert list(automaton.enumerate(limit=len(accepted))) == accepted
+    else:
+        for ask in (automaton.total, automaton.enumerate):
+            with pytest.raises(InfiniteLanguageError):
+                ask()
+    for limit in {0, len(accepted) - 1} & set(range(len(accepted))):
+        with pytest.raises(BudgetExceededError):
+            list(automaton.enumerate(limit=limit))
+
+
+@examples(200)
+@given(automata())
+def test_each_random_number_gives_another_sequence(automaton):
+    """So samples are exactly uniform, the generator's numbers being so."""
+    for length in range(LONGEST):
+        expected = [w for w in of(automaton) if len(w) == length]
+        numbers = range(automaton.count(length))
+        assert sorted(automaton.sample_uniform(Chosen(k), length) for k in numbers) == expected
+    if automaton.is_finite:
+        numbers = range(automaton.total())
+        assert sorted(automaton.sample_uniform(Chosen(k)) for k in numbers) == sorted(of(automaton))
+
+
+def test_counts_are_exact_however_large():
+    automaton = TokenAutomaton.from_transitions([(0, a, 0) for a in range(7)], 0, [0])
+    assert automaton.count(300) == 7**300
+    assert len(automaton.sample_uniform(random.Random(0), 300)) == 300
+    chain = [(k, a, k + 1) for k in range(100) for a in range(7)]
+    assert TokenAutomaton.from_transitions(chain, 0, [0, 100]).total() == 7**100 + 1
+    assert automaton.count(-1) == 0
+
+
+def test_no_sample_where_nothing_is_accepted():
+    automaton = TokenAutomaton.from_transitions([(0, 1, 1)], 0, [1])
+    with pytest.raises(EmptyLanguageError, match="of length 2"):
+        automaton.sample_uniform(random.Random(0), 2)
+    with pytest.raises(EmptyLanguageError):
+        TokenAutomaton.from_transitions([], 0, []).sample_uniform(random.Random(0))
+
+
+def test_the_limit_ends_an_infinite_listing_at_once():
+    automaton = TokenAutomaton.from_transitions([(0, 1, 0), (0, 2, 1)], 0, [1])
+    found = []
+    with pytest.raises(BudgetExceededError):
+        found.extend(automaton.enumerate(limit=10))
+    assert len(found) <= 10
+    assert list(automaton.enumerate(limit=3, max_length=3)) == [(2,), (1, 2), (1, 1, 2)]
+    listing = automaton.enumerate(limit=3)
+    assert [*islice(listing, 3)] == [(2,), (1, 2), (1, 1, 2)]
+    with pytest.raises(BudgetExceededError):
+        next(listing)
+
+
+def test_the_first_of_very_many_comes_at_once():
+    """5**12 sequences, of which none shorter than 12 symbols."""
+    listed = [(k, s, k + 1) for k in range(12) for s in range(5)]
+    automaton = TokenAutomaton.from_transitions(listed, 0, [12])
+    assert next(automaton.enumerate()) == (0,) * 12
+    assert list(islice(automaton.enumerate(limit=7), 7))[5:] == [
+        (0,) * 10 + (1, 0),
+        (0,) * 10 + (1, 1),
+    ]
+
+
+def test_counting_keeps_one_length_only():
+    automaton = TokenAutomaton.from_transitions([(0, a, 0) for a in (1, 2)], 0, [0])
+    tracemalloc.start()
+    assert automaton.count(20_000) == 2**20_000
+    kept = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert kept < 5_000_000  # all lengths take 25 MB
+    assert automaton.count(3) == 8
+    assert len(automaton.sample_uniform(random.Random(0), 4)) == 4
+    assert automaton.count(5) == 32
+
+
+def test_levels_are_kept_between_samples_only_where_they_are_small(monkeypatch):
+    automaton = TokenAutomaton.from_transitions([(0, a, 0) for a in (1, 2)], 0, [0])
+    automaton.sample_uniform(random.Random(0), 50)
+    assert len(automaton._counts._levels) == 50
+    monkeypatch.setattr(strings, "_MOST_BYTES", 1000)
+    automaton.sample_uniform(random.Random(0), 50)
+    assert len(automaton._counts._levels) == 1
+    assert len(automaton.sample_uniform(random.Random(0), 60)) == 60

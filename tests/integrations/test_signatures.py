@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+import standin_sglang as host
 import standin_vllm as standin
 from standins import class_of, fields, methods, parameters, real_source
 
@@ -54,3 +55,24 @@ def test_the_model_config_says_what_is_asked_of_it():
     assert parameters(theirs, "get_vocab_size") == ["self"]
     assert parameters(theirs, "try_get_generation_config") == ["self"]
     assert "tokenizer" in fields(theirs)
+
+
+# The stand-in for SGLang 0.5.23 against the real files, wherever they are installed.
+
+BASE = "srt/constrained/base_grammar_backend.py"
+
+
+@pytest.mark.parametrize(
+    "standin", [host.BaseGrammarObject, host.InvalidGrammarObject, host.BaseGrammarBackend]
+)
+def test_methods_of_sglang_take_the_same_parameters(standin):
+    theirs = class_of(real_source("sglang", BASE), standin.__name__)
+    for method, expected in methods(standin).items():
+        assert parameters(theirs, method) == expected, method
+
+
+def test_backends_are_made_with_four_arguments():
+    tree = real_source("sglang", BASE)
+    assert parameters(tree, "register_grammar_backend") == ["name", "init_func"]
+    made = parameters(tree, "create_grammar_backend")
+    assert made[:4] == ["server_args", "tokenizer", "vocab_size", "eos_token_ids"]
