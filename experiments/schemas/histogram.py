@@ -1,4 +1,8 @@
-"""Many durations in little space: counts by logarithmic buckets, and the exact largest."""
+"""Many durations in little space: counts by logarithmic buckets, and the exact largest.
+
+It stands alone because workers whose memory is measured count with it: `run.statistics` would load
+all of scipy.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +38,10 @@ class Histogram:
         """Seconds that at least the share `q` does not exceed, to 1.2 %; nan of nothing."""
         if not self.counts:
             return math.nan
-        left = max(0, math.ceil(q * self.n - 1e-9) - 1)
+        before = max(0, math.ceil(q * self.n - 1e-9) - 1)
         for bucket in sorted(self.counts):
-            left -= self.counts[bucket]
-            if left < 0:
+            before -= self.counts[bucket]
+            if before < 0:
                 return min(self.largest, _LEAST * 10 ** ((bucket + 1) / _PER_DECADE))
         return self.largest
 

@@ -4,13 +4,13 @@ Each schema of Glaiveai2K (`--schemas`: of other JSON lines) is built whole, wit
 
     none     no segments
     alone    a cache that knows nothing: what one schema shares with itself
-    shared   one cache for all schemas, in a random order: what the earlier ones have left
-    again    the same cache, which knows this schema: what is left to pay
+    shared   one cache for all schemas, in a random order: it knows the earlier ones
+    again    the same cache, which knows this schema too
     disk     a new cache that reads from disk what `shared` wrote
 
 Eager: the rows of all nodes. Written: the automaton with all its edges, for languages where that is
-at most `MOST_EDGES`. In turns at each schema; rows and languages are compared, and a difference
-makes the exit code 1.
+at most `MOST_EDGES`. The variants take turns at each schema. Rows and languages are compared, and a
+difference makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import pandas as pd
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
@@ -38,7 +39,22 @@ from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row, measured
 from experiments.run.measuring import Run, progress
-from experiments.schemas import segments_report
+from experiments.run.readme import wrapped
+from experiments.run.report import Report
+from experiments.run.statistics import median as median_of
+from experiments.run.tables import (
+    Column,
+    Group,
+    Table,
+    count,
+    fixed,
+    frame,
+    median,
+    percent,
+    scaled,
+    table,
+    total,
+)
 from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS
 from experiments.shared.resources import timed
 
@@ -67,8 +83,6 @@ class Config(config.Config):
 
 
 SMOKE = Config(schemas=SMOKE_SCHEMAS, n=2, tokenizers=("smollm2",))
-
-render, readme = segments_report.render, segments_report.readme
 
 
 def measure(run: Run[Config]) -> None:
@@ -107,16 +121,16 @@ def _tokenizer(
         run.add(merges_key(name), {"tokenizer": shown(name), "merges": merges(tokenizer)})
     _put_into(SegmentCache(), tokenizer, compile_regex(_WARM))  # loads the kernels
     cache = SegmentCache(max_bytes=1_000_000_000)
-    left = len(missing - {merges_key(name)})
+    to_do = len(missing - {merges_key(name)})
     for source in sources:
-        if not left:
+        if not to_do:
             return
         item, key = item_of(source), key_of(name, source)
         if key not in missing:
             if item.dfa is not None:
                 _put_into(cache, tokenizer, item.dfa)
         else:
-            left -= 1
+            to_do -= 1
             run.add(key, measured(Cell(key, _row, (shown(name), tokenizer, item, cache))))
         advance()
 
@@ -229,3 +243,124 @@ def _variants(
         made = known.counts.made + known.counts.apart - before
         row[name] = {"seconds": seconds, "made": made} | checked(engine, known, found)
     return row
+
+
+# What is said of the rows.
+
+_VARIANTS = ("alone", "shared", "again", "disk")
+_KINDS = {"eager": "rows of all nodes", "written": "written out"}
+"""What the README says of them."""
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """wrong: where segments changed a row or a language."""
+    done = measured_of(rows)
+    of_merges = [_merged(row) for row in rows if "merges" in row]
+    failed = [row for row in rows if row.get(FAILURE) and not row.get("refused")]
+    speed_ups = [
+        {"tokenizer": tokenizer, "kind": kind, "n": own["id"].nunique()}
+        | {name: median_of([*own[own["variant"] == name]["faster"]]) for name in _VARIANTS}
+        for (tokenizer, kind), own in done.groupby(["tokenizer", "kind"], sort=False)
+    ]
+    return Report(
+        "Segments",
+        [_speed(done, manifest), *of_merges],
+        facts={"schemas": len({r["id"] for r in rows if "written" in r}), "speed_ups": speed_ups},
+        wrong=[f"{row['key']}: {row[FAILURE]}" for row in failed],
+    )
+
+
+def measured_of(rows: Sequence[Row]) -> pd.DataFrame:
+    """A row for each tokenizer, kind and variant of each schema. faster: how many times, compared
+    with no segments."""
+    found = [
+        {"tokenizer": row["tokenizer"], "id": row["id"], "kind": kind, "variant": variant}
+        | {"seconds": one["seconds"], "faster": row[kind]["none"]["seconds"] / one["seconds"]}
+        | {"made": one.get("made"), "nodes": row[kind]["none"].get("nodes")}
+        for row in rows
+        if "written" in row
+        for kind in _KINDS
+        for variant, one in row[kind].items()
+    ]
+    fields = ["tokenizer", "id", "kind", "variant", "seconds", "faster", "made", "nodes"]
+    return frame(found) if found else pd.DataFrame(columns=fields)
+
+
+def _compared(of: Callable[[Group], float | None]) -> Callable[[Group], float | None]:
+    """Not of the lines without segments."""
+    return lambda own: None if own["variant"].iloc[0] == "none" else of(own)
+
+
+def _what(own: Group) -> str:
+    tokenizer, kind, variant = own[["tokenizer", "kind", "variant"]].iloc[0]
+    return f"{tokenizer}, {kind}" if variant == "none" else f"- {variant}"
+
+
+def _ratio_of_sums(own: Group) -> float:
+    return float((own["seconds"] * own["faster"]).sum() / own["seconds"].sum())
+
+
+def _share_made(own: Group) -> float | None:
+    nodes = total("nodes")(own)
+    return total("made")(own) / nodes if nodes else None
+
+
+def _speed(done: pd.DataFrame, manifest: Row) -> Table:
+    """Medians over schemas; a speed-up is the median over schemas of the ratio to `none`."""
+    columns = [
+        Column("what", _what),
+        Column("n", count),
+        Column("ms", median("seconds"), scaled(1e3, fixed(2))),
+        Column("sum, s", total("seconds"), fixed(2)),
+        Column("speed-up", _compared(median("faster")), fixed(2), ""),
+        Column("speed-up\nof the sum", _compared(_ratio_of_sums), fixed(2), ""),
+        Column("slower", _compared(lambda own: (own["faster"] < 1).mean()), percent(), ""),
+        Column("rows made", _compared(_share_made), percent(), ""),
+    ]
+    notes = [
+        "none: no segments; alone: an empty cache for each schema; shared: one cache for all; "
+        "again: it knows this very schema; disk: a new cache that reads what the other wrote",
+        "eager: the rows of all nodes; written: the automaton with all edges, where it is small",
+        "medians over schemas; speed-up: median of the ratio; slower: share of schemas where it "
+        "costs more than none; rows made: of the nodes, those whose row was not there",
+        f"measured in {manifest['wall_seconds']:g} s",
+    ]
+    lines = done.groupby(["tokenizer", "kind", "variant"], sort=False)
+    return table("Segments shared between schemas", lines, columns, notes)
+
+
+def _merged(row: Row) -> Table:
+    """What merges with what."""
+
+    def shown(side: str) -> Callable[[Group], str]:
+        return lambda own: "nothing" if own["alone"].iloc[0] else _visible(own[side].iloc[0])
+
+    lines = [{"character": character} | found for character, found in row["merges"].items()]
+    columns = [
+        Column("character", "character", repr),
+        Column("merges to the left with", shown("left")),
+        Column("merges to the right with", shown("right")),
+    ]
+    note = "ASCII only; ␣: a space; nothing: in no merge at all, with no byte."
+    return table(f"What merges with what: {row['tokenizer']}", frame(lines), columns, [note])
+
+
+def _visible(characters: str) -> str:
+    """With spaces and controls to be seen."""
+    shown = "".join(repr(c)[1:-1] if c < " " else c for c in characters)
+    return shown.replace(" ", "␣") or "none"
+
+
+def readme(facts: Row) -> str:
+    """How many times faster than without segments."""
+    lines = [
+        f"| {own['tokenizer']}, {_KINDS[own['kind']]} | {own['alone']:.2f} | {own['shared']:.2f} "
+        f"| {own['again']:.2f} |"
+        for own in facts["speed_ups"]
+    ]
+    said = (
+        f"`python -m experiments segments`, {facts['schemas']} function calls, medians, by what "
+        "the cache knows ([table](paper_figures/segments.md)):"
+    )
+    columns = "| times faster than without | nothing | the schemas before | this very schema |"
+    return "\n".join([wrapped(said), "", columns, "|:--|--:|--:|--:|", *lines])

@@ -12,18 +12,21 @@ the seed, then under the same masks the way to the end. Each text goes through `
 from __future__ import annotations
 
 import random
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from experiments.laws.exact_measure import SMOKE_TOKENIZER
+import pandas as pd
+
+from experiments.laws.exact_measure import SMOKE_TOKENIZER, shown
 from experiments.run import config
 from experiments.run.config import option
-from experiments.run.executors import FAILURE, Cell, Row, measured, pool_of
-from experiments.run.measuring import Run, progress
-from experiments.schemas import walks_report
+from experiments.run.executors import FAILURE, Cell, Row
+from experiments.run.measuring import Run
+from experiments.run.readme import wrapped
+from experiments.run.report import Report
+from experiments.run.tables import Column, Table, frame, table, whole
 from experiments.schemas.inputs import (
     SCHEMAS,
     SMOKE_SCHEMAS,
@@ -32,16 +35,13 @@ from experiments.schemas.inputs import (
     schema_cases,
     yaml_cases,
 )
-from experiments.schemas.walks_process import Task, walked
+from experiments.schemas.walks_process import EXCUSES, Task, walked
 
 VERSION = 2
 YAML_SHARE = 4
 """Every fourth schema is walked as YAML; of these every second is one of SchemaStore."""
 SPARE = 4
-"""Times as many schemas as are needed are at hand, for those that are refused."""
-AHEAD = 8
-"""Schemas for each process that are begun before their turn: a slow one keeps no process waiting,
-and little is begun in vain."""
+"""Times as many schemas as are wanted are drawn, for those that are refused."""
 
 
 @dataclass(frozen=True)
@@ -71,28 +71,20 @@ SMOKE = Config(
     most_schemas=5,
 )
 
-render, readme = walks_report.render, walks_report.readme
-
 
 def measure(run: Run[Config]) -> None:
-    """A row per schema, until as many as are wanted were walked: in place of one that is refused
-    the next one is taken."""
+    """A row per schema, until as many as are wanted were walked: in place of those that are refused
+    the next ones are taken."""
     chosen = run.config
-    given, left = tasks(chosen), chosen.wanted()
-    run.note(wanted=left)
-    spare = iter(given[left:])
-    run.expect(task.key for task in given[:left])
-    with progress() as bar:
-        shown = bar.add_task("walking", total=left)
-        for task, row in rows_of(run, given):
-            if not is_walked(row) and (other := next(spare, None)):
-                run.expect([other.key])
-            if run.store.rows.get(task.key) is not row:
-                run.add(task.key, row)
-            bar.advance(shown, is_walked(row))
-            left -= is_walked(row)
-            if not left:
-                break
+    given, to_walk = iter(tasks(chosen)), chosen.wanted()
+    run.note(wanted=to_walk)
+    while batch := list(islice(given, to_walk)):
+        cells = [
+            Cell(task.key, walked, (task, chosen.tokenizer, chosen.each(), chosen.seed))
+            for task in batch
+        ]
+        run.cells(cells, what="walking")
+        to_walk -= sum(is_walked(run.store.rows[task.key]) for task in batch)
 
 
 def is_walked(row: Row) -> bool:
@@ -118,35 +110,65 @@ def tasks(chosen: Config) -> list[Task]:
     return found
 
 
-def rows_of(run: Run[Config], given: Sequence[Task]) -> Iterator[tuple[Task, Row]]:
-    """Each task with its row, in order: one that is kept, or a new one. Several processes work on
-    the next ones meanwhile."""
-    chosen, settings = run.config, run.settings
-    cells = {
-        task.key: Cell(task.key, walked, (task, chosen.tokenizer, chosen.each(), chosen.seed))
-        for task in given
+# What is said of the rows.
+
+STYLES = {"json": "JSON", "yaml": "YAML"}
+_COUNTS = ("walks", "different", "ids", "characters", *EXCUSES)
+_SHOWN = 20
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """wrong: every walk that failed, and every schema whose walks could not be made."""
+    done = pd.DataFrame(filter(is_walked, rows), columns=["id", "style", *_COUNTS, "failures"])
+    facts = {
+        "styles": {style: sums_of(done[done["style"] == style]) for style in STYLES},
+        "refused": sum("why_not" in row for row in rows),
+        "tokenizer": shown(manifest["config"]["tokenizer"]),
     }
-    if settings.executor == "inline" or settings.jobs == 1:
-        for task in given:
-            yield task, _kept(run, task) or measured(cells[task.key])
-        return
-    waiting: deque[tuple[Task, Row | Future[Row]]] = deque()
-    pool, most = pool_of(settings.jobs), AHEAD * settings.jobs
-    try:
-        for task in given:
-            waiting.append((task, _kept(run, task) or pool.submit(measured, cells[task.key])))
-            while waiting and (len(waiting) > most or not isinstance(waiting[0][1], Future)):
-                yield _done(*waiting.popleft())
-        while waiting:
-            yield _done(*waiting.popleft())
-    finally:
-        pool.shutdown(cancel_futures=True)
+    wrong = [
+        f"{name}: {failure['why']}: {failure['text'][:300]!r}"
+        for name, failures in zip(done["id"], done["failures"], strict=True)
+        for failure in failures
+    ]
+    wrong += [f"{row['key']}: {row[FAILURE]}" for row in rows if row.get(FAILURE)]
+    return Report("Walks", [table_of(facts, manifest)], facts=facts, wrong=wrong[:_SHOWN])
 
 
-def _kept(run: Run[Config], task: Task) -> Row | None:
-    row = run.store.rows.get(task.key)
-    return None if row and row.get(FAILURE) and run.settings.retry else row
+def sums_of(done: pd.DataFrame) -> dict[str, int]:
+    """Of the schemas of one style."""
+    sums = {name: int(done[name].sum()) for name in _COUNTS}
+    return {"schemas": len(done), **sums, "failed": sum(map(len, done["failures"]))}
 
 
-def _done(task: Task, row: Row | Future[Row]) -> tuple[Task, Row]:
-    return task, row.result() if isinstance(row, Future) else row
+def table_of(facts: Row, manifest: Row) -> Table:
+    """A line for each style."""
+    lines = frame([{"style": style} | own for style, own in facts["styles"].items()])
+    notes = [
+        f"{facts['tokenizer']}; others in place of {facts['refused']} that were refused",
+        "patterns: valid where ECMA-262 says what \\s, \\d, \\w and $ are, not by Python's re",
+        "rounding: valid by exact decimals, but not by the judge's floats (multipleOf)",
+        f"measured in {manifest['wall_seconds']:g} s",
+    ]
+    done, wanted = int(lines["schemas"].sum()), manifest.get("wanted", 0)
+    if done < wanted:
+        notes.insert(0, f"{wanted} schemas were wanted, {done} were walked")
+    called = {"different": "different texts"}
+    columns = [Column("", "style")]
+    columns += [Column(called.get(name, name), name, whole) for name in lines.columns[1:]]
+    return table("Random walks through the masks of schemas", lines, columns, notes)
+
+
+def readme(facts: Row) -> str:
+    """One sentence."""
+    styles = facts["styles"]
+    texts = " and ".join(
+        f"{own['walks']:,} {STYLES[style]} texts of {own['schemas']} schemas"
+        for style, own in styles.items()
+    )
+    failed = sum(own["failed"] for own in styles.values())
+    excused = sum(own[excuse] for own in styles.values() for excuse in EXCUSES)
+    return wrapped(
+        f"`python -m experiments walks` writes at random under the masks: {texts}, each parsed and "
+        f"validated. Wrong: {failed}; valid by ECMA-262's patterns or exact decimals only, which "
+        f"the validator does not know: {excused} ([table](paper_figures/walks.md))."
+    )

@@ -20,7 +20,7 @@ from experiments.schemas.judge import Judge, with_patterns_for_python
 from experiments.shared.walks import CannotFinishError, ends, finish, readable
 
 MOST_IDS = 80
-"""Ids of a walk that are chosen at random; then it goes home."""
+"""Ids of a walk that are chosen at random at most; then it is completed."""
 CANDIDATES = 48
 """Ids of a mask that are drawn at random, to choose from by the states that they lead to."""
 _FAILURES = 5  # of one schema that are kept in full

@@ -1,10 +1,14 @@
-"""What becomes of a real YAML file: accepted in the pinned style, or why it is not."""
+"""What becomes of a real YAML file: accepted in the pinned style, or why it is not.
+
+Whether a value is accepted with its keys in another order is read off the automaton alone, member
+by member, so that nothing of how it was made is used.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bpe_automata.automata.dfa import ByteDFA
@@ -12,10 +16,9 @@ from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.schemas import compile_yaml_schema
 from bpe_automata.schemas.yaml_scalars import written
-from bpe_automata.schemas.yaml_style import yaml_text
+from bpe_automata.schemas.yaml_style import INDENT, yaml_text
 from experiments.run.files import require
 from experiments.schemas.judge import Verdicts
-from experiments.schemas.yaml_orders import OutOfStepsError, in_some_order
 
 ACCEPTED = "accepted"
 ORDER = "accepted, keys in another order"
@@ -64,7 +67,7 @@ class Files:
             return ORDER
         if self._in_some_order(self._dfa, _whole(value)):
             return NUMBER
-        others = set(_keys(value)) - set(self._names)
+        others = {name for mapping in _mappings(value) for name in mapping} - set(self._names)
         if not all(written().accepts(name.encode()) for name in others):
             return KEY
         deeper = any(self._in_some_order(dfa, _whole(value)) for dfa in self._deeper())
@@ -103,26 +106,20 @@ def complaint(text: str, judge: Verdicts) -> str:
     return "" if judge.is_valid(value) else judge.complaint(value) or "not valid"
 
 
+def _mappings(value: Any) -> Iterator[dict[str, Any]]:
+    """All in a value, each before those inside it."""
+    if isinstance(value, dict):
+        yield value
+    parts = value.values() if isinstance(value, dict) else value
+    for part in parts if isinstance(value, dict | list) else ():
+        yield from _mappings(part)
+
+
 def _names(schema: Any) -> Iterator[str]:
     """The names of properties, in the order of the schema."""
-    if isinstance(schema, dict):
-        properties = schema.get("properties")
+    for mapping in _mappings(schema):
+        properties = mapping.get("properties")
         yield from properties if isinstance(properties, dict) else ()
-        for part in schema.values():
-            yield from _names(part)
-    elif isinstance(schema, list):
-        for part in schema:
-            yield from _names(part)
-
-
-def _keys(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for name, member in value.items():
-            yield name
-            yield from _keys(member)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _keys(item)
 
 
 def _whole(value: Any) -> Any:
@@ -134,3 +131,87 @@ def _whole(value: Any) -> Any:
     if isinstance(value, float) and math.isfinite(value) and value == int(value):
         return int(value)
     return value
+
+
+# Is a value among the texts of an automaton of block YAML, in its own order of keys or another?
+
+STEPS = 20_000
+"""Members tried, of one value."""
+
+
+class OutOfStepsError(Exception):
+    """Neither an order was found, nor that there is none."""
+
+
+def in_some_order(dfa: ByteDFA, value: Any, names: Sequence[str] = ()) -> bool:
+    """Does some order of the keys, at each level, give an accepted text? names: which are likely to
+    come first, in order. Raises OutOfStepsError."""
+    return any(map(dfa.accepting.__getitem__, _Search(dfa, names).root(value)))
+
+
+class _Search:
+    """The states of the automaton after the texts of a value, which each method yields."""
+
+    def __init__(self, dfa: ByteDFA, names: Sequence[str]) -> None:
+        self._dfa, self._rank = dfa, {name: i for i, name in reversed([*enumerate(names)])}
+        self._steps_left = STEPS
+
+    def root(self, value: Any) -> Iterator[int]:
+        yield from self._value(self._dfa.start, value, 0, False)
+
+    def _read(self, state: int, text: str) -> int:
+        return self._dfa.walk(text.encode(), state) if state else 0
+
+    def _value(self, state: int, value: Any, level: int, after_key: bool) -> Iterator[int]:
+        """From `state` over the value. level, after_key: where it stands."""
+        if not isinstance(value, dict | list) or not value:
+            yield self._read(state, " " * after_key + yaml_text(value))
+            return
+        state = self._read(state, f"\n{_margin(level)}" if after_key else "")
+        if isinstance(value, dict):
+            ranked = sorted(value.items(), key=lambda member: self._rank.get(member[0], 10**6))
+            yield from self._members(state, tuple(ranked), "", level, set())
+        else:
+            yield from self._items(state, value, "", level)
+
+    def _members(
+        self,
+        state: int,
+        members: tuple[tuple[str, Any], ...],
+        begin: str,
+        level: int,
+        seen: set[tuple[int, frozenset[str]]],
+    ) -> Iterator[int]:
+        """All orders of these members; begin: what stands before the next one."""
+        key = (state, frozenset(name for name, _ in members))
+        if state == 0 or key in seen:
+            return
+        seen.add(key)
+        if not members:
+            yield state
+        for i, (name, value) in enumerate(members):
+            self._step()
+            others = members[:i] + members[i + 1 :]
+            after_name = self._read(state, begin + yaml_text({name: ""}).removesuffix(' ""\n'))
+            for after in self._value(after_name, value, level + 1, True) if after_name else ():
+                yield from self._members(after, others, _margin(level), level, seen)
+
+    def _items(self, state: int, items: Sequence[Any], begin: str, level: int) -> Iterator[int]:
+        """All items, in order."""
+        if not items:
+            yield state
+            return
+        self._step()
+        after_dash = self._read(state, f"{begin}- ")
+        for after in self._value(after_dash, items[0], level + 1, False) if after_dash else ():
+            if after:
+                yield from self._items(after, items[1:], _margin(level), level)
+
+    def _step(self) -> None:
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise OutOfStepsError
+
+
+def _margin(level: int) -> str:
+    return " " * (INDENT * level)

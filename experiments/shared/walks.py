@@ -1,4 +1,4 @@
-"""Random walks of an engine, and their way home."""
+"""Random walks through the masks of a constraint, and their completion to a text it accepts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from bpe_automata import Constraint, Tokenizer
 from bpe_automata.kernels.bits import members
 
-STEPS_HOME = 400
-"""Ids that the way home may take beyond one for each byte of the shortest end."""
+STEPS = 400
+"""Ids that a completion may take beyond one for each byte of the shortest end."""
 ASTRAY = 0.1
-"""Share of random steps on the way home, for the nearest way may lead round in circles."""
+"""Share of random steps in a completion, for the nearest way may lead round in circles."""
 
 
 class CannotFinishError(Exception):
@@ -44,7 +44,7 @@ def readable(constraint: Constraint, state: Any) -> np.ndarray:
 
 
 def adds(tokenizer: Tokenizer, token: int, ids: Sequence[int]) -> bytes:
-    """What one more id adds to the text of `ids`: its bytes, but for the space that decoding takes
+    """What one more id adds to the text of `ids`: its bytes, without the space that decoding takes
     away where text begins (which the last of `ids` tells)."""
     return tokenizer.text_bytes((token,), ids[-1:])
 
@@ -55,7 +55,7 @@ def finish(constraint: Constraint, ids: list[int], state: Any, rng: random.Rando
     engine, dfa = constraint.engine, constraint.dfa
     distance, ids = dfa.distance(), list(ids)
     q = dfa.walk(constraint.tokenizer.text_bytes(ids))
-    for _ in range(STEPS_HOME + max(0, int(distance[q]))):
+    for _ in range(STEPS + max(0, int(distance[q]))):
         if engine.accepting(state):
             return ids
         allowed = readable(constraint, state)
@@ -75,15 +75,15 @@ def ends(constraint: Constraint, tokens: np.ndarray, ids: Sequence[int], q: int)
     """int32 [len(tokens)]: the state of the DFA after each token, read from state `q` where the
     text of `ids` leads."""
     dfa, spelled = constraint.dfa, _spelled(constraint.tokenizer, ids)
-    begins, left = spelled.begins[tokens], spelled.lengths[tokens]
+    begins, unread = spelled.begins[tokens], spelled.lengths[tokens]
     states = np.full(len(tokens), q, dtype=np.int32)
-    going = np.flatnonzero(left)
+    going = np.flatnonzero(unread)
     while len(going):
         column = dfa.byte_class[spelled.data[begins[going]]]
         states[going] = dfa.trans[states[going], column]
         begins[going] += 1
-        left[going] -= 1
-        going = going[(left[going] > 0) & (states[going] != 0)]
+        unread[going] -= 1
+        going = going[(unread[going] > 0) & (states[going] != 0)]
     return states
 
 

@@ -1,155 +1,66 @@
-"""What one mis-tokenized word does to a model's next-token laws, by the distance from it.
+"""What one mis-tokenized word does to a model's next-token distributions, by the distance from it.
 
 A word in a sentence is spelled with other ids than the tokenizer's own, in up to three ways: one of
 its tokens cut in two, all of it cut at random, its single characters (or bytes). What comes before
 and after keeps its ids. At distance d (so many tokens of the sentence stand after the word) the
-model's law of the next token is held against the law after the word's own ids: total variation,
-Kullback-Leibler divergence, and the loss of the token that does follow. The same text was read, so
-a model that looked at text alone would show no change at all.
+model's distribution of the next token is compared with the one after the word's own ids: total
+variation, Kullback-Leibler divergence, and the loss of the token that does follow. The same text
+was read, so a model that looked at text alone would show no change at all.
 
 Two controls give the numbers a scale: another word of the same category, in its own ids, which is a
 change of meaning; and, for some words, the same ids once more, in a batch by themselves, which is
-the noise of the model's arithmetic. Also measured: the mass that the law puts on ids that do not go
-on canonically, after the word's own ids and after the others.
+the noise of the model's arithmetic. Also measured: the mass on ids that do not go on canonically,
+after the word's own ids and after the others.
 
-The published example, "weasel shark", is measured too: see `poisoning_published`.
+The published example, "weasel shark", is measured too: for each of four animals the ratio of the
+chances of two next words, with every way to spell "shark".
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any
 
+import numpy as np
+
+from bpe_automata import Tokenizer
+from bpe_automata.decoding.visible import visible_tokens
 from bpe_automata.errors import ArgumentError
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
+from experiments.run.files import cache_name, require
 from experiments.run.measuring import Run
-from experiments.run.report import Report
 from experiments.shared import models
-from experiments.shared.models import models_there
-from experiments.study import poisoning_laws, poisoning_report
-from experiments.study.poisoning_laws import (
+from experiments.shared.models import Device, Dtype, LoadedModel, models_there, special_ids
+from experiments.study.poisoning_report import TITLE, complete, facts, figures, readme, tables
+from experiments.study.poisoning_words import (
     ANOTHER,
     NOISE,
     OWN,
-    compared,
-    noise,
+    PUBLISHED,
+    WORDS,
+    OrdinaryTokens,
+    Sentence,
+    SentenceError,
     other_ways,
     sentence,
+    sentence_of,
     with_another_word,
 )
+from experiments.study.spontaneous import padded
+from experiments.study.spontaneous_judge import after
 
-# Words, and sentences that they stand in, for the table of mis-tokenized words.
-#
-# They were fixed before any was measured. In each sentence `{}` is the word; it has what is before
-# and what follows for company, and any word of its category fits there.
-
-WORDS: dict[str, str] = {
-    "common": """
-        water house mother school morning people money music river winter garden dinner
-        summer letter doctor teacher village kitchen window market bridge question story
-        weather journey problem answer picture brother evening country number animal
-        friend minute factory building forest company mountain
-    """,
-    "rare": """
-        weasel chrysalis palimpsest quagmire obsidian tincture gossamer pangolin mezzanine
-        halcyon parapet vestibule samovar tourniquet bergamot chinchilla escarpment filigree
-        lozenge marzipan nasturtium ocelot peregrine sassafras thistle turmeric verdigris
-        wisteria zeppelin alembic bailiwick catamaran dulcimer ephemera flotsam gargoyle
-        hollyhock isthmus jodhpurs kestrel
-    """,
-    "names": """
-        Elizabeth Alexander Katherine Benjamin Fitzgerald Montgomery Anderson Wojciechowska
-        Ramanathan Okonkwo Hernandez Kowalczyk Papadopoulos Nakamura Abdullahi Lindqvist
-        Schwarzenegger Tchaikovsky Villanueva Rosenberg Mbeki Chaudhary Eriksson Dubois
-        Castellanos Haraldsson Yevgenia Siddharth Cunningham Marguerite Bartholomew Guinevere
-        Nkrumah Zimmermann Oyelaran Thorvaldsen Anastasia Llewellyn Petrosyan Vanderbilt
-    """,
-    "compounds": """
-        lighthouse snowflake toothbrush blackberry grasshopper waterfall bookkeeper fingernail
-        windshield horseshoe sunflower candlestick thunderstorm wheelbarrow gingerbread
-        greenhouse doorknob typewriter sandpaper hummingbird butterscotch dragonfly earthquake
-        firewood keyboard moonlight newspaper peppermint quicksand rattlesnake shoelace
-        teaspoon undergrowth watercolour scarecrow pineapple cheesecake drawbridge eyebrow
-        driftwood
-    """,
-    "identifiers": """
-        userName get_value maxRetries parseConfig itemCount file_path isEnabled handleClick
-        buffer_size createdAt fetchAll node_list httpClient renderTree tokenStream batch_norm
-        elapsedTime syncState cache_key totalPrice rowIndex loadModel send_email sortOrder
-        errorCode queueLength toString reset_all lineWidth decodeUtf8 numWorkers mergeSorted
-        hash_map pageOffset isValid retryAfter startTime output_dir checksum visitChild
-    """,
-    "russian": """
-        вода дорога письмо учитель завод корабль праздник кузнечик подсолнечник мельница
-        библиотека чернила колокол ярмарка одуванчик пирог лестница снегопад зеркало
-        воробей крыжовник путешествие самовар черепаха электростанция
-    """,
-    "chinese": """
-        学校 火车 图书馆 葡萄 蝴蝶 计算机 博物馆 茶壶 邮局 向日葵 望远镜 蜻蜓 辣椒 灯塔 剪刀
-        琵琶 橄榄 螃蟹 珊瑚 栀子花
-    """,
-}
-
-_PLAIN = (
-    "Near the end of the talk the speaker came back to the word {}, which she had written on the "
-    "board in large letters before anybody else had arrived in the room that day.",
-    "I opened the dictionary and looked for {} because my sister had used it in a letter, and I "
-    "was not sure that I understood what she had wanted to tell me about her work.",
-    "The first page of the book has a drawing of the {} with a short text below it, and the second "
-    "page explains in simple words why the author thought that it was so important.",
-    "They talked about the {} for most of the afternoon, and when it was dark they walked home "
-    "along the old road without saying much, because everything had been said already.",
-)
-_PERSON = (
-    "The letter was signed by {}, who had lived in the same house for more than twenty years and "
-    "knew the names of all the people that had ever worked in the shop next door.",
-    "On Monday morning {} arrived at the office before everyone else, made a pot of coffee and "
-    "began to read the long report that had been left on the table the week before.",
-)
-_CODE = (
-    "def update(self, {}, timeout=30):\n"
-    "    if timeout is None:\n"
-    "        raise ValueError('a timeout is needed')\n"
-    "    self.pending.append((timeout, self.clock()))\n",
-    "const result = await service.{}(request, options);\n"
-    "if (!result.ok) {\n"
-    "  console.error('the request failed', result.status);\n"
-    "  return null;\n}\n",
-)
-SENTENCES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("common", "rare", "compounds"), _PLAIN),
-    "names": _PERSON,
-    "identifiers": _CODE,
-    "russian": (
-        "На первой странице было написано слово {}, а под ним стояла подпись, которую никто из "
-        "нас не мог прочитать, хотя все мы долго смотрели на неё при свете лампы.",
-    ),
-    "chinese": (
-        "老师在黑板上写了“{}”这个词,然后让我们每个人用它造一个句子,再把句子读给全班同学听,"
-        "最后大家一起讨论哪一个句子写得最好。",
-    ),
-}
-
-
-def words_of(category: str) -> tuple[str, ...]:
-    """The words of a category, in order."""
-    return tuple(WORDS[category].split())
-
-
-def sentence_of(category: str, number: int) -> tuple[str, str]:
-    """What stands before and after the word of this number. Sentences take turns."""
-    sentences = SENTENCES[category]
-    before, after = sentences[number % len(sentences)].split("{}")
-    return before, after
-
+__all__ = ["SMOKE", "TITLE", "VERSION", "Config", "complete", "facts", "figures", "measure"]
+__all__ += ["readme", "tables"]
 
 VERSION = 2
 NOISE_EVERY = 8
+"""Of so many words, the noise of one is measured."""
+DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -162,8 +73,8 @@ class Config(config.Config):
     distances: tuple[int, ...] = option(
         (0, 1, 2, 3, 4, 6, 8, 12, 16), "tokens after the word, ascending"
     )
-    device: Literal["auto", "cpu", "cuda"] = option("auto", "where the models run")
-    dtype: Literal["float32", "bfloat16", "float64"] = option("float32", "of the arithmetic")
+    device: Device = option("auto", "where the models run")
+    dtype: Dtype = option("float32", "of the arithmetic")
 
 
 SMOKE = Config(models=(models.SMOLLM2,), categories=("rare",), words=1, distances=(0, 2))
@@ -177,14 +88,15 @@ def measure(run: Run[Config]) -> None:
     there = models_there(run, chosen.models, chosen.device, chosen.dtype)
     cells = [
         Cell(f"{name} {animal} shark", example, (name, animal, chosen))
-        for animal in poisoning_laws.PUBLISHED
+        for animal in PUBLISHED
         for name in there
     ]
-    for category in chosen.categories:
-        for number, word in enumerate(words_of(category)[: chosen.words]):
-            for name in there:
-                arguments = (name, category, number, chosen)
-                cells.append(Cell(f"{name} {category} {word}", changed, arguments))
+    cells += [
+        Cell(f"{name} {category} {word}", changed, (name, category, number, chosen))
+        for category in chosen.categories
+        for number, word in enumerate(WORDS[category][: chosen.words])
+        for name in there
+    ]
     run.cells(cells, what="words")
 
 
@@ -200,14 +112,14 @@ def check(chosen: Config) -> None:
 
 
 def changed(name: str, category: str, number: int, chosen: Config) -> Row:
-    """One word: the laws after its own ids, after others, and after another word."""
+    """One word: the distributions after its own ids, after others, and after another word."""
     loaded, far = models.opened(name, chosen.device, chosen.dtype), chosen.distances
-    words, (before, after) = words_of(category), sentence_of(category, number)
-    text = sentence(loaded.tokenizer, before, words[number], after)
+    words, (before, behind) = WORDS[category], sentence_of(category, number)
+    text = sentence(loaded.tokenizer, before, words[number], behind)
     ways = other_ways(loaded.tokenizer, text.word, random.Random(f"{chosen.seed} {words[number]}"))
     spelled = {OWN: text.word, **ways}
     others = [*words[number + 1 :], *words[:number]]
-    another = with_another_word(loaded.tokenizer, text, before, others, after, far[-1] + 1)
+    another = with_another_word(loaded.tokenizer, text, before, others, behind, far[-1] + 1)
     if another:
         spelled[ANOTHER] = another[1].word
     row: Row = {
@@ -222,15 +134,164 @@ def changed(name: str, category: str, number: int, chosen: Config) -> Row:
     return row
 
 
+# Distributions of the next id, over the whole vocabulary, in float64, from logits in the model's
+# own arithmetic.
+
+
+def compared(
+    loaded: LoadedModel, text: Sentence, spelled: Mapping[str, Sequence[int]], far: Sequence[int]
+) -> dict[str, Row]:
+    """For each of `spelled` (ids in place of the word's, by a name; OWN among them) what holds at
+    the distances `far` (ascending): the loss of the token that follows; but for OWN, the distances
+    from its distribution; but for ANOTHER, which is another text, the mass outside the canonical
+    ids."""
+    torch = require("torch")
+    logs = _after_words(loaded, text, spelled.values(), far)
+    masses = logs.exp()
+    allowed = torch.from_numpy(canonical_next(loaded, text, far)).to(logs.device).double()
+    following = [text.after[d] for d in far]
+    own = [*spelled].index(OWN)
+    found = {}
+    for k, (name, ids) in enumerate(spelled.items()):
+        row: Row = {"ids": list(ids), "tokens": visible_tokens(loaded.tokenizer, ids)}
+        row["loss"] = losses(logs[k], following)
+        if name != OWN:
+            row["tv"] = variations(masses[own], masses[k])
+            row["kl"] = divergences(masses[own], logs[own], logs[k])
+        if name != ANOTHER:
+            row["outside"] = outside(masses[k], allowed)
+        found[name] = row
+    return found
+
+
+def noise(loaded: LoadedModel, text: Sentence, other: Sequence[int], far: Sequence[int]) -> Row:
+    """Total variation at the distances between the distributions after the word's own ids, read in
+    one batch with other ids after a common beginning, and the same read alone and all at once."""
+    together = _after_words(loaded, text, (text.word, other), far)[0].exp()
+    start = [*loaded.start_ids, *text.before]
+    rest = [*start[1:], *text.word, *text.after[: far[-1]]]
+    alone = next_log_probs(loaded.model, start[:1], [rest], far)[0].exp()
+    return {"tv": variations(together, alone)}
+
+
+def _after_words(
+    loaded: LoadedModel, text: Sentence, words: Iterable[Sequence[int]], far: Sequence[int]
+) -> Any:
+    """`next_log_probs` of the sentence, with each of these ids for its word."""
+    following = text.after[: far[-1]]
+    start = [*loaded.start_ids, *text.before]
+    return next_log_probs(loaded.model, start, [[*word, *following] for word in words], far)
+
+
+def next_log_probs(
+    model: Any, start: Sequence[int], batch: Sequence[Sequence[int]], far: Sequence[int]
+) -> Any:
+    """Natural logs of the distributions of the next id, float64 [batch, far, V]: `far` ids,
+    ascending, after the position far[-1] ids before the end of each sequence.
+
+    start: ids that all sequences come after, at least one; they are read once. Shorter sequences
+    are padded on the left, which moves no position: positions count a sequence's own ids.
+    """
+    torch = require("torch")
+    ids, own = padded(batch)
+    inputs = {
+        "input_ids": ids,
+        "attention_mask": torch.cat([own.new_ones(len(batch), len(start)), own], 1),
+        "position_ids": len(start) + (own.cumsum(1) - 1).clamp(min=0),
+        "logits_to_keep": ids.shape[1] - 1 - far[-1] + torch.tensor(list(far)),
+    }
+    with torch.inference_mode():
+        begun = model(torch.tensor([list(start)], device=model.device), logits_to_keep=1)
+        begun[cache_name()].batch_repeat_interleave(len(batch))
+        moved = {name: values.to(model.device) for name, values in inputs.items()}
+        logits = model(**moved, **{cache_name(): begun[cache_name()]}).logits
+        return logits.double().log_softmax(-1)
+
+
+def variations(masses: Any, others: Any) -> list[float]:
+    """Total variation at each distance, 0 to 1; float64 [far, V] each."""
+    return _numbers((masses - others).abs_().sum(-1) / 2)
+
+
+def divergences(masses: Any, logs: Any, others: Any) -> list[float]:
+    """Kullback-Leibler divergence at each distance, nats: of `others` (logs) from the distribution
+    that is given by its masses and their logs; float64 [far, V] each."""
+    torch = require("torch")
+    return _numbers(torch.linalg.vecdot(masses, logs) - torch.linalg.vecdot(masses, others))
+
+
+def losses(logs: Any, following: Sequence[int]) -> list[float]:
+    """-log P of the token that does follow, at each distance, in nats; logs: float64 [far, V]."""
+    torch = require("torch")
+    tokens = torch.tensor(list(following), device=logs.device)
+    return _numbers(-logs.gather(-1, tokens[:, None])[:, 0])
+
+
+def outside(masses: Any, allowed: Any) -> list[float]:
+    """The mass at each distance on ids that are not allowed there. masses: float64 [far, V];
+    allowed: float64 [far, n_ids], 1 or 0."""
+    torch = require("torch")
+    return _numbers(1 - torch.linalg.vecdot(masses[:, : allowed.shape[1]], allowed))
+
+
+def _numbers(values: Any) -> list[float]:
+    return [float(f"{value:.{DIGITS}g}") for value in values.cpu().tolist()]
+
+
+def canonical_next(loaded: LoadedModel, text: Sentence, far: Sequence[int]) -> np.ndarray:
+    """bool [far, n_ids]: at these distances from the word, the ids that go on canonically, and the
+    special ones, which end or interrupt a text."""
+    matcher, masks = after(loaded.tokenizer, [*text.before, *text.word]), []
+    for d, token in enumerate(text.after[: far[-1] + 1]):
+        if d in far:
+            masks.append(matcher.mask())
+        matcher.advance(token)
+    allowed = np.stack(masks)
+    allowed[:, sorted(special_ids(loaded))] = True
+    return allowed
+
+
+# The published example: what kind of animal some sharks are, by the tokens of "shark". There one
+# other way to spell the word was measured, here all of them are.
+
+BEFORE, WORD, AFTER = "A {}", " shark", " is a kind of"
+ANSWERS = (" mammal", " fish")
+SPLIT = (b" s", b"har", b"k")
+"""The published way."""
+
+
 def example(name: str, animal: str, chosen: Config) -> Row:
-    """The published example of one animal."""
+    """The ratios of one animal, with the model of this name."""
     loaded = models.opened(name, chosen.device, chosen.dtype)
-    return {"model": name, **poisoning_laws.ratios(loaded, animal)}
+    return {"model": name, **ratios(loaded, animal)}
 
 
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """Distances, losses, and the figure."""
-    return poisoning_report.render(rows, manifest)
+def ratios(loaded: LoadedModel, animal: str) -> Row:
+    """ways: [tokens, ratio] of the word's own ids, then of others, those of few tokens first;
+    split: the index of the published way among them, None where it is not. Raises SentenceError."""
+    tokenizer = loaded.tokenizer
+    before = BEFORE.format(animal)
+    text = sentence(tokenizer, before, WORD, AFTER)
+    spelled = b"".join(map(tokenizer.token_bytes, text.word))
+    others = sorted(OrdinaryTokens(tokenizer).all_ways(spelled), key=lambda ids: (len(ids), ids))
+    ways = [text.word, *(ids for ids in others if ids != text.word)]
+    answers = [_first(tokenizer, before + WORD + AFTER, answer) for answer in ANSWERS]
+    logs = _after_words(loaded, text, ways, (len(text.after),))[:, 0]
+    found = [one / other for one, other in logs[:, answers].exp().tolist()]
+    pieces = [tuple(map(tokenizer.token_bytes, ids)) for ids in ways]
+    return {
+        "animal": animal,
+        "ways": [
+            [visible_tokens(tokenizer, ids), float(f"{ratio:.6g}")]
+            for ids, ratio in zip(ways, found, strict=True)
+        ],
+        "split": pieces.index(SPLIT) if SPLIT in pieces else None,
+    }
 
 
-readme = poisoning_report.readme
+def _first(tokenizer: Tokenizer, prompt: str, answer: str) -> int:
+    """The first id of an answer. Raises SentenceError where it changes those of the prompt."""
+    ids, whole = tokenizer.encode(prompt), tokenizer.encode(prompt + answer)
+    if whole[: len(ids)] != ids:
+        raise SentenceError(f"{answer!r} after {prompt!r} changes the ids before it")
+    return whole[len(ids)]

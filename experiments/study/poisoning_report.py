@@ -1,254 +1,189 @@
-"""What a mis-tokenized word does to the laws after it: the report, and what the README says."""
+"""What is said of mis-tokenized words: tables, figure, facts and README sentence.
+
+Medians, means and quantiles are over words and ways. Intervals of 95 % come from drawing words
+again (bootstrap): the ways to spell one word depend on one another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from experiments.run.executors import FAILURE, Row
-from experiments.run.report import Report
-from experiments.run.tables import Table
+from experiments.run.executors import Row
+from experiments.run.files import require
+from experiments.run.report import Figure
+from experiments.run.statistics import (
+    Statistic,
+    bootstrap,
+    quantile,
+    weighted_mean,
+    weighted_quantile,
+)
+from experiments.run.tables import (
+    Column,
+    Group,
+    Table,
+    fixed,
+    frame,
+    interval,
+    is_missing,
+    records,
+    table,
+    whole,
+)
 from experiments.shared.models import labels
-from experiments.study import poisoning_laws, poisoning_numbers
-from experiments.study.poisoning_laws import ANOTHER, NOISE, OWN, PUBLISHED, WAYS
-from experiments.study.poisoning_numbers import ALL_WAYS, Estimate, means, medians, words_of
+from experiments.study.poisoning_words import (
+    ANOTHER,
+    CUT,
+    NOISE,
+    OWN,
+    PUBLISHED,
+    RANDOM,
+    SMALLEST,
+    WAYS,
+)
 
-# Tables of what a mis-tokenized word does to the laws after it.
-
-IDS = "ids of the word"
+TITLE = "What one mis-tokenized word does to the next-token distributions after it"
+SHOWN = (0, 1, 2, 4, 8, 16)
+"""Distances that tables show, where they were measured; else the first ones that were."""
+ALL_WAYS = "all three"
 QUANTILES = {"10 %": 0.1, "median": 0.5, "90 %": 0.9}
 MOST_FAR = 10
 """Words that are shown in full."""
+MEDIAN = weighted_quantile(0.5)
+IDS = "ids of the word"
+_MEASURED = ("tv", "kl", "outside")
+_FIELDS = [
+    *("key", "word", "category", "another", "model", "way", "d", "tokens"),
+    *(*_MEASURED, "extra"),
+]
 
 
-class Scope(NamedTuple):
-    """rows: of a run; names: what models are called, by their names in the rows; far: all
-    distances; shown: those of the tables."""
-
-    rows: Sequence[Row]
-    names: dict[str, str]
-    far: list[int]
-    shown: list[int]
-
-    def picked(self, values: np.ndarray) -> np.ndarray:
-        """[words, ways, shown] of [words, ways, far]."""
-        return values[..., [self.far.index(d) for d in self.shown]]
+# The rows as data frames, and what is estimated from them.
 
 
-def _table(
-    title: str,
-    first: str,
-    scope: Scope,
-    values_of: Callable[[Sequence[Row]], dict[str, np.ndarray | None]],
-    estimate: Callable[[np.ndarray], Estimate],
-    notes: Sequence[str] = (),
-) -> Table:
-    """A line per model and way. values_of: from the words of a model to what its lines are of."""
-    lines = [
-        [way, label, *map(_cell, *estimate(scope.picked(values)))]
-        for name, label in scope.names.items()
-        for way, values in values_of(words_of(scope.rows, name)).items()
-        if values is not None
-    ]
-    return Table(title, [first, "model", *(f"d = {d}" for d in scope.shown)], lines, notes)
+def rows_with(rows: pd.DataFrame, field: str) -> list[Row]:
+    """The rows that have a field, in the order of their keys: those of words have "found", those of
+    the example "animal"."""
+    there = (row for row in records(rows) if not is_missing(row.get(field)))
+    return sorted(there, key=lambda row: str(row["key"]))
 
 
-def _cell(value: float, low: float, high: float) -> str:
-    if 0 < abs(value) < 5e-4:
-        return f"{value:.0e} ({low:.0e} to {high:.0e})"
-    return f"{value:.3f} ({low:.3f} to {high:.3f})"
+def measured(rows: pd.DataFrame, manifest: Row) -> pd.DataFrame:
+    """A row for each word, way and distance d: key, word, category, another (word); model (what it
+    is called); tokens; tv, kl, outside; extra: the loss less that after the word's own ids. What
+    was not measured is nan."""
+    called, chosen = labels(manifest), manifest["config"]
+    found = []
+    for row in rows_with(rows, "found"):
+        shared = {field: row[field] for field in ("key", "word", "category", "another")}
+        shared["model"] = called[row["model"]]
+        own = row["found"][OWN]["loss"]
+        for way, one in row["found"].items():
+            for k, d in enumerate(chosen["distances"]):
+                values = {field: one[field][k] for field in _MEASURED if field in one}
+                values["extra"] = one["loss"][k] - own[k] if "loss" in one else np.nan
+                found.append({"way": way, "d": d, "tokens": one.get("tokens")} | shared | values)
+    words = pd.DataFrame(found, columns=_FIELDS)
+    return words.assign(model=pd.Categorical(words["model"], [*dict.fromkeys(called.values())]))
 
 
-def variations(scope: Scope, notes: Sequence[str]) -> Table:
-    """Total variation, by way and distance."""
-
-    def values_of(words: Sequence[Row]) -> dict[str, np.ndarray | None]:
-        ways = (ALL_WAYS, *WAYS, ANOTHER, NOISE)
-        return {way: poisoning_numbers.table(words, way, "tv") for way in ways}
-
-    title = "Total variation between the laws after the word's own ids and after others, median"
-    return _table(title, IDS, scope, values_of, medians, notes)
+def by_model(words: pd.DataFrame) -> Iterator[tuple[Any, Group]]:
+    """(model, its words), in the order of the config."""
+    yield from words.groupby("model", observed=True)
 
 
-def divergences(scope: Scope) -> Table:
-    """Kullback-Leibler divergence, by way and distance: it has no upper end, so a few words far off
-    show here that total variation hides."""
-    estimates = {name: poisoning_numbers.quantile(q) for name, q in QUANTILES.items()}
-    lines = []
-    for name, label in scope.names.items():
-        words = words_of(scope.rows, name)
-        for way in (ALL_WAYS, *WAYS, ANOTHER):
-            values = poisoning_numbers.table(words, way, "kl")
-            if values is None:
-                continue
-            picked, n = scope.picked(values), f"{np.isfinite(values[..., 0]).sum():,}"
-            for which, estimate in estimates.items():
-                lines.append([way, label, n, which, *map(_cell, *estimate(picked))])
-    title = "Kullback-Leibler divergence of the law after other ids from that after its own, nats"
-    note = (
-        "n: words times ways; in brackets intervals of 95 %, words drawn again. KL(own || other) = "
-        "sum over the vocabulary of own law times the log of its ratio to the other."
-    )
-    columns = [IDS, "model", "n", "quantile", *(f"d = {d}" for d in scope.shown)]
-    return Table(title, columns, lines, [note])
+def of_way(words: Group, way: str) -> Group:
+    """way: one of WAYS, ALL_WAYS, OWN, or the name of a control."""
+    return words[words["way"].isin(WAYS if way == ALL_WAYS else (way,))]
 
 
-def extra_losses(scope: Scope) -> Table:
-    """What the token that follows loses."""
+def estimate(words: Group, field: str, statistic: Statistic) -> list[float] | None:
+    """[value, low, high]: a statistic over words and ways, with its interval; None of nothing."""
+    there = words[words[field].notna()]
+    if there.empty:
+        return None
+    values = there[field].to_numpy(dtype=np.float64)
+    value = statistic(values, np.ones((1, len(values))))[0]
+    return [float(value), *bootstrap(values.tolist(), there["key"].tolist(), statistic)]
 
-    def values_of(words: Sequence[Row]) -> dict[str, np.ndarray | None]:
-        ways = (ALL_WAYS, *WAYS, ANOTHER)
-        return {way: poisoning_numbers.excess(words, way) for way in ways}
 
-    title = "Extra loss of the token that does follow, nats, mean"
-    return _table(title, IDS, scope, values_of, means)
+def shown_distances(manifest: Row) -> list[int]:
+    """Those of the tables."""
+    far = manifest["config"]["distances"]
+    return [d for d in SHOWN if d in far] or far[: len(SHOWN)]
 
 
-def categories(scope: Scope, kinds: Sequence[str]) -> Table:
-    """Total variation by category of words, all ways together."""
+# Facts, and what the README says of them.
 
-    def values_of(words: Sequence[Row]) -> dict[str, np.ndarray | None]:
-        of_kinds = {kind: [word for word in words if word["category"] == kind] for kind in kinds}
-        return {
-            f"{kind} ({len(some)})": poisoning_numbers.table(some, ALL_WAYS, "tv")
-            for kind, some in of_kinds.items()
+
+def facts(rows: pd.DataFrame, manifest: Row) -> Row:
+    """models: of each, medians of the total variation and means of the extra loss, as [value, low,
+    high] by distance; example: ratios by model and animal."""
+    shown = shown_distances(manifest)
+
+    def at(words: Group, field: str, statistic: Statistic) -> dict[str, list[float]]:
+        each = {str(d): estimate(words[words["d"] == d], field, statistic) for d in shown}
+        return {d: [float(f"{x:.6g}") for x in found] for d, found in each.items() if found}
+
+    models: dict[str, Row] = {}
+    for model, own in by_model(measured(rows, manifest)):
+        found = {
+            way: at(of_way(own, way), "tv", MEDIAN) for way in (ALL_WAYS, *WAYS, ANOTHER, NOISE)
         }
-
-    title = "Total variation by category of words (how many), all ways together, median"
-    return _table(title, "category", scope, values_of, medians)
-
-
-def begotten(scope: Scope) -> Table:
-    """Mass on next ids that do not go on canonically."""
-
-    def values_of(words: Sequence[Row]) -> dict[str, np.ndarray | None]:
-        return {way: poisoning_numbers.table(words, way, "outside") for way in (OWN, *WAYS)}
-
-    note = "The ids that go on canonically are those after the word's own ids, for all ways alike."
-    title = "Mass of the next token on ids that do not go on canonically, mean"
-    return _table(title, IDS, scope, values_of, means, [note])
+        found["extra_loss"] = at(of_way(own, ALL_WAYS), "extra", weighted_mean)
+        models[model] = {"words": own["key"].nunique()} | {k: v for k, v in found.items() if v}
+    examples: dict[str, dict[str, Row]] = {}
+    for row in rows_with(rows, "animal"):
+        examples.setdefault(row["model"], {})[row["animal"]] = of_example(row)
+    return {"models": models, "example": examples}
 
 
-def farthest(scope: Scope) -> list[Table]:
-    """The words that moved the law right after them the most, in full; no table of no word."""
-    shown = scope.shown
-    found = sorted(
-        (
-            (tv[scope.far.index(shown[0])], row["key"], way, row)
-            for name in scope.names
-            for row in words_of(scope.rows, name)
-            for way in WAYS
-            if (tv := row["found"].get(way, {}).get("tv")) is not None
-        ),
-        key=lambda each: (-each[0], each[1], each[2]),
-    )
-    lines = [
-        [
-            row["word"],
-            scope.names[row["model"]],
-            row["found"][OWN]["tokens"],
-            row["found"][way]["tokens"],
-            *_places(scope, row["found"][way]["tv"]),
-            row["another"] or "",
-            *_places(scope, row["found"].get(ANOTHER, {}).get("tv")),
-        ]
-        for _, _, way, row in found[:MOST_FAR]
-    ]
-    ends = [f"TV, d = {d}" for d in dict.fromkeys((shown[0], shown[-1]))]
-    columns = ["word", "model", "own ids", "other ids", *ends, "another word", *ends]
-    title = f"The farthest moved of {len(found):,} words and ways, by total variation"
-    return [Table(title, columns, lines)] if lines else []
+def of_example(row: Row) -> Row:
+    """own: the ratio after the word's own ids; others: how many; raised: how many are greater."""
+    own, *others = [ratio for _, ratio in row["ways"]]
+    return {"own": own, "others": len(others), "raised": sum(ratio > own for ratio in others)}
 
 
-def _places(scope: Scope, values: Sequence[float] | None) -> list[str]:
-    """At the first and the last distance that tables show."""
-    ends = dict.fromkeys((scope.shown[0], scope.shown[-1]))
-    return ["" if values is None else f"{values[scope.far.index(d)]:.3f}" for d in ends]
-
-
-TITLE = "What one mis-tokenized word does to the next-token laws after it"
-SHOWN = (0, 1, 2, 4, 8, 16)
-"""Distances that tables show, where they were measured; else the first ones that were."""
-
-
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """From the rows alone, whatever their order. The README compares models, so the report is
-    complete if each has words and all of the published example."""
-    rows = sorted(rows, key=lambda row: str(row["key"]))
-    chosen, known = manifest["config"], manifest.get("models", {})
-    called = labels(manifest)
-    names = {name: label for name, label in called.items() if words_of(rows, name)}
-    far = chosen["distances"]
-    scope = Scope(rows, names, far, [d for d in SHOWN if d in far] or far[: len(SHOWN)])
-    examples = [row for row in rows if "animal" in row and not row.get(FAILURE)]
-    facts = {
-        "models": {label: facts_of(scope, name) for name, label in names.items()},
-        "example": _example_facts(examples),
-    }
-    notes = _notes(chosen, [known.get(name, {}).get("note", "") for name in names])
-    tables = [
-        variations(scope, notes),
-        divergences(scope),
-        extra_losses(scope),
-        categories(scope, chosen["categories"]),
-        begotten(scope),
-        *([poisoning_laws.table(examples, called)] if examples else []),
-        *farthest(scope),
-    ]
-    figures = [poisoning_numbers.figure(rows, names, far, headline(facts))] if names else []
-    wanted = len(chosen["models"])
-    complete = len(names) == wanted and len(examples) == wanted * len(PUBLISHED)
-    return Report(TITLE, tables, figures, facts, complete=complete)
-
-
-def facts_of(scope: Scope, name: str) -> Row:
-    """Of one model: medians of the total variation and mean losses, by distance."""
-    words = words_of(scope.rows, name)
-    found: dict[str, Any] = {"words": len(words)}
-    for way in (ALL_WAYS, *WAYS, ANOTHER, NOISE):
-        values = poisoning_numbers.table(words, way, "tv")
-        if values is not None:
-            found[way] = _at(medians(scope.picked(values)), scope)
-    lost = poisoning_numbers.excess(words, ALL_WAYS)
-    if lost is not None:
-        found["extra_loss"] = _at(means(scope.picked(lost)), scope)
-    return found
-
-
-def _at(found: Estimate, scope: Scope) -> dict[str, list[float]]:
-    """[value, low, high] at each distance."""
-    each = zip(scope.shown, zip(*found, strict=True), strict=True)
-    return {str(d): [float(f"{part:.6g}") for part in parts] for d, parts in each}
-
-
-def _notes(chosen: Row, of_models: Sequence[str]) -> list[str]:
-    return [
-        "Distance d: how many tokens of the sentence, in their own tokenization, stand after the "
-        "word. Medians over words and ways; in brackets intervals of 95 %, words drawn again.",
-        f"Whole vocabulary, float64, from logits in {chosen['dtype']}. {ANOTHER}: one of the same "
-        "category in its own tokens, that is a change of meaning.",
-        *dict.fromkeys(note for note in of_models if note),
-    ]
-
-
-def _example_facts(examples: Sequence[Row]) -> dict[str, Row]:
-    """By model and animal."""
-    found: dict[str, Row] = {}
-    for row in examples:
-        found.setdefault(row["model"], {})[row["animal"]] = poisoning_laws.facts_of(row)
-    return found
+def complete(rows: pd.DataFrame, manifest: Row) -> bool:
+    """Has each model words and all of the published example? The README compares models."""
+    wanted = manifest["config"]["models"]
+    examples = len(rows_with(rows, "animal"))
+    names = {row["model"] for row in rows_with(rows, "found")}
+    return names == set(wanted) and examples == len(wanted) * len(PUBLISHED)
 
 
 def readme(facts: Row) -> str:
-    """How far the change reaches, beside that of another word."""
+    """How far the change reaches, compared with that of another word."""
+    if not facts:
+        return ""
     said = [_said(label, own) for label, own in facts["models"].items() if ALL_WAYS in own]
     return (
         "A word spelled with other ids than the tokenizer's own moves what the model says next, "
         "though the text is the same. Median total variation right after it, and further on: "
         f"{'; '.join(said)}.{_of_the_example(facts['example'])}"
     )
+
+
+def _said(label: str, own: Row) -> str:
+    near, far = _ends(own[ALL_WAYS])
+    first, last = own[ALL_WAYS][near], own[ALL_WAYS][far]
+    text = (
+        f"{label} {first[0]:.2f} ({first[1]:.2f} to {first[2]:.2f}), {last[0]:.3f} after {far} "
+        f"tokens, over {own['words']} words"
+    )
+    if ANOTHER not in own:
+        return text
+    return f"{text} (another word: {own[ANOTHER][near][0]:.2f} and {own[ANOTHER][far][0]:.3f})"
+
+
+def _ends(each: Iterable[Any]) -> tuple[Any, Any]:
+    """The first and the last, which may be the same."""
+    first, *_, last = [*each] * 2
+    return first, last
 
 
 def _of_the_example(found: dict[str, dict[str, Row]]) -> str:
@@ -267,29 +202,259 @@ def _of_the_example(found: dict[str, dict[str, Row]]) -> str:
     )
 
 
-def _said(label: str, own: Row) -> str:
-    near, *_, far = [*own[ALL_WAYS]] * 2
-    first, last = own[ALL_WAYS][near], own[ALL_WAYS][far]
-    text = (
-        f"{label} {first[0]:.2f} ({first[1]:.2f} to {first[2]:.2f}), {last[0]:.3f} after {far} "
-        f"tokens, over {own['words']} words"
+# Tables.
+
+
+def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
+    """By way; by category; the published example; the words that moved the most."""
+    words, shown = measured(rows, manifest), shown_distances(manifest)
+    examples, called = rows_with(rows, "animal"), labels(manifest)
+    compared = (ALL_WAYS, *WAYS, ANOTHER)
+
+    def by_way(title: str, ways: Sequence[str], field: str, of: Statistic, *notes: str) -> Table:
+        columns = [Column(IDS, "line"), Column("model", "model"), *_at(shown, field, lambda _: of)]
+        return table(title, _lines(words, ways, field), columns, notes)
+
+    return [
+        by_way(
+            "Total variation between the distributions after the word's own ids and after others, "
+            "median",
+            (*compared, NOISE),
+            "tv",
+            MEDIAN,
+            *_notes(words, manifest),
+        ),
+        _divergences(_lines(words, compared, "kl"), shown),
+        by_way(
+            "Extra loss of the token that does follow, nats, mean", compared, "extra", weighted_mean
+        ),
+        _by_category(words, manifest["config"]["categories"], shown),
+        by_way(
+            "Mass of the next token on ids that do not go on canonically, mean",
+            (OWN, *WAYS),
+            "outside",
+            weighted_mean,
+            "The ids that go on canonically are those after the word's own ids, for all ways.",
+        ),
+        *([_example(examples, called)] if examples else []),
+        *_farthest(words, shown),
+    ]
+
+
+def _notes(words: pd.DataFrame, manifest: Row) -> list[str]:
+    known, there = manifest.get("models", {}), set(words["model"])
+    called = labels(manifest).items()
+    whose = [known.get(name, {}).get("note") for name, model in called if model in there]
+    return [
+        "Distance d: how many tokens of the sentence, in their own tokenization, stand after the "
+        "word.",
+        "Medians over words and ways; in brackets intervals of 95 %, words drawn again.",
+        "Whole vocabulary, float64, from logits in " + manifest["config"]["dtype"] + ".",
+        f"{ANOTHER}: one of the same category in its own tokens, that is a change of meaning.",
+        *dict.fromkeys(note for note in whose if note),
+    ]
+
+
+def _lines(words: pd.DataFrame, ways: Sequence[str], field: str) -> Iterator[tuple[str, Group]]:
+    """The words of each model and way where the field was measured."""
+    for _, own in by_model(words):
+        for way in ways:
+            some = of_way(own, way)
+            if some[field].notna().any():
+                yield way, some.assign(line=way)
+
+
+def _at(shown: Sequence[int], field: str, statistic: Callable[[Group], Statistic]) -> list[Column]:
+    """A column for each distance; statistic: of the words of a line."""
+
+    def at(d: int) -> Callable[[Group], list[float] | None]:
+        return lambda own: estimate(own[own["d"] == d], field, statistic(own))
+
+    return [Column(f"d = {d}", at(d), _shown) for d in shown]
+
+
+def _shown(found: Sequence[float]) -> str:
+    return interval("{:.0e}".format if 0 < abs(found[0]) < 5e-4 else fixed(3))(found)
+
+
+def _divergences(lines: Iterable[tuple[str, Group]], shown: Sequence[int]) -> Table:
+    """Kullback-Leibler divergence has no upper end, so a few words far off show here that total
+    variation hides."""
+    columns = [
+        Column(IDS, "line"),
+        Column("model", "model"),
+        Column("n", lambda own: (own["d"] == own["d"].iloc[0]).sum(), whole),
+        Column("quantile", "quantile"),
+        *_at(shown, "kl", lambda own: weighted_quantile(QUANTILES[own["quantile"].iloc[0]])),
+    ]
+    each = [(way, own.assign(quantile=name)) for way, own in lines for name in QUANTILES]
+    title = (
+        "Kullback-Leibler divergence of the distribution after other ids from that after its own, "
+        "nats"
     )
-    if ANOTHER not in own:
-        return text
-    return f"{text} (another word: {own[ANOTHER][near][0]:.2f} and {own[ANOTHER][far][0]:.3f})"
+    notes = [
+        "n: words times ways; in brackets intervals of 95 %, words drawn again.",
+        "KL(own || other): the sum over the vocabulary of own probability times the log of its "
+        "ratio to the other.",
+    ]
+    return table(title, each, columns, notes)
+
+
+def _by_category(words: pd.DataFrame, categories: Sequence[str], shown: Sequence[int]) -> Table:
+    lines = []
+    for _, own in by_model(words):
+        for category in categories:
+            some = own[own["category"] == category]
+            ways = of_way(some, ALL_WAYS)
+            if len(ways):
+                lines.append((category, ways.assign(line=f"{category} ({some['key'].nunique()})")))
+    columns = [
+        Column("category", "line"),
+        Column("model", "model"),
+        *_at(shown, "tv", lambda _: MEDIAN),
+    ]
+    title = "Total variation by category of words (how many), all ways together, median"
+    return table(title, lines, columns)
+
+
+def _example(examples: Sequence[Row], called: dict[str, str]) -> Table:
+    """The published ratios, then those of the models."""
+    published = "Mistral-7B-v0.1, 4 bits (published)"
+    lines = [
+        {"animal": animal, "model": published, "own": own, "split": other}
+        for animal, (own, other) in PUBLISHED.items()
+    ]
+    for row in examples:
+        found, (_, *others) = of_example(row), [ratio for _, ratio in row["ways"]]
+        line = {"animal": row["animal"], "model": called[row["model"]], "own": found["own"]}
+        line["split"] = None if row["split"] is None else row["ways"][row["split"]][1]
+        if others:
+            line |= {"least": min(others), "median": np.median(others), "greatest": max(others)}
+        lines.append(line | {"raised": f"{found['raised']} of {found['others']}"})
+    columns = [
+        Column("animal", "animal"),
+        Column("model", "model"),
+        Column("own tokens", "own", fixed(3)),
+        Column("`␣s`+`har`+`k`", "split", fixed(3), ""),
+        Column("least of the others", "least", fixed(3), ""),
+        Column("median", "median", fixed(3), ""),
+        Column("greatest", "greatest", fixed(3), ""),
+        Column("others that raise it", "raised", missing=""),
+    ]
+    title = "P(“mammal”) / P(“fish”) after “A … shark is a kind of”, by the tokens of “shark”"
+    notes = [
+        "Published: in the notebook beside the article, all four animals. Its prompt has no mark "
+        "of the beginning of a text; ours has what the model expects there.",
+        "The others are all other ways to spell the word with tokens of whole characters. Of "
+        "“mammal” and “fish” the first token counts.",
+    ]
+    return table(title, frame(lines), columns, notes)
+
+
+def _farthest(words: pd.DataFrame, shown: Sequence[int]) -> list[Table]:
+    """The words that moved the distribution right after them the most, in full; no table of no
+    word."""
+    others = words[(words["d"] == shown[0]) & words["way"].isin(WAYS)]
+    order = {"by": ["tv", "key", "way"], "ascending": [False, True, True]}
+    found = words.set_index(["key", "way", "d"])
+
+    def of(field: str, way: str = "", d: int = shown[0]) -> Callable[[Group], Any]:
+        """Of the same word: its field at a distance after one of the ways, by default that of the
+        line."""
+        return lambda one: found[field].get((one["key"].iloc[0], way or one["way"].iloc[0], d))
+
+    ends = dict.fromkeys((shown[0], shown[-1]))
+    columns = [
+        Column("word", "word"),
+        Column("model", "model"),
+        Column("own ids", of("tokens", OWN)),
+        Column("other ids", "tokens"),
+        *(Column(f"TV, d = {d}", of("tv", d=d), fixed(3)) for d in ends),
+        Column("another word", "another", missing=""),
+        *(Column(f"TV, d = {d}", of("tv", ANOTHER, d), fixed(3), "") for d in ends),
+    ]
+    title = f"The farthest moved of {len(others):,} words and ways, by total variation"
+    farthest = others.sort_values(**order).head(MOST_FAR)
+    return [table(title, farthest, columns)] if len(others) else []
+
+
+# The figure of total variation against distance from the word: a panel per model.
+
+OURS, CONTROL = "#d1495b", "#00798c"
+LINES = {CUT: ("#edae49", ":"), RANDOM: ("#e07a5f", "--"), SMALLEST: ("#8d2f3a", "-.")}
+BAND = (0.1, 0.9)
+
+
+def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
+    """None where no word was measured."""
+    words = measured(rows, manifest)
+    if words.empty:
+        return []
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    style = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+    with pyplot.rc_context(style):
+        drawn = _panels(pyplot, dict(by_model(words)))
+    note = (
+        "Lines: medians; bands: 10 % to 90 % of words and ways. Another word: of the same "
+        "category, in its own tokenization. All over the whole vocabulary."
+    )
+    return [Figure("poisoning", drawn, headline(facts(rows, manifest)), note)]
+
+
+def _panels(pyplot: Any, models: dict[str, Group]) -> Any:
+    drawn, grid = pyplot.subplots(
+        1,
+        len(models),
+        figsize=(max(11.0, 5.4 * len(models)), 5.0),
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    for axes, (label, words) in zip(grid.flat, models.items(), strict=True):
+        _panel(axes, words)
+        axes.set_title(f"{label}, {words['key'].nunique()} words", loc="left", fontsize=11)
+    grid[0, 0].set_ylabel("total variation to the distribution after its own ids")
+    grid[0, 0].legend(frameon=False, fontsize=8.5, loc="upper right")
+    return drawn
+
+
+def _panel(axes: Any, words: Group) -> None:
+    for way, color, text in ((ALL_WAYS, OURS, "other ids, all ways"), (ANOTHER, CONTROL, ANOTHER)):
+        bands = _bands(of_way(words, way))
+        if bands.empty:
+            continue
+        filled = {"color": color, "alpha": 0.15, "linewidth": 0}
+        axes.fill_between(bands.index, bands[BAND[0]], bands[BAND[1]], **filled)
+        axes.plot(bands[0.5], color=color, linewidth=2.2, marker="o", markersize=4, label=text)
+    for way, (color, dashes) in LINES.items():
+        bands = _bands(of_way(words, way))
+        if not bands.empty:
+            axes.plot(bands[0.5], color=color, linestyle=dashes, linewidth=1.2, label=way)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("distance: tokens of the sentence after the word")
+    axes.grid(axis="y", color="#eeeeee")
+    axes.set_axisbelow(True)
+
+
+def _bands(words: Group) -> pd.DataFrame:
+    """The median and the ends of BAND of the total variation, by distance."""
+    each = words.groupby("d")["tv"]
+    return pd.DataFrame(
+        {q: each.agg(lambda values, q=q: quantile([*values], q)) for q in (BAND[0], 0.5, BAND[1])}
+    )
 
 
 def headline(facts: Row) -> str:
     """The message of the figure, with the numbers of these rows."""
-    said = []
+    said = ["How far a word in other ids moves the next-token distribution, median"]
     for label, own in facts["models"].items():
         if ALL_WAYS not in own:
             continue
-        near, *_, far = [*own[ALL_WAYS]] * 2
-        ends = own[ALL_WAYS][near][0], own[ALL_WAYS][far][0]
-        text = f"{label}: {ends[0]:.2f}, and {ends[1]:.3f} after {far} tokens"
+        near, far = _ends(own[ALL_WAYS])
+        first, last = own[ALL_WAYS][near][0], own[ALL_WAYS][far][0]
+        text = f"{label}: {first:.2f}, and {last:.3f} after {far} tokens"
         if ANOTHER in own:
-            ends = own[ANOTHER][near][0], own[ANOTHER][far][0]
-            text += f" (another word: {ends[0]:.2f}, {ends[1]:.3f})"
+            text += f" (another word: {own[ANOTHER][near][0]:.2f}, {own[ANOTHER][far][0]:.3f})"
         said.append(text)
-    return "\n".join(["How far a word in other ids moves the next token's law, median", *said])
+    return "\n".join(said)

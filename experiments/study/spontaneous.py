@@ -1,23 +1,24 @@
 """How often a model that samples freely leaves its tokenizer's own tokenization.
 
 For each model, temperature and kind of text: texts of some tokens, drawn without any constraint
-after each of the kind's prompts, until a special token or the last id. A text counts as canonical
-if `encode` makes these ids of it (after its prompt); one that was cut off, if some longer text has
-them (`spontaneous_judge`). A joint is what lies before an id: it is at fault where the ids leave
-the canonical sequences.
+after each of the prompts in `spontaneous_prompts.json`, until a special token or the last id. A
+text counts as canonical if `encode` makes these ids of it (after its prompt); one that was cut off,
+if some longer text has them (`spontaneous_judge`). A joint is the position before an id; it is at
+fault where the ids leave the canonical sequences.
 
 Texts are independent of one another; the joints of one text are not. So intervals of shares of
-texts are those of Clopper & Pearson, and intervals of shares of joints come from drawing whole
-texts again (bootstrap). Both speak of these prompts, which are fixed, not of all that there could
-be.
+texts are those of Clopper and Pearson, and intervals of shares of joints come from drawing whole
+texts again (bootstrap). Both speak of these prompts alone, which are fixed.
 """
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,204 +29,22 @@ from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.files import cache_name, require
 from experiments.run.measuring import Run
-from experiments.run.report import Report
 from experiments.shared import models
-from experiments.shared.models import models_there
-from experiments.study import spontaneous_report
+from experiments.shared.models import Device, Dtype, models_there
 from experiments.study.spontaneous_judge import Judge
+from experiments.study.spontaneous_report import TITLE, complete, facts, figures, readme, tables
 
-# Many texts at once from a causal LM, each with a prompt and a temperature of its own.
-#
-# `shared.batched` draws texts of one prompt at one temperature, weighted, under a constraint. Here
-# nothing is weighed, and a batch is as wide as all temperatures together: on a CPU a step of a wide
-# batch costs hardly more than one of a narrow batch.
-
-BLOCK = 512
-"""Ids whose masses are summed in one go."""
-LEAST = -87.0
-"""Natural log of the least mass beside the greatest one: below it float32 is denormal, and slow."""
-
-
-class Text(NamedTuple):
-    """ids: without what ended it; ended: by one of the ids that end a text, not by the length."""
-
-    ids: tuple[int, ...]
-    ended: bool
-
-
-def sample(
-    model: Any,
-    prompts: Sequence[Sequence[int]],
-    which: Sequence[int],
-    temperatures: Sequence[float],
-    numbers: np.ndarray,
-    ends: Collection[int],
-    n_ids: int | None = None,
-) -> list[Text]:
-    """A text for each of `which`, numbers of prompts, at its temperature (over 0).
-
-    numbers: float64 [n, tokens] in [0, 1), one for each id that is drawn, so that a text depends on
-    its own row alone (but for the rounding of the model's arithmetic). ends: ids that end a text.
-    n_ids: how many the tokenizer has. A model may have more, which fill its matrices up to a round
-    number and spell nothing; these are never drawn: the law is the one given that none is.
-    Raises PromptError for an empty prompt.
-    """
-    torch = require("torch")
-    if not all(prompts):
-        raise PromptError("an empty prompt: the model needs at least one id to predict from")
-    heats = torch.tensor(temperatures, dtype=torch.float32, device=model.device)[:, None]
-    drawn = torch.from_numpy(numbers).to(model.device)
-    found: list[list[int]] = [[] for _ in which]
-    ended = [False] * len(which)
-    with torch.inference_mode():
-        logits, cache, inputs = _begun(model, prompts, which)
-        for step in range(numbers.shape[1]):
-            ids = draw(logits[:, :n_ids], heats, drawn[:, step : step + 1])
-            for row, token in enumerate(ids.tolist()):
-                if not ended[row]:
-                    ended[row] = token in ends
-                    found[row] += [] if ended[row] else [token]
-            if all(ended) or step + 1 == numbers.shape[1]:
-                break
-            inputs = _next(inputs, ids)
-            read = model(**inputs, **{cache_name(): cache}, use_cache=True)
-            logits = read.logits[:, -1].float()
-    return [Text(tuple(ids), end) for ids, end in zip(found, ended, strict=True)]
-
-
-def draw(logits: Any, temperatures: Any, numbers: Any) -> Any:
-    """int64 [n]: min { i : p(ids up to i) > number }. logits: float32 [n, V], overwritten, for the
-    array is large; temperatures: float32 [n, 1]; numbers: float64 [n, 1].
-
-    Masses are float32, their sums float64: first over blocks of ids, then inside the block where
-    the number falls. That takes a third of the time of one long sum for a vocabulary of 262,144.
-    """
-    torch = require("torch")
-    scaled = logits.sub_(logits.amax(1, keepdim=True)).div_(temperatures)
-    masses = torch.nn.functional.threshold_(scaled, LEAST, -torch.inf).exp_()
-    if missing := -masses.shape[1] % BLOCK:
-        masses = torch.nn.functional.pad(masses, (0, missing))
-    blocks = masses.view(len(masses), -1, BLOCK)
-    sums = blocks.sum(-1).double()
-    until = sums.cumsum(1)
-    goal = numbers * until[:, -1:]
-    block = _first_over(until, goal)
-    before = until.gather(1, block) - sums.gather(1, block)
-    rows = torch.arange(len(blocks), device=blocks.device)
-    inside = blocks[rows, block[:, 0]].double().cumsum(1)
-    return (block * BLOCK + _first_over(inside, goal - before))[:, 0]
-
-
-def _first_over(cumulated: Any, goal: Any) -> Any:
-    """int64 [n, 1]: the first place over the goal; where rounding leaves none, the last that adds
-    anything."""
-    torch = require("torch")
-    found = torch.searchsorted(cumulated, goal, right=True)
-    last = torch.searchsorted(cumulated, cumulated[:, -1:].contiguous())
-    return torch.minimum(found, last)
-
-
-def _begun(
-    model: Any, prompts: Sequence[Sequence[int]], which: Sequence[int]
-) -> tuple[Any, Any, dict[str, Any]]:
-    """(float32 [n, V] logits after the prompts, the cache, the inputs so far), a row for each of
-    `which`; each prompt is read once, padded on the left."""
-    torch = require("torch")
-    width = max(map(len, prompts))
-    ids = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts])
-    lengths = torch.tensor([len(p) for p in prompts])
-    own = (torch.arange(width)[None] >= (width - lengths)[:, None]).long()
-    positions = (own.cumsum(1) - 1).clamp(min=0)
-    inputs = {"input_ids": ids, "attention_mask": own, "position_ids": positions}
-    inputs = {name: values.to(model.device) for name, values in inputs.items()}
-    read = model(**inputs, use_cache=True, logits_to_keep=1)
-    rows = torch.tensor(list(which), device=model.device)
-    read[cache_name()].batch_select_indices(rows)
-    logits = read.logits[:, -1].float()[rows]
-    return logits, read[cache_name()], {name: each[rows] for name, each in inputs.items()}
-
-
-def _next(inputs: dict[str, Any], ids: Any) -> dict[str, Any]:
-    """What the model reads of one more id in each row."""
-    torch = require("torch")
-    mask = inputs["attention_mask"]
-    return {
-        "input_ids": ids[:, None],
-        "attention_mask": torch.cat([mask, mask.new_ones(len(mask), 1)], 1),
-        "position_ids": inputs["position_ids"][:, -1:] + 1,
-    }
-
-
-# What models are asked to go on with: prompts by kind of text, fixed before any was measured.
-#
-# None ends with a space or, where words are divided by spaces, inside a word: the next id would
-# have to mend that.
-
-TURN = "<|im_start|>"
-"""Of the chat format that SmolLM2 was trained with; a model without it gets plain text."""
-
-PROMPTS: dict[str, tuple[str, ...]] = {
-    "prose": (
-        "The old lighthouse keeper climbed the stairs one last time and",
-        "In the spring of 1912 the expedition reached the mouth of the river, where",
-    ),
-    "chat": (
-        "Explain how a bicycle stays upright.",
-        "What should I cook tonight with rice, eggs and spinach?",
-    ),
-    "json": (
-        '{"id": 17, "name": "Garden chair", "price":',
-        '[\n  {\n    "city": "Lisbon",\n    "population": 545923,\n    "districts":',
-    ),
-    "code": (
-        "def merge_intervals(intervals):\n    result = []\n    for",
-        "import sqlite3\n\nclass InventoryDatabase:\n    def __init__(self, path):",
-    ),
-    "table": (
-        "Item                Qty     Unit price      Total\n"
-        "------------------  ------  --------------  ----------\n"
-        "Copper pipe 15 mm   12      4.80            57.60\n"
-        "Elbow joint",
-        "name\tborn\tdied\tfield\nEuler\t1707\t1783\tmathematics\nGauss",
-    ),
-    "dates": (
-        "Order 2023-04-17 08:12:45, 1,299.00 EUR\nOrder 2023-04-18 19:03:10, 86.40 EUR\nOrder",
-        "The first decimals of the number are 3.14159265358979 and its square root is",
-    ),
-    "names": (
-        "Members present: Agnieszka Wojciechowska, Tomasz Lewandowski, Oyelaran Adebayo,",
-        "Villages of the valley:\n- Llanfihangel\n- Aberystwyth\n- Pontrhydfendigaid\n-",
-    ),
-    "russian": (
-        "Поезд медленно отошёл от станции, и за окном",
-        "Рецепт борща: сначала нужно",
-    ),
-    "chinese": (
-        "从前有一个年轻的渔夫,他住在",
-        "人工智能的发展历史可以分为",
-    ),
-    "arabic": (
-        "كان يا ما كان في قديم الزمان",
-        "تقع مدينة القاهرة على ضفاف",
-    ),
-}
-
-
-def prompts_of(kind: str, tokenizer: Tokenizer) -> tuple[str, ...]:
-    """The prompts of a kind, in the chat format of the tokenizer's model where there is one."""
-    if kind != "chat":
-        return PROMPTS[kind]
-    has_turns = any(token.content == TURN for token in tokenizer.description.added)
-    return tuple(_asked(question, has_turns) for question in PROMPTS[kind])
-
-
-def _asked(question: str, has_turns: bool) -> str:
-    if not has_turns:
-        return f"Question: {question}\nAnswer:"
-    return f"{TURN}user\n{question}<|im_end|>\n{TURN}assistant\n"
-
+__all__ = ["SMOKE", "TITLE", "VERSION", "Config", "complete", "facts", "figures", "measure"]
+__all__ += ["readme", "tables"]
 
 VERSION = 1
+PROMPTS: dict[str, list[str]] = json.loads(
+    Path(__file__).with_name("spontaneous_prompts.json").read_text(encoding="utf-8")
+)
+"""By kind of text, fixed before any was measured. None ends with a space or, where words are
+divided by spaces, inside a word: the next id would have to mend that."""
+TURN = "<|im_start|>"
+"""Of the chat format that SmolLM2 was trained with; a model without it gets plain text."""
 
 
 @dataclass(frozen=True)
@@ -237,8 +56,8 @@ class Config(config.Config):
     kinds: tuple[str, ...] = option(tuple(PROMPTS), "of text")
     texts: int = option(32, "per model, temperature and kind, shared by its prompts")
     tokens: int = option(48, "at most in each text")
-    device: Literal["auto", "cpu", "cuda"] = option("auto", "where the models run")
-    dtype: Literal["float32", "bfloat16", "float64"] = option("bfloat16", "of the arithmetic")
+    device: Device = option("auto", "where the models run")
+    dtype: Dtype = option("bfloat16", "of the arithmetic")
 
 
 SMOKE = Config(
@@ -274,23 +93,34 @@ def drawn(name: str, kind: str, chosen: Config) -> Row:
     """The texts of one cell, judged; prompts take turns at each temperature."""
     loaded = models.opened(name, chosen.device, chosen.dtype)
     prompts = [loaded.prompt_ids(text) for text in prompts_of(kind, loaded.tokenizer)]
-    asked = [(heat, k) for heat in chosen.temperatures for k in range(chosen.texts)]
-    which = [k % len(prompts) for _, k in asked]
+    wanted = [(heat, k) for heat in chosen.temperatures for k in range(chosen.texts)]
+    which = [k % len(prompts) for _, k in wanted]
     texts = sample(
         loaded.model,
         prompts,
         which,
-        [heat for heat, _ in asked],
-        np.stack([numbers(chosen, name, kind, heat, k) for heat, k in asked]),
+        [heat for heat, _ in wanted],
+        np.stack([numbers(chosen, name, kind, heat, k) for heat, k in wanted]),
         models.special_ids(loaded),
         loaded.tokenizer.n_ids,
     )
     judges = [Judge(loaded.tokenizer, prompt) for prompt in prompts]
     judged = [
         {"temperature": heat} | described(judges[prompt], *text)
-        for (heat, _), prompt, text in zip(asked, which, texts, strict=True)
+        for (heat, _), prompt, text in zip(wanted, which, texts, strict=True)
     ]
     return {"model": name, "kind": kind, "texts": judged}
+
+
+def prompts_of(kind: str, tokenizer: Tokenizer) -> list[str]:
+    """The prompts of a kind, in the chat format of the tokenizer's model where there is one."""
+    if kind != "chat":
+        return PROMPTS[kind]
+    if any(token.content == TURN for token in tokenizer.description.added):
+        form = f"{TURN}user\n{{}}<|im_end|>\n{TURN}assistant\n"
+    else:
+        form = "Question: {}\nAnswer:"
+    return [form.format(question) for question in PROMPTS[kind]]
 
 
 def numbers(chosen: Config, name: str, kind: str, heat: float, k: int) -> np.ndarray:
@@ -309,9 +139,130 @@ def described(judge: Judge, ids: Sequence[int], ended: bool) -> Row:
     return row
 
 
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """Shares, faults and the figure."""
-    return spontaneous_report.render(rows, manifest)
+# Sampling many texts at once, each with a prompt and a temperature of its own. `shared.batched`
+# draws weighted texts of one prompt under a constraint; here nothing is weighed, and a batch is as
+# wide as all temperatures together: on a CPU a step of a wide batch costs hardly more than one of a
+# narrow batch.
+
+BLOCK = 512
+"""Ids whose masses are summed in one go."""
+LEAST = -87.0
+"""Natural log of the least mass relative to the greatest one: below it float32 is denormal, and
+slow."""
 
 
-readme = spontaneous_report.readme
+class Text(NamedTuple):
+    """ids: without what ended it; ended: by one of the ids that end a text, not by the length."""
+
+    ids: tuple[int, ...]
+    ended: bool
+
+
+def sample(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    which: Sequence[int],
+    temperatures: Sequence[float],
+    numbers: np.ndarray,
+    ends: Collection[int],
+    n_ids: int | None = None,
+) -> list[Text]:
+    """A text for each of `which`, numbers of prompts, at its temperature (over 0).
+
+    numbers: float64 [n, tokens] in [0, 1), one for each id that is drawn, so that a text depends on
+    its own numbers alone (but for the rounding of the model's arithmetic). ends: ids that end a
+    text. n_ids: how many the tokenizer has. A model may have more, which fill its matrices up to a
+    round number and spell nothing; the distribution is conditioned on none of them being drawn.
+    Raises PromptError for an empty prompt.
+    """
+    torch = require("torch")
+    if not all(prompts):
+        raise PromptError("an empty prompt: the model needs at least one id to predict from")
+    heats = torch.tensor(temperatures, dtype=torch.float32, device=model.device)[:, None]
+    thrown = torch.from_numpy(numbers).to(model.device)
+    found: list[list[int]] = [[] for _ in which]
+    ended = [False] * len(which)
+    with torch.inference_mode():
+        logits, cache, inputs = _begun(model, prompts, which)
+        for step in range(numbers.shape[1]):
+            ids = draw(logits[:, :n_ids], heats, thrown[:, step : step + 1])
+            for k, token in enumerate(ids.tolist()):
+                if not ended[k]:
+                    ended[k] = token in ends
+                    found[k] += [] if ended[k] else [token]
+            if all(ended) or step + 1 == numbers.shape[1]:
+                break
+            inputs = _next(inputs, ids)
+            read = model(**inputs, **{cache_name(): cache}, use_cache=True)
+            logits = read.logits[:, -1].float()
+    return [Text(tuple(ids), end) for ids, end in zip(found, ended, strict=True)]
+
+
+def draw(logits: Any, temperatures: Any, numbers: Any) -> Any:
+    """int64 [n]: min { i : p(ids up to i) > number }. logits: float32 [n, V], overwritten, for the
+    array is large; temperatures: float32 [n, 1]; numbers: float64 [n, 1].
+
+    Masses are float32, their sums float64: first over blocks of ids, then inside the block where
+    the number falls. That takes a third of the time of one long sum for a vocabulary of 262,144.
+    """
+    torch = require("torch")
+    scaled = logits.sub_(logits.amax(1, keepdim=True)).div_(temperatures)
+    masses = torch.nn.functional.threshold_(scaled, LEAST, -torch.inf).exp_()
+    if missing := -masses.shape[1] % BLOCK:
+        masses = torch.nn.functional.pad(masses, (0, missing))
+    blocks = masses.view(len(masses), -1, BLOCK)
+    sums = blocks.sum(-1).double()
+    until = sums.cumsum(1)
+    goal = numbers * until[:, -1:]
+    block = _first_over(until, goal)
+    before = until.gather(1, block) - sums.gather(1, block)
+    each = torch.arange(len(blocks), device=blocks.device)
+    inside = blocks[each, block[:, 0]].double().cumsum(1)
+    return (block * BLOCK + _first_over(inside, goal - before))[:, 0]
+
+
+def _first_over(cumulated: Any, goal: Any) -> Any:
+    """int64 [n, 1]: the first index whose sum is over the goal; where rounding gives none, the last
+    that adds anything."""
+    torch = require("torch")
+    found = torch.searchsorted(cumulated, goal, right=True)
+    last = torch.searchsorted(cumulated, cumulated[:, -1:].contiguous())
+    return torch.minimum(found, last)
+
+
+def padded(batch: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """(ids, own), int64 [batch, longest] each: sequences padded on their left, and 1 for an id of
+    their own, 0 for padding."""
+    torch = require("torch")
+    width = max(map(len, batch))
+    ids = torch.tensor([[0] * (width - len(each)) + list(each) for each in batch])
+    lengths = torch.tensor([len(each) for each in batch])
+    return ids, (torch.arange(width)[None] >= (width - lengths)[:, None]).long()
+
+
+def _begun(
+    model: Any, prompts: Sequence[Sequence[int]], which: Sequence[int]
+) -> tuple[Any, Any, dict[str, Any]]:
+    """(float32 [n, V] logits after the prompts, the cache, the inputs so far), for each of `which`;
+    each prompt is read once."""
+    torch = require("torch")
+    ids, own = padded(prompts)
+    positions = (own.cumsum(1) - 1).clamp(min=0)
+    inputs = {"input_ids": ids, "attention_mask": own, "position_ids": positions}
+    inputs = {name: values.to(model.device) for name, values in inputs.items()}
+    read = model(**inputs, use_cache=True, logits_to_keep=1)
+    chosen = torch.tensor(list(which), device=model.device)
+    read[cache_name()].batch_select_indices(chosen)
+    logits = read.logits[:, -1].float()[chosen]
+    return logits, read[cache_name()], {name: each[chosen] for name, each in inputs.items()}
+
+
+def _next(inputs: dict[str, Any], ids: Any) -> dict[str, Any]:
+    """What the model reads of one more id for each text."""
+    torch = require("torch")
+    mask = inputs["attention_mask"]
+    return {
+        "input_ids": ids[:, None],
+        "attention_mask": torch.cat([mask, mask.new_ones(len(mask), 1)], 1),
+        "position_ids": inputs["position_ids"][:, -1:] + 1,
+    }

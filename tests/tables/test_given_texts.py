@@ -1,4 +1,6 @@
-"""The corpus: named sources, the same for the same seed, and honest about what is absent."""
+"""What experiments are given: the corpus of named sources, which is the same for the same seed and
+names what is absent; the prompts of the distortion table; the regexes of the exactness experiments.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,12 @@ import unicodedata
 
 import pytest
 
+from bpe_automata import compile_regex
 from bpe_automata.errors import MissingFileError
 from experiments.shared import corpus as module
 from experiments.shared.corpus import KINDS, LONGEST, Corpus, Source, open_corpus
+from experiments.shared.regexes import FINITE, VARIED
+from experiments.study.prompts import CASES, PRESIDENT, AnswerSetError, Case
 
 POEM = "def f():\r\n    return 1\n\n\n    # Ünïcödé e\u0301\n"
 
@@ -85,16 +90,13 @@ def test_made_up_words_are_of_many_scripts():
     assert {"DEVANAGARI", "HANGUL", "CYRILLIC", "TAMIL", "ARABIC", "CJK"} <= scripts
 
 
-def test_faker_is_left_out_where_it_is_not_installed(monkeypatch):
+def test_faker_speaks_many_languages_where_it_is_installed(monkeypatch):
+    if module.importlib.util.find_spec("faker"):
+        documents = list(module.faker(random.Random(0)))
+        assert len(documents) > 50
+        assert documents == list(module.faker(random.Random(0)))
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
     assert list(module.faker(random.Random(0))) == []
-
-
-def test_faker_speaks_many_languages():
-    pytest.importorskip("faker")
-    documents = list(module.faker(random.Random(0)))
-    assert len(documents) > 50
-    assert documents == list(module.faker(random.Random(0)))
 
 
 def test_broken_catalogues_are_passed_over(tmp_path, monkeypatch):
@@ -105,3 +107,28 @@ def test_broken_catalogues_are_passed_over(tmp_path, monkeypatch):
     with pytest.raises(OSError), (folder / "broken.mo").open("rb") as file:
         gettext.GNUTranslations(file)
     list(module.catalogues(random.Random(0)))
+
+
+def test_names_are_unique_and_the_article_comes_first():
+    assert CASES[0] is PRESIDENT
+    assert len({case.name for case in CASES}) == len(CASES) >= 12
+
+
+@pytest.mark.parametrize("answers", [("a",), ("a", "ab"), ("x", "x"), ("", "y")])
+def test_answers_must_be_several_and_prefix_free(answers):
+    with pytest.raises(AnswerSetError, match="bad: "):
+        Case("bad", "prompt", answers)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_prompt_stays_as_it_is_when_an_answer_follows(case, smollm2_tokenizer):
+    prompt = smollm2_tokenizer.encode(case.prompt)
+    for answer in case.answers:
+        assert smollm2_tokenizer.encode(case.prompt + answer)[: len(prompt)] == prompt
+
+
+def test_regexes_are_finite_where_they_say_so():
+    assert len(FINITE) > 30
+    assert len(VARIED) > 20
+    for regex in FINITE.values():
+        assert [*compile_regex(regex).strings(20_000)]
