@@ -29,7 +29,6 @@ from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
-from experiments.run.report import Report
 from experiments.run.statistics import clopper_pearson
 from experiments.shared import models
 from experiments.study import distortion_report
@@ -167,6 +166,7 @@ def _split(
 
 
 VERSION = 1
+render, readme = distortion_report.render, distortion_report.readme
 METHODS: tuple[Method, ...] = ("lift", "canonical")
 BOOLEAN = "boolean: ((true)|(false))"
 """Of the model, which table 1 of the article reads as well."""
@@ -210,16 +210,6 @@ def measure(run: Run[Config]) -> None:
     alpha = alpha_per_interval(chosen)
     cells = [Cell(case.name, case_row, (asked, case, alpha)) for case in chosen]
     run.cells([Cell("boolean", boolean_row, (asked,)), *cells])
-
-
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """See `distortion_report`."""
-    return distortion_report.render(rows, manifest)
-
-
-def readme(facts: Row) -> dict[str, str]:
-    """See `distortion_report`."""
-    return distortion_report.readme(facts)
 
 
 def chosen_cases(asked: Config) -> list[Case]:
