@@ -9,6 +9,10 @@ For a prompt and a prefix-free set of answers, three distributions over the answ
 
 The answers are prefix-free, so an end is forced and end-of-sequence has no factor of its own.
 After Tran-Thien, "Fast, High-Fidelity LLM Decoding with Regex Constraints" (2024).
+
+Each exact distribution is checked by samples. Constrained ones go through the real `Matcher`, step
+by step, over cached log-probabilities. Free ones are drawn from the model without any constraint,
+and those that spell an answer count.
 """
 
 from __future__ import annotations
@@ -48,11 +52,6 @@ from experiments.study.token_trie import (
     unroll,
 )
 from experiments.study.tree_logprobs import PROBE, Evaluator, no_progress, pick_evaluator
-
-# Samples from each method, to hold against its exact distribution.
-#
-# Constrained samples go through the real `Matcher`, step by step, over cached log-probabilities.
-# Free samples are drawn from the model without any constraint; those that spell an answer are kept.
 
 
 class SamplerMismatchError(BpeAutomataError):

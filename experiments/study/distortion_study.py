@@ -1,9 +1,9 @@
 """The distortion study: how much constraints distort a model, where it comes from, what removes it.
 
-Prompts with constraints in families (`experiments.study.cases`) under several models. A language
-that can be listed is summed up exactly, on the trie of all tokenizations, at all temperatures; a
-larger one is sampled. What is compared, and how an error is taken apart: `answer_distributions`;
-methods: `study_methods`; weights and SMC: `study_sampling`; larger languages: `distortion_large`.
+Several models are asked prompts with constraints of several families (`cases`). A language that can
+be listed is summed up exactly, on the trie of all tokenizations, at all temperatures
+(`distortion_finite`); a larger one is sampled (`distortion_large`). How an error is taken apart:
+`answer_distributions`; what the methods are: `study_methods`.
 """
 
 from __future__ import annotations
