@@ -1,5 +1,5 @@
-"""One case of the study with a listed language: all distributions, exactly or with a bound on what is
-missing, and what a few weighted particles give.
+"""One case of the study with a listed language: all distributions, exactly or with a bound on what
+is missing, and what a few weighted particles give.
 
 The latter is simulated on a trie whose log-probabilities are known:
 

@@ -128,7 +128,7 @@ def distributions(cases: Sequence[Row], told: Row, model: Row) -> Table:
 
 def _answers(cases: Sequence[Row]) -> Iterator[Row]:
     for row in cases:
-        exact = {"free": row["free"]} | {m: row["methods"][m]["law"] for m in MASKED}
+        exact = _case_facts(row)["laws"]
         for k, answer in enumerate(row["answers"]):
             line = {"prompt": "" if k else row["name"], "answer": repr(answer)}
             for method in METHODS:
@@ -195,7 +195,7 @@ def article(cases: Sequence[Row], boolean: Sequence[Row], model: Row) -> Table:
     """The article's own two examples, published beside measured."""
     lines = []
     for row in (row for row in cases if row["name"] == "president"):
-        measured = {"free": row["free"]} | {m: row["methods"][m]["law"] for m in MASKED}
+        measured = _case_facts(row)["laws"]
         lines += [
             (f"P(' William'), {method}", f"{value:.5f}", f"{measured[method][0]:.5f}")
             for method, value in PUBLISHED.items()

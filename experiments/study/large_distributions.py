@@ -1,5 +1,5 @@
-"""Distributions of features of a text, under each method and under the model alone, and the distances
-between them with confidence intervals, all from samples.
+"""Distributions of features of a text, under each method and under the model alone, and the
+distances between them with confidence intervals, all from samples.
 
 A feature is the first character, the length in bytes rounded down to a multiple of four, and,
 where a truth is known, whether the text is a right answer. (A total variation distance between the

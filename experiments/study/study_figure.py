@@ -29,6 +29,7 @@ BOTH = {"lift": LIFT, "canonical": CANONICAL}
 COLORS = dict(zip(THREE, (LIFT, MYOPIA, REST), strict=True))
 CLEAR = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8}
 """Behind text that may lie on marks."""
+DISTANCE = "total variation distance to the free distribution"
 MARKERS = ("o", "s", "^", "D")
 """Of the models, in their order."""
 
@@ -54,10 +55,9 @@ def by_case(drawn: Points) -> Figure:
         panel.text(1, 0.5, f"lift farther:\n{lift} cases", ha="right", color=LIFT, bbox=CLEAR)
         told = f"canonical farther:\n{canonical} cases"
         panel.text(0.35, 0.9, told, color=CANONICAL, bbox=CLEAR)
-        panel.set_title(f"{label(model)}, {len(points)} cases", loc="left", fontsize=11)
         panel.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-        panel.set_xlabel("lift: total variation distance to the free distribution")
-    axes[0].set_ylabel("canonical: total variation distance to the free distribution")
+        _named(panel, f"{label(model)}, {len(points)} cases", f"lift: {DISTANCE}")
+    axes[0].set_ylabel(f"canonical: {DISTANCE}")
     lift, canonical = farther(drawn)
     headline = (
         f"Of {len(drawn)} cases the lift bends the distribution clearly more in {lift}, "
@@ -92,8 +92,8 @@ def by_family(drawn: Points) -> Figure:
                 height = families.index(family) + shift
                 _mark(panel, height, mean(part)(some), color, is_flat=True)
         panel.axvline(0, color=PALE, linewidth=1)
-        panel.set_title(f"{label(model)}, {len(points)} cases", loc="left", fontsize=11)
-        panel.set_xlabel("mean part of the total variation distance")
+        title = f"{label(model)}, {len(points)} cases"
+        _named(panel, title, "mean part of the total variation distance")
         panel.grid(axis="x", color="#eeeeee")
         panel.set_axisbelow(True)
     counts = drawn["family"].value_counts()
@@ -165,9 +165,7 @@ def _temperatures(panel: Any, found: Points, markers: Mapping[str, str]) -> None
                 _mark(panel, place, mean(part)(some), color, markers[model])
     panel.set_ylim(bottom=0)
     panel.set_xticks(sorted(found["temperature"].unique()))
-    panel.set_xlabel("temperature")
-    panel.set_ylabel("mean total variation distance to the free distribution")
-    panel.set_title("Temperature", loc="left", fontsize=11)
+    _named(panel, "Temperature", "temperature", f"mean {DISTANCE}")
 
 
 def _differences(
@@ -185,9 +183,8 @@ def _differences(
     panel.set_xticks(
         range(len(ways)), [f"{way.replace('_', ' ')}\n({counts[way]})" for way in ways]
     )
-    panel.set_xlabel(attribute)
-    panel.set_ylabel(f"difference to {reference}")
-    panel.set_title(f"{attribute.capitalize()}, against {reference}", loc="left", fontsize=11)
+    title = f"{attribute.capitalize()}, against {reference}"
+    _named(panel, title, attribute, f"difference to {reference}")
 
 
 def _mark(
@@ -205,6 +202,11 @@ def _mark(
     order = -1 if is_flat else 1
     panel.plot(*([place] * 2, ends)[::order], color=color, linewidth=1.6)
     panel.scatter(*(place, value)[::order], s=32, color=color, marker=marker, zorder=3)
+
+
+def _named(panel: Any, title: str, x: str, y: str = "") -> None:
+    panel.set_title(title, loc="left", fontsize=11)
+    panel.set(xlabel=x, ylabel=y)
 
 
 def _legend_mark(marker: str, color: str, name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from experiments.run.tables import (
     interval,
     is_missing,
     median,
+    several,
     table,
     whole,
 )
@@ -45,10 +47,12 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     """rows: of larger languages; none of no rows."""
     if not rows:
         return []
-    cases = pd.DataFrame({"row": list(rows)})
-    cases["model"] = [row["model"] for row in rows]
-    has_truth = cases["row"].map(lambda row: bool(row["truth"]))
-    return [distances(rows), accuracy(cases[has_truth]), in_full(cases)]
+    ends = [" +" if row["healing"] else "" for row in rows]
+    names = [
+        f"{label(row['model'])}: {row['name']}{end}" for row, end in zip(rows, ends, strict=True)
+    ]
+    cases = pd.json_normalize(list(rows)).assign(shown=names, row=rows)
+    return [distances(rows), accuracy(cases[cases["truth"].map(bool)]), in_full(cases)]
 
 
 def distances(rows: Sequence[Row]) -> Table:
@@ -118,14 +122,15 @@ def _told(rows: Sequence[Row]) -> list[str]:
 
 def accuracy(cases: pd.DataFrame) -> Table:
     """Where a right answer is known."""
-    names = {"lift": "lift", "outlines": "outlines", "chop": "chop", "canonical": "canonical"}
+    right = {"lift SMC": "lift\nSMC", "canonical SMC": "canonical\nSMC", "free": "free"}
     columns = [
-        named_case(),
-        *(Column(name, _of(_right, method), interval(fixed(3))) for method, name in names.items()),
-        Column("lift\nSMC", _of(_estimate, "lift SMC"), fixed(3)),
-        Column("canonical\nSMC", _of(_estimate, "canonical SMC"), fixed(3)),
-        Column("free", _of(_estimate, "free"), fixed(3)),
-        Column("ESS of\nfree", _of(_effective, "right"), fixed(1)),
+        Column("case", "shown"),
+        *(
+            Column(m, proportion(f"methods.{m}.right", "samples"), interval(fixed(3)))
+            for m in ("lift", "outlines", "chop", "canonical")
+        ),
+        *(Column(name, _of(_right, method), fixed(3)) for method, name in right.items()),
+        Column("ESS of\nfree", stored("features.right.effective"), several(fixed(1))),
     ]
     notes = [
         "share of the samples that are a right answer, in full; texts that were cut off are not. "
@@ -136,31 +141,35 @@ def accuracy(cases: pd.DataFrame) -> Table:
     return table("Larger languages: how often the answer is right", cases, columns, notes)
 
 
-def named_case() -> Column:
-    """Model and case; + where text of the prompt was given back."""
+def stored(*paths: str) -> Callable[[Group], list[Any] | None]:
+    """What the row of a line holds there; None where there is nothing at the first path."""
 
-    def name(row: Row) -> str:
-        return f"{label(row['model'])}: {row['name']}" + (" +" if row["healing"] else "")
+    def of(group: Group) -> list[Any] | None:
+        found = [group[path].iloc[0] if path in group else None for path in paths]
+        return None if is_missing(found[0]) else found
 
-    return Column("case", _of(name))
+    return of
 
 
-def _of(value: Callable[..., object], *which: str) -> Callable[[Group], object]:
+def proportion(*paths: str) -> Callable[[Group], list[float] | None]:
+    """Of hits among samples, with its interval."""
+
+    def of(group: Group) -> list[float] | None:
+        if (found := stored(*paths)(group)) is None:
+            return None
+        hits, n = map(int, found)
+        return [hits / n, *clopper_pearson(hits, n, ALPHA)]
+
+    return of
+
+
+def _of(value: Callable[..., Any], *which: str) -> Callable[[Group], Any]:
     """Of the row of a line."""
     return lambda group: value(group["row"].iloc[0], *which)
 
 
-def _proportion(hits: int, n: int) -> tuple[float, float, float]:
-    return hits / n, *clopper_pearson(hits, n, ALPHA)
-
-
-def _right(row: Row, method: str) -> tuple[float, float, float] | None:
-    found = row["methods"].get(method)
-    return found and _proportion(found["right"], row["samples"])
-
-
-def _estimate(row: Row, name: str) -> float | None:
-    """P(right) by weights."""
+def _right(row: Row, name: str) -> float | None:
+    """The probability of a right answer by weights."""
     made = row["features"].get("right")
     distribution = made and (made["free"] if name == "free" else made["laws"].get(name))
     if distribution is None:
@@ -168,26 +177,28 @@ def _estimate(row: Row, name: str) -> float | None:
     return distribution[made["values"].index("right")] if "right" in made["values"] else 0.0
 
 
-def _effective(row: Row, feature: str) -> float | None:
-    made = row["features"].get(feature)
-    return made and made["effective"]
-
-
 def in_full(cases: pd.DataFrame) -> Table:
     """The sampled cases, one line each."""
     columns = [
-        named_case(),
-        Column("whole", _of(lambda row: ", ".join(str(row["methods"][m]["ended"]) for m in PLAIN))),
-        Column("lift not\ncanonical", _of(_not_canonical), interval(fixed(3))),
-        Column("free mass\ncanonical", _of(_canonical_share), plus_minus(3)),
-        *(
-            Column(f"ESS\n{m}", _of(lambda row, m: row["methods"][m]["effective"], m), fixed(1))
-            for m in PLAIN
+        Column("case", "shown"),
+        Column("whole", stored(*(f"methods.{m}.ended" for m in PLAIN)), several(whole, ", ")),
+        Column(
+            "lift not\ncanonical",
+            proportion("not_canonical.count", "not_canonical.of"),
+            interval(fixed(3)),
         ),
+        Column(
+            "free mass\ncanonical",
+            stored("canonical_share.value", "canonical_share.error"),
+            plus_minus(3),
+        ),
+        *(Column(f"ESS\n{m}", f"methods.{m}.effective", fixed(1)) for m in PLAIN),
         *(
-            Column(f"log Z\n{m}{end}", _of(_log_z, source, m), plus_minus(2))
+            Column(
+                f"log Z\n{m}{end}", stored(f"{path}.log_z", f"{path}.log_z_error"), plus_minus(2)
+            )
             for m in PLAIN
-            for source, end in (("methods", ""), ("smc", " SMC"))
+            for path, end in ((f"methods.{m}", ""), (f"smc.{m}", " SMC"))
         ),
         *(
             Column(f"TV {name}\n{m}", _of(_distance, m, name))
@@ -195,11 +206,11 @@ def in_full(cases: pd.DataFrame) -> Table:
             for m in PLAIN
         ),
     ]
-    n = cases["row"].iloc[0]["samples"]
     notes = [
-        f"{n} samples of each method; whole: texts of either that came to their end; lift not "
-        "canonical: share of its samples that the tokenizer would not write so, [ ]: 95 %, Clopper "
-        "& Pearson; +: text of the prompt was given back, and is no part of the features",
+        f"{cases['samples'].iloc[0]} samples of each method; whole: texts of either that came to "
+        "their end; lift not canonical: share of its samples that the tokenizer would not write "
+        "so, [ ]: 95 %, Clopper & Pearson; +: text of the prompt was given back, and is no part of "
+        "the features",
         "free mass canonical: from both methods' weights; ±: standard errors; ± ?: unknown, as no "
         "sample tells of the other part",
         "ESS: effective sample size, of the whole texts; Z: the model's probability of the "
@@ -219,20 +230,6 @@ def plus_minus(digits: int) -> Callable[[Sequence[float | None]], str]:
         return f"{value} ± {error}"
 
     return shown
-
-
-def _not_canonical(row: Row) -> tuple[float, float, float]:
-    return _proportion(row["not_canonical"]["count"], row["not_canonical"]["of"])
-
-
-def _canonical_share(row: Row) -> tuple[float, float | None] | None:
-    found = row["canonical_share"]
-    return found and (found["value"], found["error"])
-
-
-def _log_z(row: Row, source: str, method: str) -> tuple[float, float | None] | None:
-    found = row[source][method]
-    return None if found["log_z"] is None else (found["log_z"], found["log_z_error"])
 
 
 def _distance(row: Row, method: str, feature: str) -> str | None:

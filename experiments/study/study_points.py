@@ -115,8 +115,8 @@ def pairs_of(found: Points, attribute: str, reference: str) -> Points:
     `PART_difference`, what a part is beyond that of the same question in the reference's way."""
     is_reference = found[attribute] == reference
     keys = ["model", "base"]
-    known = found.loc[is_reference, [*keys, *PARTS]].drop_duplicates(keys, keep="last")
-    pairs = found[~is_reference].merge(known, on=keys, suffixes=("", "_reference"))
+    references = found.loc[is_reference, [*keys, *PARTS]].drop_duplicates(keys, keep="last")
+    pairs = found[~is_reference].merge(references, on=keys, suffixes=("", "_reference"))
     differences = {f"{part}_difference": pairs[part] - pairs[f"{part}_reference"] for part in PARTS}
     return pairs.assign(**differences)
 
@@ -128,23 +128,21 @@ def of_methods(found: Points) -> pd.DataFrame:
 
     tv; kl: KL(free || distribution) in nats, inf where it lacks an answer that the model gives
     (what is not assigned counts as nothing, so it is an upper bound up to the slack of the free
-    distribution), nan of populations; p_right, above_free, is_right, same_answer: where right
-    answers are known; of masked methods too: other (does it allow other ids than the lift?),
-    nearer, farther (to the free distribution, than the lift, clearly), lost, share.
+    distribution), nan of populations; beyond: tv - that of the lift; other: does it allow other ids
+    than the lift? lost, share: as in the row; p_right, above_free, is_right, same_answer: where
+    right answers are known.
     """
-    names = ["model", "base", "method", "tv", "kl", "p_right", "above_free", "is_right"]
-    names += ["same_answer", "other", "nearer", "farther", "lost", "share"]
     lines = [line for point in records(at_draws(found)) for line in _lines(point)]
-    made = pd.DataFrame(lines, columns=names)
+    made = pd.DataFrame(lines, columns=[*MEASURED, *JUDGED, "above_free"])
     made["model"] = pd.Categorical(made["model"], found["model"].cat.categories)
-    return in_order(made.astype({"tv": float, "kl": float}), "method", ("free", *_method_names()))
-
-
-def _method_names() -> list[str]:
     weighted = [f"{method}, weighted" for method in METHODS[1:]]
-    return [*METHODS, *weighted, *(_drawn_name(m, *draw) for m in METHODS for draw in DRAWS)]
+    drawn = [_drawn_name(method, *draw) for method in METHODS for draw in DRAWS]
+    names = ("free", *METHODS, *weighted, *drawn)
+    return in_order(made.astype({"tv": float, "kl": float}), "method", names)
 
 
+MEASURED = ("model", "base", "method", "tv", "kl", "beyond", "other", "lost", "share")
+JUDGED = ("p_right", "is_right", "same_answer")
 DRAWS = tuple((kind, size) for kind in ("importance", "smc") for size in PARTICLES)
 
 
@@ -153,40 +151,31 @@ def _drawn_name(method: str, kind: str, size: int) -> str:
 
 
 def _lines(point: Row) -> Iterator[Row]:
-    at, asked = point["at"], {name: point[name] for name in ("model", "base")}
-    yield {**asked, "method": "free", **_judged(point, at, "")}
+    at, row = point["at"], point["row"]
+    yield _line(point, "free", at)
     for method in METHODS:
         if part := known(at, method):
-            yield {**asked, "method": method, **_distances(point, part, "")} | _against_lift(
-                point, method, part
-            )
+            yield _line(point, method, part) | {"other": method not in row["as_lift"]}
             for draw in DRAWS:
-                tv = drawn_tv(point["row"], at["free"], method, *draw)
-                yield {**asked, "method": _drawn_name(method, *draw), "tv": tv}
+                own = {"method": _drawn_name(method, *draw), "model": point["model"]}
+                tv = drawn_tv(row, at["free"], method, *draw)
+                yield {**own, "base": point["base"], "tv": tv}
         # the lift with weights converges to the free distribution
         if method != "lift" and (part := known(at, method, WEIGHTED)):
-            yield {**asked, "method": f"{method}, weighted", **_distances(point, part, WEIGHTED)}
+            yield _line(point, f"{method}, weighted", part, WEIGHTED)
 
 
-def _distances(point: Row, part: Row, prefix: str) -> Row:
-    kl = part[f"{prefix}kl"]
-    tv = part[f"{prefix}tv"]
-    return {"tv": tv, "kl": math.inf if kl is None else kl, **_judged(point, part, prefix)}
-
-
-def _judged(point: Row, part: Row, prefix: str) -> Row:
-    """Nothing where no right answer is known."""
-    if not point["row"]["truth"]:
-        return {}
-    found = {name: part[prefix + name] for name in ("p_right", "is_right", "same_answer")}
-    return found | {"above_free": found["p_right"] - point["at"]["p_right"]}
-
-
-def _against_lift(point: Row, method: str, part: Row) -> Row:
-    other, beyond = method not in point["row"]["as_lift"], part["tv"] - point["lift"]
-    nearer, farther = other and beyond < -CLEARLY, other and beyond > CLEARLY
-    own = {"lost": part["lost"], "share": part["share"]}
-    return {"other": other, "nearer": nearer, "farther": farther, **own}
+def _line(point: Row, method: str, part: Row, prefix: str = "") -> Row:
+    """prefix: of the names of the fields; the free distribution has none of the distances."""
+    line = {name: point[name] for name in ("model", "base")} | {"method": method}
+    if f"{prefix}tv" in part:
+        tv, kl = part[f"{prefix}tv"], part[f"{prefix}kl"]
+        line |= {"tv": tv, "kl": math.inf if kl is None else kl, "beyond": tv - point["lift"]}
+        line |= {name: part[name] for name in ("lost", "share")}
+    if point["row"]["truth"]:
+        line |= {name: part[f"{prefix}{name}"] for name in JUDGED}
+        line["above_free"] = line["p_right"] - point["at"]["p_right"]
+    return line
 
 
 def drawn_tv(row: Row, free: list[float], method: str, kind: str, size: int) -> float | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial, reduce
-from operator import getitem
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -295,8 +294,16 @@ def engines(drawn: Points, methods: pd.DataFrame) -> Table:
         named("method", "method"),
         Column("cases", count, whole),
         Column("other\nsequences", total("other"), whole),
-        Column(f"nearer by\nover {CLEARLY}", total("nearer"), whole),
-        Column(f"farther by\nover {CLEARLY}", total("farther"), whole),
+        Column(
+            f"nearer by\nover {CLEARLY}",
+            _beyond_lift(-1),
+            whole,
+        ),
+        Column(
+            f"farther by\nover {CLEARLY}",
+            _beyond_lift(1),
+            whole,
+        ),
         Column("most\nlost", highest("lost"), small),
         Column("free mass it\ncan write, mean", mean("share"), interval(fixed(4))),
         Column("least", lambda group: min(values(group, "share")), small),
@@ -309,6 +316,16 @@ def engines(drawn: Points, methods: pd.DataFrame) -> Table:
     ]
     groups = by(methods[methods["method"].isin(("outlines", "chop"))], "method")
     return table("Engines beside the lift", groups, columns, notes)
+
+
+def _beyond_lift(sign: int) -> Callable[[Group], int]:
+    """In how many cases other sequences make a clear difference to one side."""
+
+    def of(group: Group) -> int:
+        beyond = sign * group["beyond"].astype(float)
+        return int((group["other"].astype(bool) & (beyond > CLEARLY)).sum())
+
+    return of
 
 
 def absent(rows: Iterable[Row]) -> list[str]:
@@ -369,25 +386,23 @@ def _asked(row: Row) -> str:
 def unsettled(found: Points) -> Table:
     """Points that enter no summary."""
 
-    def slack(*path: str) -> Callable[[Group], float]:
-        return lambda group: float(reduce(getitem, path, group["at"].iloc[0]))
-
+    fields = pd.json_normalize(found["at"].tolist()).assign(
+        name=[
+            f"{label(model)}: {name}, {temperature:g}"
+            for model, name, temperature in found[["model", "name", "temperature"]].to_numpy()
+        ],
+        asked=[row["asked"] for row in found["row"]],
+    )
     columns = [
-        Column(
-            "case, temperature",
-            lambda group: (
-                f"{label(group['model'].iloc[0])}: {group['name'].iloc[0]}, "
-                f"{group['temperature'].iloc[0]:g}"
-            ),
-        ),
-        Column("positions", lambda group: group["row"].iloc[0]["asked"]),
-        Column("free", slack("free_slack"), small),
-        Column("lift", slack("methods", "lift", "slack"), small),
-        Column("canonical", slack("methods", "canonical", "slack"), small),
-        Column("canonical\nweighted", slack("methods", "canonical", "weighted_slack"), small),
+        Column("case, temperature", "name"),
+        Column("positions", "asked", whole),
+        Column("free", "free_slack", small),
+        Column("lift", "methods.lift.slack", small),
+        Column("canonical", "methods.canonical.slack", small),
+        Column("canonical\nweighted", "methods.canonical.weighted_slack", small),
     ]
     notes = [
         "probability of each distribution that belongs to no answer yet. Left out of all "
         f"summaries: a distance may be off by more than {SETTLED}"
     ]
-    return table("Cases that are too large for their budget", found, columns, notes)
+    return table("Cases that are too large for their budget", fields, columns, notes)
