@@ -63,7 +63,9 @@ def distances(rows: Sequence[Row]) -> Table:
     lines[numbers] = lines[numbers].astype(float)
     lines.loc[lines["few"] | lines["noise"].isna(), numbers] = np.nan
     # a method is shown where some case says something of it
-    shown = lines.groupby(["model", "feature", "method"])["noise"].transform("count") > 0
+    shown = (
+        lines.groupby(["model", "feature", "method"], observed=True)["noise"].transform("count") > 0
+    )
     lines["name"] = lines["feature"] + ", " + lines["method"].map(METHODS)
     lines = in_order(in_order(lines, "feature", FEATURES), "method", tuple(METHODS))
     columns = [
