@@ -155,6 +155,13 @@ def three(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+def small(value: float) -> str:
+    """Four digits behind the point, or an exponent where they would say nothing."""
+    if value == 0:
+        return "0"
+    return f"{value:.4f}" if abs(value) >= 5e-4 else f"{value:.0e}"
+
+
 def percent(digits: int = 0) -> Callable[[float], str]:
     """A share of 1 in per cent."""
     return lambda value: f"{100 * value:.{digits}f} %"

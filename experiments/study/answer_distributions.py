@@ -1,19 +1,43 @@
-"""The part of the trie of all tokenizations that matters, found with the model, best first.
+"""The distributions of all methods over the answers of one case, from the part of the trie of all
+tokenizations that matters, and how far each is from the free distribution.
+
+At temperature T the model's probability of a sequence is the product of softmax(logits / T) over
+its ids.
+
+- *free*: each answer summed over all its tokenizations, given that the model writes an answer;
+- a method's distribution: each step renormalised over the ids that the method allows;
+- a method's *weighted* distribution: what self-normalised importance weights or SMC converge to,
+  the model given the sequences that the method can write. For the lift that is the free
+  distribution; for canonical it is the free distribution given canonical ids.
+
+Errors are total variation distances to the free distribution, and they are taken apart so:
+
+    TV(lift) = [TV(lift) - TV(canonical)] + [TV(canonical) - TV(weighted)] + TV(weighted)
+                 tokenization, may be < 0     myopia of masking, may be < 0    rest
+
+where "weighted" is canonical with weights. The rest is the effect of the free mass that is not
+canonical, which no method over canonical ids can have.
+
+The outcomes are the answers and *no answer*: the probability that a method loses in dead ends is
+that of the latter, which is 0 under the free distribution. It counts in the distance; the
+divergence KL(free || distribution) has no term of it. Weighted distributions lose nothing: a
+sequence that is no answer has weight 0. The lift and canonical have no dead ends.
 
 The trie of an answer of twenty letters has tens of thousands of nodes, and nearly all of them have
-next to no probability under any method. A node is *open* as long as the model was not asked what
-follows it. Open nodes are asked in order of what they leave uncertain, until
+next to no probability under any method, so it is searched best first. A node is *open* until the
+model has been asked what follows it. Open nodes are asked in order of what they leave uncertain,
+until either `most_nodes` were asked or
 
     1   under each method, the probability of ending in an open node from which several answers can
-        still come is below `distributions` (where only one can, the method's distribution needs no
-        more);
+        still come is below `distributions` (where only one can, the method's distribution is
+        already known);
     2   the model's own probability of all open nodes, relative to that of the complete answers, is
         below `distributions`;
     3   at the temperature of the draws, the probability of ending in any open node is below
-        `paths`, under each method
+        `paths`, under each method.
 
-or `most_nodes` were asked. What is left is known exactly, and stands beside each distribution as
-its slack. Small tries are thereby summed up completely.
+How much is left open is known exactly, and stands beside each distribution as its slack. Small
+tries are thereby summed up completely.
 """
 
 from __future__ import annotations
@@ -155,11 +179,11 @@ class _Growing:
 
     def _measure(self, parents: np.ndarray, steps: np.ndarray, states: np.ndarray) -> None:
         """Probabilities of new nodes. steps: [k, t]; states: [k, methods]."""
-        kept = np.where(states[:, :, None] >= 0, steps[:, None, :], -np.inf)
-        left = np.full((len(self.parent), *kept.shape[1:]), -np.inf)
-        np.logaddexp.at(left, parents, kept)
+        allowed = np.where(states[:, :, None] >= 0, steps[:, None, :], -np.inf)
+        mass = np.full((len(self.parent), *allowed.shape[1:]), -np.inf)
+        np.logaddexp.at(mass, parents, allowed)
         with np.errstate(invalid="ignore"):
-            renormalised = np.where(kept > -np.inf, kept - left[parents], -np.inf)
+            renormalised = np.where(allowed > -np.inf, allowed - mass[parents], -np.inf)
         self._scores.append(steps)
         self.free = np.concatenate([self.free, self.free[parents] + steps])
         self.masked = np.concatenate([self.masked, self.masked[parents] + renormalised])
@@ -189,32 +213,6 @@ def _only_answers(answers: Sequence[bytes]) -> dict[bytes, int]:
             found[begun] = -1 if found.get(begun, number) != number else number
     return found
 
-
-# The distributions of all methods over the answers of one case, and how far each is from the free
-# distribution.
-#
-# At temperature T the model's distribution of a sequence is the product of softmax(logits / T) over
-# its ids.
-#
-# - *free*: each answer summed over all its tokenizations, given that the model writes an answer;
-# - a method's distribution: each step renormalised over the ids that the method allows;
-# - a method's *weighted* distribution: what self-normalised importance weights or SMC converge to:
-#   the model given the sequences that the method can write. For the lift that is the free
-#   distribution; for canonical it is the free distribution given canonical ids.
-#
-# Errors are total variation distances to the free distribution, and they are taken apart so:
-#
-#     TV(lift) = [TV(lift) - TV(canonical)] + [TV(canonical) - TV(weighted)] + TV(weighted)
-#                  tokenization, may be < 0     myopia of masking, may be < 0    rest
-#
-# where "weighted" is canonical with weights. The rest is the effect of the free mass that is not
-# canonical, which no method over canonical ids can have.
-#
-# The outcomes are the answers and *no answer*: what a method loses in dead ends is probability of
-# the latter, which is 0 under the free distribution. It counts in the distance; the divergence
-# KL(free || distribution) has no term of it. Weighted distributions lose nothing: a sequence that
-# is no answer has weight 0. The lift and canonical have no dead ends, so the sum above holds as it
-# stands.
 
 ROUNDING = 1e-9
 """Probability that is taken for none."""
@@ -247,15 +245,15 @@ def distributions(
         alive = found.trie.alive(column)
         part = one_distribution(found, heat, alive, n, method in unsure)
         log_distribution = np.array(part.pop("log_distribution"))
-        kept = per_leaf(found, found.complete & alive, own, n)
-        limit = normalised(kept)
+        written = per_leaf(found, found.complete & alive, own, n)
+        limit = normalised(written)
         result["methods"][method] = {
             **part,
             "law": np.exp(log_distribution).tolist(),
             "tv": tv_between(free, np.exp(log_distribution), part["lost"]),
             "kl": _finite(kl_divergence(free, log_distribution)),
             **judged(np.exp(log_distribution), free, right, ""),
-            "share": float(np.exp(np.logaddexp.reduce(kept) - np.logaddexp.reduce(mass))),
+            "share": float(np.exp(np.logaddexp.reduce(written) - np.logaddexp.reduce(mass))),
             "weighted": limit.tolist(),
             "weighted_tv": total_variation(free, limit),
             "weighted_kl": _finite(kl_divergence(free, _log(limit))),

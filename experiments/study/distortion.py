@@ -9,6 +9,10 @@ For a prompt and a prefix-free set of answers, three distributions over the answ
 
 The answers are prefix-free, so an end is forced and end-of-sequence has no factor of its own.
 After Tran-Thien, "Fast, High-Fidelity LLM Decoding with Regex Constraints" (2024).
+
+Each exact distribution is checked by samples. Constrained ones go through the real `Matcher`, step
+by step, over cached log-probabilities. Free ones are drawn from the model without any constraint,
+and those that spell an answer count.
 """
 
 from __future__ import annotations
@@ -29,7 +33,6 @@ from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
-from experiments.run.report import Report
 from experiments.run.statistics import clopper_pearson
 from experiments.shared import models
 from experiments.study import distortion_report
@@ -49,11 +52,6 @@ from experiments.study.token_trie import (
     unroll,
 )
 from experiments.study.tree_logprobs import PROBE, Evaluator, no_progress, pick_evaluator
-
-# Samples from each method, to hold against its exact distribution.
-#
-# Constrained samples go through the real `Matcher`, step by step, over cached log-probabilities.
-# Free samples are drawn from the model without any constraint; those that spell an answer are kept.
 
 
 class SamplerMismatchError(BpeAutomataError):
@@ -167,6 +165,7 @@ def _split(
 
 
 VERSION = 1
+render, readme = distortion_report.render, distortion_report.readme
 METHODS: tuple[Method, ...] = ("lift", "canonical")
 BOOLEAN = "boolean: ((true)|(false))"
 """Of the model, which table 1 of the article reads as well."""
@@ -210,16 +209,6 @@ def measure(run: Run[Config]) -> None:
     alpha = alpha_per_interval(chosen)
     cells = [Cell(case.name, case_row, (asked, case, alpha)) for case in chosen]
     run.cells([Cell("boolean", boolean_row, (asked,)), *cells])
-
-
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """See `distortion_report`."""
-    return distortion_report.render(rows, manifest)
-
-
-def readme(facts: Row) -> dict[str, str]:
-    """See `distortion_report`."""
-    return distortion_report.readme(facts)
 
 
 def chosen_cases(asked: Config) -> list[Case]:

@@ -1,5 +1,17 @@
-"""One case of the study with a listed language: all distributions, exactly or with a bound beside
-them."""
+"""One case of the study with a listed language: all distributions, exactly or with a bound on what
+is missing, and what a few weighted particles give.
+
+The latter is simulated on a trie whose log-probabilities are known:
+
+- *importance*: n sequences drawn under the mask, each with the weight p / q that
+  `bpe_automata.sampling.weighted` gives it; one of them is taken in proportion to the weights;
+- *SMC*: the same with resampling on the way, as in `bpe_automata.sampling.smc`: systematic, where
+  the effective sample size is below half of n.
+
+The distribution of the sequence that is taken is the mean, over many such populations, of their
+weighted distributions. An open node is treated as if the rest of its only answer had probability
+1; the row says how often that happens.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +39,6 @@ from experiments.study.study_case import PARTICLES, Config, StudyCase
 from experiments.study.study_methods import Posed, Poser
 from experiments.study.token_trie import along_paths, masked_steps, unroll
 from experiments.study.tree_logprobs import PROBE, pick_reader
-
-# What a few weighted particles give, simulated on a trie whose log-probabilities are known.
-#
-# *Importance*: n sequences drawn under the mask, each with the weight p / q that
-# `bpe_automata.sampling.weighted` gives it; one of them is taken in proportion to the weights.
-# *SMC*: the same with resampling on the way, as `bpe_automata.sampling.smc` does it: systematic,
-# where the effective sample size is below half of n. The distribution of the one that is taken is
-# the mean, over many such populations, of their weighted distributions.
-#
-# Open nodes are treated as if the rest of their one answer had probability 1, where it would have
-# taken the same tokens; how often that happens is part of the row that this goes into.
 
 THRESHOLD = 0.5
 """Resample where the effective sample size is below this share of the particles."""

@@ -1,14 +1,29 @@
-"""The distortion rows as tables, a figure, and what the README says of them."""
+"""The tables, the figure and the facts of the distortion table, and what the README says of them.
+
+TV: total variation distance to the free distribution, the model's own over the answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pandas as pd
 
 from experiments.run.executors import FAILURE, Row
+from experiments.run.files import require
 from experiments.run.readme import wrapped
-from experiments.run.report import Report
-from experiments.run.tables import Table
-from experiments.study import distortion_figure
+from experiments.run.report import Figure, Report
+from experiments.run.tables import (
+    Column,
+    Group,
+    Table,
+    fixed,
+    percent,
+    small,
+    table,
+    whole,
+)
 from experiments.study.prompts import CASES
 
 PUBLISHED = {"free": 0.85879, "lift": 0.52852, "canonical": 0.85872}
@@ -23,39 +38,43 @@ ALPHA = 0.01
 """Probability that any of all the intervals of a run misses its exact value, if all is right."""
 SHOWN = ("president", "json_bool", "json_enum_quoted", "russian")
 """The prompts that the README's example shows; the first is the founding one."""
-_METHODS = ("free", "lift", "canonical")
+METHODS = ("free", "lift", "canonical")
+MASKED = METHODS[1:]
+LIFT, CANONICAL, FREE, PALE = "#d1495b", "#00798c", "#333333", "#bbbbbb"
+FLOOR = 1e-6
+"""Distances below it are drawn at it, on the axis' last tick, which says so."""
 
 
 def render(rows: Sequence[Row], manifest: Row) -> Report:
     """Nothing but a title where no prompt was finished: then there is nothing for the README to
     say, which is no complete report."""
-    done = [row for row in rows if not row.get(FAILURE)]
-    # In the order in which they were asked for, not in that in which they were done.
-    order = {name: place for place, name in enumerate(names_in_order(manifest))}
-    cases = sorted(_of(done, "case"), key=lambda row: order.get(row["name"], len(order)))
-    model = next(iter(_of(done, "model")), {"model": manifest["config"]["model"], "note": ""})
+    by_kind: dict[str, list[Row]] = {"model": [], "boolean": [], "case": []}
+    for row in rows:
+        if not row.get(FAILURE):
+            by_kind[row["kind"]].append(row)
+    model = next(iter(by_kind["model"]), {"model": manifest["config"]["model"], "note": ""})
     title = f"Distortion: {model['model']}"
+    # in the order in which they were asked for, not in that in which they were done
+    names = manifest["config"]["prompts"] or [case.name for case in CASES]
+    order = {name: place for place, name in enumerate(names)}
+    cases = sorted(by_kind["case"], key=lambda row: order.get(row["name"], len(order)))
     if not cases:
         return Report(title, complete=False)
-    boolean = next(iter(_of(done, "boolean")), None)
+    told, fields = facts(cases, model), pd.json_normalize(cases).assign(row=cases)
     tables = [
-        distributions(cases, model, manifest),
-        distances(cases),
-        sizes(cases),
-        article(cases, boolean, model),
+        distributions(cases, told, model),
+        distances(fields),
+        sizes(fields),
+        article(cases, by_kind["boolean"], model),
     ]
-    figures = [distortion_figure.figure(cases, model)]
-    return Report(title, tables, figures, facts(cases, model))
-
-
-def names_in_order(manifest: Row) -> Sequence[str]:
-    """Of the prompts of a run."""
-    return manifest["config"]["prompts"] or [case.name for case in CASES]
+    return Report(title, tables, [figure(cases, model)], told)
 
 
 def facts(cases: Sequence[Row], model: Row) -> Row:
-    """What the README needs."""
-    flags = _flags(cases)
+    """What the README needs. cells: exact values that were drawn from; inside: those that lie in
+    the interval of their sample."""
+    samples = [row["samples"][method] for row in cases for method in METHODS]
+    flags = [inside for drawn in samples if drawn["n"] for inside in drawn["inside"]]
     return {
         "model": model["model"],
         "prompts": len(cases),
@@ -71,7 +90,7 @@ def _case_facts(row: Row) -> Row:
     return {
         "answers": row["answers"],
         "laws": {"free": row["free"]} | {name: methods[name]["law"] for name in methods},
-        "drawn": {name: _frequencies(row["samples"][name]) for name in ("free", *methods)},
+        "drawn": {name: _frequencies(row["samples"][name]) for name in METHODS},
         "tv": {name: methods[name]["total_variation"] for name in methods},
         "tv_given_canonical": row["total_variation_given_canonical"],
         "not_canonical": row["other_share"],
@@ -84,8 +103,114 @@ def _frequencies(drawn: Row) -> list[float] | None:
     return [count / drawn["n"] for count in drawn["counts"]] if drawn["n"] else None
 
 
-def _of(rows: Sequence[Row], kind: str) -> list[Row]:
-    return [row for row in rows if row["kind"] == kind]
+def _tokens(row: Row) -> str:
+    low, high = min(row["canonical_tokens"]), max(row["canonical_tokens"])
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def distributions(cases: Sequence[Row], told: Row, model: Row) -> Table:
+    """One line per answer: exact and sampled probabilities of the three methods."""
+    columns = [Column("prompt", "prompt"), Column("answer", "answer")]
+    for method in METHODS:
+        columns.append(Column(method, method, fixed(4)))
+        columns.append(Column("drawn", f"{method} drawn", missing="none"))
+    notes = [
+        "free: the model's own distribution over the answers, each summed over all its "
+        "tokenizations; lift, canonical: masked and renormalised step by step",
+        f"drawn: frequency among {told['samples']} samples (free: at least as many); "
+        f"{told['inside']} of {told['cells']} exact values lie in the Clopper-Pearson interval of "
+        f"their sample (joint level {1 - ALPHA:.0%}, Bonferroni); others are marked !",
+        *([model["note"]] if model["note"] else []),
+    ]
+    lines = pd.DataFrame(_answers(cases), dtype=object)
+    return table("Probability of each answer", lines, columns, notes)
+
+
+def _answers(cases: Sequence[Row]) -> Iterator[Row]:
+    for row in cases:
+        exact = _case_facts(row)["laws"]
+        for k, answer in enumerate(row["answers"]):
+            line = {"prompt": "" if k else row["name"], "answer": repr(answer)}
+            for method in METHODS:
+                line[method] = exact[method][k]
+                line[f"{method} drawn"] = _frequency(row["samples"][method], k)
+            yield line
+
+
+def _frequency(drawn: Row, answer: int) -> str | None:
+    if not drawn["n"]:
+        return None
+    flag = "" if drawn["inside"][answer] else " !"
+    return f"{drawn['counts'][answer] / drawn['n']:.4f}{flag}"
+
+
+def distances(fields: pd.DataFrame) -> Table:
+    """One line per prompt: how far each method is from the free distribution."""
+    columns = [
+        Column("prompt", "name"),
+        Column("ids", lambda group: _tokens(group.iloc[0])),
+        Column("mass", "free_mass", "{:.1e}".format),
+        Column("not\ncanonical", "other_share", small),
+        *(Column(f"TV\n{m}", f"methods.{m}.total_variation", small) for m in MASKED),
+        Column("TV given\ncanonical", "total_variation_given_canonical", small),
+        *(Column(f"KL\n{m}", f"methods.{m}.kl_nats", small) for m in MASKED),
+    ]
+    notes = [
+        "ids: length of the answers' canonical tokenizations; mass: of all answers together under "
+        "the free model; not canonical: the share of it that is spelled by other tokenizations",
+        "TV: total variation distance to the free distribution; KL(free || method) in nats",
+        "TV given canonical: the free distribution conditioned on canonical ids. What TV canonical "
+        "has above it comes from renormalising step by step, which no mask avoids",
+    ]
+    return table("Distance to the free distribution", fields, columns, notes)
+
+
+def sizes(fields: pd.DataFrame) -> Table:
+    """One line per prompt: the automata in numbers."""
+    columns = [Column("prompt", "name")]
+    for name in ("states", "transitions"):
+        columns += [Column(f"{name}\n{m}", f"methods.{m}.{name}", whole) for m in MASKED]
+    columns += [Column(f"one option\n{m}", _of(m, _forced)) for m in MASKED]
+    columns += [Column(f"expected\n{m}", _of(m, _expected), percent(1)) for m in MASKED]
+    notes = [
+        "one option: states with a single transition, of those that have any; expected: share of "
+        "the steps of a drawn answer that have a single option"
+    ]
+    return table("Automata after the prompt", fields, columns, notes)
+
+
+def _of(method: str, value: Callable[[Row], Any]) -> Callable[[Group], Any]:
+    return lambda group: value(group["row"].iloc[0]["methods"][method])
+
+
+def _forced(method: Row) -> str:
+    return f"{method['forced']}/{method['steps']}"
+
+
+def _expected(method: Row) -> float:
+    return float(method["expected_forced"] / method["expected_steps"])
+
+
+def article(cases: Sequence[Row], boolean: Sequence[Row], model: Row) -> Table:
+    """The article's own two examples, published beside measured."""
+    lines = []
+    for row in (row for row in cases if row["name"] == "president"):
+        measured = _case_facts(row)["laws"]
+        lines += [
+            (f"P(' William'), {method}", f"{value:.5f}", f"{measured[method][0]:.5f}")
+            for method, value in PUBLISHED.items()
+        ]
+    for row in boolean:
+        lines += [
+            (
+                f"states / transitions, {method}",
+                f"{states} / {transitions}",
+                f"{row['sizes'][method]['states']} / {row['sizes'][method]['transitions']}",
+            )
+            for method, (states, transitions) in PUBLISHED_BOOLEAN.items()
+        ]
+    columns = ["president; boolean: ((true)|(false))", "Mistral-7B (published)", model["model"]]
+    return Table("The article's examples", columns, lines, [SOURCE])
 
 
 def readme(facts: Row) -> dict[str, str]:
@@ -96,7 +221,7 @@ def readme(facts: Row) -> dict[str, str]:
 
 def _example(facts: Row) -> str:
     distributions = facts["cases"][SHOWN[0]]["laws"]
-    free, lift, canonical = (distributions[method][0] for method in _METHODS)
+    free, lift, canonical = (distributions[method][0] for method in METHODS)
     return wrapped(
         "Asked for the first name of the US president who was a member of the Sigma Alpha Epsilon "
         f"fraternity, the model itself gives ` William` a probability of {free:.3f} against "
@@ -109,7 +234,7 @@ def _demo(facts: Row) -> str:
     """The example of what `make demo` prints, and how samples and exact numbers agree."""
     cases = facts["cases"]
     found = {name: cases[name] for name in SHOWN if name in cases}
-    lines = ["```", _LAW_HEAD]
+    lines = ["```", _DISTRIBUTION_HEAD]
     for name in [name for name in SHOWN[:1] if name in found]:
         lines += _distribution_lines(name, found[name])
     lines += [
@@ -136,7 +261,7 @@ def _demo(facts: Row) -> str:
     )
 
 
-_LAW_HEAD = (
+_DISTRIBUTION_HEAD = (
     f" {'prompt':<17} {'answer':<12} {'free':>7} {'drawn':>7} {'lift':>7} {'drawn':>7} "
     f"{'canonical':>10} {'drawn':>7}"
 )
@@ -150,7 +275,7 @@ def _distribution_lines(name: str, case: Row) -> list[str]:
     lines = []
     for k, answer in enumerate(case["answers"]):
         cells = []
-        for method, width in zip(_METHODS, (7, 7, 10), strict=True):
+        for method, width in zip(METHODS, (7, 7, 10), strict=True):
             drawn = case["drawn"][method]
             cells.append(f"{case['laws'][method][k]:>{width}.4f}")
             cells.append(f"{drawn[k]:>7.4f}" if drawn else f"{'none':>7}")
@@ -162,140 +287,124 @@ def _tv_line(name: str, case: Row) -> str:
     tv = case["tv"]
     return (
         f" {name:<17} {case['tokens']:<4} {case['mass']:>8.1e} "
-        f"{_number(case['not_canonical']):>14} {_number(tv['lift']):>8} "
-        f"{_number(tv['canonical']):>13} {_number(case['tv_given_canonical']):>19}"
+        f"{small(case['not_canonical']):>14} {small(tv['lift']):>8} "
+        f"{small(tv['canonical']):>13} {small(case['tv_given_canonical']):>19}"
     )
 
 
-def distributions(cases: Sequence[Row], model: Row, manifest: Row) -> Table:
-    """One line per answer: exact and sampled probabilities of the three methods."""
-    lines = []
-    for row in cases:
-        for i, answer in enumerate(row["answers"]):
-            name = row["name"] if i == 0 else ""
-            lines.append([name, f"{answer!r}", *_distribution_cells(row, i)])
-    columns = ["prompt", "answer", "free", "drawn", "lift", "drawn", "canonical", "drawn"]
-    return Table(
-        "Probability of each answer", columns, lines, _distribution_notes(cases, model, manifest)
+def figure(cases: Sequence[Row], model: Row) -> Figure:
+    """Of one case or more."""
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    style = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+    with pyplot.rc_context(style):
+        drawn, (left, right) = pyplot.subplots(
+            1, 2, figsize=(11.5, 6.6), width_ratios=(1, 2.4), layout="constrained"
+        )
+        draw_example(left, cases[0])
+        draw_distances(right, cases)
+    note = f"{model['model']}; n = {len(cases)} prompts; exact probabilities, not samples.\n"
+    return Figure("distortion", drawn, headline(cases), note + model["note"])
+
+
+def headline(cases: Sequence[Row]) -> str:
+    """The message, with the numbers of these rows."""
+    single = [row for row in cases if is_single(row)]
+    if not single:
+        return "How far masking moves a model from its own distribution"
+    lift, canonical = farthest(single)
+    said = (
+        "One-token answers: masking over any tokenization moves the model's distribution by up to "
+        f"{lift:.2f},\nover its own tokenization by at most {canonical:.4f}."
     )
+    longer = [row for row in cases if not is_single(row)]
+    if not longer:
+        return said
+    lift, canonical = farthest(longer)
+    return f"{said} Longer answers: up to {lift:.2f} and {canonical:.2f}."
 
 
-def _distribution_cells(row: Row, answer: int) -> list[str]:
-    cells = []
-    exact = {"free": row["free"]} | {name: row["methods"][name]["law"] for name in row["methods"]}
-    for method, distribution in exact.items():
-        cells += [f"{distribution[answer]:.4f}", _frequency(row["samples"][method], answer)]
-    return cells
+def farthest(cases: Sequence[Row]) -> tuple[float, float]:
+    """The greatest distances of some prompts: of the lift, and of canonical."""
+    lift, canonical = (max(distance(row, m) for row in cases) for m in ("lift", "canonical"))
+    return lift, canonical
 
 
-def _frequency(drawn: Row, answer: int) -> str:
-    if drawn["n"] == 0:
-        return "none"
-    flag = "" if drawn["inside"][answer] else " !"
-    return f"{drawn['counts'][answer] / drawn['n']:.4f}{flag}"
+def is_single(row: Row) -> bool:
+    """Is each answer one token in its canonical tokenization?"""
+    return max(row["canonical_tokens"]) == 1
 
 
-def _distribution_notes(cases: Sequence[Row], model: Row, manifest: Row) -> list[str]:
-    flags = _flags(cases)
-    return [
-        "free: the model's own distribution over the answers, each summed over all its "
-        "tokenizations; "
-        "lift, canonical: masked and renormalised step by step",
-        f"drawn: frequency among {manifest['config']['samples']} samples (free: at least as many); "
-        f"{sum(flags)} of {len(flags)} exact values lie in the Clopper-Pearson interval of their "
-        f"sample (joint level {1 - ALPHA:.0%}, Bonferroni); others are marked !",
-        *([model["note"]] if model["note"] else []),
+def distance(row: Row, method: str) -> float:
+    """Total variation distance to the free distribution."""
+    return float(row["methods"][method]["total_variation"])
+
+
+def draw_example(axes: Any, row: Row) -> None:
+    """Probability of the first answer of the article's prompt, by method."""
+    bars = [
+        ("the model\nitself", row["free"][0], FREE),
+        ("any\ntokenization\n(lift)", row["methods"]["lift"]["law"][0], LIFT),
+        ("its own\ntokenization\n(canonical)", row["methods"]["canonical"]["law"][0], CANONICAL),
     ]
+    for place, (_, value, color) in enumerate(bars):
+        axes.bar(place, value, color=color, width=0.62)
+        above = {"xytext": (0, 3), "textcoords": "offset points", "ha": "center"}
+        axes.annotate(f"{value:.3f}", (place, value), **above)
+    axes.set_xticks(range(len(bars)), [label for label, _, _ in bars])
+    axes.set_ylim(0, 1)
+    first, second = (answer.strip() for answer in row["answers"][:2])
+    axes.set_ylabel(f"probability of “{first}” against “{second}”")
+    which = "The article's prompt: which president?" if row["name"] == "president" else row["name"]
+    axes.set_title(which, loc="left", fontsize=11)
 
 
-def _flags(cases: Sequence[Row]) -> list[bool]:
-    """For each distribution and answer that was drawn from: is its exact value in the interval?"""
-    return [
-        inside
-        for row in cases
-        for method in ("free", "lift", "canonical")
-        for inside in row["samples"][method]["inside"]
-        if row["samples"][method]["n"]
-    ]
+def draw_distances(axes: Any, cases: Sequence[Row]) -> None:
+    """A dumbbell per prompt: answers of one token above, longer ones below, each sorted."""
+    ordered = sorted(cases, key=lambda row: (is_single(row), distance(row, "lift")))
+    longer = sum(not is_single(row) for row in ordered)
+    heights = [i + (i >= longer) for i in range(len(ordered))]
+    for row, height in zip(ordered, heights, strict=True):
+        lift, canonical = ends(row)
+        axes.plot([lift, canonical], [height, height], color=PALE, linewidth=2, zorder=1)
+        axes.scatter(lift, height, s=110, facecolor="white", edgecolor=LIFT, linewidth=2, zorder=2)
+        axes.scatter(canonical, height, s=38, color=CANONICAL, zorder=3)
+    axes.set_yticks(heights, [row["name"].replace("_", " ") for row in ordered])
+    axes.set_ylim(-0.8, heights[-1] + 1.4)
+    axes.set_title("All prompts", loc="left", fontsize=11)
+    groups = {"longer answers": longer - 0.3} if longer else {}
+    if longer < len(ordered):
+        groups["answers of one token"] = heights[-1] + 0.7
+    _name_groups(axes, groups)
+    _name_methods(axes, ordered[-1], heights[-1])
+    _scale(axes)
 
 
-def distances(cases: Sequence[Row]) -> Table:
-    """One line per prompt: how far each method is from the free distribution."""
-    lines = [
-        [
-            row["name"],
-            _tokens(row),
-            f"{row['free_mass']:.1e}",
-            _number(row["other_share"]),
-            *(_number(row["methods"][m]["total_variation"]) for m in row["methods"]),
-            _number(row["total_variation_given_canonical"]),
-            *(_number(row["methods"][m]["kl_nats"]) for m in row["methods"]),
-        ]
-        for row in cases
-    ]
-    columns = ["prompt", "ids", "mass", "not\ncanonical", "TV\nlift", "TV\ncanonical"]
-    columns += ["TV given\ncanonical", "KL\nlift", "KL\ncanonical"]
-    notes = [
-        "ids: length of the answers' canonical tokenizations; mass: of all answers together under "
-        "the free model; not canonical: the share of it that is spelled by other tokenizations",
-        "TV: total variation distance to the free distribution; KL(free || method) in nats",
-        "TV given canonical: the free distribution conditioned on canonical ids. What TV "
-        "canonical has "
-        "above it comes from renormalising step by step, which no mask avoids",
-    ]
-    return Table("Distance to the free distribution", columns, lines, notes)
+def ends(row: Row) -> tuple[float, float]:
+    """Where the lift's and the canonical mark of a prompt are drawn."""
+    return max(distance(row, "lift"), FLOOR), max(distance(row, "canonical"), FLOOR)
 
 
-def sizes(cases: Sequence[Row]) -> Table:
-    """One line per prompt: the automata in numbers."""
-    lines = []
-    for row in cases:
-        both = [row["methods"]["lift"], row["methods"]["canonical"]]
-        cells = [[str(m["states"]), str(m["transitions"]), *_forced(m)] for m in both]
-        pairs = zip(*cells, strict=True)
-        lines.append([row["name"], *(cell for pair in pairs for cell in pair)])
-    columns = ["prompt"]
-    for heading in ("states", "edges", "one option", "expected"):
-        columns += [f"{heading}\nlift", f"{heading}\ncanon."]
-    notes = [
-        "one option: states with a single way on, of those that go on; "
-        "expected: share of the steps of a drawn answer that have a single option"
-    ]
-    return Table("Automata after the prompt", columns, lines, notes)
+def _scale(axes: Any) -> None:
+    axes.set_xscale("log")
+    axes.set_xlim(FLOOR * 0.6, 1.6)
+    axes.set_xticks([10.0**k for k in range(-6, 1)])
+    axes.set_xticklabels(["≤ 0.000001", "0.00001", "0.0001", "0.001", "0.01", "0.1", "1"])
+    axes.minorticks_off()
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color="#eeeeee")
+    axes.set_axisbelow(True)
+    axes.set_xlabel("total variation distance to the model's own distribution (log scale)")
 
 
-def _forced(method: Row) -> list[str]:
-    share = method["expected_forced"] / method["expected_steps"]
-    return [f"{method['forced']}/{method['steps']}", f"{share:.1%}"]
+def _name_groups(axes: Any, heights: dict[str, float]) -> None:
+    for name, height in heights.items():
+        axes.text(FLOOR * 0.7, height, name, fontsize=9, color="#555555", style="italic")
 
 
-def article(cases: Sequence[Row], boolean: Row | None, model: Row) -> Table:
-    """The article's own two examples, published beside measured."""
-    lines = []
-    president = next((row for row in cases if row["name"] == "president"), None)
-    if president:
-        for method, value in PUBLISHED.items():
-            distribution = (
-                president["methods"][method]["law"] if method != "free" else president["free"]
-            )
-            lines.append([f"P(' William'), {method}", f"{value:.5f}", f"{distribution[0]:.5f}"])
-    if boolean:
-        for method, (states, transitions) in PUBLISHED_BOOLEAN.items():
-            ours = boolean["sizes"][method]
-            measured = f"{ours['states']} / {ours['transitions']}"
-            name = f"states / transitions, {method}"
-            lines.append([name, f"{states} / {transitions}", measured])
-    columns = ["president; boolean: ((true)|(false))", "Mistral-7B (published)", model["model"]]
-    return Table("The article's examples", columns, lines, [SOURCE])
-
-
-def _tokens(row: Row) -> str:
-    low, high = min(row["canonical_tokens"]), max(row["canonical_tokens"])
-    return str(low) if low == high else f"{low}-{high}"
-
-
-def _number(value: float) -> str:
-    """Four decimals, or an exponent where they would say nothing."""
-    if value == 0:
-        return "0"
-    return f"{value:.4f}" if value >= 5e-4 else f"{value:.0e}"
+def _name_methods(axes: Any, row: Row, height: float) -> None:
+    """Name the two marks of the topmost prompt; that is the legend."""
+    lift, canonical = ends(row)
+    style = {"y": height + 0.7, "fontweight": "bold", "fontsize": 9}
+    axes.text(lift * 1.5, s="any tokenization", color=LIFT, ha="right", **style)
+    axes.text(canonical, s="its own tokenization", color=CANONICAL, ha="center", **style)

@@ -1,25 +1,22 @@
 """The distortion study: how much constraints distort a model, where it comes from, what removes it.
 
-Prompts with constraints in families (`experiments.study.cases`) under several models. A language
-that can be listed is summed up exactly, on the trie of all tokenizations, at all temperatures; a
-larger one is sampled. What is compared, and how an error is taken apart: `answer_distributions`;
-methods: `study_methods`; weights and SMC: `study_sampling`; larger languages: `distortion_large`.
+Several models are asked prompts with constraints of several families (`cases`). A language that can
+be listed is summed up exactly, on the trie of all tokenizations, at all temperatures
+(`distortion_finite`); a larger one is sampled (`distortion_large`). How an error is taken apart:
+`answer_distributions`; what the methods are: `study_methods`.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from bpe_automata.errors import ArgumentError
 from experiments.engines.peers import OutlinesCore
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
-from experiments.run.report import Report
-from experiments.study import study_report
 from experiments.study.cases import CASES
 from experiments.study.distortion_finite import finite_row, model_row
 from experiments.study.distortion_large import large_row
 from experiments.study.study_case import Config, StudyCase
+from experiments.study.study_report import TITLE, facts, figures, readme, tables
 
 VERSION = 2
 SMOKE = Config(
@@ -30,7 +27,8 @@ SMOKE = Config(
     longest=12,
 )
 
-__all__ = ["SMOKE", "VERSION", "Config", "inputs", "measure", "readme", "render"]
+__all__ = ["SMOKE", "TITLE", "VERSION", "Config", "facts", "figures", "inputs", "measure"]
+__all__ += ["readme", "tables"]
 
 
 def inputs(chosen: Config) -> Row:
@@ -56,16 +54,6 @@ def measure(run: Run[Config]) -> None:
             for row in [finite_row if case.is_finite() else large_row]
         ]
     )
-
-
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """See `study_report`."""
-    return study_report.render(rows, manifest)
-
-
-def readme(facts: Row) -> dict[str, str]:
-    """See `study_report`."""
-    return study_report.readme(facts)
 
 
 def chosen_cases(asked: Config) -> list[StudyCase]:

@@ -1,5 +1,5 @@
-"""What samples say of features of a text: distributions of each, under each method and of the model
-alone.
+"""Distributions of features of a text, under each method and under the model alone, and the
+distances between them with confidence intervals, all from samples.
 
 A feature is the first character, the length in bytes rounded down to a multiple of four, and,
 where a truth is known, whether the text is a right answer. (A total variation distance between the
@@ -7,6 +7,22 @@ distributions of whole texts could not be estimated from samples.) Values that a
 `SEEN` times in all samples together are one value, the rest: resampling says too little about what
 is seen once or twice. So the distance is one of coarser features, and at most that of the finer
 ones.
+
+The total variation distance of two empirical distributions is biased upwards: two samples of one
+distribution differ. Resampling adds that bias once more, so quantiles of resampled distances do
+not cover a small truth. What is resampled here is the difference of the distributions, a mean like
+any other:
+
+    D   the difference of the distributions; d: its estimate; d*: that of resampled samples
+    r   the 0.95 quantile of |d* - d| / 2, which stands for that of |d - D| / 2  (| |: l1)
+    v - r <= TV <= v + r     with v = |d| / 2, as | |d| - |D| | <= |d - D|
+
+The ball of radius r around d holds D with confidence 0.95, and the interval is the range of the
+norm in that ball: it covers at least as often (conservative, most where the truth is not 0). It
+holds 0 exactly where the bootstrap test of D = 0 does not reject at the 0.05 level. The mean of
+|d* - d| / 2 is the noise: what samples of these sizes and weights show where nothing differs.
+
+Source: Hall, *The Bootstrap and Edgeworth Expansion*, 1992, section 4.2 (confidence regions).
 """
 
 from __future__ import annotations
@@ -19,24 +35,6 @@ import numpy as np
 
 from bpe_automata.sampling.weights import effective_sample_size
 from experiments.run.executors import Row
-
-# Distances between distributions that are known from samples alone, with intervals that may hold 0.
-#
-# The total variation distance of two empirical distributions is biased upwards: two samples of one
-# distribution differ. Resampling adds that bias once more, so quantiles of resampled distances do
-# not cover a small truth. What is resampled here is the difference of the distributions, a mean
-# like any other:
-#
-#     D   the difference of the distributions; d: its estimate; d*: that of resampled samples
-#     r   the 0.95 quantile of |d* - d| / 2, which stands for that of |d - D| / 2  (| |: l1)
-#     v - r <= TV <= v + r     with v = |d| / 2, for | |d| - |D| | <= |d - D|
-#
-# These d hold D in a ball with confidence 0.95, and the interval is what the norm makes of that
-# ball: it covers at least as often (conservative, most where the truth is not 0). 0 lies in it
-# exactly where the bootstrap test of D = 0 keeps it at the 0.05 level. The mean of |d* - d| / 2 is
-# the noise: what samples of these sizes and weights show where nothing differs.
-#
-# Source: Hall, *The Bootstrap and Edgeworth Expansion*, 1992, section 4.2 (confidence regions).
 
 RESAMPLES = 1000
 LEVEL = 0.95

@@ -1,4 +1,4 @@
-"""One prompt with one constraint, as the study asks it."""
+"""The cases and the config of the distortion study: one prompt with one constraint each."""
 
 from __future__ import annotations
 
@@ -50,8 +50,6 @@ class StudyCase:
         """Is the language listed?"""
         return self.pattern is None
 
-
-# What determines the numbers of the distortion study.
 
 MODELS = ("smollm2", "gemma-3-270m")
 PARTICLES = (8, 32)

@@ -134,8 +134,9 @@ class OutlinesIndex:
             number.setdefault(state, len(number))
         found: list[dict[int, int]] = [{} for _ in number]
         for state, out in edges.items():
-            kept = {token: number[to] for token, to in out.items() if token != self._eos_id}
-            found[number[state]] = kept
+            found[number[state]] = {
+                token: number[to] for token, to in out.items() if token != self._eos_id
+            }
         has_dead_ends = any(not found[k] and state not in finals for state, k in number.items())
         return Automaton(0, tuple(found)), has_dead_ends
 

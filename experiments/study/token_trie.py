@@ -1,7 +1,10 @@
-"""The trie of all id sequences that a few acyclic automata can read.
+"""The trie of all sequences of ids that a few acyclic automata can read, and the distributions of
+decoding methods on it.
 
 A language model looks at the whole sequence of ids, not at a state, so its probabilities live on
-the nodes of this trie and not on the states of the automata that spanned it.
+the nodes of this trie and not on the states of the automata. Free: the probability of a path is the
+product of the model's own. Masked: at each step these are renormalised over the ids that the
+automaton allows. Logarithms and divergences are in nats.
 """
 
 from __future__ import annotations
@@ -122,13 +125,6 @@ def children(
     outs = [a.out(q) if q >= 0 else {} for a, q in zip(automata, states, strict=True)]
     ids = sorted({token for out in outs for token in out})
     return [(token, tuple(out.get(token, -1) for out in outs)) for token in ids]
-
-
-# The distribution of each decoding method on a trie, and how far apart two distributions are. All
-# in nats.
-#
-# Free: P(path) is the product of the model's own probabilities. Masked: at each step the model's
-# probabilities are renormalised over the ids that the automaton allows.
 
 
 def masked_steps(trie: TokenTrie, log_probs: np.ndarray, alive: np.ndarray) -> np.ndarray:

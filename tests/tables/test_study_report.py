@@ -1,4 +1,4 @@
-"""What is said of made-up rows: the parts of an error, groups, pairs, and the worst cases."""
+"""What is said of made-up rows: the parts of an error, groups, pairs, shares, what is settled."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ import math
 
 import pytest
 
-from experiments.study import study_figure, study_report, study_report_methods, study_report_tables
-from experiments.study.study_report_points import (
+from experiments.run.artefact import ARTEFACTS
+from experiments.run.tables import frame
+from experiments.study import study_figure, study_report, study_tables
+from experiments.study.study_points import (
+    PARTS,
+    THREE,
     at_draws,
     at_every_temperature,
-    number_cell,
+    drawn_tv,
+    farther,
+    mean,
+    median,
+    of_methods,
+    pairs_of,
     points,
-    share,
-    summary,
+    settled,
+    share_of_lift,
 )
 
 
@@ -94,52 +103,6 @@ ROWS = [
 ]
 
 
-def test_an_error_is_the_sum_of_its_parts():
-    for point in points(ROWS):
-        whole = point.tokenization + point.myopia + point.rest
-        assert whole == pytest.approx(point.lift)
-    bad = points(ROWS)[0]
-    parts = (bad.tokenization, bad.myopia, bad.rest)
-    assert parts == pytest.approx((0.75, 0.03, 0.02))
-
-
-def test_the_worst_cases_are_shown_both_ways():
-    found = points(ROWS)
-    lift = study_report.lift_worse(found)
-    canonical = study_report.canonical_worse(found)
-    assert [line[0] for line in lift.rows if line[0]] == ["1. SmolLM2: lift bad"]
-    (name,) = [line[0] for line in canonical.rows if line[0]]
-    assert name == "1. SmolLM2: canonical bad"
-    assert [line[1] for line in canonical.rows] == ["' a' *", "' b'"]
-    assert "prompt of canonical bad" in canonical.notes[1]
-    assert study_report_tables.farther(at_draws(found)) == (1, 1)
-
-
-def test_variants_are_compared_with_the_same_question():
-    rows = [
-        row("q plain", 0.5, 0.4, 0.5, 0.5, base="q"),
-        row("q chat", 0.5, 0.1, 0.5, 0.5, base="q", style="chat"),
-        row("other", 0.5, 0.0, 0.5, 0.5, style="chat"),
-    ]
-    pairs = study_report_tables.pairs_of(at_draws(points(rows)), "style", "plain")
-    ((key, ((point, reference),)),) = pairs.items()
-    assert key == ("smollm2", "chat")
-    assert (point.row["name"], reference.row["name"]) == ("q chat", "q plain")
-    table = study_report_tables.variants(points(rows), "style", "plain", "Styles")
-    (line,) = table.rows
-    assert line[1:4] == ["1", "0.400", "0.300 [0.300, 0.300]"]
-
-
-def test_what_is_not_settled_enters_no_summary():
-    rough = row("rough", 0.9, 0.1, 0.9, 0.9)
-    rough["temperatures"]["1.0"] = dict(rough["temperatures"]["1.0"], free_slack=0.2)
-    made = study_report.render([*ROWS, rough], {})
-    assert made.facts["points"] - made.facts["settled"] == 1
-    assert made.facts["models"]["smollm2"]["cases"] == 3
-    (line,) = made.tables[-1].rows
-    assert line[0] == "SmolLM2: rough, 1"
-
-
 def changed(name="rough", temperature="1.0", method=None, **values):
     """A row with other values at one temperature, of the point or of one of its methods."""
     made = copy.deepcopy(row(name, 0.9, 0.1, 0.9, 0.9))
@@ -148,21 +111,61 @@ def changed(name="rough", temperature="1.0", method=None, **values):
     return made
 
 
+def points_of(rows):
+    return points(frame(rows))
+
+
 def facts_of(rows):
-    """Of a report, without its figures."""
-    every = points(rows)
-    return study_report.facts(rows, every, [point for point in every if point.is_settled()])
+    return study_report.facts(frame(rows), {})
+
+
+def lines_of(table):
+    """The cells of each line by its name."""
+    return {line[0]: line[1:] for line in table.rows}
+
+
+def test_an_error_is_the_sum_of_its_parts():
+    found = points_of(ROWS)
+    assert found[list(THREE)].sum(axis=1).tolist() == pytest.approx(found["lift"].tolist())
+    assert found.loc[0, list(THREE)].tolist() == pytest.approx([0.75, 0.03, 0.02])
+    assert farther(at_draws(found)) == (1, 1)
+
+
+def test_the_worst_cases_are_those_that_the_other_method_does_better():
+    for method, name in (("the lift", "lift bad"), ("canonical", "canonical bad")):
+        table = study_tables.worst(method, at_draws(points_of(ROWS)))
+        assert [line[0] for line in table.rows if line[0]] == [f"1. SmolLM2: {name}"]
+        assert [line[1] for line in table.rows] == ["' a' *", "' b'"]
+
+
+def test_variants_are_compared_with_the_same_question():
+    rows = [
+        row("q plain", 0.5, 0.4, 0.5, 0.5, base="q"),
+        row("q chat", 0.5, 0.1, 0.5, 0.5, base="q", style="chat"),
+        row("other", 0.5, 0.0, 0.5, 0.5, style="chat"),
+    ]
+    pairs = pairs_of(at_draws(points_of(rows)), "style", "plain")
+    assert pairs["name"].tolist() == ["q chat"]
+    assert pairs["lift_difference"].tolist() == pytest.approx([0.3])
+    assert pairs["rest_difference"].tolist() == [0]
+
+
+def test_what_is_not_settled_enters_no_summary():
+    rows = [*ROWS, changed(free_slack=0.2)]
+    made = facts_of(rows)
+    assert made["points"] - made["settled"] == 1
+    assert made["models"]["smollm2"]["cases"] == 3
+    assert [*lines_of(study_report.tables(frame(rows), {})[-1])] == ["SmolLM2: rough, 1"]
 
 
 def test_slacks_add_up_to_the_error_of_a_distance():
-    # The free distribution may be off by 0.006 and the lift by 0.01 / 2: a distance by 0.011.
+    """The free distribution may be off by 0.006 and the lift by 0.01 / 2: a distance by 0.011."""
     both = changed(method="lift", slack=0.01)
-    both["temperatures"]["1.0"]["free_slack"] = 0.006
-    assert not at_draws(points([both]))[0].is_settled()
-    both["temperatures"]["1.0"]["free_slack"] = 0.004
-    assert at_draws(points([both]))[0].is_settled()
+    for slack, is_settled in ((0.006, False), (0.004, True)):
+        both["temperatures"]["1.0"]["free_slack"] = slack
+        assert at_draws(points_of([both]))["is_settled"].tolist() == [is_settled]
     limit = changed(method="canonical", weighted_slack=0.02)
-    assert not at_draws(points([limit]))[0].is_settled()
+    assert at_draws(points_of([limit]))["is_settled"].tolist() == [False]
 
 
 def test_other_methods_are_settled_one_by_one():
@@ -172,32 +175,20 @@ def test_other_methods_are_settled_one_by_one():
         chop = part([0.4, 0.6], [0.9, 0.1]) | {"slack": slack, "weighted_slack": limit}
         made["temperatures"]["1.0"]["methods"]["chop"] = chop
         rows.append(made)
-    found = points(rows)
-    lines = {line[0]: line for line in study_report_methods.methods(found).rows}
-    assert lines["SmolLM2: lift"][1] == "3"
-    assert lines["SmolLM2: chop"][1] == "2"
-    assert lines["SmolLM2: chop, weighted"][1] == "2"
-    assert study_report.peers(found).rows[0][:2] == ["SmolLM2: chop", "2"]
-    names = [line[0] for line in study_report_methods.accuracy(found).rows]
-    assert "SmolLM2: chop, weighted" in names
+    counts = of_methods(points_of(rows)).groupby("method", observed=True)["tv"].count()
+    assert (counts["lift"], counts["chop"], counts["chop, weighted"]) == (3, 2, 2)
+    judged = of_methods(points_of(rows)).groupby("method", observed=True)["p_right"].count()
+    assert (judged["free"], judged["chop, weighted"]) == (3, 2)
 
 
 def test_temperatures_are_compared_on_the_same_cases():
-    rows = [*ROWS, changed("hard", free_slack=0.2)]
-    found = [point for point in points(rows) if point.is_settled()]
+    found = settled(points_of([*ROWS, changed("hard", free_slack=0.2)]))
     assert len(found) == 7
-    assert {point.row["name"] for point in at_every_temperature(found)} == {
-        each["name"] for each in ROWS
-    }
-    for table in (
-        study_report_tables.by_temperature(found),
-        study_report_tables.canonical_share(found),
-    ):
-        assert [line[1] for line in table.rows] == ["3", "3"]
-    drawn = study_figure.figures(found)[2]
+    complete = at_every_temperature(found)
+    assert set(complete["name"]) == {each["name"] for each in ROWS}
+    drawn = study_figure.by_way(found)
     lift = (0.8 + 0.05 + 0.0) / 3
     assert f"lift's mean error goes from {lift:.2f} to {lift:.2f}" in drawn.headline
-    assert "the 3 cases of 3 that" in drawn.note
 
 
 def test_a_prompt_as_it_stands_is_judged_where_it_is_settled():
@@ -206,61 +197,62 @@ def test_a_prompt_as_it_stands_is_judged_where_it_is_settled():
         kept = {"tv_free": 0.3, "tv_lift": 0.2, "slack": slack}
         healing = {"text": " ", "temperatures": {"0.5": kept, "1.0": kept}}
         rows.append(changed(name) | {"healing": healing})
-    table = study_report_tables.healing(points(rows))
-    assert [line[1] for line in table.rows] == ["1", "1"]
+    table = study_tables.healing(at_draws(points_of(rows)))
+    assert [line[0] for line in lines_of(table).values()] == ["1", "1"]
     assert table.notes[1].startswith("1 cases are left out")
 
 
-def test_divergences_are_shown_with_those_that_are_infinite():
+def test_divergences_are_summed_up_where_they_are_finite():
     rows = [
         row("one", 0.5, 0.25, 0.5, 0.5),
         row("two", 0.5, 0.25, 0.25, 0.5),
         changed("three", method="lift", kl=None),
     ]
-    table = study_report_methods.methods(points(rows))
-    lift, canonical = table.rows[:2]
     value = math.log(4 / 3) / 2  # 1/2 log (1/2 / 1/4) + 1/2 log (1/2 / 3/4)
-    assert table.columns[-3:] == ["KL median", "KL mean", "KL infinite\ncases"]
-    assert lift[-3].startswith(f"{value:.4f} ")
-    assert lift[-1] == "1"
-    assert canonical[-2].startswith(f"{value / 3:.3f} ")
-    assert canonical[-1] == "0"
     kl = facts_of(rows)["models"]["smollm2"]["kl"]
     assert kl["lift"]["infinite"] == 1
     assert kl["lift"]["median"] == pytest.approx(value)
-    assert kl["canonical"]["mean"] == pytest.approx(value / 3)
+    assert kl["canonical"] == {"median": 0, "mean": pytest.approx(value / 3), "infinite": 0}
+    drawn = at_draws(points_of(rows))
+    lines = lines_of(study_tables.distances(drawn, of_methods(drawn)))
+    assert [lines[f"SmolLM2: {name}"][-1] for name in ("lift", "canonical")] == ["1", "0"]
+    assert lines["SmolLM2: lift, smc of 8"][-3:] == ["-", "-", "-"]
 
 
 def test_shares_are_those_of_the_summed_error():
-    found = at_draws(points(ROWS))
+    found = at_draws(points_of(ROWS))
     # TV lift 0.8, 0.05, 0; tokenization 0.75, -0.35, 0
-    made = share(found, lambda point: point.tokenization, lambda point: point.lift)
-    assert made.value == pytest.approx(0.4 / 0.85)
-    assert math.isnan(made.interval[0])  # the third case alone has no error to share
-    made = share(found[:2], lambda point: point.tokenization, lambda point: point.lift)
-    # From the second case alone to the first alone.
-    assert made.interval == pytest.approx((-0.35 / 0.05, 0.75 / 0.8))
-    table = study_report_tables.by_family(found)
-    assert table.rows[0][table.columns.index("tokenization\nshare")].startswith("47% [")
-    facts = facts_of(ROWS)["models"]["smollm2"]["shares"]
-    assert sum(each["value"] for each in facts.values()) == pytest.approx(1)
-    same = [row("same", 0.5, 0.5, 0.5, 0.5)]
-    assert facts_of(same)["models"]["smollm2"]["shares"]["rest"] == {
-        "value": None,
-        "interval": [None, None],
-    }
+    value, low, _ = share_of_lift("tokenization")(found)
+    assert value == pytest.approx(0.4 / 0.85)
+    assert math.isnan(low)  # the third case alone has no error to share
+    _, *ends = share_of_lift("tokenization")(found[:2])
+    # from the second case alone to the first alone
+    assert ends == pytest.approx([-0.35 / 0.05, 0.75 / 0.8])
+    shares = facts_of(ROWS)["models"]["smollm2"]["shares"]
+    assert sum(each["value"] for each in shares.values()) == pytest.approx(1)
+    none = {"value": None, "interval": [None, None]}
+    same = facts_of([row("same", 0.5, 0.5, 0.5, 0.5)])
+    assert same["models"]["smollm2"]["shares"]["rest"] == none
+
+
+def test_means_and_medians_have_intervals_of_their_questions():
+    found = points_of(ROWS)
+    value, low, high = mean("lift")(found)
+    assert value == pytest.approx((0.8 + 0.05) / 3)
+    assert low < value < high
+    assert median("lift")(found)[0] == pytest.approx(0.05)
+    assert mean("lift")(found[:0]) is None
+    one = mean("lift")(found.assign(base="the same"))
+    assert one == pytest.approx((value,) * 3)
 
 
 def test_the_readme_counts_questions_and_names_a_worst_case_only_where_there_is_one():
     other = [each | {"model": "gemma-3-270m", "key": f"gemma/{each['name']}"} for each in ROWS]
-    rough = changed(free_slack=0.2)
-    every = study_report.readme(facts_of([*ROWS, *other, rough]))
+    every = study_report.readme(facts_of([*ROWS, *other, changed(free_slack=0.2)]))
     assert len(every["distortion-study in short"].splitlines()) == 4
     told = every["distortion-study"]
     assert "asks 3 questions of" in told
-    assert "under 2 models" in told
     assert "(most in `canonical bad`: 0.40 against 0.05)" in told
-    assert "By more than 0.01, the lift is farther off in 1 cases" in told
     told = study_report.readme(facts_of(ROWS[:1]))["distortion-study"]
     assert "canonical in 0." in told
     assert "most in" not in told
@@ -269,36 +261,25 @@ def test_the_readme_counts_questions_and_names_a_worst_case_only_where_there_is_
 def test_models_without_a_chat_format_are_noted():
     asked = {"kind": "model", "source": "mine", "chat_format": "plain", "note": ""}
     known = asked | {"source": "smollm2", "chat_format": "smollm2"}
-    (note,) = study_report.plain_chats([asked, known, {"key": "x", "failure": "not there"}])
+    (note,) = study_report.plain_chats(frame([asked, known, {"key": "x", "failure": "not there"}]))
     assert "mine" in note
 
 
 def test_a_draw_is_measured_against_the_free_distribution_where_it_was_simulated():
-    half, one = points(ROWS)[:2]
-    assert half.drawn_tv("lift", "smc", 8) is None
-    assert one.drawn_tv("lift", "smc", 8) == pytest.approx(0.05)
-    assert one.drawn_tv("chop", "smc", 8) is None
+    free = [0.9, 0.1]
+    assert drawn_tv(ROWS[0], free, "lift", "smc", 8) == pytest.approx(0.05)
+    assert drawn_tv(ROWS[0], free, "chop", "smc", 8) is None
+    assert drawn_tv(ROWS[0] | {"as_lift": ["chop"]}, free, "chop", "smc", 8) is not None
 
 
 def test_a_population_without_an_answer_draws_none():
-    made = row("lost", 0.9, 0.9, 0.9, 0.9)
     lost = {"law": [0.5, 0.1], "error": 0.0}  # in 0.4 of the populations
-    made["draws"] = {"lift": {"smc": {"8": lost}}}
-    (point,) = at_draws(points([made]))
-    assert point.drawn_tv("lift", "smc", 8) == pytest.approx(0.4)
+    made = row("lost", 0.9, 0.9, 0.9, 0.9) | {"draws": {"lift": {"smc": {"8": lost}}}}
+    assert drawn_tv(made, [0.9, 0.1], "lift", "smc", 8) == pytest.approx(0.4)
 
 
-def test_nothing_and_failures_alone_can_be_rendered():
-    for rows in ([], [{"key": "model x", "failure": "not there"}]):
-        made = study_report.render(rows, {})
-        assert (list(made.tables), list(made.figures)) == ([], [])
-        assert made.facts["models"] == {}
-
-
-def test_summaries_and_numbers():
-    made = summary(points(ROWS), lambda point: point.lift)
-    assert made.mean == pytest.approx((0.8 + 0.05) / 3)
-    assert made.median == pytest.approx(0.05)
-    assert made.n == 6
-    assert math.isnan(summary([], lambda point: 0.0).mean)
-    assert [number_cell(v) for v in (None, 0.0, 0.25, 1e-7)] == ["-", "0.0000", "0.2500", "1e-07"]
+def test_models_alone_can_be_rendered():
+    asked = {"key": "model mine", "kind": "model", "source": "mine", "chat_format": "plain"}
+    made = ARTEFACTS["distortion-study"].report([asked | {"note": "a note"}], {})
+    assert (made.tables, made.figures, made.facts["models"]) == ([], [], {})
+    assert set(facts_of(ROWS)["models"]["smollm2"]["parts"]) == set(PARTS)

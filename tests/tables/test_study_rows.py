@@ -1,4 +1,5 @@
-"""Rows of sampled cases, on a small random model, against sums over all their texts."""
+"""Rows of the study on a small random model: of listed answers, against sums over all
+tokenizations, and of larger languages, against sums over all their texts."""
 
 from __future__ import annotations
 
@@ -10,23 +11,160 @@ import pytest
 from brute_force import BruteForce, tiny_llama
 
 from bpe_automata import constrain
+from bpe_automata.errors import ArgumentError, BudgetExceededError, MissingFileError
+from experiments.engines.peers import OutlinesCore
+from experiments.run.artefact import ARTEFACTS
+from experiments.run.measuring import Run, Settings
 from experiments.shared import models
-from experiments.study import distortion_finite, distortion_large, study_report_large
-from experiments.study.cases import CASES
+from experiments.study import cases, distortion_finite, distortion_large, distortion_study
 from experiments.study.distortion_study import chosen_cases
 from experiments.study.large_distributions import Part, Texts, distances, features, one_hot
 from experiments.study.large_walkers import ChopLanguage
 from experiments.study.study_case import Config, StudyCase
+from experiments.study.study_methods import OutlinesIndex
+from experiments.study.token_trie import Automaton
 
-CASE = StudyCase(
-    "d", "names", "d", "plain", "space", "At", pattern=r" [ab]{1,3}\.", truth=(" a.", " bb.")
+CASES = (
+    StudyCase("a", "yes_no", "q", "plain", "space", "Answer:", (" yes", " no"), truth=(" no",)),
+    StudyCase("b", "yes_no", "q", "plain", "no_space", "Answer: ", ("yes", "no"), truth=("no",)),
+    StudyCase("c", "names", "c", "chat", "newline", "Who?", ("Ann", "Bob")),
+    StudyCase("d", "names", "d", "plain", "space", "At", (), r" [ab]{1,3}\.", (" a.", " bb.")),
 )
-CONFIG = Config(models=("tiny",), samples=96)
+CONFIG = Config(
+    models=("tiny",), temperatures=(0.7, 1.0), slack=1e-9, unread=1e-9, populations=40, samples=30
+)
+LARGE = CASES[3]
+SAMPLED = Config(models=("tiny",), samples=96)
 
 
 @pytest.fixture(scope="module")
 def loaded(smollm2_tokenizer):
     return tiny_llama(smollm2_tokenizer)
+
+
+@pytest.fixture
+def ready(loaded, monkeypatch):
+    monkeypatch.setattr(models, "opened", lambda *_: loaded)
+    distortion_finite.opened.cache_clear()
+    yield
+    distortion_finite.opened.cache_clear()
+
+
+def free_distribution(loaded, prompt, answers, temperature):
+    brute = BruteForce(loaded, prompt, temperature)
+    mass = np.array([sum(map(brute.free, brute.tokenizations(a.encode()))) for a in answers])
+    return mass / mass.sum()
+
+
+def test_a_finite_row_holds_the_distributions_at_each_temperature(ready, loaded):
+    row = distortion_finite.finite_row(CONFIG, "tiny", CASES[0])
+    json.dumps(row, allow_nan=False)
+    for temperature in CONFIG.temperatures:
+        free = free_distribution(loaded, "Answer:", CASES[0].answers, temperature)
+        assert row["temperatures"][str(temperature)]["free"] == pytest.approx(free)
+    assert row["healing"] is None
+    assert row["draws_at"] == 1.0
+    assert row["canonical_tokens"] == [1, 1]
+    assert row["temperatures"]["1.0"]["p_right"] == row["temperatures"]["1.0"]["free"][1]
+    for part in row["draws"]["canonical"]["smc"].values():
+        assert sum(part["law"]) == pytest.approx(1)
+
+
+def test_a_prompt_that_ends_inside_a_token_is_judged_with_and_without_its_end(ready, loaded):
+    row = distortion_finite.finite_row(CONFIG, "tiny", CASES[1])
+    healed = free_distribution(loaded, "Answer:", (" yes", " no"), 0.7)
+    assert row["temperatures"]["0.7"]["free"] == pytest.approx(healed)
+    kept = row["healing"]["temperatures"]["0.7"]
+    free = free_distribution(loaded, "Answer: ", ("yes", "no"), 0.7)
+    assert kept["free"] == pytest.approx(free)
+    assert kept["tv_free"] == pytest.approx(np.abs(free - healed).sum() / 2)
+    assert (row["healing"]["given_back"], row["healing"]["text"]) == (1, " ")
+
+
+def test_rows_do_not_depend_on_what_was_measured_before(ready):
+    first = distortion_finite.finite_row(CONFIG, "tiny", CASES[0])
+    distortion_finite.finite_row(CONFIG, "tiny", CASES[2])
+    assert distortion_finite.finite_row(CONFIG, "tiny", CASES[0]) == first
+    assert distortion_finite.finite_row(replace(CONFIG, seed=1), "tiny", CASES[0]) != first
+
+
+def test_a_budget_that_reaches_no_answer_is_an_error(ready):
+    long = replace(CASES[2], answers=("Annabellina", "Bobberino"))
+    with pytest.raises(BudgetExceededError, match="raise --most-nodes"):
+        distortion_finite.finite_row(replace(CONFIG, most_nodes=1), "tiny", long)
+
+
+def test_a_model_that_is_not_there_is_one_failure(monkeypatch, tmp_path):
+    def missing(*_):
+        raise MissingFileError("pip install it")
+
+    monkeypatch.setattr(models, "opened", missing)
+    run = Run("distortion-study", 1, CONFIG, tmp_path, Settings(executor="inline"))
+    distortion_study.measure(run)
+    (row,) = run.rows
+    assert "pip install it" in row["failure"]
+    made = ARTEFACTS["distortion-study"].report(run.rows, run.manifest())
+    assert (made.tables, made.figures) == ((), ())
+    assert distortion_study.readme(made.facts) == {}
+
+
+def test_ids_of_answers_that_the_search_left_open(ready, loaded):
+    case = replace(CASES[2], answers=(*"ABCDEFGH", "Zarathustra"))
+    rough = replace(CONFIG, slack=0.99, unread=100.0)
+    row = distortion_finite.finite_row(rough, "tiny", case)
+    text = distortion_finite.prompt_text(case, loaded.name)
+    first = len(loaded.tokenizer.encode(text))
+    ids = [len(loaded.tokenizer.encode(text + answer)) - first for answer in case.answers]
+    assert row["canonical_tokens"] == ids
+    assert max(ids) > 1
+
+
+def nowhere(first):
+    """An index whose only path is a dead end."""
+    return lambda self, answers: (Automaton(0, ({first: 1}, {})), True)
+
+
+def test_an_engine_that_reaches_no_answer_is_absent_alone(ready, loaded, monkeypatch):
+    (space,) = loaded.tokenizer.encode(" ")
+    monkeypatch.setattr(OutlinesIndex, "__init__", lambda self, tokenizer, eos_ids: None)
+    monkeypatch.setattr(OutlinesIndex, "automaton", nowhere(space))
+    row = distortion_finite.finite_row(CONFIG, "tiny", CASES[0])
+    assert row["absent"] == {"outlines": "can write no answer, it has dead ends alone"}
+    for at in row["temperatures"].values():
+        assert list(at["methods"]) == ["lift", "canonical", "chop"]
+    monkeypatch.undo()
+
+
+def test_rows_of_another_outlines_core_are_not_gone_on_with(monkeypatch):
+    monkeypatch.setattr(OutlinesCore, "version", classmethod(lambda _: None))
+    none = distortion_study.inputs(CONFIG)
+    monkeypatch.setattr(OutlinesCore, "version", classmethod(lambda _: "0.2.14"))
+    assert distortion_study.inputs(CONFIG) == {"peers": {"outlines_core": "0.2.14"}}
+    assert none != distortion_study.inputs(CONFIG)
+
+
+def test_a_model_of_an_unknown_name_is_asked_all_cases(ready, monkeypatch, loaded):
+    monkeypatch.setattr(models, "opened", lambda *_: replace(loaded, name="mine"))
+    distortion_finite.opened.cache_clear()
+    opened = distortion_finite.opened("mine", "cpu", "float32")
+    marked = loaded.tokenizer.decode(opened.prompt_ids(CASES[2]))
+    assert marked == "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n"
+    monkeypatch.setattr(distortion_finite.Opened, "added", lambda _: frozenset())
+    row = distortion_finite.finite_row(CONFIG, "mine", CASES[2])
+    assert row["prompt_tokens"] == len(loaded.tokenizer.encode("Question: Who?\nAnswer:\n"))
+    assert distortion_finite.model_row(CONFIG, "mine")["chat_format"] == "plain"
+
+
+def test_cases_by_name_or_family(monkeypatch):
+    monkeypatch.setattr(distortion_study, "CASES", CASES)
+
+    def names(*words):
+        return [c.name for c in distortion_study.chosen_cases(replace(CONFIG, cases=words))]
+
+    assert names() == ["a", "b", "c", "d"]
+    assert names("names", "b") == ["b", "c", "d"]
+    with pytest.raises(ArgumentError, match="'cake'"):
+        names("a", "cake")
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +173,10 @@ def measured(loaded):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "opened", lambda *_: loaded)
         distortion_finite.opened.cache_clear()
-        healed = replace(CASE, name="h", prompt="At ", pattern=r"[ab]{1,2}\.", truth=("b.",))
-        small = replace(CONFIG, samples=16)
+        healed = replace(LARGE, name="h", prompt="At ", pattern=r"[ab]{1,2}\.", truth=("b.",))
+        small = replace(SAMPLED, samples=16)
         yield {
-            "d": distortion_large.large_row(CONFIG, "tiny", CASE),
+            "d": distortion_large.large_row(SAMPLED, "tiny", LARGE),
             "h": distortion_large.large_row(small, "tiny", healed),
         }
         distortion_finite.opened.cache_clear()
@@ -79,7 +217,7 @@ def test_masses_are_estimated(measured, brute, spelled, free):
     for method, mass in {"lift": free.sum(), "canonical": own}.items():
         for found in (row["methods"][method], row["smc"][method]):
             assert abs(found["log_z"] - np.log(mass)) < 5 * found["log_z_error"]
-        assert row["methods"][method]["ended"] == CONFIG.samples
+        assert row["methods"][method]["ended"] == SAMPLED.samples
     share = row["canonical_share"]
     assert abs(share["value"] - own / free.sum()) < 5 * share["error"]
 
@@ -87,7 +225,7 @@ def test_masses_are_estimated(measured, brute, spelled, free):
 @pytest.mark.parametrize("method", ["lift", "canonical"])
 def test_right_answers_are_counted(measured, brute, spelled, method):
     distribution = brute.distribution(spelled[method])
-    p = sum(distribution[TEXTS.index(text)] for text in CASE.truth)
+    p = sum(distribution[TEXTS.index(text)] for text in LARGE.truth)
     count = measured["d"]["methods"][method]["right"]
     assert abs(count - 96 * p) < 5 * np.sqrt(96 * p * (1 - p))
 
@@ -116,16 +254,6 @@ def test_text_that_was_given_back_is_no_feature(measured):
     assert (row["healing"]["given_back"], row["healing"]["text"]) == (1, " ")
     assert set(row["features"]["length"]["values"]) == {"0-3", "(rest)"}
     assert row["methods"]["lift"]["right"] > 0
-
-
-def test_what_is_in_the_tables(measured):
-    tables = study_report_large.tables([*measured.values(), {"failure": "no"}])
-    assert len(tables) == 3
-    assert all(len(line) == len(table.columns) for table in tables for line in table.rows)
-    right = next(table for table in tables if "right" in table.title.lower())
-    count = measured["d"]["methods"]["lift"]["right"]
-    assert right.rows[0][1].startswith(f"{count / 96:.3f} [")
-    assert study_report_large.tables([]) == []
 
 
 def test_ids_that_a_constraint_does_not_allow(smollm2_tokenizer):
@@ -220,12 +348,12 @@ def test_values_that_are_hardly_seen_are_the_rest(rng):
 
 
 def test_of_each_family_the_first_larger_languages_are_asked():
-    large = [case for case in CASES if not case.is_finite()]
+    large = [case for case in cases.CASES if not case.is_finite()]
     families = {case.family for case in large}
     few = chosen_cases(Config(large=1))
-    assert [case for case in few if case.is_finite()] == [c for c in CASES if c.is_finite()]
+    assert [case for case in few if case.is_finite()] == [c for c in cases.CASES if c.is_finite()]
     first = [next(case for case in large if case.family == family) for family in families]
     assert {case.name for case in few if not case.is_finite()} == {case.name for case in first}
-    assert {case.name for case in chosen_cases(Config(large=None))} == {c.name for c in CASES}
+    assert {case.name for case in chosen_cases(Config(large=None))} == {c.name for c in cases.CASES}
     named = large[-1]
     assert chosen_cases(Config(large=0, cases=(named.name,))) == [named]

@@ -1,0 +1,244 @@
+"""The tables of the larger languages of the study, which are sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.run.executors import Row
+from experiments.run.statistics import clopper_pearson
+from experiments.run.tables import (
+    Column,
+    Group,
+    Table,
+    fixed,
+    highest,
+    interval,
+    is_missing,
+    median,
+    several,
+    table,
+    whole,
+)
+from experiments.study.study_points import in_order, label
+from experiments.study.study_tables import absent, by, named
+
+METHODS = {
+    "lift": "lift",
+    "outlines": "outlines-core",
+    "chop": "chop",
+    "canonical": "canonical",
+    "lift SMC": "lift, SMC",
+    "canonical SMC": "canonical, SMC",
+    "canonical weighted": "canonical, weighted",
+}
+"""In the order of the tables."""
+FEATURES = ("first", "length", "right")
+PLAIN = ("lift", "canonical")
+FEW = 10
+"""Effective samples of the free distribution, below which intervals are not given."""
+ALPHA = 0.05
+
+
+def tables(rows: Sequence[Row]) -> list[Table]:
+    """rows: of larger languages; none of no rows."""
+    if not rows:
+        return []
+    ends = [" +" if row["healing"] else "" for row in rows]
+    names = [
+        f"{label(row['model'])}: {row['name']}{end}" for row, end in zip(rows, ends, strict=True)
+    ]
+    cases = pd.json_normalize(list(rows)).assign(shown=names, row=rows)
+    return [distances(rows), accuracy(cases[cases["truth"].map(bool)]), in_full(cases)]
+
+
+def distances(rows: Sequence[Row]) -> Table:
+    """By model, feature and method."""
+    lines = in_order(pd.DataFrame(_feature_lines(rows)), "model")
+    lines["few"] = lines["effective"] < FEW
+    numbers = ["value", "noise", "low", "high"]
+    lines[numbers] = lines[numbers].astype(float)
+    lines.loc[lines["few"] | lines["noise"].isna(), numbers] = np.nan
+    # a method is shown where some case says something of it
+    shown = (
+        lines.groupby(["model", "feature", "method"], observed=True)["noise"].transform("count") > 0
+    )
+    lines["name"] = lines["feature"] + ", " + lines["method"].map(METHODS)
+    lines = in_order(in_order(lines, "feature", FEATURES), "method", tuple(METHODS))
+    columns = [
+        named("feature, method", "name"),
+        Column("cases", lambda group: group["noise"].count(), whole),
+        Column("too few\nsamples", lambda group: group["few"].sum(), whole),
+        Column("median TV", median("value"), fixed(3)),
+        Column("median\nnoise", median("noise"), fixed(3)),
+        Column("interval\nabove 0", lambda group: (group["low"] > 0).sum(), whole),
+        Column("greatest\nlower end", highest("low"), fixed(3)),
+    ]
+    return table(
+        "Larger languages: distance to the model's own distribution",
+        by(lines[shown], "feature", "method"),
+        columns,
+        _told(rows),
+    )
+
+
+def _feature_lines(rows: Sequence[Row]) -> list[Row]:
+    """Of each case, for each of its features and each method, there or not."""
+    nothing = dict.fromkeys(("value", "noise", "low", "high"))
+    return [
+        {
+            "model": row["model"],
+            "feature": feature,
+            "method": method,
+            "effective": made["effective"],
+            **made["tv"].get(method, nothing),
+        }
+        for row in rows
+        for feature, made in row["features"].items()
+        for method in METHODS
+    ]
+
+
+def _told(rows: Sequence[Row]) -> list[str]:
+    return [
+        f"{rows[0]['samples']} samples of each method in each case; SMC: one text of a population "
+        f"of {rows[0]['particles']}, taken by its weight; weighted: canonical's samples by their "
+        "weights, what is left then is free mass that is not canonical",
+        "TV: between the distribution of the first character, of the length in classes of four "
+        "bytes, or of whether the answer is right, and the model's own by the weights of both "
+        "methods. Values seen fewer than 5 times are one",
+        "noise: the TV that samples of these sizes and weights show on average where nothing "
+        "differs. TV from samples is biased upwards: it means something only well above that",
+        "interval: 95 %, TV ± the 0.95 quantile of the distance between the resampled difference "
+        "of the distributions and the estimated one. It can hold a TV of 0: of cases without any "
+        "difference it lies above 0 in about 5 %, with 10 to 15 effective samples in up to 10 % "
+        "(simulated)",
+        f"too few samples: cases in which the model's distribution rests on fewer than {FEW} "
+        "effective ones",
+        *absent(rows),
+    ]
+
+
+def accuracy(cases: pd.DataFrame) -> Table:
+    """Where a right answer is known."""
+    right = {"lift SMC": "lift\nSMC", "canonical SMC": "canonical\nSMC", "free": "free"}
+    columns = [
+        Column("case", "shown"),
+        *(
+            Column(m, proportion(f"methods.{m}.right", "samples"), interval(fixed(3)))
+            for m in ("lift", "outlines", "chop", "canonical")
+        ),
+        *(Column(name, _of(_right, method), fixed(3)) for method, name in right.items()),
+        Column("ESS of\nfree", stored("features.right.effective"), several(fixed(1))),
+    ]
+    notes = [
+        "share of the samples that are a right answer, in full; texts that were cut off are not. "
+        "[ ]: 95 %, Clopper & Pearson",
+        "SMC and free (the model's own distribution): estimates by weights, without intervals; "
+        "ESS: effective sample size",
+    ]
+    return table("Larger languages: how often the answer is right", cases, columns, notes)
+
+
+def stored(*paths: str) -> Callable[[Group], list[Any] | None]:
+    """What the row of a line holds there; None where there is nothing at the first path."""
+
+    def of(group: Group) -> list[Any] | None:
+        found = [group[path].iloc[0] if path in group else None for path in paths]
+        return None if is_missing(found[0]) else found
+
+    return of
+
+
+def proportion(*paths: str) -> Callable[[Group], list[float] | None]:
+    """Of hits among samples, with its interval."""
+
+    def of(group: Group) -> list[float] | None:
+        if (found := stored(*paths)(group)) is None:
+            return None
+        hits, n = map(int, found)
+        return [hits / n, *clopper_pearson(hits, n, ALPHA)]
+
+    return of
+
+
+def _of(value: Callable[..., Any], *which: str) -> Callable[[Group], Any]:
+    """Of the row of a line."""
+    return lambda group: value(group["row"].iloc[0], *which)
+
+
+def _right(row: Row, name: str) -> float | None:
+    """The probability of a right answer by weights."""
+    made = row["features"].get("right")
+    distribution = made and (made["free"] if name == "free" else made["laws"].get(name))
+    if distribution is None:
+        return None
+    return distribution[made["values"].index("right")] if "right" in made["values"] else 0.0
+
+
+def in_full(cases: pd.DataFrame) -> Table:
+    """The sampled cases, one line each."""
+    columns = [
+        Column("case", "shown"),
+        Column("whole", stored(*(f"methods.{m}.ended" for m in PLAIN)), several(whole, ", ")),
+        Column(
+            "lift not\ncanonical",
+            proportion("not_canonical.count", "not_canonical.of"),
+            interval(fixed(3)),
+        ),
+        Column(
+            "free mass\ncanonical",
+            stored("canonical_share.value", "canonical_share.error"),
+            plus_minus(3),
+        ),
+        *(Column(f"ESS\n{m}", f"methods.{m}.effective", fixed(1)) for m in PLAIN),
+        *(
+            Column(
+                f"log Z\n{m}{end}", stored(f"{path}.log_z", f"{path}.log_z_error"), plus_minus(2)
+            )
+            for m in PLAIN
+            for path, end in ((f"methods.{m}", ""), (f"smc.{m}", " SMC"))
+        ),
+        *(
+            Column(f"TV {name}\n{m}", _of(_distance, m, name))
+            for name in FEATURES[:2]
+            for m in PLAIN
+        ),
+    ]
+    notes = [
+        f"{cases['samples'].iloc[0]} samples of each method; whole: texts of either that came to "
+        "their end; lift not canonical: share of its samples that the tokenizer would not write "
+        "so, [ ]: 95 %, Clopper & Pearson; +: text of the prompt was given back, and is no part of "
+        "the features",
+        "free mass canonical: from both methods' weights; ±: standard errors; ± ?: unknown, as no "
+        "sample tells of the other part",
+        "ESS: effective sample size, of the whole texts; Z: the model's probability of the "
+        "method's sequences, its natural log with the standard error. The lift's cannot be less "
+        "than canonical's: where it comes out so, its samples missed nearly all of the mass",
+        "TV first, TV length: see the table of distances; value [95 % interval], noise; [?]: none, "
+        f"for the free distribution rests on fewer than {FEW} effective samples",
+    ]
+    return table("Larger languages, case by case", cases, columns, notes)
+
+
+def plus_minus(digits: int) -> Callable[[Sequence[float | None]], str]:
+    """A value with its standard error: 0.12 ± 0.03."""
+
+    def shown(found: Sequence[float | None]) -> str:
+        value, error = ("?" if is_missing(v) else f"{v:.{digits}f}" for v in found)
+        return f"{value} ± {error}"
+
+    return shown
+
+
+def _distance(row: Row, method: str, feature: str) -> str | None:
+    made = row["features"].get(feature)
+    if made is None:
+        return None
+    at = made["tv"][method]
+    if at["noise"] is None or made["effective"] < FEW:
+        return f"{at['value']:.2f} [?]"
+    return f"{at['value']:.2f} [{at['low']:.2f}, {at['high']:.2f}], {at['noise']:.2f}"

@@ -1,0 +1,264 @@
+"""The rows of the distortion study as points: one case under one model at one temperature.
+
+TV: total variation distance of a method's distribution to the free one, the model's own. The
+lift's is taken apart into
+
+    TV lift = tokenization (TV lift - TV canonical)
+            + myopia (TV canonical - TV of canonical with weights) + rest (the last)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from experiments.run.executors import Row
+from experiments.run.statistics import Statistic, bootstrap, weighted_mean, weighted_quantile
+from experiments.run.tables import Group, records
+from experiments.study.answer_distributions import tv_between
+from experiments.study.study_case import PARTICLES
+from experiments.study.study_methods import METHODS
+
+SETTLED = 0.01
+"""How far at most a distance may be from exact to enter a summary."""
+CLEARLY = 0.01
+"""A difference of two distances that is counted."""
+WEIGHTED = "weighted_"
+"""Before the names of what a row says of a method with weights."""
+LABELS = {"smollm2": "SmolLM2", "gemma-3-270m": "Gemma-3"}
+THREE = ("tokenization", "myopia", "rest")
+"""What the lift's error is taken apart into."""
+PARTS = ("lift", "canonical", *THREE)
+ASKED = ("model", "name", "family", "base", "style", "boundary", "prompt")
+"""What points take from their row."""
+FIELDS = (*ASKED, "heat", "temperature", *PARTS, "is_drawn", "is_settled", "ids", "row", "at")
+"""Of points. heat: the temperature as rows write it; lift, canonical: TV; is_drawn: is it the
+temperature of the draws, of which most is said? is_settled: are all parts within `SETTLED` of
+exact? ids: of the longest answer, canonically; row: of the case; at: its part at the temperature.
+"""
+Points: TypeAlias = pd.DataFrame
+
+
+def points(rows: pd.DataFrame) -> Points:
+    """All of finite cases; models in the order of the rows."""
+    finite = records(rows[rows["kind"] == "finite"])
+    lines = [_point(row, heat) for row in finite for heat in row["temperatures"]]
+    return in_order(pd.DataFrame(lines, columns=list(FIELDS)), "model").astype(
+        {"is_drawn": bool, "is_settled": bool}
+    )
+
+
+def _point(row: Row, heat: str) -> Row:
+    at = row["temperatures"][heat]
+    lift, canonical = at["methods"]["lift"]["tv"], at["methods"]["canonical"]["tv"]
+    rest = at["methods"]["canonical"]["weighted_tv"]
+    needed = (("lift", ""), ("canonical", ""), ("canonical", WEIGHTED))
+    return {
+        **{name: row[name] for name in ASKED},
+        "heat": heat,
+        "temperature": float(heat),
+        "lift": lift,
+        "canonical": canonical,
+        "tokenization": lift - canonical,
+        "myopia": canonical - rest,
+        "rest": rest,
+        "is_drawn": float(heat) == row["draws_at"],
+        "is_settled": all(known(at, method, prefix) for method, prefix in needed),
+        "ids": max(row["canonical_tokens"]),
+        "row": row,
+        "at": at,
+    }
+
+
+def known(at: Row, method: str, prefix: str = "") -> Row | None:
+    """What a row says, at a temperature, of a method that is there and whose distance, masked or
+    weighted, is within `SETTLED` of exact; else None.
+
+    A distribution that lacks s of its probability is off by s / 2 in a distance; the free
+    distribution and weighted distributions are scaled to 1, where it is s.
+    """
+    part: Row | None = at["methods"].get(method)
+    if part is None:
+        return None
+    own = part["weighted_slack"] if prefix else part["slack"] / 2
+    return part if at["free_slack"] + own <= SETTLED else None
+
+
+def in_order(found: pd.DataFrame, field: str, order: tuple[str, ...] | None = None) -> pd.DataFrame:
+    """With a field that groups are sorted by: in this order, by default that of the lines."""
+    names = found[field].unique() if order is None else order
+    return found.assign(**{field: pd.Categorical(found[field], list(names))})
+
+
+def settled(every: Points) -> Points:
+    """Those that enter summaries."""
+    return every[every["is_settled"]]
+
+
+def at_draws(found: Points) -> Points:
+    """Those at the temperature of the draws."""
+    return found[found["is_drawn"]]
+
+
+def at_every_temperature(found: Points) -> Points:
+    """Those of cases that are there at every temperature: others would change what is compared."""
+    there = found.groupby(["model", "name"], observed=True)["heat"].transform("count")
+    return found[there == found["row"].map(lambda row: len(row["temperatures"]))]
+
+
+def pairs_of(found: Points, attribute: str, reference: str) -> Points:
+    """Points of questions that are asked in several ways, but for the reference's way; with
+    `PART_difference`, what a part is beyond that of the same question in the reference's way."""
+    is_reference = found[attribute] == reference
+    keys = ["model", "base"]
+    references = found.loc[is_reference, [*keys, *PARTS]].drop_duplicates(keys, keep="last")
+    pairs = found[~is_reference].merge(references, on=keys, suffixes=("", "_reference"))
+    differences = {f"{part}_difference": pairs[part] - pairs[f"{part}_reference"] for part in PARTS}
+    return pairs.assign(**differences)
+
+
+def of_methods(found: Points) -> pd.DataFrame:
+    """A line for each point at the temperature of the draws and each way to answer: the free
+    distribution, each method as it is masked, what its weights converge to, and the distribution of
+    one draw from weighted populations of several sizes.
+
+    tv; kl: KL(free || distribution) in nats, inf where it lacks an answer that the model gives
+    (what is not assigned counts as nothing, so it is an upper bound up to the slack of the free
+    distribution), nan of populations; beyond: tv - that of the lift; other: does it allow other ids
+    than the lift? lost, share: as in the row; p_right, above_free, is_right, same_answer: where
+    right answers are known.
+    """
+    lines = [line for point in records(at_draws(found)) for line in _lines(point)]
+    made = pd.DataFrame(lines, columns=[*MEASURED, *JUDGED, "above_free"])
+    made["model"] = pd.Categorical(made["model"], found["model"].cat.categories)
+    weighted = [f"{method}, weighted" for method in METHODS[1:]]
+    drawn = [_drawn_name(method, *draw) for method in METHODS for draw in DRAWS]
+    names = ("free", *METHODS, *weighted, *drawn)
+    return in_order(made.astype({"tv": float, "kl": float}), "method", names)
+
+
+MEASURED = ("model", "base", "method", "tv", "kl", "beyond", "other", "lost", "share")
+JUDGED = ("p_right", "is_right", "same_answer")
+DRAWS = tuple((kind, size) for kind in ("importance", "smc") for size in PARTICLES)
+
+
+def _drawn_name(method: str, kind: str, size: int) -> str:
+    return f"{method}, {kind} of {size}"
+
+
+def _lines(point: Row) -> Iterator[Row]:
+    at, row = point["at"], point["row"]
+    yield _line(point, "free", at)
+    for method in METHODS:
+        if part := known(at, method):
+            yield _line(point, method, part) | {"other": method not in row["as_lift"]}
+            for draw in DRAWS:
+                own = {"method": _drawn_name(method, *draw), "model": point["model"]}
+                tv = drawn_tv(row, at["free"], method, *draw)
+                yield {**own, "base": point["base"], "tv": tv}
+        # the lift with weights converges to the free distribution
+        if method != "lift" and (part := known(at, method, WEIGHTED)):
+            yield _line(point, f"{method}, weighted", part, WEIGHTED)
+
+
+def _line(point: Row, method: str, part: Row, prefix: str = "") -> Row:
+    """prefix: of the names of the fields; the free distribution has none of the distances."""
+    line = {name: point[name] for name in ("model", "base")} | {"method": method}
+    if f"{prefix}tv" in part:
+        tv, kl = part[f"{prefix}tv"], part[f"{prefix}kl"]
+        line |= {"tv": tv, "kl": math.inf if kl is None else kl, "beyond": tv - point["lift"]}
+        line |= {name: part[name] for name in ("lost", "share")}
+    if point["row"]["truth"]:
+        line |= {name: part[f"{prefix}{name}"] for name in JUDGED}
+        line["above_free"] = line["p_right"] - point["at"]["p_right"]
+    return line
+
+
+def drawn_tv(row: Row, free: list[float], method: str, kind: str, size: int) -> float | None:
+    """Of the distribution of one draw from a weighted population, where nothing is drawn if no
+    particle came to an answer; None where the method was not simulated. Methods that are the lift
+    have its."""
+    name = "lift" if method in row["as_lift"] else method
+    if name not in row["draws"]:
+        return None
+    distribution = row["draws"][name][kind][str(size)]["law"]
+    return tv_between(distribution, free, max(0.0, 1.0 - sum(distribution)))
+
+
+def label(model: str) -> str:
+    """How a model is called in tables."""
+    return LABELS.get(model, model)
+
+
+# What columns and figures show of groups of points, or of lines with a base.
+
+MEDIAN = weighted_quantile(0.5)
+Interval: TypeAlias = tuple[float, float, float]
+"""(value, low, high)."""
+
+
+def estimate(statistic: Statistic, field: str) -> Callable[[Group], Interval | None]:
+    """Of a field, where it is there, with a 95 % interval for which bases are drawn, not cases:
+    variants of one question say less than as many questions. None of nothing."""
+
+    def of(group: Group) -> Interval | None:
+        there = group[group[field].notna()]
+        if there.empty:
+            return None
+        found = there[field].to_numpy(float)
+        value = float(statistic(found, np.ones((1, len(found))))[0])
+        low, high = bootstrap(found.tolist(), there["base"].tolist(), statistic)
+        return value, low, high
+
+    return of
+
+
+def mean(field: str) -> Callable[[Group], Interval | None]:
+    """See `estimate`."""
+    return estimate(weighted_mean, field)
+
+
+def median(field: str) -> Callable[[Group], Interval | None]:
+    """See `estimate`."""
+    return estimate(MEDIAN, field)
+
+
+def share_of_lift(field: str) -> Callable[[Group], Interval | None]:
+    """Of the summed error of the lift, that in the sum of a part: ratios of single points are wild
+    where both are next to nothing. None where there is no error; ends are nan where questions
+    without error may be drawn alone."""
+
+    def of(group: Group) -> Interval | None:
+        wholes, parts = group["lift"].to_numpy(float), group[field].tolist()
+        if not wholes.sum() > 0:
+            return None
+
+        def ratio(values: np.ndarray, taken: np.ndarray) -> np.ndarray:
+            sums = taken @ wholes
+            return np.divide(taken @ values, sums, out=np.full(len(sums), np.nan), where=sums > 0)
+
+        low, high = bootstrap(parts, group["base"].tolist(), ratio)
+        return float(sum(parts) / wholes.sum()), low, high
+
+    return of
+
+
+def finite(of: Callable[[Group], Any]) -> Callable[[Group], Any]:
+    """The same of the lines whose KL divergence is finite."""
+    return lambda group: of(group[np.isfinite(group["kl"])])
+
+
+def infinite(group: Group) -> int | None:
+    """How many divergences are; None where there are none at all."""
+    return int(np.isinf(group["kl"]).sum()) if group["kl"].notna().any() else None
+
+
+def farther(found: Points) -> tuple[int, int]:
+    """(cases in which the lift is clearly farther from the free distribution, in which canonical
+    is)."""
+    more = found["tokenization"]
+    return int((more > CLEARLY).sum()), int((more < -CLEARLY).sum())

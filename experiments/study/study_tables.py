@@ -1,0 +1,408 @@
+"""The tables of the listed languages: how far methods are from the free distribution, where that
+comes from, what it depends on, and single cases in full."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.run.executors import Row
+from experiments.run.tables import (
+    Column,
+    Group,
+    Table,
+    count,
+    fixed,
+    highest,
+    interval,
+    is_missing,
+    percent,
+    quantiles,
+    records,
+    several,
+    share,
+    small,
+    table,
+    total,
+    values,
+    whole,
+)
+from experiments.study.study_case import PARTICLES
+from experiments.study.study_points import (
+    CLEARLY,
+    SETTLED,
+    THREE,
+    Points,
+    at_draws,
+    at_every_temperature,
+    farther,
+    finite,
+    in_order,
+    infinite,
+    label,
+    mean,
+    median,
+    of_methods,
+    pairs_of,
+    settled,
+    share_of_lift,
+)
+
+SAME = f"The cases are those within {SETTLED} of exact at every temperature"
+INTERVALS = "[ ]: 95 % intervals by drawing questions with replacement, variants together"
+WORST = 10
+"""Cases in each of the two tables of worst ones."""
+
+
+def tables(every: Points, notes: Sequence[str]) -> list[Table]:
+    """notes: on the styles of prompts."""
+    found = settled(every)
+    drawn = at_draws(found)
+    methods = of_methods(found)
+    return [
+        distances(drawn, methods),
+        by_family(drawn),
+        worst("the lift", drawn.sort_values("tokenization", ascending=False, kind="stable")),
+        worst("canonical", drawn.sort_values("tokenization", kind="stable")),
+        by_length(drawn),
+        by_temperature(at_every_temperature(found)),
+        variants(drawn, "style", "plain", "The effect of the prompt's style", notes),
+        variants(drawn, "boundary", "space", "The effect of the boundary"),
+        healing(drawn),
+        canonical_share(at_every_temperature(found)),
+        accuracy(methods),
+        engines(drawn, methods),
+        unsettled(every[~every["is_settled"]]),
+    ]
+
+
+def by(found: pd.DataFrame, *fields: str) -> Iterable[tuple[Any, Group]]:
+    """Groups, sorted; models and methods in their order."""
+    return found.groupby(["model", *fields], observed=True)
+
+
+def named(name: str, field: str) -> Column:
+    """The first column of a table that has a line for each model and value of a field."""
+
+    def of(group: Group) -> str:
+        value = group[field].iloc[0]
+        shown = f"{value:g}" if isinstance(value, float) else value
+        return f"{label(group['model'].iloc[0])}: {shown}"
+
+    return Column(name, of)
+
+
+def distances(drawn: Points, methods: pd.DataFrame) -> Table:
+    """All methods."""
+    there = methods[methods["tv"].notna()]
+    columns = [
+        named("method", "method"),
+        Column("cases", count, whole),
+        Column("TV median", median("tv"), interval(fixed(4))),
+        Column("TV mean", mean("tv"), interval(fixed(3))),
+        Column("TV 90 %", quantiles("tv", 0.9), several(fixed(3))),
+        Column("TV worst", highest("tv"), fixed(3)),
+        Column("TV over\n0.1", lambda group: (group["tv"] > 0.1).mean(), percent()),
+        Column("KL median", finite(median("kl")), interval(fixed(4))),
+        Column("KL mean", finite(mean("kl")), interval(fixed(3))),
+        Column("KL infinite\ncases", infinite, whole),
+    ]
+    notes = [
+        "TV: total variation distance to the free distribution, with no answer as an outcome where "
+        f"a method has dead ends; cases: those where it is within {SETTLED} of exact. {INTERVALS}",
+        "KL: divergence of the method's distribution from the free one, KL(free || method), in "
+        "nats; median and mean of the cases where it is finite. It is infinite where an answer "
+        "that the model gives was not found under the method",
+        "weighted: what importance weights and SMC converge to, the free distribution given what "
+        "the method can write. The lift's is the free distribution itself; the others cannot reach "
+        'it where their sequences lack free mass (see "Engines beside the lift")',
+        f"of {' or '.join(map(str, PARTICLES))}: the distribution of one draw from a weighted "
+        "population of that size, simulated. On average each of these distances is off by at most "
+        f"{_simulation_error(drawn):.3f} (half the sum of its standard errors, in the worst case), "
+        "which makes small ones larger; the KL of a simulated distribution says nothing",
+        "outlines: the index of outlines-core; chop: the lift with the published heuristic for "
+        "forced text",
+    ]
+    return table("Distance to the model's own distribution", by(there, "method"), columns, notes)
+
+
+def _simulation_error(drawn: Points) -> float:
+    """The largest."""
+    every = (kinds for row in drawn["row"] for kinds in row["draws"].values())
+    sizes = (size for kinds in every for each in kinds.values() for size in each.values())
+    return max((size["error"] for size in sizes), default=0.0)
+
+
+def parts(
+    title: str, first: Column, groups: Iterable[tuple[Any, Group]], notes: Sequence[str] = ()
+) -> Table:
+    """The lift's error taken apart."""
+    shares = interval(lambda value: "-" if is_missing(value) else percent()(value))
+    columns = [
+        first,
+        Column("cases", count, whole),
+        Column("TV lift\nmedian", median("lift"), interval(fixed(4))),
+        Column("TV canonical\nmedian", median("canonical"), interval(fixed(4))),
+        *(Column(f"{_TV[part]}\nmean", mean(part), interval(fixed(3))) for part in _TV),
+        *(Column(f"{part}\nshare", share_of_lift(part), shares) for part in THREE),
+        Column("lift : canonical\nfarther", farther, several(whole, " : ")),
+    ]
+    told = [
+        "TV lift = tokenization (TV lift - TV canonical) + myopia (TV canonical - TV canonical "
+        "weighted) + rest (TV canonical weighted); means add up, medians do not",
+        "share: of the sum of TV lift over the cases, so that cases without error weigh nothing; "
+        "below 0 where canonical, or the weights, make it worse",
+        "farther: in how many cases either is farther from the free distribution by more than "
+        f"{CLEARLY}. {INTERVALS}",
+    ]
+    return table(title, groups, columns, [*told, *notes])
+
+
+_TV = {"lift": "TV lift", **{part: part for part in THREE}}
+
+
+def by_family(drawn: Points) -> Table:
+    """All families of a model together first."""
+    families = ("all", *sorted(drawn["family"].unique()))
+    every = pd.concat([drawn.assign(family="all"), drawn])
+    groups = by(in_order(every, "family", families), "family")
+    title = "Where the error comes from, by family"
+    return parts(title, named("model: family", "family"), groups)
+
+
+def by_length(drawn: Points) -> Table:
+    """Whether a step of masking can go wrong depends on how many steps there are."""
+    lengths = drawn["ids"].map(lambda ids: str(ids) if ids < 4 else "4 or more")
+    title = "The effect of length: ids of the longest answer, canonically"
+    return parts(title, named("model: ids", "length"), by(drawn.assign(length=lengths), "length"))
+
+
+def by_temperature(found: Points) -> Table:
+    """found: cases that are there at every temperature."""
+    note = f"the free distribution is the model's own at that temperature. {SAME}"
+    first, groups = named("model: temperature", "temperature"), by(found, "temperature")
+    return parts("The effect of temperature", first, groups, [note])
+
+
+def variants(
+    drawn: Points, attribute: str, reference: str, title: str, notes: Sequence[str] = ()
+) -> Table:
+    """Of questions that are asked in several ways: each way against the reference, in pairs."""
+    columns = [named(f"model: {attribute}", attribute), Column("pairs", count, whole)]
+    for part in ("lift", "canonical", "rest"):
+        columns += [
+            Column(f"TV {part}\nmean", partial(_mean, part), fixed(3)),
+            Column(f"against\n{reference}", mean(f"{part}_difference"), interval(fixed(3))),
+        ]
+    columns.append(Column("healed", lambda group: int(_is_healed(group).sum()), whole))
+    told = [
+        f"against {reference}: mean difference to the same question with it. {INTERVALS}",
+        "healed: cases in which ids at the end of the prompt had to be given back, for all "
+        "methods; another table says what happens if they are not",
+    ]
+    pairs = pairs_of(drawn, attribute, reference)
+    return table(title, by(pairs, attribute), columns, [*told, *notes])
+
+
+def _mean(part: str, group: Group) -> float:
+    return float(group[part].mean())
+
+
+def _is_healed(found: Points) -> pd.Series[bool]:
+    return found["row"].map(lambda row: row["healing"] is not None).astype(bool)
+
+
+def healing(drawn: Points) -> Table:
+    """What a prompt does to the answer that ends where no tokenizer would cut."""
+    healed = drawn[_is_healed(drawn)]
+    names = ["model", "base", "way", "tv"]
+    lines = pd.DataFrame(_as_it_stands(healed), columns=names).astype({"tv": float})
+    columns = [
+        named("as the prompt stands", "way"),
+        Column("cases", count, whole),
+        Column("median", median("tv"), interval(fixed(3))),
+        Column("mean", mean("tv"), interval(fixed(3))),
+        Column("worst", highest("tv"), fixed(3)),
+    ]
+    notes = [
+        "total variation distance to the free distribution of the same answers once the prompt's "
+        "last ids are given back; free: without a mask, so that the prompt alone does it. "
+        f"{INTERVALS}",
+        f"{len(healed) - len(lines) // 2} cases are left out: they may be off by more than "
+        f"{SETTLED}",
+    ]
+    groups = by(in_order(in_order(lines, "model"), "way", ("free", "lift")), "way")
+    return table("Prompts that end inside a token", groups, columns, notes)
+
+
+def _as_it_stands(healed: Points) -> list[Row]:
+    """Two lines for each point that is within `SETTLED` of exact."""
+    lines = []
+    for point in records(healed):
+        kept = point["row"]["healing"]["temperatures"][point["heat"]]
+        if point["at"]["free_slack"] + kept["slack"] <= SETTLED:
+            asked = {"model": point["model"], "base": point["base"]}
+            lines += [{**asked, "way": way, "tv": kept[f"tv_{way}"]} for way in ("free", "lift")]
+    return lines
+
+
+def canonical_share(found: Points) -> Table:
+    """How much of the answers' free mass is canonical."""
+    other = found["at"].map(lambda at: max(0.0, 1.0 - at["methods"]["canonical"]["share"]))
+
+    def least(q: float) -> Callable[[Group], float]:
+        return lambda group: 1 - float(np.quantile(group["other"], q, method="lower"))
+
+    columns = [
+        named("model: temperature", "temperature"),
+        Column("cases", count, whole),
+        Column("median", least(0.5), small),
+        Column("10 %", least(0.9), small),
+        Column("1 %", least(0.99), small),
+        Column("least", least(1), small),
+        Column("under 0.9", lambda group: int((group["other"] > 0.1).sum()), whole),
+    ]
+    notes = [
+        f"share of the free probability of a case's answers that is canonically tokenized. {SAME}"
+    ]
+    groups = by(found.assign(other=other.astype(float)), "temperature")
+    return table("How much of the free mass is canonical", groups, columns, notes)
+
+
+def accuracy(methods: pd.DataFrame) -> Table:
+    """Where right answers are known."""
+    columns = [
+        named("method", "method"),
+        Column("cases", count, whole),
+        Column("P(right)\nmean", mean("p_right"), interval(fixed(3))),
+        Column("above free", mean("above_free"), interval(fixed(3))),
+        Column("likeliest\nis right", share("is_right"), percent(1)),
+        Column("likeliest is\nthe free one", share("same_answer"), percent(1)),
+    ]
+    groups = by(methods[methods["p_right"].notna()], "method")
+    return table("Right answers", groups, columns, [f"above free: in pairs. {INTERVALS}"])
+
+
+def engines(drawn: Points, methods: pd.DataFrame) -> Table:
+    """Where outlines-core and chop are not the lift."""
+    columns = [
+        named("method", "method"),
+        Column("cases", count, whole),
+        Column("other\nsequences", total("other"), whole),
+        Column(
+            f"nearer by\nover {CLEARLY}",
+            _beyond_lift(-1),
+            whole,
+        ),
+        Column(
+            f"farther by\nover {CLEARLY}",
+            _beyond_lift(1),
+            whole,
+        ),
+        Column("most\nlost", highest("lost"), small),
+        Column("free mass it\ncan write, mean", mean("share"), interval(fixed(4))),
+        Column("least", lambda group: min(values(group, "share")), small),
+    ]
+    notes = [
+        "other sequences: cases in which it allows other ids than the lift; nearer, farther: to "
+        "the free distribution than the lift; lost: probability of running into a dead end",
+        f"free mass it can write: what it lacks is out of reach of its weights too. {INTERVALS}",
+        *absent(drawn["row"]),
+    ]
+    groups = by(methods[methods["method"].isin(("outlines", "chop"))], "method")
+    return table("Engines beside the lift", groups, columns, notes)
+
+
+def _beyond_lift(sign: int) -> Callable[[Group], int]:
+    """In how many cases other sequences make a clear difference to one side."""
+
+    def of(group: Group) -> int:
+        beyond = sign * group["beyond"].astype(float)
+        return int((group["other"].astype(bool) & (beyond > CLEARLY)).sum())
+
+    return of
+
+
+def absent(rows: Iterable[Row]) -> list[str]:
+    """Why methods are missing, once for each reason."""
+    reasons = Counter(reason for row in rows for reason in row["absent"].items())
+    return [f"{method} is absent in {n} cases: {why}" for (method, why), n in reasons.items()]
+
+
+def worst(method: str, ordered: Points) -> Table:
+    """The cases in which a method is farther from the free distribution than the other of lift and
+    canonical, in full; those that differ most come first."""
+    is_worse = ordered["tokenization"] > 0 if method == "the lift" else ordered["tokenization"] < 0
+    chosen = records(ordered[is_worse].head(WORST))
+    columns = [
+        Column("case", "case", missing=""),
+        Column("answer", "answer"),
+        *(Column(name, name, fixed(4)) for name in ("free", "lift", "canonical")),
+        Column("canonical\nweighted", "weighted", fixed(4)),
+        Column("ids", "ids"),
+        Column("TV lift", "tv_lift", small, missing=""),
+        Column("TV canonical", "tv_canonical", small, missing=""),
+    ]
+    notes = [f"{place}. {_asked(point['row'])}" for place, point in enumerate(chosen, start=1)]
+    return table(
+        f"Worst cases: {method} is farther from the model's distribution",
+        pd.DataFrame(_answers(chosen), dtype=object),
+        columns,
+        ["*: a right answer; ids: of its own tokenization", *notes],
+    )
+
+
+def _answers(chosen: Sequence[Row]) -> Iterator[Row]:
+    """A line for each answer of each point; what is said of the point is in its first."""
+    for place, point in enumerate(chosen, start=1):
+        row, methods = point["row"], point["at"]["methods"]
+        own = {
+            "case": f"{place}. {label(point['model'])}: {point['name']}",
+            "tv_lift": point["lift"],
+            "tv_canonical": point["canonical"],
+        }
+        for k, answer in enumerate(row["answers"]):
+            yield {
+                **(own if k == 0 else dict.fromkeys(own)),
+                "answer": repr(answer) + (" *" if answer in row["truth"] else ""),
+                "free": point["at"]["free"][k],
+                "lift": methods["lift"]["law"][k],
+                "canonical": methods["canonical"]["law"][k],
+                "weighted": methods["canonical"]["weighted"][k],
+                "ids": row["canonical_tokens"][k],
+            }
+
+
+def _asked(row: Row) -> str:
+    given_back = f", {row['healing']['text']!r} given back" if row["healing"] else ""
+    return f"after {row['prompt']!r} ({row['style']}{given_back})"
+
+
+def unsettled(found: Points) -> Table:
+    """Points that enter no summary."""
+
+    fields = pd.json_normalize(found["at"].tolist()).assign(
+        name=[
+            f"{label(model)}: {name}, {temperature:g}"
+            for model, name, temperature in found[["model", "name", "temperature"]].to_numpy()
+        ],
+        asked=[row["asked"] for row in found["row"]],
+    )
+    columns = [
+        Column("case, temperature", "name"),
+        Column("positions", "asked", whole),
+        Column("free", "free_slack", small),
+        Column("lift", "methods.lift.slack", small),
+        Column("canonical", "methods.canonical.slack", small),
+        Column("canonical\nweighted", "methods.canonical.weighted_slack", small),
+    ]
+    notes = [
+        "probability of each distribution that belongs to no answer yet. Left out of all "
+        f"summaries: a distance may be off by more than {SETTLED}"
+    ]
+    return table("Cases that are too large for their budget", fields, columns, notes)
