@@ -30,8 +30,7 @@ from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import ROOT, require
 from experiments.run.measuring import Run
-from experiments.run.report import Report
-from experiments.serving import forced_report
+from experiments.serving.forced_report import TITLE, facts, readme, tables
 from experiments.serving.forced_walks import (
     SCHEMAS,
     Item,
@@ -44,6 +43,8 @@ from experiments.serving.forced_walks import (
 )
 from experiments.shared import models
 from experiments.shared.models import MODEL_HELP, Device, Dtype, LoadedModel, Named, causal
+
+__all__ = ["SMOKE", "TITLE", "VERSION", "Config", "facts", "inputs", "measure", "readme", "tables"]
 
 # A real model, writing under schemas with and without forced ids.
 #
@@ -292,19 +293,3 @@ def _walked(name: str, item: Item) -> Row:
         return walked(tokenizer_of(name), item.dfa, item.texts)
     except BpeAutomataError as error:
         return {FAILURE: f"{type(error).__name__}: {error}"}
-
-
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """A table per style, and one of what the model wrote."""
-    done = [row for row in rows if not row.get(FAILURE)]
-    schemas = [row for row in done if row["kind"] == "schema"]
-    texts = [row for row in done if row["kind"] == "generation"]
-    tables = [forced_report.shares(s, schemas, manifest) for s in manifest.get("styles", [])]
-    if texts:
-        tables.append(forced_report.passes(texts, manifest))
-    return Report("Forced tokens", tables, facts=forced_report.facts(schemas, texts, manifest))
-
-
-def readme(facts: Row) -> str:
-    """What is certain by each automaton, and what a model is saved by it."""
-    return forced_report.sentence(facts)
