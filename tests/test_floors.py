@@ -1,10 +1,12 @@
-"""A module imports only from floors below its own, and torch only above the library."""
+"""A module imports only from floors below its own, and torch only above the library. Among files,
+imports never lead back, those inside functions and for type checkers included."""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
 
+import networkx
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "bpe_automata"
@@ -70,3 +72,24 @@ def test_imports_go_down(path: Path) -> None:
 
 def test_the_list_of_floors_is_complete() -> None:
     assert {floor(path) for path in MODULES} == set(FLOORS)
+
+
+def test_no_file_imports_itself_by_way_of_others() -> None:
+    """In the package and in the experiments."""
+    root = PACKAGE.parent
+    files = {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
+        for folder in (PACKAGE, root / "experiments")
+        for path in folder.rglob("*.py")
+    }
+    graph = networkx.DiGraph()
+    for name, path in files.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                graph.add_edges_from((name, a.name) for a in node.names if a.name in files)
+            elif isinstance(node, ast.ImportFrom) and node.module in files:
+                inner = [f"{node.module}.{alias.name}" for alias in node.names]
+                found = [one if one in files else node.module for one in inner]
+                graph.add_edges_from((name, one) for one in found if one != name)
+    circles = [sorted(part) for part in networkx.strongly_connected_components(graph)]
+    assert [part for part in circles if len(part) > 1] == []

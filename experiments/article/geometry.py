@@ -10,23 +10,22 @@ difference is wrong.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from experiments.article import geometry_report
-from experiments.article.mistral import MERGES_HELP, bpe_alone_of_mistral
-from experiments.article.server import Server
+from experiments.article.forks import DONE, worker
+from experiments.article.mistral import MERGES_HELP, bpe_alone_of_mistral, name_of
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Row
-from experiments.run.files import write_atomically
 from experiments.run.measuring import Run, progress
+from experiments.run.readme import wrapped
 from experiments.run.report import Report
+from experiments.run.statistics import median
+from experiments.run.tables import Column, Table, fixed, frame, several, table, whole
 
 VERSION = 1
-SERVER = "experiments.article.geometry_server"
+SERVER = "experiments.article.geometry_worker"
 
 
 @dataclass(frozen=True)
@@ -49,33 +48,199 @@ def measure(run: Run[Config]) -> None:
     measure_on(run, json.dumps(bpe_alone_of_mistral(run.config.merges)))
 
 
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """Three tables."""
-    return geometry_report.report(rows, manifest)
-
-
-def readme(facts: Row) -> str:
-    """Both times, and what was compared."""
-    return geometry_report.readme(facts)
-
-
-def measure_on(run: Run[Config], table: str) -> None:
-    """table: a tokenizer.json, BPE alone."""
+def measure_on(run: Run[Config], tokenizer: str) -> None:
+    """tokenizer: a tokenizer.json, BPE alone."""
     config = run.config
-    # The rectangles first and last, so that the reference is between them on a busy machine too.
+    # The rectangles before and after the reference, so that a busy machine slows both alike.
     parts: dict[str, tuple[str, list[float]]] = {
         "rectangles": ("rectangles", [config.repeats]),
         "reference": ("reference", [config.seed, config.sampled]),
         "rectangles again": ("rectangles", [config.repeats]),
         "beginnings": ("beginnings", [config.budget]),
     }
-    todo = run.expect(parts)
-    if not todo:
+    if not (todo := run.expect(parts)):
         return
-    with tempfile.TemporaryDirectory() as scratch:
-        file = Path(scratch) / "tokenizer.json"
-        write_atomically(file, table)
-        with Server(SERVER, file) as server, progress() as bar:
-            for key in bar.track(todo, description="geometry"):
-                part, arguments = parts[key]
-                run.add(key, {"kind": part} | server.ask({"part": part, "arguments": arguments}))
+    with worker(SERVER, tokenizer) as process, progress() as bar:
+        for key in bar.track(todo, description="geometry"):
+            part, arguments = parts[key]
+            run.add(key, {"kind": part} | process.answer({"part": part, "arguments": arguments}))
+
+
+# ---------------------------------------------------------------- what the rows say
+
+PUBLISHED_SECONDS = 20.8703916
+PUBLISHED = (
+    'published: printed by the companion notebook of Tran-Thien, "Fast, High-Fidelity LLM Decoding '
+    'with Regex Constraints" (2024), for the complete table on his machine; not measured here'
+)
+GOAL = 100
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """Three tables, of whatever rows there are."""
+    title = name_of(manifest["config"]["merges"])
+    found = facts(rows)
+    tables = [costs(rows, found, title), comparison(found), beginnings(rows)]
+    return Report(f"Geometry: {title}", tables, facts=found, wrong=found["wrong"])
+
+
+def of_part(rows: Sequence[Row], part: str) -> list[Row]:
+    """The rows of a part that were measured."""
+    return [row for row in rows if row.get("kind") == part and row.get("status") == DONE]
+
+
+def steps_of(rows: Sequence[Row]) -> list[Row]:
+    """The growing beginnings of the table; `of`: how many merges the whole has."""
+    found = of_part(rows, "beginnings")
+    return [step | {"of": row["of"]} for row in found for step in row["steps"]]
+
+
+def wrong(rows: Sequence[Row]) -> list[str]:
+    """What the two ways, or DirectMerge and Algorithm 3, differ in."""
+    pairs = [row["compared"]["differences"] for row in of_part(rows, "reference")]
+    return [
+        *(f"{n:,} pairs that Algorithm 3 and the rectangles differ in" for n in pairs if n),
+        *(
+            f"the first {step['merges']:,} merges: DirectMerge and Algorithm 3 differ in "
+            f"{step['counterexample']}"
+            for step in steps_of(rows)
+            if step["counterexample"] is not None
+        ),
+    ]
+
+
+def facts(rows: Sequence[Row]) -> Row:
+    """Seconds, sizes and comparisons; only those that were measured. times_faster: the reference
+    without its fusion over the median of the rectangles."""
+    said: Row = {"published_seconds": PUBLISHED_SECONDS}
+    made, ratio = of_part(rows, "rectangles"), None
+    seconds = [second for row in made for second in row["seconds"]]
+    for reference in of_part(rows, "reference"):
+        keys = ("seconds", "fusing_seconds", "states", "forbidden", "fused_states", "compared")
+        said["reference"] = {key: reference[key] for key in keys}
+        ratio = float(reference["seconds"]) / median(seconds) if made else None
+    if made:
+        said["rectangles"] = {
+            "seconds": median(seconds),
+            "times": len(seconds),
+            "number": made[0]["rectangles"],
+            "kept_mb": made[0]["kept_mb"],
+        }
+    if steps := of_part(rows, "beginnings"):
+        said["last_beginning"] = steps[-1]["steps"][-1]
+    return said | {"times_faster": ratio, "wrong": wrong(rows)}
+
+
+def readme(facts: Row) -> str:
+    """Both times, and what was compared."""
+    what = "all texts of the Mistral-7B table: which token may follow which"
+    lines = [
+        f"| {what} | seconds | what is kept |",
+        "|:--|--:|--:|",
+        f"| Algorithm 3, published, on another machine | {facts['published_seconds']:.1f} | |",
+    ]
+    if reference := facts.get("reference"):
+        sets = f"{reference['forbidden']:,} forbidden tokens in {reference['states']:,} states"
+        lines.append(f"| Algorithm 3, `reference` | {reference['seconds']:.1f} | {sets} |")
+    if rectangles := facts.get("rectangles"):
+        number = f"{rectangles['number']:,} rectangles"
+        lines.append(f"| rectangles | {rectangles['seconds']:.3f} | {number} |")
+    return "\n".join([*lines, "", wrapped(_agreement(facts))])
+
+
+def _agreement(facts: Row) -> str:
+    if "reference" not in facts:
+        return "Algorithm 3 was not measured here."
+    if facts["wrong"]:
+        return f"They differ: {'; '.join(facts['wrong'])}."
+    said = f"The two agree on all {facts['reference']['compared']['pairs']:,} pairs of tokens"
+    if last := facts.get("last_beginning"):
+        states, transitions = last["direct"]
+        said += (
+            f", and with DirectMerge of `.*` as far as that was followed, to the first "
+            f"{last['merges']:,} merges ({states:,} states, {transitions / 1e6:.1f} million "
+            "transitions)"
+        )
+    return said + "."
+
+
+def costs(rows: Sequence[Row], facts: Row, title: str) -> Table:
+    """Seconds and memory of both."""
+    made = of_part(rows, "rectangles")
+    published: Row = {"of": "Algorithm 3, published, all merges", "mb": None, "kept": None}
+    lines = [published | {"seconds": f"{PUBLISHED_SECONDS:.1f}"}]
+    for row in of_part(rows, "reference"):
+        fused = row["seconds"] + row["fusing_seconds"]
+        sets = f"{row['states']:,} states, {row['forbidden']:,} forbidden tokens"
+        states = f"{row['fused_states']:,} states"
+        lines += [
+            _cost("Algorithm 3, reference", row["seconds"], row["peak_mb"], sets),
+            _cost("the same, fused", fused, row["fused_peak_mb"], states),
+        ]
+    if made:
+        size = f"{made[0]['rectangles']:,} rectangles, {made[0]['kept_mb']:.1f} MB"
+        peak = max(row["peak_mb"] for row in made)
+        lines.append(_cost("rectangles", facts["rectangles"]["seconds"], peak, size))
+    if ratio := facts["times_faster"]:
+        met = "yes" if ratio >= GOAL else "NO"
+        goal = f"rectangles: times faster (goal {GOAL})"
+        lines.append({"of": goal, "seconds": f"{ratio:,.0f}", "mb": "", "kept": met})
+    columns = [
+        Column("", "of"),
+        Column("seconds", "seconds"),
+        Column("MB", "mb"),
+        Column("what is kept", "kept"),
+    ]
+    seconds = [second for row in made for second in row["seconds"]]
+    notes = [
+        f"rectangles: median of {len(seconds)} (from {min(seconds, default=0):.3f} to "
+        f"{max(seconds, default=0):.3f} s), derivations included, kernels loaded; "
+        "from a tokenizer in memory",
+        "MB: 10^6 bytes, peak of a process of its own over what it had with the tokenizer",
+        PUBLISHED,
+    ]
+    return table(f"The automaton of all texts: {title}", frame(lines), columns, notes)
+
+
+def _cost(of: str, seconds: float, mb: float, kept: str) -> Row:
+    shown = f"{seconds:.3f}" if seconds < 10 else f"{seconds:.1f}"
+    return {"of": of, "seconds": shown, "mb": f"{mb:.0f}", "kept": kept}
+
+
+def comparison(facts: Row) -> Table:
+    """Algorithm 3 against the rectangles, on the complete table."""
+    compared = facts.get("reference", {}).get("compared", {})
+    names = {
+        "tokens": "tokens",
+        "pairs": "pairs of tokens, all compared",
+        "forbidden": "of them forbidden",
+        "distinct_rows": "distinct rows of forbidden tokens",
+        "by_row": "differences by row (clear_followers)",
+        "by_column": "differences by column (clear_predecessors)",
+        "sampled": "random pairs, half of them forbidden",
+        "by_merge": "differences among them (breaking_merge)",
+        "differences": "differences in all",
+    }
+    lines = [[text, whole(compared[key])] for key, text in names.items() if key in compared]
+    return Table("Algorithm 3 against the rectangles", ["", "number"], lines)
+
+
+def beginnings(rows: Sequence[Row]) -> Table:
+    """DirectMerge on `.*` against Algorithm 3."""
+    steps = frame(steps_of(rows))
+    columns = [
+        Column("merges", "merges", whole),
+        Column("DirectMerge\nstates / transitions", "direct", several(whole)),
+        Column("Algorithm 3, fused\nstates / trans.", "texts", several(whole)),
+        Column("DirectMerge\ns", "direct_seconds", fixed(2)),
+        Column("Algorithm 3\ns", "texts_seconds", fixed(2)),
+        Column("equal", "counterexample", lambda ids: f"NO: {ids}", missing="yes"),
+    ]
+    last, of = "none", 0
+    if not steps.empty:
+        last, of = whole(steps["merges"].iloc[-1]), steps["of"].iloc[0]
+    note = (
+        f"the first merges of {of:,}, over all base symbols: {last} of them fit into the "
+        "budget of time as an explicit automaton"
+    )
+    return table("DirectMerge on .* against Algorithm 3", steps, columns, [note])

@@ -11,141 +11,40 @@ distributed over function-calling schemas. (Its growth of a repeated `.` is part
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
-from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
-from bpe_automata.constructions import Lift, explore
-from bpe_automata.errors import ArgumentError
+import numpy as np
+
+from bpe_automata import Constraint, Tokenizer, compile_regex, constrain
+from bpe_automata.constructions import Lift
+from bpe_automata.errors import ArgumentError, BpeAutomataError, MissingFileError
 from bpe_automata.kernels.bits import members
-from bpe_automata.reference import explicit, symbol_dfa
-from bpe_automata.testing import small_tokenizer
-from experiments.article import costs
-from experiments.article.costs import measured, regexes_of_file, regexes_of_schemas, some
-from experiments.article.mistral import MISTRAL, NAME, mistral, mistral_table
-from experiments.article.panels import (
-    Page,
-    Panel,
-    Squares,
-    Step,
-    drawing_of,
-    drawn,
-    page_of,
-    row_of,
-)
-from experiments.article.product import figure_5
-from experiments.article.steps import figure_4
-from experiments.article.table1_report import IN_THE_TEXT, PUBLISHED_SIZES, automata
-from experiments.article.vegas import figure_6
+from experiments.article.growth_worker import WARM
+from experiments.article.mistral import MISTRAL, mistral, mistral_table
+from experiments.article.redrawn_pages import PAGES
+from experiments.article.redrawn_panels import drawn, in_lines, page_of, row_of, subplots
+from experiments.engines.interface import INSTALL, PeerError, refusals
 from experiments.engines.named import versions
+from experiments.engines.peers import OutlinesCore
 from experiments.run import config
 from experiments.run.config import option
-from experiments.run.executors import Cell, Row
+from experiments.run.executors import FAILURE, Cell, Row
+from experiments.run.files import lines_of, require
 from experiments.run.measuring import Run
-from experiments.run.report import Report
-from experiments.study.distortion import BOOLEAN
-
-# Figures 2 and 3: the article's example under the lift and under DirectMerge, with the Mistral-7B
-# merge table alone.
-
-
-def figure_2() -> Page:
-    """The lift."""
-    found = _automata()
-    note = (
-        f"{NAME}. Published: {_words(*PUBLISHED_SIZES['lift'])}, in the companion notebook; "
-        f"the article's text says {IN_THE_TEXT} states."
-    )
-    return _page(2, f"{BOOLEAN} over any tokenization (the lift, Outlines)", found["lift"], note)
-
-
-def figure_3() -> Page:
-    """DirectMerge."""
-    found = _automata()
-    minimal = found["direct_of_minimal"]
-    note = (
-        f"{NAME}. Published: {_words(*PUBLISHED_SIZES['direct_of_given'])}. DirectMerge was given "
-        "interegular's automaton, as in the article; from the minimal one it makes "
-        f"{_words(minimal.n_states, minimal.n_transitions)}."
-    )
-    headline = f"{BOOLEAN} over the tokenizer's own tokenization (DirectMerge)"
-    return _page(3, headline, found["direct_of_given"], note)
-
-
-@lru_cache(maxsize=1)
-def _automata() -> dict[str, TokenAutomaton]:
-    return automata(mistral_table())
-
-
-def _page(number: int, headline: str, automaton: TokenAutomaton, note: str) -> Page:
-    size = _words(automaton.n_states, automaton.n_transitions)
-    return Page(((Panel(size, drawing_of(automaton)),),), f"Figure {number}. {headline}", note)
-
-
-def _words(states: int, transitions: int) -> str:
-    return f"{states} states, {transitions} transitions"
-
-
-# Figure 1: from a regex to masks. The automaton over characters, the automaton over tokens that is
-# made of it (the lift), and what it allows while a text is decoded.
-
-REGEX = "a*b*"
-TOKENS = ("a", "b", "aa", "ab", "abb", "bb")
-MERGES = (("a", "a"), ("b", "b"), ("a", "b"), ("a", "bb"))
-DECODED = ("aa", "abb", "b")
-HEADLINE = f"Figure 1. From characters to tokens to masks: the regex {REGEX}"
-NOTE = (
-    f"Tokens: {', '.join(TOKENS)}. As in the article, the masks are those of the lift: every "
-    "tokenization of a matching text is allowed."
-)
-
-
-def figure_1() -> Page:
-    """Two automata above, the masks below."""
-    tokenizer = small_tokenizer(TOKENS, MERGES)
-    lift = Lift(tokenizer, compile_regex(REGEX))
-    characters = drawing_of(characters_of(tokenizer, REGEX))
-    tokens = drawing_of(explore(lift, lift.initial()))
-    steps = steps_along(tokenizer, lift, DECODED)
-    title = "Masks at decoding time: what may come next (chosen: dark)"
-    height = 0.42 * (len(steps) + 1)
-    rows = (
-        (
-            Panel("Over characters", characters, width=2.4),
-            Panel("Over tokens (the lift)", tokens, width=3.4),
-        ),
-        (Panel(title, squares=Squares(TOKENS, steps), width=6.2, height=height),),
-    )
-    return Page(rows, HEADLINE, NOTE)
-
-
-def characters_of(tokenizer: Tokenizer, regex: str) -> TokenAutomaton:
-    """The automaton that reads one base symbol at a time."""
-    return explicit(symbol_dfa(tokenizer.description, compile_regex(regex)), tokenizer.spellings)
-
-
-def steps_along(tokenizer: Tokenizer, lift: Lift, decoded: tuple[str, ...]) -> tuple[Step, ...]:
-    """What may come at each step of a text, its end included."""
-    state, steps = lift.initial(), []
-    for place, token in enumerate([*decoded, ""]):
-        allowed = tuple(tokenizer.decode([i]) for i in members(lift.mask(state)).tolist())
-        steps.append(Step(" ".join(decoded[:place]) or "(nothing yet)", allowed, token))
-        if token:
-            state = lift.step(state, TOKENS.index(token))
-    return tuple(steps)
-
+from experiments.run.report import Figure, Report
+from experiments.run.statistics import median, quantile
+from experiments.run.tables import Column, Table, frame, table, whole
+from experiments.shared.resources import timed
+from experiments.shared.walks import walk
 
 VERSION = 2
-PAGES: dict[str, Callable[[], Page]] = {
-    "figure1": figure_1,
-    "figure2": figure_2,
-    "figure3": figure_3,
-    "figure4": figure_4,
-    "figure5": figure_5,
-    "figure6": figure_6,
-}
 
 
 @dataclass(frozen=True)
@@ -174,8 +73,8 @@ def measure(run: Run[Config]) -> None:
     run.note(tokenizer=MISTRAL, peers=versions(["outlines_core"]))
     run.cells([Cell(name, page_row, (name,)) for name in pages], alone=True, what="figures")
     cells = [
-        Cell(f"regex {place}: {name}", measured, (name, regex, seed))
-        for place, (name, regex) in enumerate(chosen)
+        Cell(f"regex {number}: {name}", measured, (name, regex, seed))
+        for number, (name, regex) in enumerate(chosen)
     ]
     run.cells(cells, alone=True, what="times")
 
@@ -185,17 +84,240 @@ def page_row(name: str) -> Row:
     return {"kind": "page"} | row_of(PAGES[name]())
 
 
+# ---------------------------------------------------------------- what regexes cost
+
+SCHEMAS = Path(__file__).with_name("schemas.jsonl")
+"""Functions with their parameters' schemas, one JSON object a line, written for this project."""
+WALKS, STEPS = 3, 60
+
+
+def regexes_of_schemas(path: Path = SCHEMAS) -> list[tuple[str, str]]:
+    """(name, regex as Outlines makes it) of each function. Raises MissingDependencyError."""
+    build = require("outlines_core.json_schema", INSTALL).build_regex_from_schema
+    return [(f["name"], build(json.dumps(f["parameters"]))) for f in lines_of(path)]
+
+
+def regexes_of_file(path: Path) -> list[tuple[str, str]]:
+    """(id, regex) of each line of a file of JSON objects, gzipped or not. Raises
+    MissingFileError."""
+    try:
+        return [(str(entry.get("id", i)), entry["regex"]) for i, entry in enumerate(lines_of(path))]
+    except (MissingFileError, AttributeError, LookupError, TypeError) as error:
+        message = f'{path} has no JSON lines with a "regex" each: {error}; give --regexes FILE'
+        raise MissingFileError(message) from error
+
+
+def some(named: list[tuple[str, str]], count: int | None, seed: int) -> list[tuple[str, str]]:
+    """`count` of them (None: all), drawn at random, in their order."""
+    if count is None or count >= len(named):
+        return named
+    return [named[i] for i in sorted(random.Random(seed).sample(range(len(named)), count))]
+
+
+@dataclass(frozen=True)
+class Engines:
+    """complete: a tokenizer; alone: its merge table as one; outlines: None if not installed."""
+
+    complete: Tokenizer
+    alone: Tokenizer
+    outlines: OutlinesCore | None
+
+
+def engines_of(complete: Tokenizer, alone: Tokenizer) -> Engines:
+    """With warm kernels."""
+    try:
+        outlines = OutlinesCore(complete, complete.eos_ids)
+    except PeerError:
+        outlines = None
+    found = Engines(complete, alone, outlines)
+    for regex in WARM:
+        costs_of("", regex, found, 0)
+    return found
+
+
+@lru_cache(maxsize=1)
+def engines_of_mistral() -> Engines:
+    """What is measured by default."""
+    return engines_of(mistral(), mistral_table())
+
+
+def measured(name: str, regex: str, seed: int) -> Row:
+    """The row of one regex."""
+    return costs_of(name, regex, engines_of_mistral(), seed)
+
+
+def costs_of(name: str, regex: str, engines: Engines, seed: int) -> Row:
+    """Seconds of everything about one regex; `failures`: why there are none, by what was tried."""
+    row: Row = {"kind": "regex", "name": name, "regex": regex, "failures": {}, "masks": []}
+    try:
+        spent, dfa = timed(lambda: compile_regex(regex))
+        row |= {"regex_seconds": spent, "dfa_states": dfa.n_states}
+        row["lift_index"], _ = timed(lambda: lift_index(engines.complete, regex))
+        row["alone_first"], _ = timed(lambda: first_mask(engines.alone, regex))
+        row |= canonical(engines.complete, regex, random.Random(f"{seed} {regex}"))
+    except BpeAutomataError as error:
+        row["failures"]["ours"] = row[FAILURE] = str(error)
+    if outlines := engines.outlines:
+        try:
+            with refusals():
+                row["outlines_core"], _ = timed(lambda: outlines.prepare(regex))
+        except PeerError as error:
+            row["failures"]["outlines_core"] = str(error)
+    return row
+
+
+def lift_index(tokenizer: Tokenizer, regex: str) -> int:
+    """The lift with the mask of every state that its start leads to; how many states."""
+    lift = Lift(tokenizer, compile_regex(regex), tokenizer.eos_ids)
+    todo = [lift.initial()]
+    seen = {*todo}
+    while todo:
+        state = todo.pop()
+        ids = members(lift.mask(state))
+        fresh = {*lift.steps(state, ids[~np.isin(ids, tokenizer.eos_ids)])} - seen
+        seen |= fresh
+        todo += fresh
+    return len(seen)
+
+
+def first_mask(tokenizer: Tokenizer, regex: str) -> Constraint:
+    """A constraint that has made its first mask."""
+    constraint = constrain(tokenizer, regex, eos_ids=tokenizer.eos_ids)
+    constraint.engine.mask(constraint.engine.initial())
+    return constraint
+
+
+def canonical(tokenizer: Tokenizer, regex: str, rng: random.Random) -> Row:
+    """`first`: from the regex to the first mask; `masks`: of each mask along random texts, as they
+    come, in states of a constraint that has seen none of them."""
+    spent, timing = timed(lambda: first_mask(tokenizer, regex))
+    drawing = constrain(tokenizer, regex, eos_ids=tokenizer.eos_ids, added_tokens=False)
+    masks = []
+    for ids, _ in [walk(drawing, rng, STEPS) for _ in range(WALKS)]:
+        state = timing.engine.initial()
+        for token in ids:
+            state = timing.engine.step(state, token)
+            seconds, _ = timed(partial(timing.engine.mask, state))
+            masks.append(seconds)
+    return {"canonical_first": spent, "masks": masks}
+
+
+# ---------------------------------------------------------------- what the rows say
+
+CURVES = {
+    "outlines_core": ("outlines-core (index)", "#d1495b", "-"),
+    "lift_index": ("lift, all masks", "#edae49", "-"),
+    "alone_first": ("CartesianMerge to its first mask, BPE alone", "#00798c", "-"),
+    "canonical_first": ("the same, complete tokenizer", "#00798c", ":"),
+    "masks": ("CartesianMerge, a mask, complete tokenizer", "#7fc4cc", "-"),
+}
+PUBLISHED = {
+    0.687: "Outlines’ preprocessing,\npublished mean 0.687 s",
+    27.3: "relevant states,\npublished mean 27.3 s",
+    0.00153: "a mask,\npublished mean 0.00153 s",
+}
+"""Seconds: means of the article's Table 2, for function-calling schemas with Mistral-7B."""
+NAME = "mask_times"
+_WIDTH = 9.6
+
+
 def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """All that there are rows of."""
-    by_key = {row["key"]: row for row in rows}
+    """All that there are rows of. A row with a failure may have the times of another engine."""
+    pages = {row["key"]: row for row in rows if row.get("kind") == "page"}
+    figures = [drawn(page_of(pages[name]), name) for name in PAGES if name in pages]
     regexes = [row for row in rows if row.get("kind") == "regex"]
-    given = manifest["config"]["regexes"]
-    what = "Function-calling schemas" if given is None else f"Regexes of {given}"
-    pages = [name for name in PAGES if by_key.get(name, {}).get("kind") == "page"]
-    figures = [drawn(page_of(by_key[name]), name) for name in pages]
-    return Report(
-        "The article's figures, redrawn",
-        [costs.table(regexes)],
-        [*figures, *([costs.draw(regexes, what)] if regexes else [])],
-        {"times": costs.summaries(regexes), "regexes": len(regexes)},
+    times = {key: seconds for key in CURVES if (seconds := seconds_of(regexes, key))}
+    summaries = {key: summary(seconds) for key, seconds in times.items()}
+    if regexes:
+        given = manifest["config"]["regexes"]
+        what = "Function-calling schemas" if given is None else f"Regexes of {given}"
+        head = in_lines(headline(summaries, what), _WIDTH)
+        figures.append(Figure(NAME, draw(times), head, note(regexes)))
+    facts = {"times": summaries, "regexes": len(regexes)}
+    return Report("The article's figures, redrawn", [summed_up(summaries)], figures, facts)
+
+
+def seconds_of(regexes: Sequence[Row], key: str) -> list[float]:
+    """The seconds of all rows that have some."""
+    if key == "masks":
+        return [value for row in regexes for value in row["masks"]]
+    return [row[key] for row in regexes if key in row]
+
+
+def summary(seconds: Sequence[float]) -> Row:
+    """mean, median, p99, most: seconds; n: how many."""
+    return {
+        "mean": fmean(seconds),
+        "median": median(seconds),
+        "p99": quantile(seconds, 0.99),
+        "most": max(seconds),
+        "n": len(seconds),
+    }
+
+
+def summed_up(summaries: dict[str, Row]) -> Table:
+    """Each curve in numbers."""
+    lines = frame([{"of": CURVES[key][0]} | found for key, found in summaries.items()])
+    names = {"mean": "mean", "median": "median", "p99": "99 of 100", "most": "most"}
+    columns = [
+        Column("seconds", "of"),
+        *(Column(name, field, _short) for field, name in names.items()),
+        Column("n", "n", whole),
+    ]
+    means = ", ".join(text.replace("\n", " ") for text in PUBLISHED.values())
+    notes = [f"published, other schemas on another machine: {means}"]
+    return table("Preprocessing and mask times", lines, columns, notes)
+
+
+def draw(times: dict[str, list[float]]) -> Any:
+    """Which share of the regexes, or masks, takes at most so long; by curve."""
+    figure, grid = subplots(1, 1, figsize=(_WIDTH, 5.2))
+    axes = grid[0, 0]
+    for key, found in times.items():
+        label, color, line = CURVES[key]
+        seconds = np.sort(found)
+        share = np.arange(len(seconds) + 1) / len(seconds)
+        text = f"{label}: mean {_short(float(seconds.mean()))} s"
+        steps = np.insert(seconds, 0, seconds[0]), share
+        axes.step(*steps, line, where="post", color=color, label=text, linewidth=2)
+    for mean, text in PUBLISHED.items():
+        axes.axvline(mean, color="#999999", linestyle="--", linewidth=1)
+        # Far enough to the left of the fastest one that its label is clear of the curves.
+        left = mean * (0.5 if mean == min(PUBLISHED) else 0.9)
+        axes.text(left, 0.04, text, ha="right", va="bottom", fontsize=8, color="#666666")
+    axes.set_xscale("log")
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("seconds (log scale)")
+    axes.set_ylabel("share that takes at most so long")
+    above = {"loc": "upper center", "bbox_to_anchor": (0.5, 1.22), "ncols": 2}
+    axes.legend(*axes.get_legend_handles_labels(), frameon=False, fontsize=9, **above)
+    return figure
+
+
+def headline(summaries: dict[str, Row], what: str) -> str:
+    """The message, with the numbers of these rows."""
+    if not {"alone_first", "canonical_first"} <= summaries.keys():
+        return "Preprocessing and masks: nothing was measured"
+    alone, complete = (summaries[key]["mean"] for key in ("alone_first", "canonical_first"))
+    return (
+        f"{what}: CartesianMerge makes its first mask on average\n"
+        f"after {_short(alone)} s with BPE alone, after {_short(complete)} s with the complete "
+        "tokenizer"
     )
+
+
+def note(regexes: Sequence[Row]) -> str:
+    """What was measured, and what failed."""
+    ours, theirs = (
+        sum(engine in row["failures"] for row in regexes) for engine in ("ours", "outlines_core")
+    )
+    return (
+        f"{len(regexes)} regexes, {len(seconds_of(regexes, 'masks')):,} masks, each once; "
+        f"tokenizer: {MISTRAL}. BPE alone: without byte fallback, as in the article; all but "
+        f"outlines-core: the package.\nFailures: {ours} ours, {theirs} of outlines-core. Dashed: "
+        "means that the article's Table 2 gives, on another machine."
+    )
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.2g}"

@@ -14,22 +14,33 @@ or `--model`; the automata are of the Mistral-7B table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from bpe_automata.decoding.constraint import Method
-from experiments.article import table1_report
-from experiments.article.mistral import MERGES_HELP, mistral_table
+from experiments.article.mistral import MERGES_HELP, mistral_table, name_of
+from experiments.article.table1_automata import (
+    IN_THE_TEXT,
+    MERGES,
+    PUBLISHED,
+    PUBLISHED_STEPS,
+    TEXT,
+    is_published,
+    merged_row,
+    sizes_row,
+)
 from experiments.run import config
 from experiments.run.config import option
-from experiments.run.executors import Row
+from experiments.run.executors import FAILURE, Row
 from experiments.run.measuring import Run
+from experiments.run.readme import wrapped
 from experiments.run.report import Report
+from experiments.run.tables import Column, Table, fixed, frame, several, table
 from experiments.shared import models
-from experiments.study.distortion import METHODS, Spanned, span
+from experiments.study.distortion import BOOLEAN, METHODS, Spanned, span
 from experiments.study.prompts import PRESIDENT, Case
 from experiments.study.token_trie import TokenTrie, along_paths, masked_steps, per_answer
 from experiments.study.tree_logprobs import no_progress, pick_evaluator
@@ -54,9 +65,9 @@ def measure(run: Run[Config]) -> None:
     cannot be had, are errors, not rows."""
     chosen = run.config
     rows: dict[str, Callable[[], Row]] = {
-        "merges": table1_report.steps,
-        "sizes": lambda: sizes_row(chosen.merges),
-        "laws": lambda: laws_row(chosen.model, chosen.device),
+        "merges": merged_row,
+        "sizes": lambda: sizes_row(mistral_table(chosen.merges)),
+        "laws": lambda: distributions_row(chosen.model, chosen.device),
     }
     for key in run.expect(rows):
         run.add(key, rows[key]())
@@ -64,31 +75,16 @@ def measure(run: Run[Config]) -> None:
         run.note(**row.get("provenance", {}))
 
 
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """Three tables."""
-    return table1_report.report(rows, manifest)
-
-
-def readme(facts: Row) -> str:
-    """The sizes of the article's example."""
-    return table1_report.readme(facts)
-
-
-def laws_row(model: str, device: str) -> Row:
+def distributions_row(model: str, device: str) -> Row:
     """Probabilities under a model, and which one it was."""
     loaded = models.opened(model, device, "float32")
     which = {"model": loaded.name, "note": loaded.note, "provenance": loaded.provenance()}
-    return {"kind": "laws"} | which | laws(loaded, PRESIDENT)
+    return {"kind": "laws"} | which | distributions(loaded, PRESIDENT)
 
 
-def sizes_row(merges: int | None) -> Row:
-    """Of the automata."""
-    return {"kind": "sizes", "sizes": table1_report.measured(mistral_table(merges))}
-
-
-def laws(loaded: models.LoadedModel, case: Case) -> Row:
-    """Probabilities of the answers, in their order, by column; `masked`: the law of each answer
-    when decoding step by step, by method."""
+def distributions(loaded: models.LoadedModel, case: Case) -> Row:
+    """Probabilities of the answers, in their order, by column; `masked`: those when decoding step
+    by step, by method."""
     item = span(loaded, case)
     evaluate = pick_evaluator(loaded.model, item.prompt_ids, item.trie)
     scores = evaluate(loaded.model, item.prompt_ids, item.trie, no_progress)
@@ -97,7 +93,7 @@ def laws(loaded: models.LoadedModel, case: Case) -> Row:
         "answers": list(case.answers),
         "free": answer_mass(item, scores),
         **{method: deciding_mass(item, scores, method) for method in METHODS},
-        "masked": {method: masked_law(item, scores, method) for method in METHODS},
+        "masked": {method: masked_distribution(item, scores, method) for method in METHODS},
     }
 
 
@@ -109,7 +105,7 @@ def answer_mass(item: Spanned, steps: np.ndarray) -> list[float]:
     return np.exp(per_answer(item.leaves, item.answer_of, paths, answers)).tolist()
 
 
-def masked_law(item: Spanned, scores: np.ndarray, method: Method) -> list[float]:
+def masked_distribution(item: Spanned, scores: np.ndarray, method: Method) -> list[float]:
     """The same where each step is renormalised over what `method` admits."""
     alive = item.trie.alive(METHODS.index(method))
     return answer_mass(item, masked_steps(item.trie, scores, alive))
@@ -141,3 +137,157 @@ def possible_answers(
     for node in range(len(trie) - 1, 0, -1):  # children come after their parents
         possible[trie.parent[node]] |= possible[node]
     return possible
+
+
+# ---------------------------------------------------------------- what the rows say
+
+COLUMNS = {
+    "free": "unconstrained",
+    "lift": "any tokenization\n(Outlines)",
+    "canonical": "its own tokenization\n(DirectMerge, CartesianMerge)",
+}
+PUBLISHED_MASSES: dict[str, tuple[float, float]] = {
+    "free": (0.0236206, 0.00388386),
+    "lift": (0.0284329, 0.0253642),
+    "canonical": (0.0236205, 0.00388619),
+}
+"""(` William`, ` Theodore`): printed by the article's companion notebook, Tran-Thien 2024."""
+PUBLISHED_SHARES = {"free": 0.858792, "lift": 0.528521, "canonical": 0.858719}
+"""Of the first, in the article to five digits; the masses above are rounded."""
+PUBLISHED_MODEL = "Mistral-7B-v0.1, 4 bits (published)"
+DIFFERENT = "the steps of Table 1 are not the published ones"
+SIZES = {
+    "lift": "lift (Outlines), reference",
+    "direct_of_given": "DirectMerge of interegular's automaton, reference",
+    "direct_of_minimal": "DirectMerge of the minimal automaton, reference",
+    "package_lift": "lift, package",
+    "package_canonical": "CartesianMerge, package (states hold the last id)",
+}
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """Three tables, of whatever rows there are."""
+    by_kind = {row["kind"]: row for row in rows if not row.get(FAILURE)}
+    found, merged = by_kind.get("laws"), by_kind.get("merges")
+    measured = by_kind.get("sizes", {}).get("sizes", {})
+    tables = [
+        merge_by_merge(merged),
+        probabilities(found),
+        sizes(measured, name_of(manifest["config"]["merges"])),
+    ]
+    wrong = [DIFFERENT] if merged and not is_published(merged) else []
+    title = "Table 1 of the article, and the numbers of its text"
+    return Report(title, tables, facts=facts(found) | {"sizes": measured}, wrong=wrong)
+
+
+def facts(row: Row | None) -> Row:
+    """model: that was measured; william: what the answer ` William` has of both, by column, and
+    when decoding step by step, by method."""
+    if row is None:
+        return {}
+    step_by_step = {method: masses[0] for method, masses in row["masked"].items()}
+    return {"model": row["model"], "william": _shares(row), "william_step_by_step": step_by_step}
+
+
+def readme(facts: Row) -> str:
+    """The sizes of the article's example."""
+    if not facts["sizes"]:
+        return f"The article's example `{BOOLEAN}` was not measured."
+    lift, given, minimal = (
+        "{states} states and {transitions} transitions".format(**facts["sizes"][name])
+        for name in ("lift", "direct_of_given", "direct_of_minimal")
+    )
+    same = all(
+        (facts["sizes"][name]["states"], facts["sizes"][name]["transitions"]) == published
+        for name, published in PUBLISHED.items()
+    )
+    verdict = "comes out" if same else "does not come out"
+    return wrapped(
+        f"The article's example `{BOOLEAN}` {verdict} as in its companion notebook: {lift} under "
+        f"the lift, {given} by DirectMerge ({minimal} if one begins with the minimal automaton)."
+    )
+
+
+def _shares(masses: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Of the first answer, by column."""
+    return {column: masses[column][0] / sum(masses[column]) for column in COLUMNS}
+
+
+def merge_by_merge(row: Row | None) -> Table:
+    """A line for each step."""
+    names = ["single letters", *(f"after merge ({left}, {right})" for left, right in MERGES)]
+    found = row["steps"] if row else [None] * len(names)
+    lines = [
+        {"step": name, "published": published, "made": made}
+        for name, published, made in zip(names, PUBLISHED_STEPS, found, strict=True)
+    ]
+    if row:
+        lines.append({"step": "`encode`, all at once", "published": (), "made": row["encoded"]})
+    shown = several(lambda token: f"`{token}`", "+")
+    columns = [
+        Column(f"`{TEXT}`", "step"),
+        Column("published", "published", shown),
+        Column("measured", "made", shown),
+    ]
+    notes = ["The order of the merges counts, and the order of the letters."]
+    return table("Table 1: a text merge by merge", frame(lines), columns, notes)
+
+
+def probabilities(row: Row | None) -> Table:
+    """Mass of both answers and the share of the first, published beside measured."""
+    lines = _lines(PUBLISHED_MODEL, PUBLISHED_MASSES, PUBLISHED_SHARES)
+    notes = [
+        "unconstrained: probability of each answer, summed over all its tokenizations; the other "
+        "columns: of the shortest sequences of ids that lead to one answer only",
+        "step by step: the distribution of what a masked model writes, renormalised at each step",
+        "published: Tran-Thien 2024, printed by the companion notebook; the article has the shares "
+        "to five digits",
+    ]
+    if row is not None:
+        lines += _lines(f"{row['model']} (measured)", row, _shares(row))
+        step_by_step = [f"{row['masked'][method][0]:.6f}" for method in ("lift", "canonical")]
+        lines.append(["", "the same, decoding step by step", "", *step_by_step])
+        question = row["prompt"].replace("\n", " ")
+        notes = [f"prompt: {question}", *notes, *([row["note"]] if row["note"] else [])]
+    columns = ["model", "answer", *COLUMNS.values()]
+    return Table("In the text: what constraining does to a distribution", columns, lines, notes)
+
+
+def _lines(model: str, masses: Mapping[str, Any], shares: Mapping[str, float]) -> list[list[str]]:
+    """A line per answer, and one for the share of the first."""
+    first, second = ([f"{masses[column][i]:.6g}" for column in COLUMNS] for i in (0, 1))
+    return [
+        [model, "‘ William’", *first],
+        ["", "‘ Theodore’", *second],
+        ["", "William of the two", *map(fixed(6), map(shares.__getitem__, COLUMNS))],
+    ]
+
+
+def sizes(found: Row, merges: str) -> Table:
+    """States and transitions, published beside measured; merges: whose they are."""
+    lines = [
+        {
+            "of": of,
+            "published": PUBLISHED.get(name),
+            "measured": (made["states"], made["transitions"]) if made else None,
+            "accepting": made.get("accepting"),
+        }
+        for name, of in SIZES.items()
+        for made in [found.get(name, {})]
+    ]
+    columns = [
+        Column(BOOLEAN, "of"),
+        Column("published", "published", several(str)),
+        Column("measured", "measured", several(str)),
+        Column("accepting states", "accepting"),
+    ]
+    notes = [
+        f"states / transitions; merges: {merges} (no prefix, no byte fallback)",
+        f"published: in the companion notebook; the article's text says {IN_THE_TEXT} states of "
+        "the lift",
+        "DirectMerge changes the automaton that it is given: in the article that is interegular's, "
+        "which is not minimal, as `true` and `false` end apart in it",
+    ]
+    return table(
+        "In the text, and Figures 2 and 3: size of the automata", frame(lines), columns, notes
+    )

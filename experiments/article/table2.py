@@ -20,22 +20,45 @@ table alone, and the eager engine on the same. A first mask of theirs that diffe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from bpe_automata import Tokenizer
-from experiments.article import table2_report
-from experiments.article.costs import SCHEMAS as FUNCTIONS
-from experiments.article.mistral import MERGES_HELP, MISTRAL, mistral
-from experiments.article.table2_methods import SCHEMAS, Source, sources_of
-from experiments.article.table2_series import Series
+from experiments.article.forks import DONE
+from experiments.article.mistral import MERGES_HELP, MISTRAL, mistral, name_of
+from experiments.article.redrawn import SCHEMAS as FUNCTIONS
+from experiments.article.table2_series import (
+    COLD,
+    SCHEMAS,
+    WARMED,
+    Limits,
+    Series,
+    Source,
+    sources_of,
+)
 from experiments.run import config
 from experiments.run.config import option
-from experiments.run.executors import Cell, Row, measured
+from experiments.run.executors import FAILURE, Cell, Row, measured
 from experiments.run.measuring import Run, progress
 from experiments.run.report import Report
+from experiments.run.tables import (
+    Column,
+    Group,
+    Table,
+    frame,
+    highest,
+    median,
+    quantiles,
+    several,
+    table,
+    three,
+    values,
+)
 
 VERSION = 2
 TOKENIZER = "tokenizer"
@@ -66,14 +89,17 @@ def measure(run: Run[Config]) -> None:
     is_default = chosen.tokenizer == MISTRAL
     tokenizer = mistral() if is_default else Tokenizer.load(chosen.tokenizer)
     seconds = chosen.reference_seconds if is_default else 0.0
-    measure_on(run, Series(tokenizer, seconds, chosen), sources)
+    limits = Limits(
+        chosen.merges, chosen.reference_total, chosen.reference_mb, chosen.segments_total
+    )
+    measure_on(run, Series(tokenizer, seconds, limits), sources)
 
 
 def measure_on(
     run: Run[Config], series: Series, sources: Sequence[Source], warm: Any = WARM
 ) -> None:
     """warm: a schema that loads the kernels."""
-    keyed = {f"schema {place}: {source.id}": source for place, source in enumerate(sources)}
+    keyed = {f"schema {number}: {source.id}": source for number, source in enumerate(sources)}
     todo = run.expect([TOKENIZER, *keyed])
     if not todo:
         return
@@ -87,6 +113,179 @@ def measure_on(
             run.add(key, measured(Cell(key, series.row, (keyed[key],))))
 
 
+# ---------------------------------------------------------------- what the rows say
+
+PUBLISHED = {"tokenizer": 20.9, "lift": 0.687, "relevance": 27.3, "masks": 0.00153}
+"""Seconds: Tran-Thien 2024, Table 2, Mistral-7B and function calls."""
+PUBLISHED_RATIO = PUBLISHED["relevance"] / PUBLISHED["lift"]
+GOAL = 100
+"""How many times less of the lift relevance is to cost than published."""
+STEPS = {
+    "tokenizer": "1. tokenizer\nautomaton",
+    "lift": "2. lift",
+    "relevance": "3. relevant\nstates",
+    "rows": "2 and 3\nin one pass",
+    "masks": "4. mask",
+}
+METHODS = {
+    "reference": "reference, plain Python, merge table alone",
+    "eager, table alone": "eager, the same schemas and table",
+    "eager": "eager",
+    "lazy": "lazy (rows: engine and first mask)",
+    COLD: "eager, segments, cold cache",
+    WARMED: "eager, segments, warm cache",
+}
+_FIRST_STEP = {"reference": "reference", "eager": "eager"}
+"""Which of the tokenizer's times are a method's step 1."""
+
+
+Seconds = dict[tuple[str, str], list[float]]
+"""By method and step all that were measured, over the schemas where the method came to an end; of
+masks those along all texts."""
+
+
 def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """Three tables."""
-    return table2_report.report(rows, manifest)
+    """Three tables; a method that does not come to an end is a result."""
+    schemas = [row for row in rows if row.get("kind") == "schema"]
+    tokenizer = next((row for row in rows if row.get("kind") == "tokenizer"), {})
+    seconds = seconds_of(schemas, tokenizer)
+    differing = [
+        f"{row['key']}: the first mask is not that of the plain algorithms"
+        for row in schemas
+        if not row["methods"].get("reference", {}).get("first", True)
+    ]
+    found = facts(schemas, seconds)
+    stored = f"step 1 out of the disk cache: {_mean(tokenizer.get('stored', []))} s"
+    tables = [
+        means(schemas, seconds, [stored, *_goal(found["times_better"])], manifest),
+        spread(schemas, seconds),
+        failures(schemas),
+    ]
+    title = "Table 2: what CartesianMerge costs on function calls"
+    return Report(title, tables, facts=found, wrong=differing)
+
+
+def done_by(schemas: Sequence[Row], method: str) -> list[Row]:
+    """The rows of a method that came to an end."""
+    found = (row["methods"].get(method) for row in schemas)
+    return [row for row in found if row and row["status"] == DONE]
+
+
+def seconds_of(schemas: Sequence[Row], tokenizer: Row) -> Seconds:
+    """Those of each method, step by step; nothing of a step that it does not have."""
+    found: Seconds = {}
+    for method in METHODS:
+        found[method, "tokenizer"] = tokenizer.get(_FIRST_STEP.get(method, ""), [])
+        done = done_by(schemas, method)
+        for step in ("lift", "relevance", "rows"):
+            found[method, step] = [row[step] for row in done if step in row]
+        found[method, "masks"] = [spent for row in done for spent in row.get("masks", ())]
+    return found
+
+
+def facts(schemas: Sequence[Row], seconds: Seconds) -> Row:
+    """schemas: how many; seconds: means by method and step; times_better: how many times less of
+    the lift relevance costs than published."""
+    means: dict[str, dict[str, float]] = {method: {} for method in METHODS}
+    for method in METHODS:
+        for step in STEPS:
+            if spent := seconds[method, step]:
+                means[method][step] = fmean(spent)
+    relevance = means["eager"].get("relevance")
+    better = PUBLISHED_RATIO / (relevance / means["eager"]["lift"]) if relevance else None
+    return {"schemas": len(schemas), "seconds": means, "times_better": better}
+
+
+def means(schemas: Sequence[Row], seconds: Seconds, extra: Sequence[str], manifest: Row) -> Table:
+    """Mean seconds of each step, published beside measured."""
+    lines: list[Row] = [{"of": "published (Tran-Thien 2024)", **PUBLISHED}]
+    for method, of in METHODS.items():
+        measured = {step: fmean(s) for step in STEPS if (s := seconds[method, step])}
+        if measured:
+            lines.append({"of": of, **measured, "schemas": len(done_by(schemas, method))})
+    columns = [
+        Column("", "of"),
+        *(Column(name, partial(_only, step), three) for step, name in STEPS.items()),
+        Column("schemas", partial(_only, "schemas")),
+    ]
+    notes = [
+        f"means; tokenizer: {manifest['config']['tokenizer']}; load average at the start: "
+        f"{manifest['load_average'][0]:.1f}",
+        *extra,
+        "2: masks of all states of the automaton; 3: the dead ids of every node that ids lead to "
+        "from the start, the nodes given; 2 and 3 in one pass: finds the nodes, with their rows; "
+        "edges to each last id are not written down, as a node's row holds them all",
+        "published: other schemas of the same kind, another machine, outlines' automata",
+        f"the plain algorithms: merges of {name_of(manifest['config']['merges'])}; within limits "
+        "of time and memory, in a process each; see failures",
+        "schemas: on how many each row was measured; the plain algorithms and the cache of "
+        "segments have a limit of time for all schemas together",
+    ]
+    return table("Table 2: seconds", frame(lines), columns, notes)
+
+
+def _only(field: str, line: Group) -> Any:
+    """Of a line that may lack the field."""
+    return next(iter(values(line, field)), None)
+
+
+def _mean(seconds: Sequence[float]) -> str:
+    return three(fmean(seconds)) if seconds else "-"
+
+
+def _goal(better: float | None) -> list[str]:
+    if better is None:
+        return []
+    return [
+        f"relevance / lift: published {PUBLISHED_RATIO:.1f}, measured "
+        f"{PUBLISHED_RATIO / better:.4f}, which is {better:,.0f} times less (goal: {GOAL} times): "
+        f"{'met' if better >= GOAL else 'not met'}"
+    ]
+
+
+def spread(schemas: Sequence[Row], seconds: Seconds) -> Table:
+    """Mean, median and p99 of each step and engine."""
+    compiled = [row["compile"] for row in schemas if "compile" in row]
+    lines = [{"of": "schema to automaton", "step": "", "seconds": compiled}]
+    lines += [
+        {"of": of, "step": name.replace("\n", " "), "seconds": seconds[method, step]}
+        for method, of in METHODS.items()
+        for step, name in STEPS.items()
+    ]
+    columns = [
+        Column("", "of"),
+        Column("step", "step"),
+        Column("mean", lambda line: fmean(values(line, "seconds")), three),
+        Column("median", median("seconds"), three),
+        Column("p99", quantiles("seconds", 0.99), several(three)),
+        Column("most", highest("seconds"), three),
+        Column("n", lambda line: len(values(line, "seconds"))),
+    ]
+    cold, warm = (_made(done_by(schemas, method)) for method in (COLD, WARMED))
+    note = (
+        f"of the nodes, those whose row was not in the cache of segments: cold {cold}, warm {warm}"
+    )
+    measured = frame([line for line in lines if line["seconds"]])
+    return table("The same in seconds, by engine and step", measured, columns, [note])
+
+
+def _made(done: Sequence[Row]) -> str:
+    made, nodes = (sum(row[key] for row in done) for key in ("made", "nodes"))
+    return f"{made / nodes:.1%}" if nodes else "-"
+
+
+def failures(schemas: Sequence[Row]) -> Table:
+    """What did not come to an end, and why."""
+    reasons = [("schema to automaton", row[FAILURE]) for row in schemas if row[FAILURE]]
+    reasons += [
+        (METHODS[method], one.get(FAILURE, one["status"]))
+        for row in schemas
+        for method, one in row["methods"].items()
+        if one["status"] != DONE
+    ]
+    counts = Counter((of, why[:90]) for of, why in reasons)
+    lines = [[*reason, str(n)] for reason, n in counts.most_common()] or [["none", "", "0"]]
+    compared = [row["first"] for row in done_by(schemas, "reference")]
+    differing = compared.count(False)
+    notes = [f"first masks that differ from the plain algorithms': {differing} of {len(compared)}"]
+    return Table("Failures", ["of", "why", "schemas"], lines, notes)

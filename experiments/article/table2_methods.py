@@ -1,30 +1,40 @@
-"""What the package does of Table 2, step by step, for one automaton.
+"""The engines of Table 2 step by step: of the package, and the article's algorithms.
 
 Step 2 is the lift, the masks of all its states. Step 3 finds the relevant states, which is what
 relevance adds to the lift: what is dead at each node of the product. Step 4 is a mask. The eager
 engine takes them one by one; then, in one pass, it makes the rows of all nodes, which is all that
 decoding needs. The lazy one does what the masks that are asked for need.
+
+The article's algorithms are in plain Python, within limits of time and memory. They know base
+symbols and merges only, so their tokenizer is the merge table alone; the eager engine is measured
+on the same table, and the first masks are compared.
 """
 
 from __future__ import annotations
 
-import json
-import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, Lift, SegmentCache
 from bpe_automata.constructions.segments_eager import every_node, prepared, settle
-from bpe_automata.errors import BpeAutomataError, MissingFileError
-from bpe_automata.kernels.bits import has
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.errors import BpeAutomataError
+from bpe_automata.kernels.bits import has, members
+from bpe_automata.reference import (
+    AllTexts,
+    CartesianProduct,
+    all_texts,
+    lift,
+    merges_in_order,
+    product_mask,
+    spelled_in_symbols,
+    symbol_dfa,
+)
+from bpe_automata.reference.token_dfa import Token
+from experiments.article.forks import forked, limits
 from experiments.run.executors import Row
-from experiments.run.files import ROOT, lines_of, require
 from experiments.shared.resources import timed
 
 MOST_MASKS = 60
@@ -69,12 +79,8 @@ def _lifted(task: Task) -> None:
 
 def lazy(task: Task) -> Row:
     """`rows`: to an engine and its first mask; `masks`: all of them, the first included."""
-    return _until_first(task.engine, task.ids)
-
-
-def _until_first(make: Callable[[], CartesianMerge], ids: Sequence[int]) -> Row:
-    making, engine = timed(make)
-    masks = along(engine, ids)
+    making, engine = timed(task.engine)
+    masks = along(engine, task.ids)
     return {"rows": making + masks[0], "masks": masks}
 
 
@@ -100,94 +106,48 @@ def along(engine: CartesianMerge, ids: Sequence[int]) -> list[float]:
     return seconds
 
 
-# The schemas of Table 2, as automata with texts to decode along.
-
-SCHEMAS = ROOT.parent / "shared" / "data" / "maskbench"
-"""MaskBench, where it lies: its licence is not known, so it is no part of the repository."""
-GROUP = "Glaiveai2K"
-"""The file of it that is taken: function calls, as in the article."""
-
-_INSTALL = "pip install datasets"
-_ID_KEYS = ("id", "unique_id", "name")
-_SCHEMA_KEYS = ("schema", "json_schema", "parameters")
-
-write: Callable[[Any], str] = partial(json.dumps, separators=(",", ":"), ensure_ascii=False)
-
-
 @dataclass(frozen=True)
-class Source:
-    """id, schema; instances: those that the data says are valid."""
+class Reference:
+    """A merge table, its automaton of all texts (Algorithm 3, fused), and the base symbols of each
+    token. `seconds`: of the automaton, step 1."""
 
-    id: str
-    schema: Any
-    instances: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Item:
-    """dfa: of the compact texts, with only the properties that the schema names; text: one of them,
-    an instance's if there is one; seconds: to compile; failure: why there is no automaton."""
-
-    source: Source
-    dfa: ByteDFA | None
-    text: str
+    tokenizer: Tokenizer
+    texts: AllTexts
+    spelled: dict[Token, tuple[Token, ...]]
     seconds: float
-    failure: str | None = None
 
 
-def sources_of(schemas: Path, n: int | None, seed: int) -> list[Source]:
-    """The function calls of `SCHEMAS`, or everything in another folder, in a file or in a hub data
-    set; `n` of them drawn by lot. Raises MissingFileError, MissingDependencyError."""
-    if schemas.is_dir():
-        rows = _from_folder(schemas)
-    else:
-        rows = [*lines_of(schemas)] if schemas.is_file() else _from_hub(str(schemas))
-    found = [_source(number, row) for number, row in enumerate(rows)]
-    random.Random(seed).shuffle(found)
-    return found[:n]
+def prepared_reference(tokenizer: Tokenizer) -> Reference:
+    """Step 1."""
+    merges, base = merges_in_order(tokenizer.description), tokenizer.description.base.values()
+    seconds, texts = timed(lambda: all_texts(base, merges).fused())
+    return Reference(tokenizer, texts, spelled_in_symbols([*base], merges), seconds)
 
 
-def _from_folder(folder: Path) -> list[Mapping[str, Any]]:
-    pattern = f"{GROUP}*.jsonl*" if folder == SCHEMAS else "*.jsonl*"
-    paths = sorted(folder.glob(pattern))
-    if not paths:
-        raise MissingFileError(f"{folder} has no files {pattern}; give --schemas")
-    return [row for path in paths for row in lines_of(path)]
+def measured(reference: Reference, dfa: ByteDFA, text: str, seconds: float, mb: float) -> Row:
+    """Seconds of steps 2 to 4 in a process of its own, and `first`: are the first masks equal?
+    `status`: "done", or what was over its limit (`seconds`, or `mb` 10^6 bytes more)."""
+
+    def work() -> Row:
+        with limits(seconds, mb):
+            return steps(reference, dfa, text)
+
+    return forked(work)
 
 
-def _from_hub(name: str) -> list[Mapping[str, Any]]:
-    """All rows of a data set, its training split if it has several."""
-    if name.count("/") != 1 or name.startswith((".", "/")):
-        message = f"{name} is neither a folder or file of JSON lines nor the hub id of a data set"
-        raise MissingFileError(f"{message} (owner/name); give --schemas")
-    load = require("datasets", _INSTALL).load_dataset
-    try:
-        rows: Iterable[Mapping[str, Any]] = load(name, split="train")
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().split("\n")[0]
-        raise MissingFileError(f"cannot load the data set {name!r}: {reason}") from error
-    return list(rows)
-
-
-def _source(number: int, row: Mapping[str, Any]) -> Source:
-    schema = next((row[key] for key in _SCHEMA_KEYS if row.get(key) is not None), None)
-    if schema is None:
-        keys = ", ".join(_SCHEMA_KEYS)
-        raise MissingFileError(f"row {number} of the data has no schema: it needs one of {keys}")
-    schema = json.loads(schema) if isinstance(schema, str) else schema
-    valid = tuple(test["data"] for test in row.get("tests", ()) if test["valid"])
-    name = next((row[key] for key in _ID_KEYS if key in row), number)
-    return Source(str(name), schema, valid)
-
-
-def item_of(source: Source) -> Item:
-    """Compiled; what is refused says why."""
-    try:
-        seconds, dfa = timed(lambda: compile_json_schema(source.schema, closed=True))
-    except BpeAutomataError as error:
-        reason = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-        return Item(source, None, "", 0.0, reason)
-    texts = (write(instance) for instance in source.instances)
-    fitting = (text for text in texts if dfa.accepts(text.encode("utf-8", "replace")))
-    shortest = dfa.shortest() or b""
-    return Item(source, dfa, next(fitting, shortest.decode()), seconds)
+def steps(reference: Reference, dfa: ByteDFA, text: str) -> Row:
+    """The same in this process, without limits."""
+    symbols = symbol_dfa(reference.tokenizer.description, dfa)
+    lifting, lifted = timed(lambda: lift(symbols, reference.spelled))
+    product = CartesianProduct(lifted, reference.texts)
+    relevance, relevant = timed(lambda: product.relevant)
+    masks, pair, first = [], product.start, None
+    for token in reference.tokenizer.encode(text)[:MOST_MASKS]:
+        spent, mask = timed(lambda here=pair: product_mask(product, here))  # type: ignore[misc]
+        first = mask if first is None else first
+        masks.append(spent)
+        pair = product.step(pair, token)
+    engine = CartesianMerge(reference.tokenizer, dfa)
+    ours = {*members(engine.mask(engine.initial())).tolist()}
+    times = {"lift": lifting, "relevance": relevance, "masks": masks}
+    return times | {"nodes": len(relevant), "first": first is None or first == ours}

@@ -1,47 +1,147 @@
-"""Schema after schema of Table 2, with engines in turns."""
+"""The schemas of Table 2, as automata with texts to decode along, and what is measured of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from pathlib import Path
+from typing import Any
 
 from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CanonicalAutomaton, SegmentCache
-from bpe_automata.errors import BpeAutomataError
+from bpe_automata.errors import BpeAutomataError, MissingFileError
+from bpe_automata.schemas import compile_json_schema
+from experiments.article.forks import DONE, failed
 from experiments.article.mistral import mistral_table
-from experiments.article.server import DONE, failed
-from experiments.article.table2_methods import Item, Source, Task, eager, item_of, lazy, segmented
-from experiments.article.table2_reference import Reference, measured, prepared
+from experiments.article.table2_methods import (
+    Reference,
+    Task,
+    eager,
+    lazy,
+    measured,
+    prepared_reference,
+    segmented,
+)
 from experiments.run.executors import Row
+from experiments.run.files import ROOT, lines_of, require
 from experiments.serving.speed import from_cache
 from experiments.shared.resources import repeated, timed
+
+SCHEMAS = ROOT.parent / "shared" / "data" / "maskbench"
+"""MaskBench, where it lies: its licence is not known, so it is no part of the repository."""
+GROUP = "Glaiveai2K"
+"""The file of it that is taken: function calls, as in the article."""
+
+_INSTALL = "pip install datasets"
+_ID_KEYS = ("id", "unique_id", "name")
+_SCHEMA_KEYS = ("schema", "json_schema", "parameters")
+
+write: Callable[[Any], str] = partial(json.dumps, separators=(",", ":"), ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Source:
+    """id, schema; instances: those that the data says are valid."""
+
+    id: str
+    schema: Any
+    instances: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Item:
+    """dfa: of the compact texts, with only the properties that the schema names; text: one of them,
+    an instance's if there is one; seconds: to compile; failure: why there is no automaton."""
+
+    source: Source
+    dfa: ByteDFA | None
+    text: str
+    seconds: float
+    failure: str | None = None
+
+
+def sources_of(schemas: Path, n: int | None, seed: int) -> list[Source]:
+    """The function calls of `SCHEMAS`, or everything in another folder, in a file or in a hub data
+    set; `n` of them drawn by lot. Raises MissingFileError, MissingDependencyError."""
+    if schemas.is_dir():
+        rows = _from_folder(schemas)
+    else:
+        rows = [*lines_of(schemas)] if schemas.is_file() else _from_hub(str(schemas))
+    found = [_source(number, row) for number, row in enumerate(rows)]
+    random.Random(seed).shuffle(found)
+    return found[:n]
+
+
+def _from_folder(folder: Path) -> list[Mapping[str, Any]]:
+    pattern = f"{GROUP}*.jsonl*" if folder == SCHEMAS else "*.jsonl*"
+    paths = sorted(folder.glob(pattern))
+    if not paths:
+        raise MissingFileError(f"{folder} has no files {pattern}; give --schemas")
+    return [row for path in paths for row in lines_of(path)]
+
+
+def _from_hub(name: str) -> list[Mapping[str, Any]]:
+    """All rows of a data set, its training split if it has several."""
+    if name.count("/") != 1 or name.startswith((".", "/")):
+        message = f"{name} is neither a folder or file of JSON lines nor the hub id of a data set"
+        raise MissingFileError(f"{message} (owner/name); give --schemas")
+    load = require("datasets", _INSTALL).load_dataset
+    try:
+        rows: Iterable[Mapping[str, Any]] = load(name, split="train")
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise MissingFileError(f"cannot load the data set {name!r}: {reason}") from error
+    return list(rows)
+
+
+def _source(number: int, row: Mapping[str, Any]) -> Source:
+    schema = next((row[key] for key in _SCHEMA_KEYS if row.get(key) is not None), None)
+    if schema is None:
+        keys = ", ".join(_SCHEMA_KEYS)
+        raise MissingFileError(f"row {number} of the data has no schema: it needs one of {keys}")
+    schema = json.loads(schema) if isinstance(schema, str) else schema
+    valid = tuple(test["data"] for test in row.get("tests", ()) if test["valid"])
+    name = next((row[key] for key in _ID_KEYS if key in row), number)
+    return Source(str(name), schema, valid)
+
+
+def item_of(source: Source) -> Item:
+    """Compiled; what is refused says why."""
+    try:
+        seconds, dfa = timed(lambda: compile_json_schema(source.schema, closed=True))
+    except BpeAutomataError as error:
+        reason = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        return Item(source, None, "", 0.0, reason)
+    texts = (write(instance) for instance in source.instances)
+    fitting = (text for text in texts if dfa.accepts(text.encode("utf-8", "replace")))
+    shortest = dfa.shortest() or b""
+    return Item(source, dfa, next(fitting, shortest.decode()), seconds)
+
 
 REPEATS = 3
 """How often the automaton of the tokenizer is made."""
 COLD, WARMED = "segments, cold", "segments, warm"
 
 
-class Limits(Protocol):
-    """Of all schemas together, and of memory; see `table2.Config`."""
+@dataclass(frozen=True)
+class Limits:
+    """merges: of the plain algorithms' table, None for all; reference_total, segments_total:
+    seconds of the plain algorithms, and with a cache of segments, for all schemas together;
+    reference_mb: 10^6 bytes."""
 
-    @property
-    def merges(self) -> int | None: ...
-
-    @property
-    def reference_total(self) -> float: ...
-
-    @property
-    def reference_mb(self) -> float: ...
-
-    @property
-    def segments_total(self) -> float: ...
+    merges: int | None
+    reference_total: float
+    reference_mb: float
+    segments_total: float
 
 
 class Series:
-    """The warm cache knows the schemas before. plain: seconds for the plain algorithms on one
-    schema, 0 to leave them out."""
+    """Measures schema after schema; the warm cache knows the earlier ones. plain: seconds for the
+    plain algorithms on one schema, 0 to leave them out."""
 
     def __init__(self, tokenizer: Tokenizer, plain: float, limits: Limits) -> None:
         self.tokenizer, self.plain, self.limits = tokenizer, plain, limits
@@ -54,7 +154,7 @@ class Series:
         if not self.plain or self.spent >= self.limits.reference_total:
             return None
         if self._reference is None:
-            self._reference = prepared(mistral_table(self.limits.merges))
+            self._reference = prepared_reference(mistral_table(self.limits.merges))
         return self._reference
 
     def warm(self, source: Source) -> None:

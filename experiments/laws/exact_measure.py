@@ -18,73 +18,22 @@ from typing import Any
 from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import MissingDependencyError, MissingFileError, TokenizerError
-from experiments.article.approximations import approximations
-from experiments.laws import exact_sequences
-from experiments.laws.exact_options import shown
-from experiments.laws.exact_sequences import Adversary, Case, Found, Tally
+from bpe_automata.tokenizer.sources.named import names
+from experiments.laws import exact_masks, exact_sequences
+from experiments.laws.exact_sequences import Adversary, Case, Found, Tally, approximations
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.shared.corpus import KINDS, Corpus, open_corpus
 from experiments.shared.regexes import FINITE, VARIED, own_finite
 
-# What the canonical automaton of a tokenizer is made of, and what it costs.
-
-LONG = 5.0
-"""A time is not taken again once that took so many seconds."""
-
-
-def facts(tokenizer: Tokenizer, source: object, repeats: int) -> dict[str, Any]:
-    """Sizes; and seconds to build with warm kernels and nothing in the cache, and to load what
-    that left there (the best of `repeats`; reading the tokenizer's file, `source`, is not counted).
-
-    hypotheses: of the pretokenizer; rectangles: merges that forbid some pair; forbidden: share of
-    forbidden pairs among all pairs of reachable tokens; unreachable: ordinary tokens that BPE never
-    makes.
-    """
-    automaton = canonical_automaton(tokenizer)
-    description, reachable = tokenizer.description, automaton.derivation.reachable
-    added = {token.id for token in description.added}
-    ordinary = [i for i, t in enumerate(description.tokens) if t is not None and i not in added]
-    return {
-        "ids": tokenizer.n_ids,
-        "added": len(added),
-        "hypotheses": int(automaton.pipeline.boundaries.n),
-        "rectangles": len(automaton.derivation.proper),
-        "forbidden": automaton.geometry.forbidden_share(),
-        "unreachable": sum(not reachable[i] for i in ordinary),
-        **timings(source, repeats),
-    }
+ALL = "all"
+"""Every tokenizer that has a name."""
+SMOKE_TOKENIZER = str(Path(__file__).with_name("smoke_tokenizer"))
+"""One of 400 tokens, part of the repository."""
 
 
-def timings(source: object, repeats: int) -> dict[str, float]:
-    """Seconds to build and to load from the cache."""
-    build: list[float] = []
-    load: list[float] = []
-    while len(build) < repeats and sum(build) < LONG:
-        with empty_cache():
-            build.append(_seconds(Tokenizer.load(source)))
-            load.append(_seconds(Tokenizer.load(source)))
-    return {"build": min(build), "load": min(load)}
-
-
-def _seconds(tokenizer: Tokenizer) -> float:
-    started = time.perf_counter()
-    canonical_automaton(tokenizer)
-    return time.perf_counter() - started
-
-
-@contextmanager
-def empty_cache() -> Iterator[None]:
-    """An own, empty folder as the package's cache."""
-    before = os.environ.get("BPE_AUTOMATA_CACHE")
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["BPE_AUTOMATA_CACHE"] = folder
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ["BPE_AUTOMATA_CACHE"]
-            else:
-                os.environ["BPE_AUTOMATA_CACHE"] = before
+def shown(source: str) -> str:
+    """What a table and a row call a tokenizer: its name, or of a path the last part."""
+    return source if source in names() else Path(source).name
 
 
 SHOWN = 5
@@ -221,10 +170,10 @@ def regexes(work: Work, law: str, tokenizer: Tokenizer) -> dict[str, str]:
 def _tried(work: Work, law: str, name: str, constraint: Constraint) -> Found:
     rng = random.Random(f"{work.seed} {name}")
     if law == TRIES:
-        return exact_sequences.finite(constraint, name)
+        return exact_masks.finite(constraint, name)
     if law == WALKS:
         return exact_sequences.walks(constraint, name, max(2, work.n // 5_000), rng)
-    return exact_sequences.every_id(constraint, name, max(2, work.n // 100_000), rng)
+    return exact_masks.every_id(constraint, name, max(2, work.n // 100_000), rng)
 
 
 def law_of(law: str, counts: Counter[str], wrong: list[Case], seconds: float) -> Row:
@@ -236,3 +185,64 @@ def law_of(law: str, counts: Counter[str], wrong: list[Case], seconds: float) ->
         "first": wrong[:SHOWN],
         "seconds": round(seconds, 2),
     }
+
+
+# ---------------------------------------------------------------- sizes and seconds
+
+LONG = 5.0
+"""A time is not taken again once that took so many seconds."""
+
+
+def facts(tokenizer: Tokenizer, source: object, repeats: int) -> dict[str, Any]:
+    """Sizes; and seconds to build with warm kernels and nothing in the cache, and to load what
+    that left there (the best of `repeats`; reading the tokenizer's file, `source`, is not counted).
+
+    hypotheses: of the pretokenizer; rectangles: merges that forbid some pair; forbidden: share of
+    forbidden pairs among all pairs of reachable tokens; unreachable: ordinary tokens that BPE never
+    makes.
+    """
+    automaton = canonical_automaton(tokenizer)
+    description, reachable = tokenizer.description, automaton.derivation.reachable
+    added = {token.id for token in description.added}
+    ordinary = [i for i, t in enumerate(description.tokens) if t is not None and i not in added]
+    return {
+        "ids": tokenizer.n_ids,
+        "added": len(added),
+        "hypotheses": int(automaton.pipeline.boundaries.n),
+        "rectangles": len(automaton.derivation.proper),
+        "forbidden": automaton.geometry.forbidden_share(),
+        "unreachable": sum(not reachable[i] for i in ordinary),
+        **timings(source, repeats),
+    }
+
+
+def timings(source: object, repeats: int) -> dict[str, float]:
+    """Seconds to build and to load from the cache."""
+    build: list[float] = []
+    load: list[float] = []
+    while len(build) < repeats and sum(build) < LONG:
+        with empty_cache():
+            build.append(_seconds(Tokenizer.load(source)))
+            load.append(_seconds(Tokenizer.load(source)))
+    return {"build": min(build), "load": min(load)}
+
+
+def _seconds(tokenizer: Tokenizer) -> float:
+    started = time.perf_counter()
+    canonical_automaton(tokenizer)
+    return time.perf_counter() - started
+
+
+@contextmanager
+def empty_cache() -> Iterator[None]:
+    """An own, empty folder as the package's cache."""
+    before = os.environ.get("BPE_AUTOMATA_CACHE")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["BPE_AUTOMATA_CACHE"] = folder
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["BPE_AUTOMATA_CACHE"]
+            else:
+                os.environ["BPE_AUTOMATA_CACHE"] = before

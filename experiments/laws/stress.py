@@ -17,18 +17,29 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import count
+from itertools import count as numbered
+
+import pandas as pd
 
 from experiments.laws.stress_cases import MADE, Case, case_of, script, smaller
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Row
 from experiments.run.measuring import Run, progress
-from experiments.run.report import Report
-from experiments.run.tables import Table
+from experiments.run.tables import (
+    Column,
+    Table,
+    count,
+    frame,
+    quantiles,
+    records,
+    several,
+    table,
+    three,
+    values,
+)
 from experiments.shared.watched import Limits, LostError, WatchedProcess
 
 VERSION = 1
@@ -61,7 +72,7 @@ SMOKE = Config(seconds=20.0, checked=False, most=4, hang=600.0)
 
 def measure(run: Run[Config]) -> None:
     """One row a case, from several processes, until the time is up."""
-    numbers, lock = count(), threading.Lock()
+    numbers, lock = numbered(), threading.Lock()
     end = time.monotonic() + run.config.seconds
     with progress() as bar:
         shown = bar.add_task("stress", total=None)
@@ -146,40 +157,57 @@ def _least(process: WatchedProcess, case: Case, kinds: set[str], config: Config)
 # ---------------------------------------------------------------- what the rows say
 
 
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """How many cases of what, what was wrong, and the slowest of each sort."""
-    tried = [row for row in rows if "left_out" not in row]
-    timed = [row for row in tried if not row["checked"]]
-    made = sum(row["tokenizer"].startswith(MADE) for row in tried)
-    notes = (
+TITLE = "Stress"
+
+
+def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
+    """How many cases of what, the slowest call of each sort, and what was wrong."""
+    tried = tried_of(rows)
+    timed = tried[~tried["checked"].astype(bool)]
+    made = sum(name.startswith(MADE) for name in tried["tokenizer"])
+    notes = [
         f"{len(tried)} cases ({made} of made tokenizers, {len(tried) - len(timed)} with numba's "
         f"bounds check), {len(rows) - len(tried)} left out for an empty language or a tokenizer "
         f"that is not installed. Seed {manifest['seed']}.",
         "Seconds are of the thread. What a budget ended is counted as refused.",
-    )
-    wrong = [
+    ]
+    refused = Counter(said.partition(":")[0] for said in values(timed, "refused"))
+    calls = [
+        {"what": what, "seconds": spent}
+        for worst in timed["worst"]
+        for what, spent in worst.items()
+    ]
+    shares = {"p50, s": 0.5, "p99, s": 0.99, "max, s": 1.0}
+    columns = [
+        Column("the slowest of each case", "what"),
+        Column("cases", count),
+        *(Column(name, quantiles("seconds", q), several(three)) for name, q in shares.items()),
+        Column("refused", lambda group: refused[group["what"].iloc[0]]),
+    ]
+    groups = frame(calls).groupby("what", sort=False) if calls else []
+    found = Counter(values(rows, "kinds"))
+    lines = [(kind, str(n)) for kind, n in found.items()]
+    wrong = [Table("Found by stress", ("what", "cases"), lines)] if found else []
+    return [table("Stress", groups, columns, notes), *wrong]
+
+
+def tried_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """Without what was left out."""
+    return rows[rows["left_out"].isna()] if "left_out" in rows else rows
+
+
+def facts(rows: pd.DataFrame, manifest: Row) -> Row:
+    """cases: that were tried; wrong, timed: how many of them."""
+    tried = tried_of(rows)
+    timed = int((~tried["checked"].astype(bool)).sum())
+    return {"cases": len(tried), "wrong": len(wrong(rows, manifest)), "timed": timed}
+
+
+def wrong(rows: pd.DataFrame, manifest: Row) -> list[str]:
+    """The cases in which something was found."""
+    del manifest
+    return [
         f"{row['key']}: {', '.join(row['kinds'])}: {row['tokenizer']} {row.get('least')!r}"
-        for row in rows
+        for row in records(rows)
         if row["kinds"]
     ]
-    kinds = Counter(kind for row in rows for kind in row["kinds"])
-    found = Table("Found by stress", ("what", "cases"), [(k, str(n)) for k, n in kinds.items()])
-    return Report(
-        "Stress",
-        (_times(timed, notes), *([found] if kinds else [])),
-        facts={"cases": len(tried), "wrong": len(wrong), "timed": len(timed)},
-        wrong=wrong,
-    )
-
-
-def _times(rows: Sequence[Row], notes: Sequence[str]) -> Table:
-    kinds = list(dict.fromkeys(kind for row in rows for kind in row["worst"]))
-    refused = Counter(said.partition(":")[0] for row in rows for said in row["refused"])
-    lines = []
-    for kind in kinds:
-        worst = sorted(row["worst"][kind] for row in rows if kind in row["worst"])
-        middle, high = worst[len(worst) // 2], worst[int(0.99 * (len(worst) - 1))]
-        shown = (f"{seconds:.3g}" for seconds in (middle, high, worst[-1]))
-        lines.append((kind, str(len(worst)), *shown, str(refused[kind])))
-    columns = ("the slowest of each case", "cases", "p50, s", "p99, s", "max, s", "refused")
-    return Table("Stress", columns, lines, notes)

@@ -12,7 +12,7 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -26,7 +26,7 @@ from experiments.run.files import ROOT, require
 from experiments.run.measuring import Run
 from experiments.run.provenance import contents_sha256
 from experiments.run.report import Report
-from experiments.run.tables import Table, markdown
+from experiments.run.tables import Group, Table, frame, markdown
 
 VERSION = 1
 TESTS = ROOT / "tests"
@@ -57,7 +57,7 @@ def inputs(config: Config) -> Row:
 
 def measure(run: Run[Config]) -> None:
     """A row for each case."""
-    require("pytest", "pip install --group test")
+    require("pytest", "pip install -e '.[dev]'")
     run.note(libraries=_versions())
     sections = run.config.sections
     chosen = [key for key, case in cases().items() if not sections or case.section in sections]
@@ -131,26 +131,26 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
 def facts_of(rows: Sequence[Row], libraries: dict[str, str]) -> Row:
     """matrix: cells of Markdown, a line for each section; how many cases came out how; of a case
     whose process died there is nothing to show."""
-    known = sorted((row for row in rows if "outcome" in row), key=lambda row: row["place"])
+    known = [row | {FAILURE: None} for row in rows if "outcome" in row]
+    cases = frame(sorted(known, key=lambda row: row["place"]))
+    groups = cases.groupby("section", sort=False) if known else ()
     counts = Counter(row["outcome"] for row in known)
     return {
         "matrix": [
-            [section, *(_cell(known, section, refused) for refused in (False, True))]
-            for section in dict.fromkeys(row["section"] for row in known)
+            [section, *(_names(group[group["refused"] == refused]) for refused in (False, True))]
+            for section, group in groups
         ],
         **{name: counts[name] for name in (PASSED, FAILED, SKIPPED)},
         "libraries": libraries,
     }
 
 
-def _cell(rows: Iterable[Row], section: str, refused: bool) -> str:
-    """The names, each once; marked unless all its variants passed."""
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        if (row["section"], row["refused"]) == (section, refused):
-            found.setdefault(row["name"], []).append(row["outcome"])
-    worst = {name: max(some, key=(PASSED, SKIPPED, FAILED).index) for name, some in found.items()}
-    return ", ".join(name + _MARK.get(result, "") for name, result in worst.items())
+def _names(cases: Group) -> str:
+    """Each once; marked unless all its variants passed."""
+    return ", ".join(
+        name + _MARK.get(max(same["outcome"], key=(PASSED, SKIPPED, FAILED).index), "")
+        for name, same in cases.groupby("name", sort=False)
+    )
 
 
 def counted(facts: Row) -> str:

@@ -19,9 +19,8 @@ from typing import Any
 
 from bpe_automata import Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError, EmptyLanguageError
-from experiments.laws import exact_sequences
-from experiments.laws.exact_measure import corpus, kinds_of, shares
-from experiments.laws.exact_options import SMOKE_TOKENIZER
+from experiments.laws import exact_masks, exact_sequences
+from experiments.laws.exact_measure import SMOKE_TOKENIZER, corpus, kinds_of, shares
 from experiments.laws.exact_sequences import Adversary, Case
 from experiments.laws.tokenizer_packages import OTHER_KINDS, PACKAGED, fetch, packages
 from experiments.run import config
@@ -30,7 +29,7 @@ from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import ROOT
 from experiments.run.measuring import Run
 from experiments.run.report import Report, without_paths
-from experiments.run.tables import Table
+from experiments.run.tables import Column, frame, table, whole
 from experiments.shared.regexes import FINITE
 
 VERSION = 1
@@ -122,7 +121,7 @@ def laws(tokenizer: Tokenizer, n: int, seed: int) -> Row:
 
 def _masks(tokenizer: Tokenizer, name: str) -> tuple[Counter[str], list[Case]]:
     try:
-        return exact_sequences.finite(constrain(tokenizer, FINITE[name], added_tokens=True), name)
+        return exact_masks.finite(constrain(tokenizer, FINITE[name], added_tokens=True), name)
     except EmptyLanguageError:
         return Counter(), []
 
@@ -147,37 +146,70 @@ def _digests(tokenizer: Tokenizer) -> dict[str, str]:
 def render(rows: Sequence[Row], manifest: Row) -> Report:
     """One line for each tokenizer, by family; wrong: those that are not exact."""
     del manifest
-    known = {row["key"]: row for row in rows if not row["key"].startswith(FETCH)}
-    lost = {"outcome": FAILED}  # its process died, say
-    known = {key: {"tokenizer": Path(key).name} | lost | row for key, row in known.items()}
-    ordered = [p for p in PACKAGED if p.name in known]
-    bpe = [p for p in ordered if p.name not in OTHER_KINDS]
-    families = dict.fromkeys(packaged.family for packaged in bpe)
-    first: dict[str, str] = {}
-    lines = [
-        _line(known[p.name], p.family, p.source, first)
-        for family in families
-        for p in bpe
-        if p.family == family
-    ]
-    rest = [known[key] for key in sorted(known.keys() - {p.name for p in ordered})]
-    lines += [_line(row, "-", "this repository", first) for row in rest]
-    facts = facts_of([*(known[p.name] for p in bpe), *rest], len(families))
-    columns = ["tokenizer", "family", "package", "ids", "outcome", "strings", "other ids", "masks"]
-    table = Table("Tokenizers that people deploy", [*columns, WHY], lines, _notes(facts))
-    others = [
-        [p.name, OTHER_KINDS[p.name], p.source, row["outcome"], _why(row)]
-        for p in ordered
-        if p.name in OTHER_KINDS and (row := known[p.name])
-    ]
+    found = described(rows)
+    bpe = [row for row in found if row["kind"] is None]
+    others = [row for row in found if row["kind"] is not None]
+    families = [row["family"] for row in bpe if row["family"] != NO_FAMILY]
+    facts = facts_of(bpe, len({*families}))
+    tables = [table("Tokenizers that people deploy", frame(bpe), COLUMNS, _notes(facts))]
+    if others:
+        tables.append(table("Other kinds", frame(others), OTHER_COLUMNS))
     wrong = [
-        f"{row['tokenizer']}: {row.get('first', row.get(FAILURE))}"
-        for row in known.values()
+        f"{row['tokenizer']}: {row.get('first') or row['why']}"
+        for row in found
         if row["outcome"] in (WRONG, FAILED)
     ]
-    kinds = Table("Other kinds", ["tokenizer", "kind", "package", "outcome", WHY], others)
-    tables = [table, kinds] if others else [table]
     return Report("Tokenizers", tables, facts=facts, wrong=wrong)
+
+
+NO_FAMILY = "-"
+COUNTED = ("ids", "strings", "others", "masks")
+COLUMNS = [
+    Column("tokenizer", "tokenizer"),
+    Column("family", "family"),
+    Column("package", "package"),
+    Column("ids", "ids", whole),
+    Column("outcome", "outcome"),
+    Column("strings", "strings", whole),
+    Column("other ids", "others", whole),
+    Column("masks", "masks", whole),
+    Column(WHY, "note"),
+]
+OTHER_COLUMNS = [
+    Column("tokenizer", "tokenizer"),
+    Column("kind", "kind"),
+    Column("package", "package"),
+    Column("outcome", "outcome"),
+    Column(WHY, "why"),
+]
+
+
+def described(rows: Sequence[Row]) -> list[Row]:
+    """The rows of tokenizers by family, those of no family last, with `family`, `package`, `kind`
+    (None: BPE), `why` (of a failure) and `note` (that, or whose vocabulary it has too)."""
+    listed = {packaged.name: (number, packaged) for number, packaged in enumerate(PACKAGED)}
+    families = [*dict.fromkeys(p.family for p in PACKAGED if p.name not in OTHER_KINDS)]
+    found = list[tuple[tuple[int, int, str], Row]]()
+    for row in rows:
+        if (key := row["key"]).startswith(FETCH):
+            continue
+        made: Row = dict.fromkeys((*COUNTED, "vocabulary"))
+        made |= {"tokenizer": Path(key).name, "outcome": FAILED} | row  # FAILED: its process died
+        made |= {"kind": OTHER_KINDS.get(key), "family": NO_FAMILY, "package": "this repository"}
+        made["why"] = without_paths(str(made.pop(FAILURE, "")))[:MOST_SAID]
+        number, family = len(listed), len(families)
+        if key in listed:
+            number, packaged = listed[key]
+            made |= {"family": packaged.family, "package": packaged.source}
+            family = families.index(packaged.family) if made["kind"] is None else family
+        found.append(((family, number, key), made))
+    found.sort(key=lambda pair: pair[0])
+    first: dict[str, str] = {}
+    for _, row in found:
+        same = first.setdefault(row["vocabulary"], row["tokenizer"]) if row["vocabulary"] else None
+        is_known = same not in (None, row["tokenizer"])
+        row["note"] = f"vocabulary of {same}" if is_known else row["why"]
+    return [row for _, row in found]
 
 
 def facts_of(rows: Sequence[Row], families: int) -> Row:
@@ -193,20 +225,6 @@ def facts_of(rows: Sequence[Row], families: int) -> Row:
         "pipelines": len({(row["vocabulary"], row["around"]) for row in exact}),
         **totals,
     }
-
-
-def _line(row: Row, family: str, source: str, first: dict[str, str]) -> list[str]:
-    name = row["tokenizer"]
-    if "ids" not in row:
-        return [name, family, source, "-", row["outcome"], "-", "-", "-", _why(row)]
-    same = first.setdefault(row["vocabulary"], name)
-    note = "" if same == name else f"vocabulary of {same}"
-    numbers = [f"{row[key]:,}" for key in ("strings", "others", "masks")]
-    return [name, family, source, f"{row['ids']:,}", row["outcome"], *numbers, note]
-
-
-def _why(row: Row) -> str:
-    return without_paths(row.get(FAILURE, ""))[:MOST_SAID]
 
 
 def _notes(facts: Row) -> list[str]:

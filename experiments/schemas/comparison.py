@@ -23,7 +23,7 @@ from typing import Any, Literal, Self, get_args
 
 from bpe_automata.errors import BpeAutomataError
 from experiments.engines.interface import Whitespace
-from experiments.laws.exact_options import SMOKE_TOKENIZER, shown
+from experiments.laws.exact_measure import SMOKE_TOKENIZER, shown
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Row

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.laws.exact_options import shown
+from experiments.laws.exact_measure import shown
 from experiments.run.executors import Row
 from experiments.run.files import require
 from experiments.run.readme import wrapped

@@ -32,8 +32,8 @@ from bpe_automata.constructions.segments_eager import SharedRows, assembled, eve
 from bpe_automata.constructions.segments_joints import neighbours
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from bpe_automata.token_automata import TokenAutomaton
-from experiments.article.table2_methods import Item, Source, item_of, sources_of
-from experiments.laws.exact_options import shown
+from experiments.article.table2_series import Item, Source, item_of, sources_of
+from experiments.laws.exact_measure import shown
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row, measured

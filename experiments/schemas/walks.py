@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.laws.exact_options import SMOKE_TOKENIZER
+from experiments.laws.exact_measure import SMOKE_TOKENIZER
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row, measured, pool_of

@@ -28,7 +28,7 @@ from pathlib import Path
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError
 from experiments.engines.named import OURS, PEERS, check_known, missing, versions
-from experiments.laws.exact_options import SMOKE_TOKENIZER, shown
+from experiments.laws.exact_measure import SMOKE_TOKENIZER, shown
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Row

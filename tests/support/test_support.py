@@ -28,7 +28,6 @@ def test_case(case: Case, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- the table of the matrix
 
 PAGE = Path(__file__).parents[2] / "paper_figures" / "supported.md"
-LIBRARIES = {"tokenizers": "1.2"}
 
 
 @pytest.fixture
@@ -40,10 +39,6 @@ def rows():
 def lines(text: str) -> list[str]:
     """Without the line of versions."""
     return [line for line in text.splitlines() if line and not line.startswith("With ")]
-
-
-def manifest(**more):
-    return {"libraries": LIBRARIES} | more
 
 
 def test_the_page_has_the_table_of_the_cases(rows) -> None:
@@ -60,7 +55,7 @@ def test_names_are_told_apart() -> None:
 def test_a_case_that_does_not_pass_is_marked(rows, result: str, mark: str) -> None:
     at = next(k for k, row in enumerate(rows) if row["variant"])  # one variant of several
     rows[at] |= {"outcome": result, FAILURE: "the reason"}
-    made = support.render(rows, manifest())
+    made = support.render(rows, {})
     written = readme(made.facts)
     (row,) = (line for line in written.splitlines() if mark in line)
     assert row.startswith(f"| {rows[at]['section']} |")
@@ -76,24 +71,10 @@ def test_the_order_is_that_of_the_cases_however_they_came_in(rows) -> None:
 def test_what_has_no_outcome_is_not_shown(rows) -> None:
     """A case whose process died is wrong, and no support."""
     lost = {"key": rows[0]["key"], FAILURE: "its process died"}
-    made = support.render([lost, *rows[1:]], manifest())
+    made = support.render([lost, *rows[1:]], {})
     assert made.wrong == [f"{lost['key']}: its process died"]
     assert made.facts[PASSED] == len(rows) - 1
     assert support.render([], {}).facts[PASSED] == 0
-
-
-def test_columns_and_bars() -> None:
-    common = {"section": "s", "outcome": PASSED, "variant": ""}
-    some = [
-        common | {"place": 0, "name": "`a|b`", "refused": False},
-        common | {"place": 1, "name": "c", "refused": True},
-        common | {"place": 2, "name": "c", "refused": True},
-    ]
-    written = readme(facts_of(some, LIBRARIES))
-    assert written.startswith("| component | exact | refused |\n| :-- |")
-    assert "| s | `a\\|b` | c |\n" in written
-    assert "3 cases: 3 passed, 0 failed, 0 not run" in written
-    assert written.endswith("With tokenizers 1.2.")
 
 
 def test_what_comes_out_of_a_case(monkeypatch) -> None:

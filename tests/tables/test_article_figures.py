@@ -12,14 +12,12 @@ from test_growth import TABLE
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError, MissingFileError
 from bpe_automata.reference import replay
-from experiments.article import costs, redrawn, vegas
-from experiments.article import product as article_product
-from experiments.article import steps as article_steps
-from experiments.article.costs import engines_of, regexes_of_file, regexes_of_schemas, some
+from experiments.article import redrawn, redrawn_pages
 from experiments.article.mistral import mistral
-from experiments.article.panels import drawn, page_of, row_of
-from experiments.article.steps import CASES, MADE, A, B
-from experiments.article.table1_report import MERGES, TOKENS
+from experiments.article.redrawn import engines_of, regexes_of_file, regexes_of_schemas, some
+from experiments.article.redrawn_pages import CASES, MADE, PAGES, A, B
+from experiments.article.redrawn_panels import drawn, page_of, row_of
+from experiments.article.table1_automata import MERGES, TOKENS
 from experiments.run import report
 from experiments.run.measuring import Run, Settings
 
@@ -29,10 +27,10 @@ MANIFEST = {"config": {"regexes": None}}
 
 
 def test_figure_1_masks_are_those_of_the_regex():
-    tokenizer = redrawn.small_tokenizer(redrawn.TOKENS, redrawn.MERGES)
-    lift = redrawn.Lift(tokenizer, redrawn.compile_regex(redrawn.REGEX))
-    steps = redrawn.steps_along(tokenizer, lift, redrawn.DECODED)
-    every = set(redrawn.TOKENS)
+    tokenizer = redrawn_pages.small_tokenizer(redrawn_pages.TOKENS_1, redrawn_pages.MERGES_1)
+    lift = redrawn_pages.Lift(tokenizer, redrawn_pages.compile_regex(redrawn_pages.REGEX_1))
+    steps = redrawn_pages.steps_along(tokenizer, lift, redrawn_pages.DECODED)
+    every = set(redrawn_pages.TOKENS_1)
     assert [{*step.allowed} for step in steps] == [every, every, {"b", "bb"}, {"b", "bb"}]
     assert [step.chosen for step in steps] == ["aa", "abb", "b", ""]
 
@@ -43,13 +41,13 @@ def test_figure_4_after_is_before_with_the_merge_carried_out(case):
     longest = 8
     given = case.before().sequences(longest)
     merged = {tuple(replay(tokens, [merge])) for tokens in given}
-    length = {A: 1, B: 1, MADE: 2, article_steps.X: 1, article_steps.Y: 1}
+    length = {A: 1, B: 1, MADE: 2, redrawn_pages.X: 1, redrawn_pages.Y: 1}
     assert case.after().sequences(longest, length) == merged
     assert {panel.drawing is None for panel in case.panels()} == {True, False}
 
 
 def test_figure_5_is_three_states_and_their_product():
-    texts, lifted, product = article_product.automata()
+    texts, lifted, product = redrawn_pages.automata_5()
     assert (len(texts.states()), len(lifted.states())) == (3, 2)
     ids = {token: i for i, token in enumerate(TOKENS)}
     merges = [(ids[a], ids[b], ids[a + b]) for a, b in MERGES]
@@ -59,15 +57,15 @@ def test_figure_5_is_three_states_and_their_product():
     assert product.sequences(6, size) == expected
 
 
-@pytest.mark.parametrize("name", redrawn.PAGES)
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page_goes_into_a_row_and_back_and_onto_paper(name, tmp_path):
     if name in ("figure2", "figure3", "figure6"):
         pytest.importorskip("interegular")
         pytest.importorskip("mistral_common", reason="the Mistral-7B tokenizer is in it")
-    page = redrawn.PAGES[name]()
+    page = PAGES[name]()
     assert page_of(json.loads(json.dumps(row_of(page)))) == page
     made = report.Report("", figures=[drawn(page, name)])
-    paths = report.write("f", made, {}, tmp_path)
+    paths = report.write("f", made, {}, tmp_path, {})
     assert min(path.stat().st_size for path in paths if path.stem == name) > 5000
 
 
@@ -75,22 +73,22 @@ def test_figure_6_parts_are_the_whole():
     """Put in place of its name, the segment gives back the automaton, as a language."""
     pytest.importorskip("mistral_common", reason="the Mistral-7B tokenizer is in it")
     tokenizer = mistral()
-    found = vegas.segmented(tokenizer, vegas.REGEX)
+    found = redrawn_pages.segmented(tokenizer, redrawn_pages.REGEX_6)
     assert len(found.stands) == 2
     assert found.stands[0] == found.stands[1]
     every = labels_of(found.whole)
     assert len(every) == 9
     segment = labels_of(found.stands[0])
     (outline,) = labels_of(found.outline)
-    assert outline.count(vegas.NAME) == 2
+    assert outline.count(redrawn_pages.SEGMENT) == 2
     put = {()}
     for label in outline:
-        ways = segment if label == vegas.NAME else {(label,)}
+        ways = segment if label == redrawn_pages.SEGMENT else {(label,)}
         put = {(*before, *way) for before in put for way in ways}
     assert put == every
     for labels in every:
         text = "".join(labels).replace("\\n", "\n").removeprefix("␣")
-        assert re.fullmatch(vegas.REGEX, text)
+        assert re.fullmatch(redrawn_pages.REGEX_6, text)
         own = [tokenizer.token_bytes(token).decode() for token in tokenizer.encode(text)]
         assert [label.replace("\\n", "\n").replace("␣", " ") for label in labels] == own
 
@@ -110,16 +108,16 @@ def test_times_are_measured_and_keeps_failures(tmp_path):
     engines = engines_of(tokenizer, tokenizer)
     assert engines.outlines is None  # it needs an end of sequence
     regexes = {"letters": "[a-c]{1,5}", "digits": "[0-9]", "look": "(?=a)a"}
-    rows = [{"key": n} | costs.costs_of(n, regex, engines, 0) for n, regex in regexes.items()]
+    rows = [{"key": n} | redrawn.costs_of(n, regex, engines, 0) for n, regex in regexes.items()]
     assert [sorted(row["failures"]) for row in rows] == [[], ["ours"], ["ours"]]
     assert ["failure" in row for row in rows] == [False, True, True]
     assert min(rows[0]["masks"]) > 0
     assert {"lift_index", "alone_first", "canonical_first"} <= set(rows[0])
-    assert "Failures: 2 ours" in costs.note(rows)
+    assert "Failures: 2 ours" in redrawn.note(rows)
     made = redrawn.render(rows, MANIFEST)
     assert made.facts["times"]["masks"]["n"] == len(rows[0]["masks"])
     assert len(made.tables[0].rows) == 4
-    report.write("f", made, {}, tmp_path)
+    report.write("f", made, {}, tmp_path, {})
     assert (tmp_path / "mask_times.png").stat().st_size > 5000
 
 
@@ -127,12 +125,6 @@ def test_a_page_that_there_is_not_is_an_error(tmp_path):
     config = redrawn.Config(pages=("figure9",))
     with pytest.raises(ArgumentError, match="'figure9' is none of figure1, "):
         redrawn.measure(Run("figures", 1, config, tmp_path, Settings(results=tmp_path)))
-
-
-@pytest.mark.parametrize("rows", [[], [{"key": "figure1", "failure": "why"}]])
-def test_rows_that_are_missing_are_no_error(rows):
-    made = redrawn.render(rows, MANIFEST)
-    assert (made.figures, made.facts["regexes"]) == ([], 0)
 
 
 def test_regexes_come_from_a_file_or_from_schemas(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from bpe_automata import compile_regex
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas import compile_json_schema
-from experiments.laws.exact_options import SMOKE_TOKENIZER
+from experiments.laws.exact_measure import SMOKE_TOKENIZER
 from experiments.run.executors import FAILURE
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.serving import masks, masks_profile

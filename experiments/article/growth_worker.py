@@ -1,20 +1,23 @@
-"""What is measured: four ways from a regex, as a byte DFA, to its canonical tokenizations.
+"""What the growth experiment measures: four ways from a byte DFA to its canonical tokenizations.
 
-What depends on the tokenizer alone is made before, in a `Bench`: the article calls it the
-preparation.
+What depends on the tokenizer alone is made once, in a `Bench`: the article calls it the
+preparation. `python -m experiments.article.growth_worker FILE` measures, each cell in a fork; FILE:
+a tokenizer.json, BPE alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from bpe_automata import ByteDFA, TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, canonical_automaton, explore
-from bpe_automata.errors import ArgumentError
 from bpe_automata.kernels.bits import members
 from bpe_automata.reference import (
     AllTexts,
@@ -30,6 +33,9 @@ from bpe_automata.reference import (
     symbol_dfa,
 )
 from bpe_automata.reference.token_dfa import Token
+from experiments.article.forks import forked, limits, peak_mb, serve, settle
+from experiments.run.executors import Row
+from experiments.shared.resources import timed
 
 WARM = ("[a-c]{3}", "(ab)*(true|false)*")
 """Regexes that need every kernel."""
@@ -142,66 +148,55 @@ METHODS: dict[str, Callable[[Bench, ByteDFA], Built]] = {
 }
 """The first two are the reference: the published algorithms in plain Python."""
 
-
-# Regexes that grow: four families, each with a size n.
-
-
-@dataclass(frozen=True)
-class Family:
-    """name: with n as a variable; regex: of a size; sizes: those of a default run, ascending."""
-
-    name: str
-    regex: Callable[[int], str]
-    sizes: tuple[int, ...]
-
-    def chosen(self, largest: int | None) -> tuple[int, ...]:
-        """The sizes up to `largest` (None: those of a default run)."""
-        if largest is None:
-            return self.sizes
-        doubling = self.sizes[-1] > len(self.sizes)
-        grown = range(self.sizes[-1] + 1, largest + 1)
-        extra = tuple(n for n in grown if not doubling or not n & (n - 1))
-        return (*(n for n in self.sizes if n <= largest), *extra)
+# ---------------------------------------------------------------- the process
 
 
-def anything(n: int) -> str:
-    """Any n characters but a line break. The article's companion notebook plots n = 1 .. 6."""
-    return f".{{{n}}}"
+def measured(bench: Bench, cell: Row) -> Row:
+    """The row of a cell from a fork: construct within the limits; then, without limits, count, and
+    keep the automaton.
+
+    cell: method, regex, limit_seconds, limit_mb (10^6 bytes; both for the construction alone),
+    file (.npz to which the automaton goes, or None), most_kept (its transitions at most).
+    """
+    dfa = compile_regex(cell["regex"])
+    method = METHODS[cell["method"]]
+    before = peak_mb()
+    with limits(cell["limit_seconds"], cell["limit_mb"]):
+        seconds, built = timed(lambda: method(bench, dfa))
+    peak = max(0.0, peak_mb() - before)
+    sizes = built.sizes()
+    small = sizes.transitions is not None and sizes.transitions <= cell["most_kept"]
+    kept = built.automaton is not None and bool(cell["file"]) and small
+    if built.automaton and kept:
+        automaton = built.automaton()
+        # Without the spellings, which are the same for all.
+        parts = (automaton.start, automaton.accepting, automaton.offsets, automaton.symbols)
+        TokenAutomaton(*parts, automaton.targets).save(Path(cell["file"]))
+    return {
+        "seconds": seconds,
+        "peak_mb": peak,
+        "states": sizes.states,
+        "transitions": sizes.transitions,
+        "integers": sizes.integers,
+        "first_ids": len(sizes.first),
+        "first_crc32": zlib.crc32(repr(sizes.first).encode()),
+        "kept": kept,
+    }
 
 
-def letters(n: int) -> str:
-    """n small letters."""
-    return f"[a-z]{{{n}}}"
+def main(file: str) -> None:
+    """Answer until the input ends. A method is to be prepared before its cells are asked for."""
+    bench = Bench(Tokenizer.load(file))
+
+    def answer(question: Row) -> Row:
+        if "prepare" not in question:
+            return forked(lambda: measured(bench, question))
+        seconds, _ = timed(lambda: bench.prepare(question["prepare"]))
+        settle()
+        return {"seconds": seconds}
+
+    serve(answer)
 
 
-def nested(n: int) -> str:
-    """Boolean expressions whose operators nest n - 1 deep: alternations within alternations."""
-    if n == 1:
-        return "(true|false)"
-    inner = nested(n - 1)
-    return rf"(not {inner}|\({inner} (and|or) {inner}\))"
-
-
-def fields(n: int) -> str:
-    """A JSON object of n fields."""
-    value = r'(true|false|null|-?(0|[1-9][0-9]*)|"(low|medium|high)")'
-    return r"\{" + ", ".join(rf'"field{i}": {value}' for i in range(1, n + 1)) + r"\}"
-
-
-ANYTHING, LETTERS, NESTED, FIELDS = FAMILIES = (
-    Family(".{n}", anything, (1, 2, 3, 4, 5, 6)),
-    Family("[a-z]{n}", letters, (1, 2, 3, 4, 5, 6, 7)),
-    Family("alternations nested n deep", nested, (1, 2, 3, 4, 5)),
-    Family("JSON object of n fields", fields, (1, 2, 4, 8, 16)),
-)
-NAMES = tuple(family.name for family in FAMILIES)
-
-
-def named(names: Sequence[str]) -> list[Family]:
-    """The families of these names. Raises ArgumentError."""
-    known = dict(zip(NAMES, FAMILIES, strict=True))
-    unknown = [name for name in names if name not in known]
-    if unknown or not names:
-        wrong = f"{unknown[0]!r} is none of them" if unknown else "none is given"
-        raise ArgumentError(f"--families: {wrong}; they are: {', '.join(NAMES)}")
-    return [known[name] for name in names]
+if __name__ == "__main__":
+    main(sys.argv[1])

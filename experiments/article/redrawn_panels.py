@@ -1,6 +1,7 @@
-"""Pages of panels, each at the same scale, under a headline and over a note.
+"""What the article's figures are made of: automata, masks as squares, and pages of such panels.
 
-A page is data: it goes into a row as JSON and comes back as it was.
+The panels of a page have one scale, a headline above and a note below. A page is data: it goes
+into a row as JSON and comes back as it was.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ from bpe_automata.viz import Drawing, Edge, Node, edge_label, figure, plot
 from experiments.run.executors import Row
 from experiments.run.files import require
 from experiments.run.report import Figure, noted
-
-# What the article's figures are drawn on: axes, and texts that fit beside them.
 
 _WIDTH = 0.103
 """Inches of a character of a headline, on average."""
@@ -41,7 +40,53 @@ def in_lines(text: str, inches: float) -> str:
     return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
 
 
-# Masks along a text, as squares: a line per step, a column per token.
+# ---------------------------------------------------------------- automata
+
+
+def drawing_of(automaton: TokenAutomaton, labels: int = 6) -> Drawing:
+    """Every state and arrow of an automaton, numbered from the start on, without the caption."""
+    return numbered(automaton.picture(labels=labels).drawing, automaton.start)
+
+
+def numbered(drawing: Drawing, start: int) -> Drawing:
+    """What can be reached from a node, numbered from there on, without the caption."""
+    order = [start]
+    for node in order:  # grows while we go
+        order += dict.fromkeys(e.target for e in drawing.leaving(node) if e.target not in order)
+    number = {node: i for i, node in enumerate(order)}
+    nodes = tuple(
+        replace(drawing.nodes[node], label=str(i), start=i == 0) for i, node in enumerate(order)
+    )
+    edges = (
+        replace(e, source=number[e.source], target=number[e.target])
+        for e in drawing.edges
+        if e.source in number
+    )
+    return Drawing(nodes, tuple(sorted(edges, key=lambda e: (e.source, e.target))))
+
+
+def drawing_of_dfa(
+    dfa: TokenDFA, tokens: Mapping[int, str], names: Mapping[Hashable, str]
+) -> Drawing:
+    """A reference automaton with the states and tokens named. States without a name are new: they
+    are called S′."""
+    order = [*(state for state in names if state in dfa.states())]
+    order += sorted((state for state in dfa.states() if state not in names), key=str)
+    number = {state: i for i, state in enumerate(order)}
+    nodes = [
+        Node(names.get(state, "S′"), state in dfa.accepting, state == dfa.start) for state in order
+    ]
+    labels: dict[tuple[int, int], list[int]] = {}
+    for source, token, target in dfa.transitions():
+        labels.setdefault((number[source], number[target]), []).append(token)
+    edges = [
+        Edge(source, target, edge_label([tokens[token] for token in sorted(read)]))
+        for (source, target), read in sorted(labels.items())
+    ]
+    return Drawing(tuple(nodes), tuple(edges))
+
+
+# ---------------------------------------------------------------- masks along a text, as squares
 
 ALLOWED, CHOSEN, FORBIDDEN = "#7fc4cc", "#00798c", "#f2f2f2"
 
@@ -65,14 +110,14 @@ class Squares:
 
 
 def draw_squares(axes: Any, squares: Squares) -> None:
-    """Into axes of matplotlib."""
-    place = {"ha": "center", "va": "center", "fontsize": 10, "family": "monospace"}
+    """Into axes of matplotlib: a line per step, a column per token."""
+    centered = {"ha": "center", "va": "center", "fontsize": 10, "family": "monospace"}
     for line, step in enumerate(squares.steps):
-        axes.text(-0.7, -line, step.so_far, **(place | {"ha": "right"}))
+        axes.text(-0.7, -line, step.so_far, **(centered | {"ha": "right"}))
         for column, token in enumerate(squares.tokens):
             color, ink = _colors(step, token)
             axes.bar(column, 0.8, 0.9, -line - 0.4, color=color)
-            axes.text(column, -line, token, color=ink, **place)
+            axes.text(column, -line, token, color=ink, **centered)
     axes.set_xlim(-3.4, len(squares.tokens))
     axes.set_ylim(-len(squares.steps) + 0.4, 0.6)
     axes.axis("off")
@@ -83,6 +128,8 @@ def _colors(step: Step, token: str) -> tuple[str, str]:
         return CHOSEN, "white"
     return (ALLOWED, "#222222") if token in step.allowed else (FORBIDDEN, "#bbbbbb")
 
+
+# ---------------------------------------------------------------- pages
 
 _GAP, _TITLE, _SIDE = 0.3, 0.3, 0.2  # inches: between panels, for a title, at the sides
 _HEAD, _FOOT = 0.24, 0.16  # inches of a line of the headline, and of the note
@@ -179,53 +226,7 @@ def drawn(page: Page, name: str) -> Figure:
 
 def _columns(sizes: Sequence[list[tuple[float, float]]]) -> Iterator[list[tuple[float, float]]]:
     """Column by column; a row that has but one panel may be as wide as all columns."""
-    for place in range(max(map(len, sizes))):
-        yield [row[place] for row in sizes if len(row) > max(place, 1)] or [
-            row[place] for row in sizes if len(row) > place
+    for column in range(max(map(len, sizes))):
+        yield [row[column] for row in sizes if len(row) > max(column, 1)] or [
+            row[column] for row in sizes if len(row) > column
         ]
-
-
-# Automata as drawings whose states have names.
-
-
-def drawing_of(automaton: TokenAutomaton, labels: int = 6) -> Drawing:
-    """Every state and arrow of an automaton, numbered from the start on, without the caption."""
-    return numbered(automaton.picture(labels=labels).drawing, automaton.start)
-
-
-def numbered(drawing: Drawing, start: int) -> Drawing:
-    """What can be reached from a node, numbered from there on, without the caption."""
-    order = [start]
-    for node in order:  # grows while we go
-        order += dict.fromkeys(e.target for e in drawing.leaving(node) if e.target not in order)
-    place = {node: i for i, node in enumerate(order)}
-    nodes = tuple(
-        replace(drawing.nodes[node], label=str(i), start=i == 0) for i, node in enumerate(order)
-    )
-    edges = (
-        replace(e, source=place[e.source], target=place[e.target])
-        for e in drawing.edges
-        if e.source in place
-    )
-    return Drawing(nodes, tuple(sorted(edges, key=lambda e: (e.source, e.target))))
-
-
-def drawing_of_dfa(
-    dfa: TokenDFA, tokens: Mapping[int, str], names: Mapping[Hashable, str]
-) -> Drawing:
-    """A reference automaton with the states and tokens named. States without a name are new: they
-    are called S′."""
-    order = [*(state for state in names if state in dfa.states())]
-    order += sorted((state for state in dfa.states() if state not in names), key=str)
-    place = {state: i for i, state in enumerate(order)}
-    nodes = [
-        Node(names.get(state, "S′"), state in dfa.accepting, state == dfa.start) for state in order
-    ]
-    labels: dict[tuple[int, int], list[int]] = {}
-    for source, token, target in dfa.transitions():
-        labels.setdefault((place[source], place[target]), []).append(token)
-    edges = [
-        Edge(source, target, edge_label([tokens[token] for token in sorted(read)]))
-        for (source, target), read in sorted(labels.items())
-    ]
-    return Drawing(tuple(nodes), tuple(edges))

@@ -1,0 +1,352 @@
+"""The six figures of the article (Tran-Thien 2024) as pages of automata that the library computes.
+
+1 a regex over characters, over tokens, and as masks; 2 and 3 `boolean: ((true)|(false))` under the
+lift and under DirectMerge; 4 one merge of DirectMerge; 5 the target language as an
+intersection; 6 Vegas configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
+from bpe_automata.constructions import CartesianMerge, Lift, explore, explored
+from bpe_automata.constructions.segments import Segments
+from bpe_automata.kernels.bits import members
+from bpe_automata.reference import (
+    CartesianProduct,
+    TokenDFA,
+    all_texts,
+    explicit,
+    lift,
+    merge_pair,
+    merge_twin,
+    merges_in_order,
+    spelled_in_symbols,
+    symbol_dfa,
+)
+from bpe_automata.testing import small_tokenizer
+from bpe_automata.viz import Drawing, Edge
+from experiments.article.mistral import MISTRAL, NAME, mistral, mistral_table
+from experiments.article.redrawn_panels import (
+    Page,
+    Panel,
+    Squares,
+    Step,
+    drawing_of,
+    drawing_of_dfa,
+    numbered,
+)
+from experiments.article.table1_automata import IN_THE_TEXT, MERGES, PUBLISHED, TOKENS, automata
+from experiments.study.distortion import BOOLEAN
+
+# Figure 1: from a regex to masks. The automaton over characters, the lift of it to tokens, and
+# what the lift allows while a text is decoded.
+
+REGEX_1 = "a*b*"
+TOKENS_1 = ("a", "b", "aa", "ab", "abb", "bb")
+MERGES_1 = (("a", "a"), ("b", "b"), ("a", "b"), ("a", "bb"))
+DECODED = ("aa", "abb", "b")
+HEADLINE_1 = f"Figure 1. From characters to tokens to masks: the regex {REGEX_1}"
+NOTE_1 = (
+    f"Tokens: {', '.join(TOKENS_1)}. As in the article, the masks are those of the lift: every "
+    "tokenization of a matching text is allowed."
+)
+
+
+def figure_1() -> Page:
+    """Two automata above, the masks below."""
+    tokenizer = small_tokenizer(TOKENS_1, MERGES_1)
+    lift = Lift(tokenizer, compile_regex(REGEX_1))
+    characters = drawing_of(characters_of(tokenizer, REGEX_1))
+    tokens = drawing_of(explore(lift, lift.initial()))
+    steps = steps_along(tokenizer, lift, DECODED)
+    title = "Masks at decoding time: what may come next (chosen: dark)"
+    height = 0.42 * (len(steps) + 1)
+    rows = (
+        (
+            Panel("Over characters", characters, width=2.4),
+            Panel("Over tokens (the lift)", tokens, width=3.4),
+        ),
+        (Panel(title, squares=Squares(TOKENS_1, steps), width=6.2, height=height),),
+    )
+    return Page(rows, HEADLINE_1, NOTE_1)
+
+
+def characters_of(tokenizer: Tokenizer, regex: str) -> TokenAutomaton:
+    """The automaton that reads one base symbol at a time."""
+    return explicit(symbol_dfa(tokenizer.description, compile_regex(regex)), tokenizer.spellings)
+
+
+def steps_along(tokenizer: Tokenizer, lift: Lift, decoded: tuple[str, ...]) -> tuple[Step, ...]:
+    """What may come at each step of a text, its end included."""
+    state, steps = lift.initial(), []
+    for read, token in enumerate([*decoded, ""]):
+        allowed = tuple(tokenizer.decode([i]) for i in members(lift.mask(state)).tolist())
+        steps.append(Step(" ".join(decoded[:read]) or "(nothing yet)", allowed, token))
+        if token:
+            state = lift.step(state, TOKENS_1.index(token))
+    return tuple(steps)
+
+
+# Figures 2 and 3: the article's example, with the Mistral-7B merge table alone.
+
+
+def figure_2() -> Page:
+    """The lift."""
+    found = _automata()
+    note = (
+        f"{NAME}. Published: {_words(*PUBLISHED['lift'])}, in the companion notebook; "
+        f"the article's text says {IN_THE_TEXT} states."
+    )
+    return _page(2, f"{BOOLEAN} over any tokenization (the lift, Outlines)", found["lift"], note)
+
+
+def figure_3() -> Page:
+    """DirectMerge."""
+    found = _automata()
+    minimal = found["direct_of_minimal"]
+    note = (
+        f"{NAME}. Published: {_words(*PUBLISHED['direct_of_given'])}. DirectMerge was given "
+        "interegular's automaton, as in the article; from the minimal one it makes "
+        f"{_words(minimal.n_states, minimal.n_transitions)}."
+    )
+    headline = f"{BOOLEAN} over the tokenizer's own tokenization (DirectMerge)"
+    return _page(3, headline, found["direct_of_given"], note)
+
+
+@lru_cache(maxsize=1)
+def _automata() -> dict[str, TokenAutomaton]:
+    return automata(mistral_table())
+
+
+def _page(number: int, headline: str, automaton: TokenAutomaton, note: str) -> Page:
+    size = _words(automaton.n_states, automaton.n_transitions)
+    return Page(((Panel(size, drawing_of(automaton)),),), f"Figure {number}. {headline}", note)
+
+
+def _words(states: int, transitions: int) -> str:
+    return f"{states} states, {transitions} transitions"
+
+
+# Figure 4: one merge of DirectMerge, by the transitions at the state between its two tokens.
+
+HEADLINE_4 = "Figure 4. DirectMerge at one state S, before and after"
+NOTE_4 = (
+    "Above, a merge a b → ab (Algorithm 1), by what else comes to S and leaves it; below, which "
+    "the article's figure has not, a merge a a → aa (Algorithm 2). S′ is new."
+)
+A, B, MADE, X, Y = range(5)
+TOKENS_4 = {A: "a", B: "b", MADE: "ab", X: "x", Y: "y"}
+TWIN_TOKENS = {**TOKENS_4, MADE: "aa"}
+PER_LINE = 2
+
+
+@dataclass(frozen=True)
+class Case:
+    """title; transitions between named states, in the order in which they are drawn; start and
+    accepting states; twin: the merge is (a, a)."""
+
+    title: str
+    transitions: tuple[tuple[str, int, str], ...]
+    accepting: tuple[str, ...] = ("Q",)
+    start: str = "P"
+    twin: bool = False
+
+    def before(self) -> TokenDFA:
+        """As it is given."""
+        return TokenDFA.of(self.transitions, self.start, self.accepting)
+
+    def after(self) -> TokenDFA:
+        """As one merge leaves it."""
+        merged = self.before()
+        if self.twin:
+            merge_twin(merged, A, MADE)
+        else:
+            merge_pair(merged, A, B, MADE)
+        return merged
+
+    def panels(self) -> list[Panel]:
+        """Before, and after."""
+        named: dict[Hashable, str] = {name: name for name in self.names()}
+        tokens = TWIN_TOKENS if self.twin else TOKENS_4
+        drawings = [drawing_of_dfa(dfa, tokens, named) for dfa in (self.before(), self.after())]
+        return [Panel(self.title, drawings[0]), Panel(), Panel("", drawings[1])]
+
+    def names(self) -> Sequence[str]:
+        """The states, as they appear."""
+        ends = (name for source, _, target in self.transitions for name in (source, target))
+        return [*dict.fromkeys((self.start, *ends))]
+
+
+PLAIN = (("P", A, "S"), ("S", B, "Q"))
+MIXED = (("P", A, "S"), ("P", X, "S"), ("S", B, "Q"), ("S", Y, "R"))
+LOOPS = (("P", X, "S"), ("S", A, "S"), ("S", B, "S"), ("S", Y, "R"))
+TWIN = (("P", A, "S"), ("P", X, "S"), ("S", A, "Q"), ("S", Y, "R"))
+CASES = (
+    Case("nothing else: S goes", PLAIN),
+    Case("S accepts: only b goes", PLAIN, accepting=("S", "Q")),
+    Case("another token leaves: only b goes", (*PLAIN, ("S", Y, "R")), accepting=("Q", "R")),
+    Case("another token comes: only a goes", (*PLAIN, ("P", X, "S"))),
+    Case("S is the start: only a goes", (("S", B, "Q"), ("Q", A, "S")), start="S"),
+    Case("both: S is split", MIXED, accepting=("Q", "R")),
+    Case("both, with loops", LOOPS, accepting=("R",)),
+    Case("a a, no loop", (("P", A, "S"), ("S", A, "Q")), twin=True),
+    Case("a a, others come and leave", TWIN, ("Q", "R"), twin=True),
+    Case("a a, with a loop", (("P", X, "S"), ("S", A, "S"), ("S", Y, "R")), ("R",), twin=True),
+)
+
+
+def figure_4() -> Page:
+    """Two cases a line, each before and after."""
+    lines = [CASES[i : i + PER_LINE] for i in range(0, len(CASES), PER_LINE)]
+    rows = (tuple(panel for case in line for panel in case.panels()) for line in lines)
+    return Page(tuple(rows), HEADLINE_4, NOTE_4)
+
+
+# Figure 5: the target language as an intersection. The automaton of all texts (Algorithm 3) and
+# its product with a lift (CartesianMerge), for the merges of the article's Table 1.
+
+REGEX_5 = "a*(b|c)"
+HEADLINE_5 = "Figure 5. CartesianMerge: the tokenizer's own tokenizations of all texts, and a lift"
+NOTE_5 = (
+    f"Merges a b, a a, a c in this order; the regex is {REGEX_5}. All texts: every state "
+    "accepts, and a token leads to one state wherever it is read."
+)
+
+
+def figure_5() -> Page:
+    """All texts, the lift, and the relevant part of their product."""
+    texts, lifted, product = automata_5()
+    tokens = dict(enumerate(TOKENS))
+    of_texts = names(texts, "012")
+    of_lift = names(lifted, "pq")
+    of_both: dict[Hashable, str] = {
+        (state, text): name + number
+        for state, name in of_lift.items()
+        for text, number in of_texts.items()
+    }
+    panels = (
+        Panel("The automaton of all texts (Algorithm 3)", drawing_of_dfa(texts, tokens, of_texts)),
+        Panel(f"The lift of {REGEX_5}", drawing_of_dfa(lifted, tokens, of_lift)),
+        Panel("The relevant part of their product", drawing_of_dfa(product, tokens, of_both)),
+    )
+    return Page((panels,), HEADLINE_5, NOTE_5)
+
+
+def names(dfa: TokenDFA, letters: str) -> dict[Hashable, str]:
+    """Short names, that of the start first."""
+    others = sorted(dfa.states() - {dfa.start}, key=str)
+    return dict(zip([dfa.start, *others], letters, strict=False))
+
+
+def automata_5() -> tuple[TokenDFA, TokenDFA, TokenDFA]:
+    """All texts, the lift, their product."""
+    description = small_tokenizer(TOKENS, MERGES).description
+    merges = merges_in_order(description)
+    base = [*description.base.values()]
+    texts = all_texts(base, merges).fused()
+    symbols = spelled_in_symbols(base, merges)
+    lifted = lift(symbol_dfa(description, compile_regex(REGEX_5)), symbols)
+    return texts.automaton(), lifted, CartesianProduct(lifted, texts).automaton()
+
+
+# Figure 6: a Vegas configuration, that is a part between delimiters that merge with nothing, is
+# computed and stored once, however often it stands in a regex.
+
+REGEX_6 = r"day:\n(sunny|rainy|dull)\nnight:\n(sunny|rainy|dull)\n"
+HEADLINE_6 = "Figure 6. What stands between delimiters that merge with nothing is computed once"
+SEGMENT = "V"
+_LABELS = 9  # of one arrow, at most: all of those here
+
+
+@dataclass(frozen=True)
+class Segmented:
+    """whole: the automaton, all states written out; outline: the same with one transition,
+    `SEGMENT`, for each copy of the segment that occurs several times; stands: its copies."""
+
+    whole: Drawing
+    outline: Drawing
+    stands: tuple[Drawing, ...]
+
+
+def figure_6() -> Page:
+    """Above without segments, below with them."""
+    found = segmented(mistral(), REGEX_6)
+    segment = found.stands[0]
+    rows = (
+        (Panel(f"All states written out: {found.whole.size()}", found.whole),),
+        (Panel(f"With one segment by its name: {found.outline.size()}", found.outline),),
+        (Panel(f"The segment {SEGMENT}, stored once: {segment.size()}", segment),),
+    )
+    note = (
+        f"The regex is {REGEX_6}, the tokenizer {MISTRAL}, complete. Nothing merges with a line "
+        "break, so that what stands between two of them depends on nothing else: the library finds "
+        "the segments, and that they are equal."
+    )
+    return Page(rows, HEADLINE_6, note)
+
+
+def segmented(tokenizer: Tokenizer, regex: str) -> Segmented:
+    """Of a regex all of whose segments end in one state each."""
+    engine = CartesianMerge(tokenizer, compile_regex(regex))
+    found = explored(engine, engine.initial())
+    whole = found.automaton.picture(labels=_LABELS).drawing
+    segments = Segments(engine.tables)
+    # At a joint all ways meet in one state, as the last id changes nothing there.
+    joint: dict[tuple[int, int], int] = {}
+    key: dict[int, Hashable] = {}
+    meets = [*range(len(found.states))]
+    for number, state in enumerate(found.states):
+        node = segments.of(state.place, state.hypotheses)
+        if node is not None and node.at.number == 0:
+            meets[number] = joint.setdefault((state.place, state.hypotheses), number)
+            key[meets[number]] = node.segment.key
+    met = (replace(e, source=meets[e.source], target=meets[e.target]) for e in whole.edges)
+    arrows = [*dict.fromkeys(met)]
+    inside = {begin: _inside(begin, arrows, key.keys()) for begin in key}
+    several = [
+        begin
+        for begin, own in inside.items()
+        if len(own) > 1 and [*key.values()].count(key[begin]) > 1
+    ]
+    hidden = {arrow for begin in several for arrow in inside[begin]}
+    named = [Edge(begin, inside[begin][-1].target, SEGMENT) for begin in several]
+    outline = Drawing(whole.nodes, (*(e for e in arrows if e not in hidden), *named))
+    return Segmented(
+        numbered(whole, found.automaton.start),
+        numbered(outline, meets[found.automaton.start]),
+        tuple(_stand(whole, begin, inside[begin]) for begin in several),
+    )
+
+
+def _inside(begin: int, arrows: Sequence[Edge], joints: Collection[int]) -> list[Edge]:
+    """The arrows from a joint to the next ones, those that end there last."""
+    met, found = [begin], list[Edge]()
+    for state in met:  # grows while we go
+        for arrow in arrows:
+            if arrow.source == state:
+                found.append(arrow)
+                if arrow.target not in joints and arrow.target not in met:
+                    met.append(arrow.target)
+    return sorted(found, key=lambda arrow: arrow.target in joints)
+
+
+def _stand(whole: Drawing, begin: int, arrows: Sequence[Edge]) -> Drawing:
+    """A segment by itself: its end accepts."""
+    end = arrows[-1].target
+    nodes = (replace(node, accepting=k == end) for k, node in enumerate(whole.nodes))
+    return numbered(Drawing(tuple(nodes), tuple(arrows)), begin)
+
+
+PAGES: dict[str, Callable[[], Page]] = {
+    "figure1": figure_1,
+    "figure2": figure_2,
+    "figure3": figure_3,
+    "figure4": figure_4,
+    "figure5": figure_5,
+    "figure6": figure_6,
+}
+"""By the name of its files."""
