@@ -114,7 +114,7 @@ def with_generate(loaded: LoadedModel, asked: Asked, forced: bool) -> Row:
             max_new_tokens=asked.most_ids,
             eos_token_id=list(loaded.eos_ids),
             pad_token_id=loaded.eos_ids[0],
-            **_law(asked.temperature),
+            **_drawing(asked.temperature),
         )
         ids = out[0, len(asked.prompt) :].tolist()  # waits for the device
         seconds = time.perf_counter() - started
@@ -123,8 +123,8 @@ def with_generate(loaded: LoadedModel, asked: Asked, forced: bool) -> Row:
     return {"seconds": seconds, "passes": len(passes), "forced": count, "ids": text}
 
 
-def _law(temperature: float) -> Row:
-    """The whole law of the model: what its generation config cuts off is not cut off."""
+def _drawing(temperature: float) -> Row:
+    """From the whole distribution: what the model's generation config cuts off is not cut off."""
     if not temperature:
         return {"do_sample": False}
     return {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
