@@ -173,22 +173,16 @@ def test_an_engine_that_allows_nothing_is_found_out(exams, smollm2_tokenizer):
     assert row["missing"] == len(members(made.canonical[made.prefixes.index([])]))
 
 
-def test_an_engine_that_does_not_end_blocks(exams, smollm2_tokenizer):
-    ends = set(smollm2_tokenizer.eos_ids)
-    most = smollm2_tokenizer.n_ids
-    row = scripted(exams, smollm2_tokenizer, lambda ids: set(range(most)) - ends)
+@pytest.mark.parametrize("breaks", [True, False])
+def test_an_engine_that_breaks_on_the_way_or_does_not_end_blocks(breaks, exams, smollm2_tokenizer):
+    def allowed(ids):
+        if ids and breaks:
+            raise PeerError("broken")
+        return {*range(smollm2_tokenizer.n_ids)} - {*smollm2_tokenizer.eos_ids}
+
+    row = scripted(exams, smollm2_tokenizer, allowed)
     assert len(row["blocked"]) == row["inside"]
     assert row["completed"] == []
-
-
-def test_an_engine_that_breaks_on_the_way_blocks(exams, smollm2_tokenizer):
-    def breaks(ids):
-        if ids:
-            raise PeerError("broken")
-        return range(smollm2_tokenizer.n_ids)
-
-    row = scripted(exams, smollm2_tokenizer, breaks)
-    assert len(row["blocked"]) == row["inside"]
 
 
 def test_without_time_each_part_is_done_once(exams, smollm2_tokenizer):
@@ -213,11 +207,9 @@ def exam_row(**other):
 
 def rows_of(engine, tokenizer="smollm2", **other):
     whose = {"engine": engine, "tokenizer": tokenizer}
-    start = whose | {"key": f"{engine} {tokenizer}", **FIRST}
-    return [
-        start,
-        whose | {"key": f"{engine} {tokenizer} a", "constraint": "a"} | exam_row(**other),
-    ]
+    head = {"key": f"{engine} {tokenizer}", **FIRST}
+    exam = {"key": f"{engine} {tokenizer} a", "constraint": "a", **exam_row(**other)}
+    return [whose | head, whose | exam]
 
 
 def exam_of(engine, constraint, **other):
@@ -228,6 +220,12 @@ def exam_of(engine, constraint, **other):
 def run_of(folder, **given):
     config = Config(**{"constraints": ("answer",), "tokenizers": ("smollm2",), **given})
     return Run("peers", peers.VERSION, config, folder, Settings())
+
+
+def measured(run):
+    peers.measure(run)
+    run.finish()
+    return run.rows, run.manifest()
 
 
 class FakeProcess:
@@ -275,35 +273,29 @@ def test_an_engine_that_does_not_come_up_again_fails_at_what_is_left(fake, tmp_p
     with pytest.raises(KeyboardInterrupt):
         peers.measure(run)
     monkeypatch.setattr(fake, "first", {FAILURE: "PeerError: no"})
-    measured(again := run_of(tmp_path, engines=("lift",), constraints=names))
-    assert [FAILURE in row for row in again.rows] == [False, False, False, True]
-    assert again.rows[-1]["constraint"] == "prefixes"
-    assert again.manifest()["complete"]
+    rows, manifest = measured(run_of(tmp_path, engines=("lift",), constraints=names))
+    assert [FAILURE in row for row in rows] == [False, False, False, True]
+    assert rows[-1]["constraint"] == "prefixes"
+    assert manifest["complete"]
 
 
 def test_a_missing_engine_is_one_row_that_names_the_command(fake, tmp_path, monkeypatch):
     monkeypatch.setattr(PEERS["kbnf"], "version", classmethod(lambda cls: None))
-    run = run_of(tmp_path, engines=("kbnf", "lift"))
-    measured(run)
-    (failed,) = (row for row in run.rows if row.get(FAILURE))
+    rows, manifest = measured(run_of(tmp_path, engines=("kbnf", "lift")))
+    (failed,) = (row for row in rows if row.get(FAILURE))
     assert failed[FAILURE] == f"not installed: {PEERS['kbnf'].install}"
-    assert run.manifest()["complete"]
-    (found,) = peers.render(run.rows, run.manifest()).facts["asked"]
+    assert manifest["complete"]
+    (found,) = peers.render(rows, manifest).facts["asked"]
     assert (found["name"], found["tokenizer"]) == ("lift", "smollm2")
 
 
 def test_an_engine_that_refuses_a_tokenizer_is_one_row(fake, tmp_path, monkeypatch):
     monkeypatch.setattr(fake, "first", {FAILURE: "PeerError: no"})
     for _ in range(2):
-        measured(run := run_of(tmp_path, engines=("lift",)))
-        assert [row["key"] for row in run.rows] == ["lift smollm2"]
-        assert run.manifest()["complete"]
+        rows, manifest = measured(run_of(tmp_path, engines=("lift",)))
+        assert [row["key"] for row in rows] == ["lift smollm2"]
+        assert manifest["complete"]
     assert len(fake.started) == 1
-
-
-def measured(run):
-    peers.measure(run)
-    run.finish()
 
 
 # ---------------------------------------------------------------- what is said of rows

@@ -75,6 +75,21 @@ def test_a_field_that_cannot_be_read_is_named(name, text):
         changed(Config(), {name: text})
 
 
+def test_what_names_a_file_or_a_folder_counts_with_its_contents(tmp_path, monkeypatch):
+    """Two files of one name are two; what is nothing here is a name and no more."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/file", "b/file", "model/config.json"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("1")
+    files = [str(tmp_path / name / "file") for name in "ab"]
+    config = replace(Config(), names=("org/other", "model", *files))
+    before = inputs(config)
+    assert [*before] == ["names 1 model", "names 2 file", "names 3 file"]
+    assert plain(config)["names"] == ["org/other", "model", "file", "file"]
+    (tmp_path / "a" / "file").write_text("2")
+    assert inputs(config) != before
+
+
 # ---------------------------------------------------------------- rows
 
 
@@ -150,25 +165,6 @@ def test_processes_give_the_same_rows_as_inline():
     assert values(processes(made, 2)) == values(inline(made))
 
 
-def test_two_files_of_one_name_are_two(tmp_path):
-    for name in "ab":
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_text("1")
-    config = replace(Config(), names=tuple(str(tmp_path / name / "file") for name in "ab"))
-    before = inputs(config)
-    (tmp_path / "a" / "file").write_text("2")
-    assert len(before) == 2
-    assert inputs(config) != before
-
-
-def test_a_model_in_this_folder_counts_as_files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text("{}")
-    (tmp_path / "other").mkdir()
-    assert list(inputs(replace(Config(), names=("model", "other")))) == ["names 0 model"]
-
-
 def test_a_process_that_dies_takes_its_own_cell_only(calls, monkeypatch):
     """Only those that may have been begun are measured one at a time; the others share processes
     again."""
@@ -235,13 +231,6 @@ def test_rows_of_other_files_or_peers_are_put_aside(artefact, settings, tmp_path
     assert asides() == 2
     monkeypatch.setattr(demo_artefact, "inputs", lambda config: {"peer": "2.0"}, raising=False)
     assert (asides(), asides()) == (3, 3)
-
-
-def test_texts_that_are_paths_count_as_files(tmp_path):
-    (tmp_path / "a").write_text("1")
-    config = replace(Config(), names=("org/model", str(tmp_path / "a"), "plain"))
-    assert list(inputs(config)) == ["names 1 a"]
-    assert plain(config)["names"] == ["org/model", "a", "plain"]
 
 
 def test_each_config_has_its_folder_and_the_paper_shows_the_default(artefact, settings, tmp_path):
