@@ -135,8 +135,8 @@ def test_a_change_is_seen_by_all_that_call_it(tmp_path, monkeypatch):
     with (tmp_path / "hashing.py").open("a") as file:
         file.write("# another way to hash\n")
     changed = {name for name, stamp in stamps().items() if stamp != before[name]}
-    assert {"hashing", "world", "node_status", "masks"} <= changed  # at several removes
-    assert "trie" not in changed
+    assert {"hashing", "product", "node_status", "masks"} <= changed  # at several removes
+    assert "distance" not in changed
 
 
 def test_numba_keeps_its_stamp_where_we_put_ours():
@@ -423,7 +423,7 @@ def test_tuples_that_kernels_do_not_make_are_handed_on_by_reference():
     made = set().union(*map(_calls, trees))
     classes = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
     tuples = {node.name: node for node in classes if "NamedTuple" in map(ast.unparse, node.bases)}
-    assert {"World", "Memo", "Trie"} <= set(tuples)
+    assert {"Product", "Memo", "Trie"} <= set(tuples)
     for name, node in tuples.items():
         by_reference = "by_reference" in map(ast.unparse, node.decorator_list)
         assert by_reference == (name not in made), name

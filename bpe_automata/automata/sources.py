@@ -12,7 +12,7 @@ from bpe_automata.automata.compile import atoms, finish
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget
 from bpe_automata.errors import UnsupportedRegexError
-from bpe_automata.kernels.string_set import dfa_of_strings
+from bpe_automata.kernels.minimise import dfa_of_strings
 from bpe_automata.kernels.watch import watched
 from bpe_automata.limits import NUMBERS, check_fits
 

@@ -10,10 +10,9 @@ if TYPE_CHECKING:
     from bpe_automata.constructions.canonical import CanonicalAutomaton, canonical_automaton
     from bpe_automata.constructions.cartesian_merge import CartesianMerge
     from bpe_automata.constructions.engine import Engine, TextEngine
-    from bpe_automata.constructions.explicit import Explored, explore, explored
+    from bpe_automata.constructions.explicit import Explored, Listed, explore, explored
     from bpe_automata.constructions.geometry import Geometry
     from bpe_automata.constructions.lift import Lift
-    from bpe_automata.constructions.listed import Listed
     from bpe_automata.constructions.segments_cache import SegmentCache
 
 __all__ = [
@@ -35,10 +34,9 @@ _HOMES = {
     "constructions.canonical": "CanonicalAutomaton canonical_automaton",
     "constructions.cartesian_merge": "CartesianMerge",
     "constructions.engine": "Engine TextEngine",
-    "constructions.explicit": "Explored explore explored",
+    "constructions.explicit": "Explored Listed explore explored",
     "constructions.geometry": "Geometry",
     "constructions.lift": "Lift",
-    "constructions.listed": "Listed",
     "constructions.segments_cache": "SegmentCache",
 }
 

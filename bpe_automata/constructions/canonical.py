@@ -24,10 +24,21 @@ from bpe_automata.constructions.hypothesis_sets import (
     KnownSets,
     check_known,
 )
-from bpe_automata.constructions.parts import Parts, check_parts
-from bpe_automata.constructions.stored import cache_key, fetched, is_kept, keep, kept
-from bpe_automata.constructions.token_actions import TokenActions, classify
-from bpe_automata.constructions.whole_pieces import WholePieces, find_unmade
+from bpe_automata.constructions.stored import (
+    Parts,
+    cache_key,
+    check_parts,
+    fetched,
+    is_kept,
+    keep,
+    kept,
+)
+from bpe_automata.constructions.token_actions import (
+    TokenActions,
+    WholePieces,
+    classify,
+    find_unmade,
+)
 from bpe_automata.errors import TokenizerMismatchError, UnsupportedTokenizerError
 from bpe_automata.kernels.edges import Nodes
 from bpe_automata.kernels.trie import Trie

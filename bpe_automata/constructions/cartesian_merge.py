@@ -33,22 +33,20 @@ from bpe_automata.constructions.canonical import (
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.product_tables import ProductTables
-from bpe_automata.constructions.relevance import Relevance, Row
+from bpe_automata.constructions.relevance import Node, Relevance, Row
 from bpe_automata.errors import (
     EmptyLanguageError,
     PromptError,
     TokenOutOfRangeError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.kernels.bits import contained, set_bits
+from bpe_automata.kernels.bits import contained, members, set_bits
 from bpe_automata.kernels.trie import walk
 from bpe_automata.sharing import BoundedMemo, Immutable
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
 
 if TYPE_CHECKING:
     from bpe_automata.constructions.lift import Lift
-from bpe_automata.constructions.relevance import Node
-from bpe_automata.kernels.bits import members
 
 # Where all the ids of one node of CartesianMerge lead, at once.
 #

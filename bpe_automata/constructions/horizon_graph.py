@@ -103,10 +103,10 @@ class Source(Protocol):
         """The set of some ids (int64) that lead to a node; of a node that nothing is bound to, the
         universe; new."""
 
-    def following(self, ids: np.ndarray, suspects: np.ndarray) -> np.ndarray:
+    def following(self, ids: np.ndarray, candidates: np.ndarray) -> np.ndarray:
         """int64: those of the ids (int64), bound to it, that may follow some of a set, or more."""
 
-    def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
+    def narrow(self, ids: np.ndarray, candidates: np.ndarray) -> int:
         """Take out of a set what some of the ids (int64), bound to it, may follow: how many are
         left?"""
 

@@ -23,8 +23,7 @@ from bpe_automata.kernels.fewest_tokens import (
     settle,
 )
 from bpe_automata.kernels.inclusion import widest
-from bpe_automata.kernels.token_walks import Spelled
-from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.trie import Spelled, Trie
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import BoundedMemo, Lock, locked
 from bpe_automata.tokenizer import Tokenizer

@@ -16,13 +16,13 @@ from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductSt
 from bpe_automata.constructions.horizon_graph import NEVER, Facts, Spread
 from bpe_automata.constructions.horizon_lift import LiftHorizon
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
-from bpe_automata.kernels.beside import all_places, narrow, outside, placed, which_follow
 from bpe_automata.kernels.bits import set_bits
 from bpe_automata.kernels.distance import longest_ways
 from bpe_automata.kernels.edges import Vocabulary, members_of
+from bpe_automata.kernels.geometry import all_places, narrow, outside, placed, which_follow
+from bpe_automata.kernels.product import ALIVE, DEAD
 from bpe_automata.kernels.references import packed
 from bpe_automata.kernels.watch import watched
-from bpe_automata.kernels.world import ALIVE, DEAD
 from bpe_automata.sharing import BoundedMemo, cached
 
 _UNBOUND = 1
@@ -63,7 +63,7 @@ class ProductReader:
 
     @property
     def _n_places(self) -> int:
-        return len(self._tables.beside.before.order)
+        return len(self._tables.forbidden_sets.before.order)
 
     @cached
     def _lift(self) -> LiftHorizon:
@@ -167,22 +167,22 @@ class ProductReader:
         return self._relevance.dead((key >> 32, (key & 0xFFFFFFFF) >> 1))
 
     def reached_by(self, key: int, ids: np.ndarray) -> np.ndarray:
-        left_at = self._tables.beside.left_at
+        left_at = self._tables.forbidden_sets.left_at
         if key & _UNBOUND or (left_at[ids] < 0).any():  # all last ids are alike
             return all_places(self._n_places)
         return placed(ids, left_at, self._n_places)
 
-    def following(self, ids: np.ndarray, suspects: np.ndarray) -> np.ndarray:
-        if len(ids) > _FEW_IDS and np.bitwise_count(suspects).sum() > _FEW_IDS:
+    def following(self, ids: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        if len(ids) > _FEW_IDS and np.bitwise_count(candidates).sum() > _FEW_IDS:
             return ids  # to tell them apart costs more than to ask about all
-        found = watched(which_follow, ids, suspects, packed(self._tables.beside))
+        found = watched(which_follow, ids, candidates, packed(self._tables.forbidden_sets))
         return ids[found]
 
-    def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
-        return int(watched(narrow, ids, suspects, packed(self._tables.beside)))
+    def narrow(self, ids: np.ndarray, candidates: np.ndarray) -> int:
+        return int(watched(narrow, ids, candidates, packed(self._tables.forbidden_sets)))
 
     def outside(self, ids: np.ndarray, dead: np.ndarray) -> np.ndarray:
-        return outside(ids, dead, self._tables.beside.left_at)
+        return outside(ids, dead, self._tables.forbidden_sets.left_at)
 
     @property
     def n_words(self) -> int:
@@ -193,7 +193,7 @@ class ProductReader:
         if row == 0:
             return all_places(self._n_places)
         ids = self._tables.ids_ending_in(row)
-        return placed(ids, self._tables.beside.left_at, self._n_places)
+        return placed(ids, self._tables.forbidden_sets.left_at, self._n_places)
 
     @property
     def partial(self) -> bool:

@@ -16,9 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bpe_automata.constructions.token_actions import JOINT, TokenActions, TokenClass
-from bpe_automata.constructions.whole_pieces import MUST_END, OFF, WholePieces
-from bpe_automata.kernels.world import MOST_SETS
+from bpe_automata.constructions.token_actions import (
+    JOINT,
+    MUST_END,
+    OFF,
+    TokenActions,
+    TokenClass,
+    WholePieces,
+)
+from bpe_automata.kernels.product import MOST_SETS
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import BoundedMemo, Lock, locked
 from bpe_automata.storage import CorruptFileError

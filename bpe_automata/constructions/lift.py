@@ -4,7 +4,7 @@
 
 A state is the byte DFA's state; an id leads where its bytes lead. Added tokens are read as the text
 that they spell, end-of-sequence ids never are. Where decoding takes away the space that a text
-begins with, that space may be there or not (see `prefixed`).
+begins with, that space may be there or not (see `PrefixedDfa`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,19 @@ from bpe_automata.kernels.edges import Nodes, Vocabulary
 from bpe_automata.kernels.fewest_tokens import ANYWHERE
 from bpe_automata.kernels.masks import lift_row
 from bpe_automata.kernels.references import packed
-from bpe_automata.kernels.token_walks import Spelled, settle_alive, states_after
-from bpe_automata.kernels.trie import Trie, walk
+from bpe_automata.kernels.trie import Spelled, Trie, settle_alive, states_after, walk
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import BoundedMemo, Immutable, cached
 from bpe_automata.tokenizer import AddedTokens, Tokenizer
+
+# A byte DFA over what ids spell, where `encode` puts a space before the text.
+#
+#     { ' ' w : w in L }  at the beginning of a text,   L  after a prompt
+#
+# So for a state q where a piece of text may begin there is a state before(q), which reads the space
+# and goes on to q, and accepts what q accepts. Whether the space must be there is said by the text
+# automaton; the lift may leave it out, since decoding takes it away only where it is.
+
 
 _ALL = np.zeros(2, dtype=np.int32)  # what is after a token of each class
 

@@ -20,7 +20,11 @@ from bpe_automata.tokenizer import Tokenizer
 from bpe_automata.tokenizer.description import Prefix
 
 _ONCE = (Prefix.TEXT, Prefix.FIRST_UNLESS_SPACE)
+
+
 _EACH_PIECE = (Prefix.PIECE, Prefix.PIECE_UNLESS_SPACE)
+
+
 _SPACE = 0x20
 
 

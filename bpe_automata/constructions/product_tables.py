@@ -13,22 +13,19 @@ from bpe_automata.constructions.canonical import CanonicalAutomaton
 from bpe_automata.constructions.collapsed import NOTHING, Regions
 from bpe_automata.constructions.prefixed import PrefixedDfa
 from bpe_automata.constructions.product_parts import (
-    beside_of,
-    fragments_of,
-    reading_of,
-    steady_for,
-)
-from bpe_automata.constructions.seen_text import SeenText, text_for
-from bpe_automata.constructions.set_arrays import (
     SHOWN,
     Columns,
     Proofs,
     Proven,
     SetArrays,
+    fixed_set_for,
+    forbidden_sets_of,
+    fragments_of,
+    reading_of,
     resized,
     with_room_for,
 )
-from bpe_automata.kernels.certificates import ROWS, Certificates
+from bpe_automata.constructions.text_quotient import TextQuotient, text_for
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.dead_sets import AGAIN, DONE, settle
 from bpe_automata.kernels.edges import (
@@ -42,23 +39,22 @@ from bpe_automata.kernels.fewest_tokens import ANYWHERE, NEVER
 from bpe_automata.kernels.hashing import EMPTY, table_size, with_room
 from bpe_automata.kernels.masks import product_row
 from bpe_automata.kernels.node_ids import Tokens, add_witnessed
-from bpe_automata.kernels.node_status import node_statuses
-from bpe_automata.kernels.references import Packed, packed
-from bpe_automata.kernels.settled import Dead, Settled, add_settled, unsettled
-from bpe_automata.kernels.shortest_texts import NOT_YET, Shortest, all_at_most, unsure
-from bpe_automata.kernels.token_walks import states_after
-from bpe_automata.kernels.trie import walk
-from bpe_automata.kernels.watch import armed, called, watched
-from bpe_automata.kernels.world import (
+from bpe_automata.kernels.node_status import ROWS, Certificates, node_statuses
+from bpe_automata.kernels.product import (
     ALIVE,
     SET_BITS,
     Added,
     Dfa,
     Memo,
+    Product,
     Sets,
-    World,
     intern_place,
 )
+from bpe_automata.kernels.references import Packed, packed
+from bpe_automata.kernels.settled import Dead, Settled, add_settled, unsettled
+from bpe_automata.kernels.shortest_texts import NOT_YET, Shortest, all_at_most, unsure
+from bpe_automata.kernels.trie import states_after, walk
+from bpe_automata.kernels.watch import armed, called, watched
 from bpe_automata.limits import NUMBERS, check_fits
 from bpe_automata.sharing import Lock, cached, locked
 
@@ -102,7 +98,7 @@ class ProductTables:
         self._proven = derived("proven", lambda _: Proven(n_rows))
         self._columns, self._proofs = self._set_arrays.current(), self._proven.begun()
         fragments = derived("fragments", lambda _: fragments_of(canonical))
-        self._world = World(
+        self._world = Product(
             dfa=Dfa(
                 dfa.trans, dfa.byte_class, dfa.accepting, prefixed.added_from, prefixed.after_added
             ),
@@ -117,13 +113,13 @@ class ProductTables:
             ),
             fragments=fragments._replace(covers=self._proofs.covers),
             pairs=canonical.geometry.pairs,
-            steady=steady_for(canonical, dfa),
+            fixed_set=fixed_set_for(canonical, dfa),
             witnesses=self._proofs.witnesses,
             watch=armed(),
         )
         self._proven.give_back(self._proofs)
-        self.beside = derived("beside", lambda _: beside_of(canonical))
-        self.settled = _settled(len(self.beside.before.order))
+        self.forbidden_sets = derived("forbidden sets", lambda _: forbidden_sets_of(canonical))
+        self.settled = _settled(len(self.forbidden_sets.before.order))
         self._certificates = _no_certificates()
         self._known_rows: object = None
         n_words = canonical.geometry.n_words
@@ -206,15 +202,15 @@ class ProductTables:
 
     @locked
     def statuses(self, places: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """uint8: the status of each node, see `kernels.world`. places, numbers: int64."""
+        """uint8: the status of each node, see `kernels.product`. places, numbers: int64."""
         while 2 * (int(self.memo.n_nodes[0]) + len(places)) >= len(self.memo.nodes):
             self._grow_nodes()  # else the kernel could not remember what it finds
         return self.ask(node_statuses, places, numbers)
 
     @property
-    def steady(self) -> int:
+    def fixed_set(self) -> int:
         """The number of the set that reading leaves as it is, -1 if there is none."""
-        return self._world.steady.number
+        return self._world.fixed_set.number
 
     def places(self, states: np.ndarray, texts: np.ndarray) -> np.ndarray:
         """int64: `place` of each."""
@@ -230,19 +226,20 @@ class ProductTables:
             open_ = open_[np.lexsort((open_[:, 1], open_[:, 2]))]
             for number in set(open_[:, 2].tolist()):
                 self._set_arrays.know(number)
-            given = open_, free, bound, self.settled, self._tokens(), packed(self.beside)
+            given = open_, free, bound, self.settled, self._tokens(), packed(self.forbidden_sets)
             open_ = open_[self.ask(add_witnessed, *given)]
             if not len(open_):
                 return
             self.settle(unsettled(open_, self.settled))
-        add_settled(open_, free, bound, self.settled, self.beside.left_at)
+        add_settled(open_, free, bound, self.settled, self.forbidden_sets.left_at)
 
     @locked
     def settle(self, nodes: np.ndarray) -> None:
-        """Find what is dead at nodes (int64, `kernels.world.node_key`): `settled` says it then."""
+        """Find what is dead at nodes (int64, `kernels.product.node_key`): `settled` says it
+        then."""
         if not len(nodes):
             return
-        nearest = np.argsort(self._world.steady.distance[self.memo.state[nodes >> SET_BITS]])
+        nearest = np.argsort(self._world.fixed_set.distance[self.memo.state[nodes >> SET_BITS]])
         nodes, wanted = nodes[nearest], AGAIN
         while wanted != DONE:
             check()
@@ -250,8 +247,8 @@ class ProductTables:
                 self._set_arrays.know(wanted)
             tokens = self._tokens()
             # Interrupted while the kernel adds to it, all of it is forgotten.
-            known, self.settled = self.settled, _settled(len(self.beside.before.order))
-            given = nodes, known, tokens, packed(self.beside)
+            known, self.settled = self.settled, _settled(len(self.forbidden_sets.before.order))
+            given = nodes, known, tokens, packed(self.forbidden_sets)
             (arrays, dead), wanted = self.ask(settle, *given)
             self.settled = Settled(*arrays, Dead(*dead))
 
@@ -334,7 +331,7 @@ class ProductTables:
 
     @locked
     def ask(self, kernel: Callable[..., T], *arguments: Any) -> T:
-        """What a kernel answers that takes the `World` last; asked again where the memo had no
+        """What a kernel answers that takes the `Product` last; asked again where the memo had no
         room for its places. Raises BudgetExceededError."""
         proofs = self._proven.taken()
         try:
@@ -387,7 +384,7 @@ class ProductTables:
         self._certificates.holds[:] = 0
 
 
-def _added(canonical: CanonicalAutomaton, seen: SeenText, banned: set[int]) -> Added:
+def _added(canonical: CanonicalAutomaton, seen: TextQuotient, banned: set[int]) -> Added:
     text = canonical.pipeline.text
     ids = text.ids.copy()
     ids[np.isin(ids, list(banned))] = -1

@@ -23,8 +23,8 @@ import numpy as np
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.kernels.bits import differing
+from bpe_automata.kernels.product import SET_BITS, node_key
 from bpe_automata.kernels.settled import NOTHING, UNSETTLED, settled_at
-from bpe_automata.kernels.world import SET_BITS, node_key
 from bpe_automata.sharing import BoundedMemo, locked
 
 Node = tuple[int, int]
@@ -99,7 +99,7 @@ class Relevance:
     @locked
     def dead(self, node: Node) -> np.ndarray | None:
         """The ids that are irrelevant when they lead to this node, None if none is: a set of places
-        (see `kernels.beside`), not to be written to."""
+        (see `kernels.geometry`), not to be written to."""
         at = self._at(node)
         return None if at == NOTHING else self._tables.settled.dead.sets[at]
 

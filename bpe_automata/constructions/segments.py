@@ -36,9 +36,16 @@ from bpe_automata.constructions.hypothesis_sets import HypothesisSet, Member
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.constructions.segments_joints import joints
 from bpe_automata.constructions.stored import cache_key
-from bpe_automata.constructions.whole_pieces import MUST_END
-from bpe_automata.kernels.segment_forms import AFTER, WITHIN, all_flags, completions, form_of
-from bpe_automata.kernels.segments import Texts, part
+from bpe_automata.constructions.token_actions import MUST_END
+from bpe_automata.kernels.segments import (
+    AFTER,
+    WITHIN,
+    Texts,
+    all_flags,
+    completions,
+    form_of,
+    part,
+)
 from bpe_automata.sharing import cached
 
 LIMIT = 2_000

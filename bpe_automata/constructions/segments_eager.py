@@ -1,7 +1,7 @@
 """A whole product put together from segments, which a `SegmentCache` keeps for other products.
 
     assembled(engine, state, cache) = explore(engine, state)              as languages
-    prepared(engine, state, cache): the rows of all nodes, those of `every_node`
+    prepared(engine, state, cache): the rows of all nodes, those of `all_nodes`
 
 Written out, each segment is a `Piece`, and the pieces are laid side by side; at a cut all ways meet
 in one state, as the last id changes nothing there. Languages that are too large for that, as nearly
@@ -30,7 +30,7 @@ from bpe_automata.constructions.segments import At, Node, Segment, Segments
 from bpe_automata.constructions.segments_cache import Closure, Piece, SegmentCache
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.bits import contained
-from bpe_automata.kernels.world import PARTLY
+from bpe_automata.kernels.product import PARTLY
 from bpe_automata.token_automata import TokenAutomaton
 
 ANY = -2
@@ -277,7 +277,7 @@ class Where(NamedTuple):
     hypotheses: int
 
 
-def every_node(engine: CartesianMerge, state: ProductState) -> list[Where]:
+def all_nodes(engine: CartesianMerge, state: ProductState) -> list[Where]:
     """All nodes that ids lead to from a state, itself first. Their rows are found on the way."""
     first = (state.place, state.hypotheses)
     found: dict[ProductNode, None] = {first: None}

@@ -17,7 +17,7 @@ import numpy as np
 
 from bpe_automata.budget import check
 from bpe_automata.constructions.canonical import CanonicalAutomaton
-from bpe_automata.kernels.world import Dfa
+from bpe_automata.kernels.product import Dfa
 
 _CONTINUATION = slice(0x80, 0xC0)
 _AT_ONCE = 8192

@@ -215,11 +215,11 @@ class EngineReader(Generic[State]):
     def reached_by(self, key: int, ids: np.ndarray) -> np.ndarray:
         return self.universe(key)
 
-    def following(self, ids: np.ndarray, suspects: np.ndarray) -> np.ndarray:
+    def following(self, ids: np.ndarray, candidates: np.ndarray) -> np.ndarray:
         return ids
 
-    def narrow(self, ids: np.ndarray, suspects: np.ndarray) -> int:
-        suspects[:] = False
+    def narrow(self, ids: np.ndarray, candidates: np.ndarray) -> int:
+        candidates[:] = False
         return 0
 
     def outside(self, ids: np.ndarray, dead: np.ndarray) -> np.ndarray:

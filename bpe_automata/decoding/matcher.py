@@ -191,7 +191,7 @@ def matcher_of(automaton: TokenAutomaton, eos_ids: Iterable[int], n_ids: int) ->
     many matchers of one automaton keep `engine = Listed(automaton, eos_ids, n_ids)` and make
     `Matcher(engine)`: they share its masks. Raises what `Listed` raises.
     """
-    from bpe_automata.constructions.listed import Listed
+    from bpe_automata.constructions.explicit import Listed
 
     return Matcher(Listed(automaton, eos_ids, n_ids))
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bpe_automata.arguments import short
-from bpe_automata.constructions.listed import END_IS_LISTED, check_ids, checked_vocabulary
+from bpe_automata.constructions.explicit import END_IS_LISTED, check_ids, checked_vocabulary
 from bpe_automata.errors import (
     ArgumentError,
     EmptyLanguageError,

@@ -2,19 +2,17 @@
 
     dead(node) = { r : every id that leads on from the node is forbidden after r }
 
-A node is a place with a hypothesis set, whatever the last id was (`kernels.world`); its key is both
-in one integer. A depth-first search over the nodes that ids lead to, which it numbers as it meets
-them. The suspects of a node, ids that may be dead
-there, are narrowed down by what costs least: a few ids that are known to lead on, then those that
-lead to ALIVE nodes, then those that lead to nodes that are settled. An id that leads to another
-node can matter only if it may follow a suspect that is left, and then that node is settled first.
-Where much can follow, tokens that took suspects of other nodes are tried first, then those of a few
-bytes, then all.
+A node is a place with a hypothesis set, whatever the last id was (`kernels.product`); its key is
+both in one integer. A depth-first search over the nodes that ids lead to, which it numbers as it
+meets them. The candidates of a node, ids that may be dead there, are narrowed down by what costs
+least: a few ids that are known to lead on, then those that lead to ALIVE nodes, then those that
+lead to nodes that are settled. An id that leads to another node can matter only if it may follow a
+candidate that is left, and then that node is settled first. Where much can follow, tokens that took
+candidates of other nodes are tried first, then those of a few bytes, then all.
 
 Where a node needs one that is on its way, both are on a cycle. Then all nodes that they need are
-settled together: every suspect counts as dead, until ids that lead on show otherwise. So leading on
-is a least fixpoint.
-"""
+settled together: every candidate counts as dead, until ids that lead on show otherwise. So leading
+on is a least fixpoint."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.beside import (
-    Beside,
+from bpe_automata.kernels.geometry import (
+    ForbiddenSets,
     all_places,
     exceeds,
     forbid,
@@ -39,12 +37,13 @@ from bpe_automata.kernels.hashing import grown, grown_rows
 from bpe_automata.kernels.node_ids import (
     SHALLOW,
     Tokens,
-    first_beside,
+    first_forbidden,
     is_void,
     leading_among,
     leading_ids,
     reads_much,
 )
+from bpe_automata.kernels.product import ALIVE, Product, key_number, key_place, remember_status
 from bpe_automata.kernels.settled import (
     NOTHING,
     UNDER_WAY,
@@ -60,7 +59,6 @@ from bpe_automata.kernels.settled import (
     with_all,
 )
 from bpe_automata.kernels.watch import poll, stopped
-from bpe_automata.kernels.world import ALIVE, World, key_number, key_place, remember_status
 
 _SUSPECTS, _ON_CYCLE = -4, -5
 _MOST_HINTS = 64
@@ -69,10 +67,10 @@ _NONE = -1  # no node
 _FEW_SUSPECTS = 16  # of which followers are looked for one by one
 _FRAMES, _SETS, _POOL, _HINTS, _NOTED = 0, 1, 2, 3, 4  # of a stack: how many; hints ever noted
 _NODE, _BEGIN, _NEXT, _END = 0, 1, 2, 3  # of a frame: its open ids in the pool
-_FEWER = 4  # of a frame: are there fewer suspects than when its open ids were listed?
+_FEWER = 4  # of a frame: are there fewer candidates than when its open ids were listed?
 _STAGE = 5  # of a frame: which of its ids are these?
 _TRIED, _SHORT, _ALL = 0, 1, 2  # hints, those of a few bytes, all
-_SAVED = 6  # of a frame: were its suspects put aside? If not, they are all ids.
+_SAVED = 6  # of a frame: were its candidates put aside? If not, they are all ids.
 _HINTED = 7  # of a frame: how many hints had been noted when its ids were listed
 
 
@@ -82,9 +80,9 @@ _Arrays = tuple[tuple[_Array, _Array, _Array], tuple[_Array, _Array, _Array, _Ar
 
 class _Stack(NamedTuple):
     """The nodes under way. frames int64 [room, 8]: see the constants; saved int64 [room, words]:
-    suspects of those that wait; pool int64 [room, 2]: ids that may take out more, and the node that
-    each leads to, ~ of it once it was passed on its way; hints int64 [64]: the last ids that took
-    suspects of a node away; n int64 [5]: how many of each, and hints ever noted."""
+    candidates of those that wait; pool int64 [room, 2]: ids that may take out more, and the node
+    that each leads to, ~ of it once it was passed on its way; hints int64 [64]: the last ids that
+    took candidates of a node away; n int64 [5]: how many of each, and hints ever noted."""
 
     frames: np.ndarray
     saved: np.ndarray
@@ -95,10 +93,10 @@ class _Stack(NamedTuple):
 
 @kernel
 def settle(
-    nodes: np.ndarray, known: Settled, tokens: Tokens, beside: Beside, w: World
+    nodes: np.ndarray, known: Settled, tokens: Tokens, forbidden_sets: ForbiddenSets, w: Product
 ) -> tuple[_Arrays, int]:
-    """Settle nodes (int64, `world.node_key`), and those that they need; best with those nearest to
-    acceptance first.
+    """Settle nodes (int64, `product.node_key`), and those that they need; best with those nearest
+    to acceptance first.
 
     Returns ((the arrays of what is settled now, those of `Settled.dead`); DONE, or AGAIN where the
     memo had no room to remember more, or the number of a hypothesis set whose row must be known
@@ -107,7 +105,7 @@ def settle(
     Each node has one frame in all, and each turn begins or ends one, passes an open id of it, or
     turns to other ids of it.
     """
-    met, everything = no_nodes(), all_places(len(beside.before.order))
+    met, everything = no_nodes(), all_places(len(forbidden_sets.before.order))
     # Where places run out the search is begun again with what was known.
     sets, slots, values, n_sets = known.dead
     dead = Dead(sets, slots.copy(), values.copy(), n_sets)
@@ -124,24 +122,32 @@ def settle(
                     break
                 stack, met.found[needed] = _pushed(needed, left, everything, stack), UNDER_WAY
                 stage = _TRIED if stack.n[_HINTS] > 0 else _SHORT
-                met, stack = _listed(stage, stack, met, known, dead, left, tokens, beside, w)
+                met, stack = _listed(
+                    stage, stack, met, known, dead, left, tokens, forbidden_sets, w
+                )
             frame = stack.frames[stack.n[_FRAMES] - 1]
             node = frame[_NODE]
-            verdict, needed = _advanced(frame, met.found, dead, left, stack.pool, beside, w.watch)
+            verdict, needed = _advanced(
+                frame, met.found, dead, left, stack.pool, forbidden_sets, w.watch
+            )
             if needed != _NONE:
                 continue
             if verdict != NOTHING and frame[_STAGE] != _ALL:
                 stage = _ALL
                 if frame[_STAGE] == _TRIED:  # there may be better hints by now
                     stage = _TRIED if frame[_HINTED] < stack.n[_NOTED] else _SHORT
-                met, stack = _listed(stage, stack, met, known, dead, left, tokens, beside, w)
+                met, stack = _listed(
+                    stage, stack, met, known, dead, left, tokens, forbidden_sets, w
+                )
                 continue
             if verdict == NOTHING:
                 _note_alive(node, met, w)
             elif verdict == _SUSPECTS:
                 dead, met.found[node] = stored(left, dead)
             else:
-                met, dead, wanted = _settle_together(node, met, known, dead, tokens, beside, w)
+                met, dead, wanted = _settle_together(
+                    node, met, known, dead, tokens, forbidden_sets, w
+                )
                 if wanted != DONE:
                     break
             _pop(stack, met.found, left, everything)
@@ -160,14 +166,14 @@ def settle(
 
 
 @kernel
-def _note_alive(node: int, met: Met, w: World) -> None:
+def _note_alive(node: int, met: Met, w: Product) -> None:
     """Nothing is dead at a node: rows that lead there need not ask again."""
     met.found[node], key = NOTHING, met.key[node]
     remember_status(key_place(key), key_number(key), ALIVE, w.memo, w.watch)
 
 
 @kernel
-def _hindrance(key: int, tokens: Tokens, w: World) -> int:
+def _hindrance(key: int, tokens: Tokens, w: Product) -> int:
     """Why a node cannot be opened now, as `settle` says it."""
     if 2 * w.memo.n_nodes[0] >= len(w.memo.nodes):
         return AGAIN
@@ -187,7 +193,8 @@ def _empty_stack(words: int) -> _Stack:
 
 @kernel
 def _pushed(node: int, left: np.ndarray, everything: np.ndarray, stack: _Stack) -> _Stack:
-    """With a frame for a node, of which all ids are suspects; those of the one above are saved."""
+    """With a frame for a node, of which all ids are candidates; those of the one above are
+    saved."""
     frames, saved, pool, hints, n = stack
     if n[_FRAMES] > 0:
         if n[_HINTS] == 0:  # what is open here will mostly be so there
@@ -212,7 +219,7 @@ def _pushed(node: int, left: np.ndarray, everything: np.ndarray, stack: _Stack) 
 @kernel
 def _pop(stack: _Stack, found: np.ndarray, left: np.ndarray, everything: np.ndarray) -> None:
     """Without its last frame, and those above that were settled as part of a cycle; `left` are the
-    suspects of the one that is last then."""
+    candidates of the one that is last then."""
     frames, saved, n = stack.frames, stack.saved, stack.n
     n[_FRAMES] -= 1
     n[_POOL] = frames[n[_FRAMES], _BEGIN]
@@ -235,11 +242,11 @@ def _listed(
     dead: Dead,
     left: np.ndarray,
     tokens: Tokens,
-    beside: Beside,
-    w: World,
+    forbidden_sets: ForbiddenSets,
+    w: Product,
 ) -> tuple[Met, _Stack]:
     """With the open ids of the last frame's node in the pool; what surely leads on is taken out of
-    its suspects."""
+    its candidates."""
     frame, n = stack.frames[stack.n[_FRAMES] - 1], stack.n
     key = met.key[frame[_NODE]]
     if stage == _TRIED and not reads_much(w.memo.state[key_place(key)], w):
@@ -251,16 +258,16 @@ def _listed(
         deepest = tokens.vocabulary.trie.deepest if stage == _ALL else SHALLOW
         complete, ids, rows = leading_ids(key, deepest, tokens, w)
     if stage == _ALL and how_many(left) <= _FEW_SUSPECTS:
-        for suspect in listed(left):
-            _note_follower(suspect, ids, rows, beside, stack)
+        for candidate in listed(left):
+            _note_follower(candidate, ids, rows, forbidden_sets, stack)
     met = nodes_with_room(met, len(rows))
-    open_, helped = _begun(key, ids, rows, met, known, dead, left, beside, w)
+    open_, helped = _begun(key, ids, rows, met, known, dead, left, forbidden_sets, w)
     if stage != _TRIED:
         for token in helped:
             _note_hint(token, stack)
     elif 0 < len(helped) < n[_HINTS] and not keep(left, left):
-        fewer, others = helped[::-1].copy(), all_places(len(beside.before.order))
-        take_out(fewer, others, beside, w.watch)
+        fewer, others = helped[::-1].copy(), all_places(len(forbidden_sets.before.order))
+        take_out(fewer, others, forbidden_sets, w.watch)
         if not keep(others, others):  # they are all that it takes, best first
             n[_HINTS] = len(fewer)
             stack.hints[: n[_HINTS]] = fewer
@@ -287,14 +294,20 @@ def _note_hint(token: int, stack: _Stack) -> None:
 
 @kernel
 def _note_follower(
-    suspect: int, ids: np.ndarray, rows: np.ndarray, beside: Beside, stack: _Stack
+    candidate: int, ids: np.ndarray, rows: np.ndarray, forbidden_sets: ForbiddenSets, stack: _Stack
 ) -> None:
-    """Note an id that may follow a suspect, if there is one."""
-    forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
-    forbid(beside.before.order[suspect], beside.birth, 0, beside.after, forbidden)
-    follower = first_beside(ids, forbidden, beside.right_at)
+    """Note an id that may follow a candidate, if there is one."""
+    forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
+    forbid(
+        forbidden_sets.before.order[candidate],
+        forbidden_sets.birth,
+        0,
+        forbidden_sets.after,
+        forbidden,
+    )
+    follower = first_forbidden(ids, forbidden, forbidden_sets.right_at)
     if follower < 0:
-        follower = first_beside(rows[:, 0], forbidden, beside.right_at)
+        follower = first_forbidden(rows[:, 0], forbidden, forbidden_sets.right_at)
     if follower >= 0:
         _note_hint(follower, stack)
 
@@ -308,7 +321,7 @@ def _appended(pool: np.ndarray, n: int, rows: np.ndarray) -> np.ndarray:
     return pool
 
 
-# ---------------------------------------------------------------- suspects
+# ---------------------------------------------------------------- candidates
 
 
 @kernel
@@ -319,30 +332,30 @@ def _begun(
     met: Met,
     known: Settled,
     dead: Dead,
-    suspects: np.ndarray,
-    beside: Beside,
-    w: World,
+    candidates: np.ndarray,
+    forbidden_sets: ForbiddenSets,
+    w: Product,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Take out of the suspects what all that is known to lead on from a node leaves. ids, rows: of
-    `leading_ids`. Returns (int64 [n, 2], what may take out more: (id, number of the node that it
+    """Take out of the candidates what all that is known to lead on from a node leaves. ids, rows:
+    of `leading_ids`. Returns (int64 [n, 2], what may take out more: (id, number of the node that it
     leads to); of `take_out`)."""
     number, state = key_number(key), w.memo.state[key_place(key)]
-    if number == w.steady.number and w.memo.added[key_place(key)] == 0:
-        take_out_leading(w.steady.leading[state], suspects, beside)
-    helped = take_out(ids, suspects, beside, w.watch)
+    if number == w.fixed_set.number and w.memo.added[key_place(key)] == 0:
+        take_out_leading(w.fixed_set.leading[state], candidates, forbidden_sets)
+    helped = take_out(ids, candidates, forbidden_sets, w.watch)
     lively, n_lively = np.empty(len(rows), np.int64), 0
     others, n_others = np.empty((len(rows), 2), np.int64), 0
     for i in range(len(rows)):
         token, target = rows[i, 0], meet(rows[i, 1], met, known)
-        if lacks(token, met.found[target], dead, beside.left_at):
+        if lacks(token, met.found[target], dead, forbidden_sets.left_at):
             lively[n_lively] = token
             n_lively += 1
         elif met.found[target] <= UNSETTLED:
             others[n_others, 0], others[n_others, 1] = token, target
             n_others += 1
-    more = take_out(lively[:n_lively], suspects, beside, w.watch)
+    more = take_out(lively[:n_lively], candidates, forbidden_sets, w.watch)
     others = others[:n_others]
-    others = others[which_follow(others[:, 0].copy(), suspects, beside, w.watch)]
+    others = others[which_follow(others[:, 0].copy(), candidates, forbidden_sets, w.watch)]
     return others, np.append(helped, more)
 
 
@@ -354,27 +367,31 @@ def _advanced(
     frame: np.ndarray,
     found: np.ndarray,
     dead: Dead,
-    suspects: np.ndarray,
+    candidates: np.ndarray,
     pool: np.ndarray,
-    beside: Beside,
+    forbidden_sets: ForbiddenSets,
     watch: np.ndarray,
 ) -> tuple[int, int]:
     """(verdict, number of the node that must be settled before, or _NONE). If there is such a node
     the verdict says nothing. Else NOTHING is dead, or _SUSPECTS are what is dead, or an id that
     matters leads to a node on its way: _ON_CYCLE."""
-    forbidden, birth, before = np.empty(len(suspects), np.int64), beside.birth, beside.before
-    if not keep(suspects, suspects):
+    forbidden, birth, before = (
+        np.empty(len(candidates), np.int64),
+        forbidden_sets.birth,
+        forbidden_sets.before,
+    )
+    if not keep(candidates, candidates):
         return NOTHING, _NONE
     while frame[_NEXT] < frame[_END] and not poll(watch):
         token, target = pool[frame[_NEXT], 0], pool[frame[_NEXT], 1]
         unknown = found[target] == UNSETTLED
         if unknown and not frame[_FEWER]:
             return _SUSPECTS, target
-        if unknown or lacks(token, found[target], dead, beside.left_at):
+        if unknown or lacks(token, found[target], dead, forbidden_sets.left_at):
             forbid(token, birth, 1, before, forbidden)
-            if unknown and exceeds(suspects, forbidden):
+            if unknown and exceeds(candidates, forbidden):
                 return _SUSPECTS, target
-            if not unknown and not keep(suspects, forbidden):
+            if not unknown and not keep(candidates, forbidden):
                 return NOTHING, _NONE
             frame[_FEWER] = 1
         if found[target] == UNDER_WAY:
@@ -386,26 +403,32 @@ def _advanced(
         if target < 0 or poll(watch):
             continue
         under_way = found[target] == UNDER_WAY
-        if under_way or lacks(token, found[target], dead, beside.left_at):
+        if under_way or lacks(token, found[target], dead, forbidden_sets.left_at):
             forbid(token, birth, 1, before, forbidden)
-            if under_way and exceeds(suspects, forbidden):
+            if under_way and exceeds(candidates, forbidden):
                 return _ON_CYCLE, _NONE
-            if not under_way and not keep(suspects, forbidden):
+            if not under_way and not keep(candidates, forbidden):
                 return NOTHING, _NONE
     return _SUSPECTS, _NONE
 
 
 @kernel
 def _settle_together(
-    first: int, met: Met, known: Settled, dead: Dead, tokens: Tokens, beside: Beside, w: World
+    first: int,
+    met: Met,
+    known: Settled,
+    dead: Dead,
+    tokens: Tokens,
+    forbidden_sets: ForbiddenSets,
+    w: Product,
 ) -> tuple[Met, Dead, int]:
     """The least fixpoint over a node and all unsettled ones that it needs: see the module's
     docstring. The third: as in `settle`; if it is not DONE, none of them is settled.
 
     The first loop opens each node once; each pass of the second but the last takes ids away."""
-    everything = all_places(len(beside.before.order))
+    everything = all_places(len(forbidden_sets.before.order))
     region, at = np.empty(64, np.int64), np.full(len(met.key), _NONE, np.int32)
-    suspects = np.empty((64, len(everything)), np.int64)
+    candidates = np.empty((64, len(everything)), np.int64)
     pool, begin, end = np.empty((64, 2), np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
     region[0], at[first], count, n, n_pool = first, 0, 1, 0, 0
     while n < count:
@@ -417,8 +440,10 @@ def _settle_together(
         while len(met.key) > len(at):
             at = grown(at, len(at))
             at[len(at) >> 1 :] = _NONE
-        suspects[n] = everything
-        needs, _ = _begun(met.key[region[n]], ids, rows, met, known, dead, suspects[n], beside, w)
+        candidates[n] = everything
+        needs, _ = _begun(
+            met.key[region[n]], ids, rows, met, known, dead, candidates[n], forbidden_sets, w
+        )
         pool, begin[n], end[n] = _appended(pool, n_pool, needs), n_pool, n_pool + len(needs)
         n_pool = end[n]
         n += 1
@@ -426,7 +451,7 @@ def _settle_together(
             if at[target] != _NONE:
                 continue
             if count == len(region):
-                region, suspects = grown(region, count), grown_rows(suspects)
+                region, candidates = grown(region, count), grown_rows(candidates)
                 begin, end = grown(begin, count), grown(end, count)
             at[target], region[count] = count, target
             count += 1
@@ -437,19 +462,19 @@ def _settle_together(
             k = begin[i]
             while k < end[i] and not poll(w.watch):
                 token, target = pool[k]
-                place = beside.left_at[token]
-                if (suspects[at[target], place >> 6] >> (place & 63)) & 1:
+                place = forbidden_sets.left_at[token]
+                if (candidates[at[target], place >> 6] >> (place & 63)) & 1:
                     k += 1
                     continue
-                forbid(token, beside.birth, 1, beside.before, forbidden)
-                keep(suspects[i], forbidden)
+                forbid(token, forbidden_sets.birth, 1, forbidden_sets.before, forbidden)
+                keep(candidates[i], forbidden)
                 end[i] -= 1
                 pool[k] = pool[end[i]]
                 changed = True
     if not stopped(w.watch):
         for i in range(count):
-            if how_many(suspects[i]) == 0:
+            if how_many(candidates[i]) == 0:
                 _note_alive(region[i], met, w)
             else:
-                dead, met.found[region[i]] = stored(suspects[i], dead)
+                dead, met.found[region[i]] = stored(candidates[i], dead)
     return met, dead, DONE

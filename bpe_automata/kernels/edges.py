@@ -18,10 +18,10 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.collapsed import Collapsed, beginnings, states_after
 from bpe_automata.kernels.fewest_tokens import NEVER, Towards
 from bpe_automata.kernels.hashing import EMPTY, slot_of, table_size, with_room
+from bpe_automata.kernels.product import Product, intern_place
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import poll
-from bpe_automata.kernels.world import World, intern_place
 
 _KIND_BITS, _GROUPS = 20, 256
 _NEAR_THE_ROOT = 2  # where the clock is looked at: less than a millisecond is spent further down
@@ -391,7 +391,7 @@ def distinct(free: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 @kernel
-def intern_places(states: np.ndarray, texts: np.ndarray, w: World) -> np.ndarray:
+def intern_places(states: np.ndarray, texts: np.ndarray, w: Product) -> np.ndarray:
     """int64: `intern_place` of each state, int64, with a state of the text automaton, int64."""
     found = np.empty(len(states), np.int64)
     for k in range(len(states)):

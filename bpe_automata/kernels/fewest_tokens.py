@@ -24,8 +24,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import grown
-from bpe_automata.kernels.token_walks import Spelled
-from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.trie import Spelled, Trie
 from bpe_automata.kernels.watch import poll, stopped
 
 NEVER = 2**30

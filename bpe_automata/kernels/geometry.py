@@ -15,6 +15,7 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import look_up
 from bpe_automata.kernels.references import by_reference
+from bpe_automata.kernels.watch import poll
 
 FOREVER = 2**31 - 1
 
@@ -233,3 +234,249 @@ def _weight(token: int, birth: np.ndarray, half: Half) -> int:
         limit = birth[node] + 1
         node = half.part[node]
     return weight
+
+
+# The forbidden neighbours of an id, as a set in the preorder in which it is a few ranges.
+#
+# `Geometry` numbers the ids twice, so that those that a merge forbids on one side of an id are a
+# range. Sets kept in that order, 64 numbers to a word, are filled and compared by ranges and
+# words, where sets by id are filled bit by bit.
+
+_OFTEN = 16  # tokens between two looks at which side has fewer
+
+
+@by_reference
+class ForbiddenSets(NamedTuple):
+    """What may not come before and after an id, as in `kernels.geometry`, and how to find it. birth
+    int32 [n_ids]; left_at, right_at int32 [n_ids]: the place of an id as the one that comes before,
+    or after. Suspects are sets of the former."""
+
+    before: Half
+    after: Half
+    birth: np.ndarray
+    left_at: np.ndarray
+    right_at: np.ndarray
+
+
+@kernel
+def places_of(order: np.ndarray, n_ids: int) -> np.ndarray:
+    """int32 [n_ids]: the place of each id in an order (int32, ids), -1 for one that has none."""
+    found = np.full(n_ids, -1, np.int32)
+    for at in range(len(order)):
+        found[order[at]] = at
+    return found
+
+
+@kernel
+def placed(ids: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
+    """The set of the places of ids (int64), out of n: int64 words. at: as of `places_of`."""
+    found = np.zeros((n + 63) >> 6, np.int64)
+    for token in ids:
+        if at[token] >= 0:
+            found[at[token] >> 6] |= np.int64(1) << (at[token] & 63)
+    return found
+
+
+@kernel
+def outside(ids: np.ndarray, places: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """int64: those of the ids (int64) that are not in a set of places, or have none."""
+    found, n = np.empty(len(ids), np.int64), 0
+    for token in ids:
+        if at[token] < 0 or not (places[at[token] >> 6] >> (at[token] & 63)) & 1:
+            found[n] = token
+            n += 1
+    return found[:n].copy()
+
+
+@kernel
+def all_places(n: int) -> np.ndarray:
+    """The set of the first n places: int64 words."""
+    found = np.zeros((n + 63) >> 6, np.int64)
+    _fill(found, 0, n)
+    return found
+
+
+@kernel
+def forbid(token: int, birth: np.ndarray, slack: int, half: Half, places: np.ndarray) -> None:
+    """Make `places` the set of what may not stand beside `token`, by place in `half.order`.
+
+    slack: 0 for what may not follow, 1 for what may not come before, with that half."""
+    places[:] = 0
+    node, limit = token, np.int64(FOREVER)
+    while node >= 0:
+        for i in range(half.by_part[node], half.by_part[node + 1]):
+            rank = half.merges[i]
+            if rank >= limit:
+                break
+            _fill(places, half.low[rank], half.high[rank])
+        limit = np.int64(birth[node]) + slack
+        node = half.part[node]
+
+
+@kernel
+def _fill(places: np.ndarray, low: int, high: int) -> None:
+    """Add the places low .. high - 1."""
+    if low >= high:
+        return
+    first, last = low >> 6, (high - 1) >> 6
+    begin = np.int64(-1) << (low & 63)
+    end = ~((np.int64(-1) << ((high - 1) & 63)) << 1)
+    if first == last:
+        places[first] |= begin & end
+        return
+    places[first] |= begin
+    for word in range(first + 1, last):
+        places[word] = -1
+    places[last] |= end
+
+
+@kernel
+def keep(places: np.ndarray, others: np.ndarray) -> bool:
+    """Take what is not in `others` out of `places`: is any left?"""
+    some = np.int64(0)
+    for word in range(len(places)):
+        places[word] &= others[word]
+        some |= places[word]
+    return some != 0
+
+
+@kernel
+def exceeds(places: np.ndarray, others: np.ndarray) -> bool:
+    """Is some place not in `others`?"""
+    some = np.int64(0)
+    for word in range(len(places)):
+        some |= places[word] & ~others[word]
+    return some != 0
+
+
+@kernel
+def how_many(places: np.ndarray) -> int:
+    """How many places are in a set."""
+    count = 0
+    for word in places:
+        # Sums of 2, 4 and 8 neighbouring bits side by side, then all eight in the highest byte.
+        word = word - ((word >> 1) & 0x5555555555555555)
+        word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333)
+        word = (word + (word >> 4)) & 0x0F0F0F0F0F0F0F0F
+        count += (word * 0x0101010101010101) >> 56
+    return count
+
+
+@kernel
+def listed(places: np.ndarray) -> np.ndarray:
+    """int64: the places of a set, ascending."""
+    found, count = np.empty(how_many(places), np.int64), 0
+    for at in range(len(places)):
+        word, place = places[at], at << 6
+        while word != 0:
+            if word & 1:
+                found[count] = place
+                count += 1
+            word = (word >> 1) & 0x7FFFFFFFFFFFFFFF
+            place += 1
+    return found
+
+
+@kernel
+def take_out_leading(
+    tokens: np.ndarray, candidates: np.ndarray, forbidden_sets: ForbiddenSets
+) -> None:
+    """`take_out` by the few ids (int32, -1: none) that are known to lead on from a node of the
+    fixed set."""
+    forbidden = np.empty(len(candidates), np.int64)
+    for token in tokens:
+        if token >= 0:
+            forbid(token, forbidden_sets.birth, 1, forbidden_sets.before, forbidden)
+            keep(candidates, forbidden)
+
+
+@kernel
+def narrow(
+    tokens: np.ndarray, candidates: np.ndarray, forbidden_sets: ForbiddenSets, watch: np.ndarray
+) -> int:
+    """`take_out`, and how many candidates are left."""
+    take_out(tokens, candidates, forbidden_sets, watch)
+    return how_many(candidates)
+
+
+@kernel
+def take_out(
+    tokens: np.ndarray, candidates: np.ndarray, forbidden_sets: ForbiddenSets, watch: np.ndarray
+) -> np.ndarray:
+    """Take out of the candidates every id that some of `tokens` (int64) may follow. Returns int64,
+    the tokens that took some out, of those that were tried one after the other."""
+    forbidden, count = np.empty(len(candidates), np.int64), 0
+    helped, n_helped = np.empty(len(tokens), np.int64), 0
+    for i in range(len(tokens)):
+        if poll(watch):
+            break
+        if i % _OFTEN == 0:
+            count = how_many(candidates)
+        if count <= len(tokens) - i:
+            _take_out_singly(tokens[i:].copy(), candidates, forbidden_sets, watch)
+            break
+        forbid(tokens[i], forbidden_sets.birth, 1, forbidden_sets.before, forbidden)
+        if exceeds(candidates, forbidden):
+            keep(candidates, forbidden)
+            helped[n_helped] = tokens[i]
+            n_helped += 1
+    return helped[:n_helped]
+
+
+@kernel
+def _take_out_singly(
+    tokens: np.ndarray, candidates: np.ndarray, forbidden_sets: ForbiddenSets, watch: np.ndarray
+) -> None:
+    """The same where there are fewer candidates than tokens."""
+    order = forbidden_sets.after.order
+    forbidden = np.empty((len(order) + 63) >> 6, np.int64)
+    followers = np.zeros_like(forbidden)
+    for token in tokens:
+        at = forbidden_sets.right_at[token]
+        followers[at >> 6] |= np.int64(1) << (at & 63)
+    for candidate in listed(candidates):
+        if poll(watch):
+            return
+        forbid(
+            forbidden_sets.before.order[candidate],
+            forbidden_sets.birth,
+            0,
+            forbidden_sets.after,
+            forbidden,
+        )
+        if exceeds(followers, forbidden):
+            candidates[candidate >> 6] &= ~(np.int64(1) << (candidate & 63))
+
+
+@kernel
+def which_follow(
+    tokens: np.ndarray, candidates: np.ndarray, forbidden_sets: ForbiddenSets, watch: np.ndarray
+) -> np.ndarray:
+    """bool: which of `tokens` (int64) may follow some candidate? All, while most ids are
+    candidates."""
+    found, count = np.zeros(len(tokens), np.bool_), how_many(candidates)
+    if 2 * count > len(forbidden_sets.before.order):  # nearly all, and not worth the look
+        return ~found
+    if count > len(tokens):
+        forbidden = np.empty(len(candidates), np.int64)
+        for i in range(len(tokens)):
+            if poll(watch):
+                break
+            forbid(tokens[i], forbidden_sets.birth, 1, forbidden_sets.before, forbidden)
+            found[i] = exceeds(candidates, forbidden)
+        return found
+    forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
+    for candidate in listed(candidates):
+        if poll(watch):
+            break
+        forbid(
+            forbidden_sets.before.order[candidate],
+            forbidden_sets.birth,
+            0,
+            forbidden_sets.after,
+            forbidden,
+        )
+        for i in range(len(tokens)):
+            at = forbidden_sets.right_at[tokens[i]]
+            found[i] |= (forbidden[at >> 6] >> (at & 63)) & 1 == 0
+    return found

@@ -5,30 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.certificates import (
+from bpe_automata.kernels.collapsed import Collapsed, clear_beginning, clear_group
+from bpe_automata.kernels.edges import ALL, Vocabulary, edges, text_after
+from bpe_automata.kernels.fewest_tokens import NEVER
+from bpe_automata.kernels.fixed_set import surely_lively
+from bpe_automata.kernels.hashing import slot_of
+from bpe_automata.kernels.node_status import (
     NO_SET,
     ODD,
     Certificates,
     all_alive,
     needed,
+    node_status,
     reads_alike,
 )
-from bpe_automata.kernels.collapsed import Collapsed, clear_beginning, clear_group
-from bpe_automata.kernels.edges import ALL, Vocabulary, edges, text_after
-from bpe_automata.kernels.fewest_tokens import NEVER
-from bpe_automata.kernels.hashing import slot_of
-from bpe_automata.kernels.node_status import node_status
-from bpe_automata.kernels.steady import surely_lively
-from bpe_automata.kernels.text_search import reads
-from bpe_automata.kernels.trie import Trie, walk
-from bpe_automata.kernels.watch import poll, stopped
-from bpe_automata.kernels.world import (
+from bpe_automata.kernels.product import (
     ALIVE,
     DEAD,
     IN_VAIN,
     UNKNOWN,
+    Product,
     Witnesses,
-    World,
     added_step,
     at_once,
     intern_place,
@@ -37,6 +34,9 @@ from bpe_automata.kernels.world import (
     set_ends,
     status_at_once,
 )
+from bpe_automata.kernels.text_search import reads
+from bpe_automata.kernels.trie import Trie, walk
+from bpe_automata.kernels.watch import poll, stopped
 
 
 @kernel
@@ -50,7 +50,7 @@ def product_row(
     free_after: np.ndarray,
     bound_after: np.ndarray,
     vocabulary: Vocabulary,
-    w: World,
+    w: Product,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The ids readable at a node, by whether there is a boundary at the joint before them.
 
@@ -118,7 +118,7 @@ def _partly_groups(
     certificates: Certificates,
     after_sides: tuple[np.ndarray, np.ndarray],
     both: np.ndarray,
-    w: World,
+    w: Product,
 ) -> np.ndarray:
     """Take out of `both`, packed free and bound ids, the groups whose nodes are not ALIVE. Returns
     int32, 2 * group + side, of those whose nodes are PARTLY."""
@@ -159,7 +159,7 @@ def _partly_groups(
 
 @kernel
 def _partly_tokens(
-    tokens: np.ndarray, after_sides: tuple[np.ndarray, np.ndarray], both: np.ndarray, w: World
+    tokens: np.ndarray, after_sides: tuple[np.ndarray, np.ndarray], both: np.ndarray, w: Product
 ) -> np.ndarray:
     """Set in `both`, packed free and bound ids, the tokens (of `edges`) whose nodes are ALIVE.
     Returns int32, 2 * (the row in `tokens`) + side, of those whose nodes are PARTLY."""
@@ -193,7 +193,7 @@ def _partly_tokens(
 
 
 @kernel
-def status_of(state: int, text: int, number: int, w: World) -> int:
+def status_of(state: int, text: int, number: int, w: Product) -> int:
     """Of the node at a DFA state and a state of the text automaton."""
     place = intern_place(state, text, w)
     status = status_at_once(state, number, at_once(w)) if text == 0 else UNKNOWN
@@ -203,12 +203,12 @@ def status_of(state: int, text: int, number: int, w: World) -> int:
 
 
 @kernel
-def known_lively(token: int, place: int, number: int, trie: Trie, w: World) -> int:
+def known_lively(token: int, place: int, number: int, trie: Trie, w: Product) -> int:
     """What one remembered follower shows of an id at a node: ALIVE, it is not dead there; DEAD, no
     id may follow it at all; UNKNOWN."""
     state, a = w.memo.state[place], w.memo.added[place]
-    if number == w.steady.number and a == 0:
-        return ALIVE if surely_lively(token, state, w.steady, w.pairs) else UNKNOWN
+    if number == w.fixed_set.number and a == 0:
+        return ALIVE if surely_lively(token, state, w.fixed_set, w.pairs) else UNKNOWN
     key = node_key(token, number)
     at = witness_slot(key, w.witnesses)
     if w.witnesses.key[at] != key:
@@ -231,7 +231,7 @@ def witness_slot(key: int, witnesses: Witnesses) -> int:
 
 
 @kernel
-def _read_added(state: int, added: int, bits: np.ndarray, w: World) -> None:
+def _read_added(state: int, added: int, bits: np.ndarray, w: Product) -> None:
     """Set the added tokens that lead on to acceptance."""
     for k in range(len(w.added.ids)):
         a, q = added_step(state, added, k, w)

@@ -8,28 +8,28 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.beside import Beside, forbid
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.edges import Vocabulary, edges, text_after
 from bpe_automata.kernels.fewest_tokens import NEVER
+from bpe_automata.kernels.geometry import ForbiddenSets, forbid
 from bpe_automata.kernels.hashing import EMPTY, slot_of
 from bpe_automata.kernels.masks import known_lively, status_of, witness_slot
 from bpe_automata.kernels.node_status import node_status
-from bpe_automata.kernels.references import by_reference
-from bpe_automata.kernels.settled import UNSETTLED, Settled, settled_at
-from bpe_automata.kernels.trie import walk
-from bpe_automata.kernels.watch import poll, stopped
-from bpe_automata.kernels.world import (
+from bpe_automata.kernels.product import (
     ALIVE,
     IN_VAIN,
     PARTLY,
     UNKNOWN,
-    World,
+    Product,
     intern_place,
     key_number,
     key_place,
     node_key,
 )
+from bpe_automata.kernels.references import by_reference
+from bpe_automata.kernels.settled import UNSETTLED, Settled, settled_at
+from bpe_automata.kernels.trie import walk
+from bpe_automata.kernels.watch import poll, stopped
 
 SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
 _MOST_LOOKED_FOR = 16  # rows that lead to one node
@@ -53,7 +53,7 @@ class Tokens(NamedTuple):
 
 @kernel
 def leading_ids(
-    key: int, deepest: int, tokens: Tokens, w: World
+    key: int, deepest: int, tokens: Tokens, w: Product
 ) -> tuple[bool, np.ndarray, np.ndarray]:
     """key: of a node whose hypothesis set has a known row. Returns (are these all of its ids?;
     int64 [k], ids that surely lead on; int64 [n, 2], (id, key of the node that it leads to) for
@@ -94,7 +94,7 @@ def leading_ids(
 
 @kernel
 def leading_among(
-    some: np.ndarray, key: int, tokens: Tokens, w: World
+    some: np.ndarray, key: int, tokens: Tokens, w: Product
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of some ids (int64) the same; none where the node is not at a character's end in state 0 of
     the text automaton."""
@@ -123,7 +123,7 @@ def leading_among(
 
 
 @kernel
-def reads_much(state: int, w: World) -> bool:
+def reads_much(state: int, w: Product) -> bool:
     """Does a DFA state read so many bytes that not all ids are looked at first?"""
     count = 0
     for byte in range(256):
@@ -138,8 +138,8 @@ def add_witnessed(
     bound: np.ndarray,
     known: Settled,
     tokens: Tokens,
-    beside: Beside,
-    w: World,
+    forbidden_sets: ForbiddenSets,
+    w: Product,
 ) -> np.ndarray:
     """One id that may follow, and surely leads on, is all that it takes: for each open row look for
     one among short ids, or among all where few rows lead to a node; remember it as a witness, and
@@ -147,7 +147,7 @@ def add_witnessed(
     lead to one node side by side. Returns bool [n], which are undecided: also all that lead to a
     node that is settled, or that many lead to, for which `settle` costs less."""
     undecided = np.ones(len(rows), np.bool_)
-    forbidden = np.empty((len(beside.after.order) + 63) >> 6, np.int64)
+    forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
     complete, ids, maybe, end = False, np.empty(0, np.int64), np.empty((0, 2), np.int64), 0
     looked_for, few = False, False
     for i in range(len(rows)):
@@ -165,33 +165,33 @@ def add_witnessed(
             continue
         if is_void(w):
             break
-        forbid(token, beside.birth, 0, beside.after, forbidden)
-        follower = first_beside(ids, forbidden, beside.right_at)
+        forbid(token, forbidden_sets.birth, 0, forbidden_sets.after, forbidden)
+        follower = first_forbidden(ids, forbidden, forbidden_sets.right_at)
         if follower < 0 and not complete and few and not _in_vain(token, number, w):
             # A long one serves other states too: what all settle for themselves otherwise.
             complete, ids, maybe = leading_ids(key, tokens.vocabulary.trie.deepest, tokens, w)
             if is_void(w):
                 break
-            follower = first_beside(ids, forbidden, beside.right_at)
+            follower = first_forbidden(ids, forbidden, forbidden_sets.right_at)
             if follower < 0:
                 _remember_witness(token, number, IN_VAIN, -1, w)
         if follower >= 0:
             if rows[i, 3]:
                 bits = free
             bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
-        elif not complete or first_beside(maybe[:, 0], forbidden, beside.right_at) >= 0:
+        elif not complete or first_forbidden(maybe[:, 0], forbidden, forbidden_sets.right_at) >= 0:
             continue
         undecided[i] = False
         after = tokens.bound_after[tokens.row_of[number]]
         if follower >= 0:
             _remember_witness(token, number, follower, after[tokens.class_of[follower]], w)
-        elif not _any_follows(after, tokens.class_of, forbidden, beside.right_at):
+        elif not _any_follows(after, tokens.class_of, forbidden, forbidden_sets.right_at):
             _remember_witness(token, number, -1, -1, w)
     return undecided
 
 
 @kernel
-def _in_vain(token: int, number: int, w: World) -> bool:
+def _in_vain(token: int, number: int, w: Product) -> bool:
     """Was a long follower looked for before, where none led on?"""
     key = node_key(token, number)
     at = witness_slot(key, w.witnesses)
@@ -199,7 +199,7 @@ def _in_vain(token: int, number: int, w: World) -> bool:
 
 
 @kernel
-def first_beside(ids: np.ndarray, forbidden: np.ndarray, right_at: np.ndarray) -> int:
+def first_forbidden(ids: np.ndarray, forbidden: np.ndarray, right_at: np.ndarray) -> int:
     """The first of some ids that may follow, -1 if there is none."""
     for token in ids:
         at = right_at[token]
@@ -221,8 +221,8 @@ def _any_follows(
 
 
 @kernel
-def _remember_witness(token: int, number: int, follower: int, after: int, w: World) -> None:
-    """See `world.Witnesses`."""
+def _remember_witness(token: int, number: int, follower: int, after: int, w: Product) -> None:
+    """See `product.Witnesses`."""
     key = node_key(token, number)
     at = witness_slot(key, w.witnesses)
     w.witnesses.key[at] = EMPTY
@@ -231,6 +231,6 @@ def _remember_witness(token: int, number: int, follower: int, after: int, w: Wor
 
 
 @kernel
-def is_void(w: World) -> bool:
+def is_void(w: Product) -> bool:
     """Was the search stopped, or was there no room for a place? Then what was found is nothing."""
     return poll(w.watch) or stopped(w.watch) or w.memo.n_places[0] > len(w.memo.state)

@@ -1,26 +1,21 @@
-"""The status of a node of the product: ALIVE, PARTLY or DEAD (see `kernels.world`)."""
+"""The status of nodes of the product, ALIVE, PARTLY or DEAD (see `kernels.product`): of one node by
+a search, and for many hypothesis sets at once by the certificates that they share."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.hashing import EMPTY, grown, keys_with_room, slot_of, table_size
-from bpe_automata.kernels.split_characters import (
-    completed,
-    covered,
-    is_free,
-    surely_completed,
-)
-from bpe_automata.kernels.steady import suspects_left
-from bpe_automata.kernels.text_search import reads
-from bpe_automata.kernels.watch import poll
-from bpe_automata.kernels.world import (
+from bpe_automata.kernels.fixed_set import candidates_left
+from bpe_automata.kernels.hashing import EMPTY, grown, keys_with_room, mix, slot_of, table_size
+from bpe_automata.kernels.product import (
     ALIVE,
     DEAD,
     PARTLY,
     UNKNOWN,
-    World,
+    Product,
     added_step,
     at_once,
     intern_place,
@@ -31,10 +26,19 @@ from bpe_automata.kernels.world import (
     status_at_once,
     step_range,
 )
+from bpe_automata.kernels.references import by_reference
+from bpe_automata.kernels.split_characters import (
+    completed,
+    covered,
+    is_free,
+    surely_completed,
+)
+from bpe_automata.kernels.text_search import reads
+from bpe_automata.kernels.watch import poll, stopped
 
 
 @kernel
-def node_status(place: int, number: int, w: World) -> int:
+def node_status(place: int, number: int, w: Product) -> int:
     """ALIVE, PARTLY or DEAD, see the module's docstring; memoised."""
     known = known_status(place, number, w.memo)
     if known != UNKNOWN:
@@ -44,7 +48,7 @@ def node_status(place: int, number: int, w: World) -> int:
         remember_status(place, number, shown, w.memo, w.watch)
         return shown
     row = w.sets.row[number]
-    status, suspects = DEAD, _steady_suspects(place, number, w)
+    status, candidates = DEAD, _fixed_set_candidates(place, number, w)
     if row != 0:
         if covered(place, row, number, w):
             status = ALIVE
@@ -56,19 +60,19 @@ def node_status(place: int, number: int, w: World) -> int:
             and w.added.ends[w.memo.added[place]]
             and set_ends(number, w)
         )
-        or suspects == 0
+        or candidates == 0
         or _leads_on(place, 0, number, 1, w)
         or _added_leads_on(place, number, w)
     ):
         status = ALIVE
-    elif suspects > 0 or _leads_on(place, 0, number, 0, w):
+    elif candidates > 0 or _leads_on(place, 0, number, 0, w):
         status = PARTLY
     remember_status(place, number, status, w.memo, w.watch)
     return status
 
 
 @kernel
-def _found_by_shown(place: int, number: int, w: World) -> int:
+def _found_by_shown(place: int, number: int, w: Product) -> int:
     """`shown_status`, having found out where its texts lead: other sets share their ends."""
     shown, given_up = w.sets.shown[number], w.sets.given_up[number]
     if w.memo.added[place] != 0:
@@ -92,15 +96,18 @@ def _found_by_shown(place: int, number: int, w: World) -> int:
 
 
 @kernel
-def _steady_suspects(place: int, number: int, w: World) -> int:
-    """See `kernels.steady.suspects_left`; NONE too where the node is not a steady one."""
+def _fixed_set_candidates(place: int, number: int, w: Product) -> int:
+    """See `kernels.fixed_set.candidates_left`; NONE too where the node is not one of the fixed
+    set."""
     state, text = w.memo.state[place], w.memo.added[place]
-    if number != w.steady.number or w.steady.distance[state] == 0:
+    if number != w.fixed_set.number or w.fixed_set.distance[state] == 0:
         return -1
     begins = np.ones(256, np.bool_)
     if text != 0:
         _begins_alike(text, w.reading.utf8[0], w.added.next, begins)
-    return suspects_left(state, text == 0, begins, w.dfa.trans, w.dfa.byte_class, w.steady, w.pairs)
+    return candidates_left(
+        state, text == 0, begins, w.dfa.trans, w.dfa.byte_class, w.fixed_set, w.pairs
+    )
 
 
 @kernel
@@ -113,7 +120,7 @@ def _begins_alike(text: int, utf8: np.ndarray, step: np.ndarray, begins: np.ndar
 
 
 @kernel
-def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarray:
+def node_statuses(places: np.ndarray, numbers: np.ndarray, w: Product) -> np.ndarray:
     """uint8: `node_status` of each of many nodes."""
     found, known = np.empty(len(places), np.uint8), at_once(w)
     for k in range(len(places)):
@@ -125,7 +132,7 @@ def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarr
             status = status_at_once(w.memo.state[place], number, known)
         if (
             status == UNKNOWN
-            and w.steady.apart
+            and w.fixed_set.apart
             and surely_completed(place, number, w.dfa, w.reading, w.added, w.sets, w.memo)
         ):
             status = ALIVE
@@ -137,7 +144,7 @@ def node_statuses(places: np.ndarray, numbers: np.ndarray, w: World) -> np.ndarr
 
 
 @kernel
-def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> bool:
+def _leads_on(place: int, row: int, number: int, boundary: int, w: Product) -> bool:
     """Does some character (or the rest of one, from UTF-8 row `row`) lead on to acceptance, with
     (boundary 1) or without (0) a boundary before it? In a partly read character (boundary -1) each
     member of the set says itself whether there is one. Stops at the first success.
@@ -147,7 +154,7 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
     rows, at = np.empty(64, np.int32), np.empty(64, np.int32)
     read = np.empty(
         64, np.int64
-    )  # the bytes read so far, as in `world.Sets`, times 4, plus how many
+    )  # the bytes read so far, as in `product.Sets`, times 4, plus how many
     rows[0], at[0], read[0] = row, w.memo.state[place], 0
     seen, n_seen, open_ = np.full(table_size(32), EMPTY, np.int64), 0, 1
     while open_ > 0 and not poll(w.watch):
@@ -191,7 +198,7 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: World) -> boo
 
 
 @kernel
-def _some_may(number: int, boundary: int, w: World) -> bool:
+def _some_may(number: int, boundary: int, w: Product) -> bool:
     """May any character follow some member of a set with (1) or without (0) a boundary before it?
     Where a text is one pretoken none does, and there is no need to try them all."""
     may, n = w.sets.may_break if boundary == 1 else w.sets.may_bind, len(w.reading.ends)
@@ -205,7 +212,7 @@ def _some_may(number: int, boundary: int, w: World) -> bool:
 
 @kernel
 def _character_leads_on(
-    place: int, atom: int, state: int, number: int, boundary: int, w: World
+    place: int, atom: int, state: int, number: int, boundary: int, w: Product
 ) -> int:
     """A hypothesis with which this character, which leads the DFA to `state`, leads on from some
     member of the set; -1 if there is none."""
@@ -227,7 +234,7 @@ def _character_leads_on(
 
 
 @kernel
-def _added_leads_on(place: int, number: int, w: World) -> bool:
+def _added_leads_on(place: int, number: int, w: Product) -> bool:
     """Does an added token lead on from here to acceptance?"""
     if not set_ends(number, w):
         return False
@@ -240,3 +247,186 @@ def _added_leads_on(place: int, number: int, w: World) -> bool:
         if reads(p2, 0, w):
             return True
     return False
+
+
+# Which nodes are ALIVE, for many hypothesis sets at once.
+#
+# The certificate of a hypothesis set is the proof that its nodes are ALIVE (see
+# `product.shown_status`): that a text can end there, and texts that lead on. It holds at a DFA
+# state if that is so from there, in state 0 of the text automaton, and in another state that reads
+# its texts as state 0 does. Hundreds of sets have a few dozen certificates, so in a region of many
+# states it costs much less to check these than the nodes.
+
+ODD, NO_SET, _NONE = -1, -2, -1
+_CERTIFICATES, ROWS, _CALL, _COLUMNS = 0, 1, 2, 3  # in `Certificates.counts`
+
+
+@by_reference
+class Certificates(NamedTuple):
+    """Of one product. of_set int32 [n_sets]: the certificate of each set, -1 if none is known. keys
+    int64, values int32: hash table of certificates; shown int32 [n, ways, 3] as in `product.Sets`,
+    ends, whole bool [n]: can a text end, does it begin at a character's end? at int32 [n_states]:
+    the row of each state, -1 for none; asked, holds int64 [rows, n / 64]: bits of the certificates
+    that were looked at, and that hold; column int32 [UTF-8 rows]: of each one that sets with a
+    certificate have, -1 for none; seen int64 [rows, columns]: the last call that has looked at all
+    that it needs, negative where not all of it holds; texts int32 [states of the text automaton]:
+    how many certificates that state reads as state 0 does, the first ones, -1: not all. counts
+    int64 [4]: certificates, rows (one too many where there was no room), calls, columns."""
+
+    of_set: np.ndarray
+    keys: np.ndarray
+    values: np.ndarray
+    shown: np.ndarray
+    ends: np.ndarray
+    whole: np.ndarray
+    at: np.ndarray
+    asked: np.ndarray
+    holds: np.ndarray
+    column: np.ndarray
+    seen: np.ndarray
+    texts: np.ndarray
+    counts: np.ndarray
+
+
+@kernel
+def needed(
+    after_sides: tuple[np.ndarray, np.ndarray], c: Certificates, w: Product
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """What the nodes of a row need. after_sides: int32 [kinds], the sets after tokens of each kind.
+    Returns (the number of the call; int64 [columns, n / 64], the certificates of all sets, as bits;
+    int32 [kinds], the column of their sets; ODD where one has no certificate or no column, NO_SET).
+    """
+    need = np.zeros((c.seen.shape[1], c.asked.shape[1]), np.int64)
+    columns = np.full(len(after_sides[0]), NO_SET, np.int32)
+    c.counts[_CALL] += 1
+    for after in after_sides:
+        for kind in range(len(after)):
+            number = after[kind]
+            if number < 0 or columns[kind] == ODD:
+                continue
+            known, row = c.of_set[number], w.sets.row[number]
+            if known < 0:
+                known = _certificate(number, c, w)
+            if known >= 0 and c.column[row] < 0 and c.counts[_COLUMNS] < len(need):
+                c.column[row] = c.counts[_COLUMNS]
+                c.counts[_COLUMNS] += 1
+            column = c.column[row]
+            if known < 0 or column < 0 or (columns[kind] >= 0 and columns[kind] != column):
+                columns[kind] = ODD
+                continue
+            columns[kind] = column
+            need[column, known >> 6] |= np.int64(1) << (known & 63)
+    return c.counts[_CALL], need, columns
+
+
+@kernel
+def all_alive(state: int, column: int, need: np.ndarray, c: Certificates, w: Product) -> bool:
+    """Are all nodes ALIVE that a DFA state has with the sets of a column that are needed, as their
+    certificates hold?"""
+    k = c.at[state]
+    if k < 0:
+        if c.counts[ROWS] >= len(c.asked):
+            c.counts[ROWS] = len(c.asked) + 1  # there is no room
+            return False
+        k = c.at[state] = c.counts[ROWS]
+        c.counts[ROWS] += 1
+    if abs(c.seen[k, column]) != c.counts[_CALL]:
+        hold = _all_hold(state, k, need[column], c, w)
+        c.seen[k, column] = c.counts[_CALL] if hold else -c.counts[_CALL]
+    return c.seen[k, column] > 0
+
+
+@kernel
+def reads_alike(text: int, c: Certificates, w: Product) -> bool:
+    """Do all certificates that hold at a DFA state hold in this state of the text automaton too?"""
+    k = c.texts[text]
+    while 0 <= k < c.counts[_CERTIFICATES]:
+        alike = w.added.ends[text] or not c.ends[k]
+        for i in range(c.shown.shape[1]):
+            if c.shown[k, i, 1] == 0:
+                break
+            atom = c.shown[k, i, 2]
+            alike &= w.added.next[text, atom] == w.added.next[0, atom]
+        k = k + 1 if alike else -1
+    c.texts[text] = k
+    return k >= 0
+
+
+@kernel
+def _certificate(number: int, c: Certificates, w: Product) -> int:
+    """The number of what now shows nodes of a set to be ALIVE; _NONE where nothing does, or there
+    is no room for it. What it is a certificate of stays so, whatever is found later."""
+    shown, ends = w.sets.shown[number], w.sets.ends[number]
+    if w.sets.given_up[number] or (shown[0, 1] == 0 and not ends):
+        return _NONE
+    whole, key = w.sets.row[number] == 0, np.uint64(2 * ends + (w.sets.row[number] == 0))
+    for i in range(len(shown)):
+        if shown[i, 1] == 0:
+            break
+        for j in range(3):
+            key = mix(key ^ np.uint64(shown[i, j]))
+    digest = np.int64(key >> np.uint64(1))
+    slot = slot_of(c.keys, digest)  # type: ignore[arg-type]
+    if c.keys[slot] == EMPTY:
+        k = c.counts[_CERTIFICATES]
+        if k == len(c.ends):
+            return _NONE
+        c.keys[slot], c.values[slot] = digest, k
+        c.shown[k], c.ends[k], c.whole[k] = shown, ends, whole
+        c.counts[_CERTIFICATES] += 1
+    k = c.values[slot]
+    if c.ends[k] != ends or c.whole[k] != whole:
+        return _NONE
+    for i in range(len(shown)):
+        for j in range(3):
+            if c.shown[k, i, j] != shown[i, j]:
+                return _NONE
+        if shown[i, 1] == 0:
+            break
+    c.of_set[number] = k
+    return k
+
+
+@kernel
+def _all_hold(state: int, row: int, need: np.ndarray, c: Certificates, w: Product) -> bool:
+    """Do all certificates of some bits hold at a state?"""
+    for word in range(len(need)):
+        left = need[word] & ~c.asked[row, word]
+        for bit in range(64):
+            if left == 0:
+                break
+            if not (left >> bit) & 1:
+                continue
+            left &= ~(np.int64(1) << bit)
+            holds = _holds(state, 64 * word + bit, c, w)
+            if poll(w.watch) or stopped(w.watch) or w.memo.n_places[0] > len(w.memo.state):
+                return False  # nothing that was found may be kept
+            c.asked[row, word] |= np.int64(1) << bit
+            if holds:
+                c.holds[row, word] |= np.int64(1) << bit
+        if need[word] & ~c.holds[row, word]:
+            return False
+    return True
+
+
+@kernel
+def _holds(state: int, k: int, c: Certificates, w: Product) -> bool:
+    """Does a certificate hold at a state?"""
+    if w.dfa.accepting[state] and c.ends[k]:
+        return True
+    for i in range(c.shown.shape[1]):
+        code = c.shown[k, i, 1]
+        if code == 0:
+            return i > 0
+        if w.added.next[0, c.shown[k, i, 2]] != 0:
+            return False
+        q, packed, hypothesis = state, c.shown[k, i, 0], (code >> 2) - 1
+        for _ in range(code & 3):
+            q = w.dfa.trans[q, w.dfa.byte_class[packed & 0xFF]]
+            packed >>= 8
+        if q == 0:
+            return False
+        leads = reads(q, hypothesis, w) if c.whole[k] else is_free(q, hypothesis, w)
+        if not leads:
+            return False
+    return True

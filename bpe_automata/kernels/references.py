@@ -146,7 +146,7 @@ def _from_object(kind: Reference, value: Any, c: Any) -> NativeValue:
 
 class Packed:
     """A tuple declared `by_reference` that was written into memory once, for any number of calls:
-    numba takes 30 us to look at all arrays of a `world.World`, and less than 1 to take this.
+    numba takes 30 us to look at all arrays of a `product.Product`, and less than 1 to take this.
 
     address: of the memory, which lasts as long as this does, and keeps the arrays. What a kernel
     returns must not be a part of one of them: it would not keep it."""
@@ -180,7 +180,7 @@ _array_types: dict[tuple[Any, ...], types.Type] = {}
 
 
 def _type_of(member: Any) -> types.Type:
-    """What `typeof` says, which takes a millisecond for a `world.World`."""
+    """What `typeof` says, which takes a millisecond for a `product.Product`."""
     if isinstance(member, np.ndarray):
         flags = member.flags
         key = member.dtype, member.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable

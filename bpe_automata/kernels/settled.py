@@ -8,13 +8,13 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import EMPTY, grown, grown_rows, mix, slot_of, with_room
-from bpe_automata.kernels.world import node_key
+from bpe_automata.kernels.product import node_key
 
 NOTHING, UNSETTLED, UNDER_WAY = -1, -2, -3
 
 
 class Dead(NamedTuple):
-    """Sets of ids, each once. sets int64 [room, words]: see `kernels.beside`; slots int64, values
+    """Sets of ids, each once. sets int64 [room, words]: see `kernels.geometry`; slots int64, values
     int32: hash table from a digest to a row; n int64 [1]: rows that are in use."""
 
     sets: np.ndarray
@@ -24,7 +24,7 @@ class Dead(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What is dead where. slots int64, values int32: hash table from nodes (`world.node_key`) to
+    """What is dead where. slots int64, values int32: hash table from nodes (`product.node_key`) to
     NOTHING or a row of `dead`; n int64 [1]: nodes."""
 
     slots: np.ndarray

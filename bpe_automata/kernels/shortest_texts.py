@@ -4,7 +4,7 @@ Every text has a canonical tokenization, and each of its ids spells at least one
 text leads on from a node to acceptance, whatever the last id was, the text's length is a bound.
 Looked at are the shortest text u(q) of the byte DFA from a state q, where it will not do one that
 begins with an ASCII character a of another kind and goes on with u(q a), and the texts x that show
-the node to be ALIVE (see `world.shown_status`), each followed by such a text:
+the node to be ALIVE (see `product.shown_status`), each followed by such a text:
 
     D(node) <= |u(q)|                        if a boundary can come at the node, and u(q) follow it
     D(node) <= max { |x| + |u(q x)| : x }    where texts x show the node to be ALIVE
@@ -17,18 +17,17 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.certificates import NO_SET, Certificates, needed
 from bpe_automata.kernels.collapsed import Collapsed
 from bpe_automata.kernels.edges import ALL, Vocabulary, edges, text_after
 from bpe_automata.kernels.fewest_tokens import NEVER
 from bpe_automata.kernels.geometry import breaks
 from bpe_automata.kernels.hashing import EMPTY, grown, grown_rows
 from bpe_automata.kernels.masks import witness_slot
-from bpe_automata.kernels.node_status import node_status
+from bpe_automata.kernels.node_status import NO_SET, Certificates, needed, node_status
+from bpe_automata.kernels.product import DEAD, Product, intern_place, node_key
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie, walk
 from bpe_automata.kernels.watch import poll, stopped
-from bpe_automata.kernels.world import DEAD, World, intern_place, node_key
 
 NOT_YET, _NONE = -2, -1
 _RECENT = 32
@@ -68,7 +67,7 @@ def unsure(
     most: int,
     certificates: Certificates,
     shortest: Shortest,
-    w: World,
+    w: Product,
 ) -> np.ndarray:
     """int32 [found, 3]: DFA state, text state and hypothesis set of nodes that tokens lead to from
     a place and a UTF-8 row: all from which some id that leads on may need more than `most` ids to
@@ -137,7 +136,7 @@ def _some_may_need_more(
     patience: int,
     trie: Trie,
     shortest: Shortest,
-    w: World,
+    w: Product,
 ) -> tuple[bool, int]:
     """Of ids that lead to one node (state, text, set): is it not known of some in a packed row,
     that does not begin with a byte of `without`, that `most` ids are enough after it? And for how
@@ -165,12 +164,12 @@ def _follower_at_most(
     most: int,
     trie: Trie,
     shortest: Shortest,
-    w: World,
+    w: Product,
 ) -> bool:
-    """After an id that led to a node, does a remembered follower (`world.Witnesses`, or of a steady
-    node `Steady.leading`) show that `most` more ids are enough?"""
-    if number == w.steady.number and text == 0:
-        for lead in w.steady.leading[state]:
+    """After an id that led to a node, does a remembered follower (`product.Witnesses`, or of the
+    fixed set, `FixedSet.leading`) show that `most` more ids are enough?"""
+    if number == w.fixed_set.number and text == 0:
+        for lead in w.fixed_set.leading[state]:
             if lead < 0:
                 break
             data = trie.data[trie.start[lead] : trie.start[lead + 1]]
@@ -202,7 +201,7 @@ def _goes_on_surely(
     known: tuple[np.ndarray, np.ndarray],
     most: int,
     shortest: Shortest,
-    w: World,
+    w: Product,
 ) -> bool:
     """Inside a character: is it known of all nodes that tokens lead to from this one (int32: DFA
     state, text state, set) that it takes at most `most` - 1 ids from there? Then whatever leads on
@@ -246,7 +245,7 @@ def _all_sure(
     most: int,
     c: Certificates,
     shortest: Shortest,
-    w: World,
+    w: Product,
 ) -> bool:
     """Do all certificates of some bits show that it takes at most so many ids from a place?"""
     for word in range(len(need)):
@@ -280,7 +279,7 @@ def _with_node(
 
 @kernel
 def all_at_most(
-    places: np.ndarray, numbers: np.ndarray, shortest: Shortest, w: World
+    places: np.ndarray, numbers: np.ndarray, shortest: Shortest, w: Product
 ) -> np.ndarray:
     """int32: `ids_at_most` of many nodes."""
     found = np.full(len(places), NEVER, np.int32)
@@ -294,7 +293,7 @@ def all_at_most(
 
 
 @kernel
-def ids_at_most(state: int, text: int, number: int, shortest: Shortest, w: World) -> int:
+def ids_at_most(state: int, text: int, number: int, shortest: Shortest, w: Product) -> int:
     """A bound on the ids from a node to acceptance, whatever the last id was; NEVER where these
     texts give none."""
     whole, found = w.sets.row[number] == 0, NEVER
@@ -307,9 +306,9 @@ def ids_at_most(state: int, text: int, number: int, shortest: Shortest, w: World
 
 @kernel
 def _shown_at_most(
-    state: int, text: int, shown: np.ndarray, whole: bool, shortest: Shortest, w: World
+    state: int, text: int, shown: np.ndarray, whole: bool, shortest: Shortest, w: Product
 ) -> int:
-    """`ids_at_most` by texts that show a node to be ALIVE, int32 [ways, 3] as in `world.Sets`.
+    """`ids_at_most` by texts that show a node to be ALIVE, int32 [ways, 3] as in `product.Sets`.
     whole: is the node at a character's end?"""
     most = 0
     for i in range(len(shown)):
@@ -330,15 +329,15 @@ def _shown_at_most(
 
 
 @kernel
-def _bytes_at_most(state: int, h: int, begins: bool, shortest: Shortest, w: World) -> int:
+def _bytes_at_most(state: int, h: int, begins: bool, shortest: Shortest, w: Product) -> int:
     """Of a text that leads from a hypothesis to acceptance; does it begin with a boundary, or end
     at once? NEVER: none is known."""
-    if state == 0 or w.steady.distance[state] < 0:
+    if state == 0 or w.fixed_set.distance[state] < 0:
         return NEVER
     _know(state, shortest, w)
     bits = shortest.begins if begins else shortest.reads
     if (bits[state, h >> 6] >> (h & 63)) & 1:
-        return w.steady.distance[state]
+        return w.fixed_set.distance[state]
     _know_others(state, shortest, w)
     bits = shortest.others_begin if begins else shortest.others_read
     if shortest.longer[state] != NOT_YET and (bits[state, h >> 6] >> (h & 63)) & 1:
@@ -347,15 +346,15 @@ def _bytes_at_most(state: int, h: int, begins: bool, shortest: Shortest, w: Worl
 
 
 @kernel
-def _beginning_at_most(state: int, text: int, number: int, shortest: Shortest, w: World) -> int:
+def _beginning_at_most(state: int, text: int, number: int, shortest: Shortest, w: Product) -> int:
     """Bytes of a text to acceptance at a node, behind a boundary (or the text ends)."""
-    if state == 0 or w.steady.distance[state] < 0:
+    if state == 0 or w.fixed_set.distance[state] < 0:
         return NEVER
     _know(state, shortest, w)
     if text != 0:
         atom = shortest.atom[state]
         if atom < 0:
-            if w.steady.distance[state] > 0 or not w.added.ends[text]:
+            if w.fixed_set.distance[state] > 0 or not w.added.ends[text]:
                 return NEVER
         elif w.added.next[text, atom] != 0:
             return NEVER
@@ -367,19 +366,19 @@ def _beginning_at_most(state: int, text: int, number: int, shortest: Shortest, w
         if text == 0:
             found = min(found, _bytes_at_most(state, h, True, shortest, w))
         elif (shortest.begins[state, h >> 6] >> (h & 63)) & 1:
-            return int(w.steady.distance[state])
+            return int(w.fixed_set.distance[state])
     return found
 
 
 @kernel
-def _know(state: int, shortest: Shortest, w: World) -> None:
+def _know(state: int, shortest: Shortest, w: Product) -> None:
     """Make `shortest` of a state known, and of those that its shortest text leads through: fewer
     than the DFA has, since each is nearer to acceptance."""
     if shortest.atom[state] != NOT_YET:
         return
     path, after, n = np.empty(64, np.int32), np.empty(64, np.int32), 0
     while shortest.atom[state] == NOT_YET:
-        if w.steady.distance[state] == 0:
+        if w.fixed_set.distance[state] == 0:
             shortest.atom[state] = _NONE
             if w.dfa.accepting[state] and w.added.ends[0]:
                 for h in range(len(w.reading.ends)):
@@ -405,7 +404,7 @@ def _know(state: int, shortest: Shortest, w: World) -> None:
 
 
 @kernel
-def _know_others(state: int, shortest: Shortest, w: World) -> None:
+def _know_others(state: int, shortest: Shortest, w: Product) -> None:
     """Make known what texts do that begin with an ASCII character, the nearest of each kind."""
     if shortest.longer[state] != NOT_YET:
         return
@@ -413,7 +412,7 @@ def _know_others(state: int, shortest: Shortest, w: World) -> None:
     nearest, longest = np.full(n_coarse, -1, np.int32), 0
     for byte in range(128):
         after, entry = w.dfa.trans[state, w.dfa.byte_class[byte]], w.reading.utf8[0, byte]
-        if after == 0 or entry >= -1 or w.steady.distance[after] < 0:
+        if after == 0 or entry >= -1 or w.fixed_set.distance[after] < 0:
             continue
         if w.added.next[0, -2 - entry] != 0:
             continue
@@ -421,7 +420,7 @@ def _know_others(state: int, shortest: Shortest, w: World) -> None:
         best = nearest[at]
         if best >= 0:
             before = w.dfa.trans[state, w.dfa.byte_class[best]]
-            if w.steady.distance[before] <= w.steady.distance[after]:
+            if w.fixed_set.distance[before] <= w.fixed_set.distance[after]:
                 continue
         nearest[at] = byte
     for at in range(n_coarse):
@@ -433,13 +432,13 @@ def _know_others(state: int, shortest: Shortest, w: World) -> None:
             _know(after, shortest, w)
             bits = shortest.others_read, shortest.others_begin
             _read_back(state, after, -2 - w.reading.utf8[0, byte], shortest, bits, w)
-            longest = max(longest, 1 + int(w.steady.distance[after]))
+            longest = max(longest, 1 + int(w.fixed_set.distance[after]))
     if not stopped(w.watch):
         shortest.longer[state] = longest
 
 
 @kernel
-def _shortest_character(state: int, w: World) -> tuple[int, int]:
+def _shortest_character(state: int, w: Product) -> tuple[int, int]:
     """(the state after it, the atom): the first character of the shortest text; (0, _NONE) where it
     begins with no character, or one that leads out of state 0 of the text automaton."""
     row = 0
@@ -449,7 +448,7 @@ def _shortest_character(state: int, w: World) -> tuple[int, int]:
             if (
                 after != 0
                 and entry != -1
-                and w.steady.distance[after] == w.steady.distance[state] - 1
+                and w.fixed_set.distance[after] == w.fixed_set.distance[state] - 1
             ):
                 break
         else:
@@ -467,7 +466,7 @@ def _read_back(
     atom: int,
     shortest: Shortest,
     bits: tuple[np.ndarray, np.ndarray],
-    w: World,
+    w: Product,
 ) -> None:
     """Add to the bits of a state the hypotheses from which the text reads that goes on from `after`
     with the shortest one; the second: behind a boundary."""

@@ -10,9 +10,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.geometry import breaks
-from bpe_automata.kernels.text_search import ascii_steps, reads
-from bpe_automata.kernels.watch import poll, stopped
-from bpe_automata.kernels.world import (
+from bpe_automata.kernels.product import (
     ALIVE,
     DEAD,
     MOST_SHOWN,
@@ -21,22 +19,24 @@ from bpe_automata.kernels.world import (
     Dfa,
     Fragments,
     Memo,
+    Product,
     Reading,
     Sets,
-    World,
     intern_place,
     step_range,
 )
+from bpe_automata.kernels.text_search import ascii_steps, reads
+from bpe_automata.kernels.watch import poll, stopped
 
 _STEPS = 1000  # tries after which the question is left open
 
 
 @kernel
-def completed(place: int, row: int, number: int, w: World) -> bool:
+def completed(place: int, row: int, number: int, w: Product) -> bool:
     """Inside a character that some text completes and leads on from: does every id that can have
     led here have a way to do so, after which the text can end or a boundary come, or that ends in
     an id that may stand beside every id? (No is no proof of the contrary.)"""
-    if w.steady.apart and _binds(number, w):
+    if w.fixed_set.apart and _binds(number, w):
         return True
     if w.sets.given_up[number]:
         return False
@@ -66,8 +66,9 @@ def completed(place: int, row: int, number: int, w: World) -> bool:
 
 
 @kernel
-def covered(place: int, row: int, number: int, w: World) -> bool:
-    """Does a cover that is known (see `world.Fragments`) show that what `completed` asks is so?"""
+def covered(place: int, row: int, number: int, w: Product) -> bool:
+    """Does a cover that is known (see `product.Fragments`) show that what `completed` asks is
+    so?"""
     for cover in w.fragments.covers[row]:
         ready = cover[0, 0] >= 0
         for way in cover:
@@ -83,8 +84,8 @@ def covered(place: int, row: int, number: int, w: World) -> bool:
 
 
 @kernel
-def _show(place: int, row: int, number: int, cover: np.ndarray, w: World) -> None:
-    """Write down the texts of a cover for the hypothesis set: see `world.Sets`."""
+def _show(place: int, row: int, number: int, cover: np.ndarray, w: Product) -> None:
+    """Write down the texts of a cover for the hypothesis set: see `product.Sets`."""
     shown = np.zeros_like(w.sets.shown[number])
     for i in range(len(shown)):
         if cover[i, 0] < 0:
@@ -137,7 +138,7 @@ def _known_free(
 def surely_completed(
     place: int, number: int, dfa: Dfa, reading: Reading, added: Added, sets: Sets, memo: Memo
 ) -> bool:
-    """Inside a character, where `steady.apart` holds: does the first character that can be read
+    """Inside a character, where `fixed_set.apart` holds: does the first character that can be read
     lead to acceptance, as far as is known, with no boundary before it? Then `completed` holds. (No
     is no answer.) It is read in three steps at most, as many as UTF-8 has rows in a row."""
     row, state = sets.row[number], memo.state[place]
@@ -167,13 +168,13 @@ def surely_completed(
 
 
 @kernel
-def _binds(number: int, w: World) -> bool:
+def _binds(number: int, w: Product) -> bool:
     """Can there be no boundary after each member of the set?"""
     return bool(w.sets.may_bind[w.sets.start[number] : w.sets.start[number + 1]].all())
 
 
 @kernel
-def _completes(place: int, row: int, last: int, number: int, way: np.ndarray, w: World) -> bool:
+def _completes(place: int, row: int, last: int, number: int, way: np.ndarray, w: Product) -> bool:
     """The same for one id `last`: fill `way` with the fragments, -1 behind them. A depth-first
     search over as many as there is room for (a loop: recursive kernels cannot be kept on disk)."""
     states, rows, lasts = np.empty_like(way), np.empty_like(way), np.empty_like(way)
@@ -217,7 +218,7 @@ def _read_fragment(
 
 
 @kernel
-def _then_free(place: int, atom: int, state: int, number: int, token: int, w: World) -> bool:
+def _then_free(place: int, atom: int, state: int, number: int, token: int, w: Product) -> bool:
     """Having completed the character by `token`: from some member, can the text end or a boundary
     come, or any text at all where anything may follow the token?"""
     a = w.added.next[w.memo.added[place], atom]
@@ -229,14 +230,14 @@ def _then_free(place: int, atom: int, state: int, number: int, token: int, w: Wo
         for j in range(low, high):
             after = w.reading.step_to[j]
             if w.sets.may_bind[m] and (
-                is_free(p, after, w) or (w.steady.loose[token] and reads(p, after, w))
+                is_free(p, after, w) or (w.fixed_set.loose[token] and reads(p, after, w))
             ):
                 return True
     return False
 
 
 @kernel
-def is_free(place: int, hypothesis: int, w: World) -> bool:
+def is_free(place: int, hypothesis: int, w: Product) -> bool:
     """Can the text end at (place, hypothesis), or an ASCII character begin a new piece there and
     lead on? Memoised in `w.memo.free`."""
     if w.memo.free[place, hypothesis] == UNKNOWN:
@@ -251,7 +252,7 @@ def is_free(place: int, hypothesis: int, w: World) -> bool:
 
 
 @kernel
-def _begins_piece(q: int, a: int, hypothesis: int, w: World) -> bool:
+def _begins_piece(q: int, a: int, hypothesis: int, w: Product) -> bool:
     """Can an ASCII character begin a new piece here and lead on?"""
     atoms, states = ascii_steps(q, w)
     for i in range(len(atoms)):

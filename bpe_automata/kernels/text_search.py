@@ -19,22 +19,22 @@ from bpe_automata.kernels.hashing import (
     slot_of,
     table_size,
 )
-from bpe_automata.kernels.watch import poll
-from bpe_automata.kernels.world import (
+from bpe_automata.kernels.product import (
     ALIVE,
     DEAD,
     UNKNOWN,
-    World,
+    Product,
     added_step,
     intern_place,
     step_range,
 )
+from bpe_automata.kernels.watch import poll
 
 # Where one character leads: the steps of a byte DFA over the atoms of the alphabet.
 
 
 @kernel
-def ascii_steps(state: int, w: World) -> tuple[np.ndarray, np.ndarray]:
+def ascii_steps(state: int, w: Product) -> tuple[np.ndarray, np.ndarray]:
     """(atoms, states): where one-byte characters lead, neighbouring repeats left out."""
     atoms, states = np.empty(128, np.int32), np.empty(128, np.int32)
     count = 0
@@ -50,7 +50,7 @@ def ascii_steps(state: int, w: World) -> tuple[np.ndarray, np.ndarray]:
 
 
 @kernel
-def wide_steps(row: int, state: int, w: World) -> tuple[np.ndarray, np.ndarray]:
+def wide_steps(row: int, state: int, w: Product) -> tuple[np.ndarray, np.ndarray]:
     """(atoms, states): where characters of several bytes lead, or (row > 0) the rest of one."""
     atoms, states = np.empty(256, np.int32), np.empty(256, np.int32)
     rows, at = np.empty(256, np.int32), np.empty(256, np.int32)
@@ -104,7 +104,7 @@ class Recent(NamedTuple):
 
 @kernel
 def _pushed(
-    q: int, a: int, h: int, pool: np.ndarray, first: int, count: int, w: World
+    q: int, a: int, h: int, pool: np.ndarray, first: int, count: int, w: Product
 ) -> tuple[np.ndarray, int]:
     """Append (place, hypothesis) unless it is dead, or one of the last few from `first` on: the
     pool holds what is left at each step of a path, which may be as long as a text."""
@@ -121,7 +121,7 @@ def _pushed(
 
 
 @kernel
-def _wide_steps(q: int, recent: Recent, w: World) -> tuple[np.ndarray, np.ndarray]:
+def _wide_steps(q: int, recent: Recent, w: Product) -> tuple[np.ndarray, np.ndarray]:
     """Of state q, as `characters.wide_steps`. Some hundreds of hypotheses may ask for the same."""
     at = q % _KEPT
     if recent.state[at] != q:
@@ -136,7 +136,7 @@ def _wide_steps(q: int, recent: Recent, w: World) -> tuple[np.ndarray, np.ndarra
 
 @kernel
 def _successors(
-    place: int, h: int, wide: bool, pool: np.ndarray, count: int, recent: Recent, w: World
+    place: int, h: int, wide: bool, pool: np.ndarray, count: int, recent: Recent, w: Product
 ) -> tuple[np.ndarray, int]:
     """Append to `pool` the (place, hypothesis) that one character leads to: an ASCII one, or, if
     `wide`, any other or an added token. The one that is nearest to acceptance comes first."""
@@ -164,11 +164,11 @@ def _successors(
 
 
 @kernel
-def _nearest_first(found: np.ndarray, w: World) -> None:
+def _nearest_first(found: np.ndarray, w: Product) -> None:
     """Acceptance is met early on a short path, and a long one is costly."""
     best, least = 0, -1
     for i in range(len(found)):
-        distance = w.steady.distance[w.memo.state[found[i, 0]]]
+        distance = w.fixed_set.distance[w.memo.state[found[i, 0]]]
         if least < 0 or distance < least:
             best, least = i, distance
     if best > 0:
@@ -177,7 +177,7 @@ def _nearest_first(found: np.ndarray, w: World) -> None:
 
 
 @kernel
-def reads(place: int, hypothesis: int, w: World) -> bool:
+def reads(place: int, hypothesis: int, w: Product) -> bool:
     """Does some text lead from (place, hypothesis), at a character's end, to acceptance?"""
     known = w.memo.text[place, hypothesis]
     if known in (ALIVE, DEAD):
@@ -193,7 +193,7 @@ def reads(place: int, hypothesis: int, w: World) -> bool:
 
 
 @kernel
-def _search(p: int, h: int, w: World) -> bool:
+def _search(p: int, h: int, w: Product) -> bool:
     """Tarjan's depth-first search for strong components, stopped at the first success.
 
     A component that is left without success is dead for good; on success everything still on the

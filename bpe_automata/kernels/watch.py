@@ -1,6 +1,6 @@
 """An end to kernels: they stop where the time is up, and for Ctrl-C.
 
-A kernel that may run for more than some 50 ms takes an array `watch`, last or in its `World`, and
+A kernel that may run for more than some 50 ms takes an array `watch`, last or in its `Product`, and
 says `poll(watch)` in its outer loops. Once that is true it returns at once, and its answer is
 worth nothing; `watched` then raises what stopped it. What a kernel found since is not kept either:
 a search that was stopped has found nothing where there may be something.

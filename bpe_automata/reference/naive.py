@@ -33,7 +33,7 @@ from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.syntax import parse
 from bpe_automata.constructions.engine import Engine
-from bpe_automata.constructions.listed import checked_vocabulary
+from bpe_automata.constructions.explicit import checked_vocabulary
 from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import (
     EmptyLanguageError,

@@ -23,11 +23,12 @@ bfloat16."""
 
 
 def log_probabilities(logits: np.ndarray, n_ids: int, temperature: float = 1.0) -> np.ndarray:
-    """Natural logs of the law of the next id, float64 [n_ids].
+    """Natural logs of the distribution of the next id, float64 [n_ids].
 
     logits: floating or integer [V]; where V > n_ids, the ids beyond keep their mass and are cut
     off, so that the exponentials may add up to less than 1. temperature: over 0 (or 0, for a greedy
-    choice: the law is then that of temperature 1), and finite. Raises LogitsError, ArgumentError.
+    choice: the distribution is then that of temperature 1), and finite. Raises LogitsError,
+    ArgumentError.
     """
     temperature = checked_temperature(temperature)
     found = _numbers(logits)
@@ -138,5 +139,5 @@ def checked_temperature(temperature: Any, *, greedy: bool = True) -> float:
     if not 0 <= found < np.inf:
         raise ArgumentError(f"temperature {found} is not 0 or more, and finite")
     if not found and not greedy:
-        raise ArgumentError("temperature 0 has no law to draw from: give one over 0")
+        raise ArgumentError("temperature 0 has no distribution to draw from: give one over 0")
     return found

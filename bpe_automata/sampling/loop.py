@@ -35,7 +35,7 @@ def decode(
     forced: bool = False,
     close: bool = False,
 ) -> Generation:
-    """A text of the constraint, drawn id by id from the model's law under the mask.
+    """A text of the constraint, drawn id by id from the model's distribution under the mask.
 
     model: called with the ids so far, prompt first, see `Model`. prompt: ids that the text comes
     after. max_new_tokens: end-of-sequence included. temperature: 0 takes the likeliest id.
@@ -44,9 +44,9 @@ def decode(
     The longest of them leave no room for end-of-sequence, so they are complete but have no weight:
     for weights give `constraint.within(max_new_tokens - 1)` instead, where there is such an id.
 
-    `log_weight` of the result is None where the law of some id was not seen (forced ids), or not
-    followed (temperature 0), or where the ids ran out before end-of-sequence was read: the model
-    was not asked whether it would have ended there.
+    `log_weight` of the result is None where the distribution of some id was not seen (forced ids),
+    or not followed (temperature 0), or where the ids ran out before end-of-sequence was read: the
+    model was not asked whether it would have ended there.
 
     Raises PromptError, LogitsError, ArgumentError, BudgetTooSmallError and, if the model raises,
     ModelError from that.

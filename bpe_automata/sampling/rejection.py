@@ -58,12 +58,12 @@ def rejection(
     seed: int | np.random.Generator | None = None,
     max_tries: int = 10_000,
 ) -> Rejections:
-    """`n` exact samples of the model's law conditioned on the language, or as many as `max_tries`
-    tries give: fewer are no less exact.
+    """`n` exact samples of the model's distribution conditioned on the language, or as many as
+    `max_tries` tries give: fewer are no less exact.
 
-    For model, prompt, max_new_tokens and seed see `decode`; for the law see `weights`. The law of
-    temperature T is the model's own at that temperature. Raises PromptError, LogitsError,
-    ArgumentError, and ModelError if the model raises.
+    For model, prompt, max_new_tokens and seed see `decode`; for the distribution see `weights`. The
+    distribution of temperature T is the model's own at that temperature. Raises PromptError,
+    LogitsError, ArgumentError, and ModelError if the model raises.
     """
     prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature, greedy=False)
     n, max_tries = at_least(1, n, "n"), at_least(1, max_tries, "max_tries")
@@ -107,8 +107,8 @@ class _Attempt:
         """Draw one id out of all."""
         self.passes += 1
         logits = asked(self.model, self.prompt, self.matcher.ids)
-        law = np.exp(log_probabilities(logits, self.constraint.n_ids, temperature))
-        token = int(np.searchsorted(np.cumsum(law), rng.random(), side="right"))
+        distribution = np.exp(log_probabilities(logits, self.constraint.n_ids, temperature))
+        token = int(np.searchsorted(np.cumsum(distribution), rng.random(), side="right"))
         # Beyond the tokenizer's ids lies the padding of the logits, which is never allowed.
         if self.matcher.allows(token):
             self.matcher.advance(token)
@@ -173,8 +173,8 @@ def adaptive(
     its masks anyway, so there this is for comparison.
 
     accepts: allowed ids to draw at each step before the last look; more of them make the weights
-    less noisy. For the other arguments see `decode`, for the law `weights`. Raises PromptError,
-    LogitsError, ArgumentError, and ModelError if the model raises.
+    less noisy. For the other arguments see `decode`, for the distribution `weights`. Raises
+    PromptError, LogitsError, ArgumentError, and ModelError if the model raises.
     """
     prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature, greedy=False)
     n, accepts = at_least(1, n, "n"), at_least(1, accepts, "accepts")
@@ -187,8 +187,8 @@ def adaptive(
         while len(matcher.ids) < max_new_tokens and not has_ended(matcher, constraint):
             passes += 1
             logits = asked(model, prompt, matcher.ids)
-            law = np.exp(log_probabilities(logits, constraint.n_ids, temperature))
-            step = _advance(matcher, law, rng, accepts)
+            distribution = np.exp(log_probabilities(logits, constraint.n_ids, temperature))
+            step = _advance(matcher, distribution, rng, accepts)
             tested += step.tested
             if step.token is None:
                 break
@@ -197,26 +197,30 @@ def adaptive(
     return Adaptive(tuple(found), tested, passes)
 
 
-def _advance(matcher: Matcher, law: np.ndarray, rng: np.random.Generator, accepts: int) -> Found:
+def _advance(
+    matcher: Matcher, distribution: np.ndarray, rng: np.random.Generator, accepts: int
+) -> Found:
     """Read one more id, if there is one."""
-    step = first_allowed(law, without_replacement(law, rng), matcher.allows, accepts)
+    step = first_allowed(
+        distribution, without_replacement(distribution, rng), matcher.allows, accepts
+    )
     if step.token is not None:
         matcher.advance(step.token)
     return step
 
 
 def first_allowed(
-    law: np.ndarray,
+    distribution: np.ndarray,
     order: Iterator[int],
     allows: Callable[[int], bool],
     accepts: int = 1,
 ) -> Found:
     """The first allowed id and the estimate of the allowed mass.
 
-    law: float64 [n], adding up to at most 1; order: the ids with any mass, drawn without
+    distribution: float64 [n], adding up to at most 1; order: the ids with any mass, drawn without
     replacement; accepts: allowed ids to draw before y.
     """
-    left = law.copy()
+    left = distribution.copy()
     token, mass, tested, count = None, 0.0, 0, 0
     for drawn in order:
         tested += 1
@@ -227,14 +231,14 @@ def first_allowed(
         left[drawn] = 0.0
         if allowed:
             token, count = drawn if token is None else token, count + 1
-            mass += float(law[drawn])
+            mass += float(distribution[drawn])
     return Found(token, mass, tested)
 
 
-def without_replacement(law: np.ndarray, rng: np.random.Generator) -> Iterator[int]:
-    """The ids with any mass, each drawn from the law of those not drawn yet. Lazy; one uniform
-    number each."""
-    left = law.copy()
+def without_replacement(distribution: np.ndarray, rng: np.random.Generator) -> Iterator[int]:
+    """The ids with any mass, each drawn from the distribution of those not drawn yet. Lazy; one
+    uniform number each."""
+    left = distribution.copy()
     while True:
         cumulative = np.cumsum(left)
         if not cumulative[-1] > 0:

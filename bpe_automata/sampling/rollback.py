@@ -36,7 +36,7 @@ from bpe_automata.sampling.logits import (
 from bpe_automata.sampling.loop import asked
 from bpe_automata.tokenizer import Tokenizer
 
-_KEPT = 32  # positions whose law is kept, so that going back asks the model nothing anew
+_KEPT = 32  # positions whose distribution is kept, so that going back asks the model nothing anew
 _End = Literal["complete", "truncated"] | None
 _Bans = dict[tuple[int, ...], set[int]]
 
@@ -93,7 +93,7 @@ def decode_without(
 
 class _Run:
     """One sequence on its way. `_taken`: what was banned (or penalised) after which ids; `_dead`:
-    the certain part of that; `_laws`: log-probabilities at the last positions."""
+    the certain part of that; `_distributions`: log-probabilities at the last positions."""
 
     max_rollbacks = 0
     penalty: float | None = None
@@ -114,7 +114,7 @@ class _Run:
         self._watch, self._before = watch, before
         self._taken: _Bans = {}
         self._dead: _Bans = {}
-        self._laws: dict[int, np.ndarray] = {}
+        self._distributions: dict[int, np.ndarray] = {}
         self._rollbacks: list[Rollback] = []
         self._passes = self._cut = 0
 
@@ -124,16 +124,16 @@ class _Run:
         if not mask.any():  # nothing can follow, so the text ends
             return self._ended()
         ids = self._watch.ids
-        law, taken = self._law(len(mask)), list(self._taken.get(ids, ()))
+        distribution, taken = self._distribution(len(mask)), list(self._taken.get(ids, ()))
         if self.penalty is not None:
-            law = law.copy()
-            law[taken] -= self.penalty
+            distribution = distribution.copy()
+            distribution[taken] -= self.penalty
         else:
-            possible = mask & (law > -np.inf)
+            possible = mask & (distribution > -np.inf)
             mask[taken] = False
             if taken and not (mask & possible).any():
                 return self._emptied(set(np.flatnonzero(possible).tolist()))
-        token, _ = draw(law, mask, self._rng.random(), greedy=not self._temperature)
+        token, _ = draw(distribution, mask, self._rng.random(), greedy=not self._temperature)
         if token in self._eos_ids:
             return self._ended()
         self._matcher.advance(token)
@@ -144,15 +144,15 @@ class _Run:
         ended = only_the_end_follows(self._matcher, self._constraint)
         return self._ended() if ended else "truncated"
 
-    def _law(self, n_ids: int) -> np.ndarray:
+    def _distribution(self, n_ids: int) -> np.ndarray:
         """float64 [n_ids], of the next id; asked for once as long as it is kept."""
         place = len(self._watch.ids)
-        if place not in self._laws:
+        if place not in self._distributions:
             self._passes += 1
             logits = asked(self._model, self._prompt, self._watch.ids)
-            self._laws[place] = log_probabilities(logits, n_ids, self._temperature)
-            self._laws.pop(place - _KEPT, None)
-        return self._laws[place]
+            self._distributions[place] = log_probabilities(logits, n_ids, self._temperature)
+            self._distributions.pop(place - _KEPT, None)
+        return self._distributions[place]
 
     def _ended(self) -> _End:
         """The text ends here, if nothing banned is complete by that."""
@@ -213,7 +213,11 @@ class _Run:
     def _take_back(self, n: int) -> None:
         self._matcher.rollback(n)
         self._watch.back(n)
-        self._laws = {k: law for k, law in self._laws.items() if k <= len(self._watch.ids)}
+        self._distributions = {
+            k: distribution
+            for k, distribution in self._distributions.items()
+            if k <= len(self._watch.ids)
+        }
 
     def result(self, end: Literal["complete", "truncated"]) -> BannedGeneration:
         """How it ended."""

@@ -61,8 +61,8 @@ def smc(
 
     threshold: resample where the effective sample size falls below that share of the particles; 0
     for never, 1 for nearly always. resampling: "systematic", "stratified" or "multinomial".
-    Sequences with the same ids share one call of the model; up to `particles` laws, float64
-    [n_ids], are held at a time. For the other arguments see `decode`. Raises PromptError,
+    Sequences with the same ids share one call of the model; up to `particles` distributions,
+    float64 [n_ids], are held at a time. For the other arguments see `decode`. Raises PromptError,
     LogitsError, ArgumentError, and ModelError if the model raises.
     """
     prompt, max_new_tokens, temperature = checked(prompt, max_new_tokens, temperature, greedy=False)
@@ -113,7 +113,7 @@ def weighted(
     )
 
 
-class _Law(NamedTuple):
+class _Distribution(NamedTuple):
     """log_p: float64 [n_ids]; allowed: bool [n_ids]; log_mass: of what is allowed."""
 
     log_p: np.ndarray
@@ -137,7 +137,7 @@ class _Run:
         start = constraint.matcher(prompt)
         self.matchers = [start.copy() for _ in range(particles)]
         self.log_weights = np.zeros(particles)
-        self._laws: dict[tuple[int, ...], _Law] = {}
+        self._distributions: dict[tuple[int, ...], _Distribution] = {}
 
     def on_their_way(self) -> list[int]:
         """The particles that have neither ended nor lost all weight."""
@@ -147,20 +147,21 @@ class _Run:
     def weigh(self) -> None:
         """Multiply each weight by the mass that the mask leaves; sequences that the model gives
         nothing to go on with lose theirs."""
-        self._laws = {}
+        self._distributions = {}
         for k in self.on_their_way():
-            self.log_weights[k] += self._law(self.matchers[k]).log_mass
+            self.log_weights[k] += self._distribution(self.matchers[k]).log_mass
 
-    def _law(self, matcher: Matcher) -> _Law:
-        """The law of the next id under the mask, asked for once for the same ids at each step."""
-        found = self._laws.get(matcher.ids)
+    def _distribution(self, matcher: Matcher) -> _Distribution:
+        """The distribution of the next id under the mask, asked for once for the same ids at each
+        step."""
+        found = self._distributions.get(matcher.ids)
         if found is None:
             self.passes += 1
             logits = asked(self.model, self.prompt, matcher.ids)
             log_p = log_probabilities(logits, self.constraint.n_ids, self.temperature)
             allowed = matcher.mask()
             log_mass = float(np.logaddexp.reduce(log_p[allowed], initial=-np.inf))
-            found = self._laws[matcher.ids] = _Law(log_p, allowed, log_mass)
+            found = self._distributions[matcher.ids] = _Distribution(log_p, allowed, log_mass)
         return found
 
     def resample(self, scheme: Resampling, rng: np.random.Generator) -> None:
@@ -173,8 +174,8 @@ class _Run:
         """Each particle reads one more id."""
         for k in self.on_their_way():
             matcher = self.matchers[k]
-            law = self._law(matcher)
-            token, _ = draw(law.log_p, law.allowed, rng.random())
+            distribution = self._distribution(matcher)
+            token, _ = draw(distribution.log_p, distribution.allowed, rng.random())
             matcher.advance(token)
 
     def results(self) -> tuple[Generation, ...]:

@@ -1,9 +1,9 @@
-"""Importance weights: what samples that were masked step by step say about the exact law.
+"""Importance weights: what samples that were masked step by step say about the exact distribution.
 
-    p       the model's own law of complete texts, end-of-sequence included
+    p       the model's own distribution of complete texts, end-of-sequence included
     Z       p(language), the probability that the model on its own writes a text of the language
     target  p(x) / Z on the language: the model conditioned on it
-    q(x)    prod p(x_t | x_<t) / m_t, the law under the mask; m_t: the mass that the mask left
+    q(x)    prod p(x_t | x_<t) / m_t, the distribution under the mask, which leaves the mass m_t
     w(x)    prod m_t = p(x) / q(x), so E_q[w] = Z and E_q[w f] = Z E_target[f]
 
 Where a text ends: end-of-sequence is an id like any other, so its probability is part of p(x). In

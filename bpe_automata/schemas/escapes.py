@@ -18,7 +18,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.budget import Budget, out_of_memory
 from bpe_automata.errors import ArgumentError
-from bpe_automata.kernels.lengths import to_go
+from bpe_automata.kernels.byte_product import to_go
 from bpe_automata.kernels.minimise import equal_columns
 from bpe_automata.kernels.utf8 import numbered
 from bpe_automata.kernels.watch import watched

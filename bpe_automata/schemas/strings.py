@@ -25,8 +25,8 @@ from bpe_automata.automata.sources import from_strings
 from bpe_automata.automata.syntax import parse
 from bpe_automata.budget import Budget, out_of_memory, out_of_places, spending
 from bpe_automata.errors import BudgetExceededError
+from bpe_automata.kernels.byte_product import Layers, layers, made, to_go
 from bpe_automata.kernels.determinize import JUMP, MATCH, SPLIT
-from bpe_automata.kernels.lengths import Layers, layers, made, to_go
 from bpe_automata.kernels.minimise import equal_columns
 from bpe_automata.kernels.utf8 import numbered
 from bpe_automata.kernels.watch import watched

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bpe_automata import ByteDFA, Constraint, Matcher, Tokenizer, compile_regex, constrain
-from bpe_automata.constructions.listed import Listed
+from bpe_automata.constructions.explicit import Listed
 from bpe_automata.decoding import batch_masks
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import (

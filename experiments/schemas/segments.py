@@ -28,7 +28,7 @@ from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, SegmentCache, canonical_automaton, explore
 from bpe_automata.constructions.cartesian_merge import ProductState
-from bpe_automata.constructions.segments_eager import SharedRows, assembled, every_node, prepared
+from bpe_automata.constructions.segments_eager import SharedRows, all_nodes, assembled, prepared
 from bpe_automata.constructions.segments_joints import neighbours
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from bpe_automata.token_automata import TokenAutomaton
@@ -174,7 +174,7 @@ def _is_eager(tokenizer: Tokenizer) -> bool:
 
 def _eager(make: Callable[[], CartesianMerge], cache: SegmentCache) -> Row:
     plain = make()
-    seconds, nodes = timed(lambda: every_node(plain, plain.initial()))
+    seconds, nodes = timed(lambda: all_nodes(plain, plain.initial()))
 
     def checked(engine: CartesianMerge, known: SegmentCache, _: int) -> Row:
         shared = SharedRows(engine, known)

@@ -24,10 +24,8 @@ from bpe_automata.constructions.canonical import CanonicalAutomaton, build_parts
 from bpe_automata.constructions.collapsed import vocabulary_trie
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.hypothesis_sets import HypothesisSets
-from bpe_automata.constructions.parts import Parts
-from bpe_automata.constructions.stored import kept
-from bpe_automata.constructions.token_actions import classify
-from bpe_automata.constructions.whole_pieces import find_unmade
+from bpe_automata.constructions.stored import Parts, kept
+from bpe_automata.constructions.token_actions import classify, find_unmade
 from bpe_automata.tokenizer.derivation import derive
 from bpe_automata.tokenizer.pipeline import compile_pipeline
 from experiments.run import config

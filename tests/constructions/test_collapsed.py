@@ -9,15 +9,15 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from budget import examples
-from composing import ACCENTED, composing_tokenizers
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from paths import ACCENTED, composing_tokenizers
 
 from bpe_automata import ByteDFA, compile_regex, constrain
 from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored, product_tables
 from bpe_automata.constructions.collapsed import NOTHING, CollapsedVocabularies, vocabulary_trie
-from bpe_automata.constructions.set_arrays import Proven, with_room_for
-from bpe_automata.constructions.whole_pieces import MUST_END
+from bpe_automata.constructions.product_parts import Proven, with_room_for
+from bpe_automata.constructions.token_actions import MUST_END
 from bpe_automata.constructions.within import horizon_of
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.bits import members
@@ -29,8 +29,8 @@ from bpe_automata.kernels.collapsed import (
     n_readable,
     partition,
 )
+from bpe_automata.kernels.product import IN_VAIN
 from bpe_automata.kernels.watch import watched
-from bpe_automata.kernels.world import IN_VAIN
 from bpe_automata.testing import (
     bpe_tokenizers,
     byte_dfas,
@@ -457,11 +457,11 @@ def test_masks_do_not_depend_on_what_other_calls_have_proved(data):
     """At times a call finds all copies taken, as beside other threads, and begins with nothing."""
     tokenizer = data.draw(bpe_tokenizers())
     dfa, coin = compile_regex(data.draw(regexes(tokenizer))), data.draw(st.randoms())
-    engine, beside = (CartesianMerge(tokenizer, dfa) for _ in range(2))
-    proven, taken = beside.tables._proven, []
+    engine, forbidden_sets = (CartesianMerge(tokenizer, dfa) for _ in range(2))
+    proven, taken = forbidden_sets.tables._proven, []
     assert proven is engine.tables._proven
     try:
-        pairs = [(engine.initial(), beside.initial())]
+        pairs = [(engine.initial(), forbidden_sets.initial())]
     except EmptyLanguageError:
         assume(False)
     seen = {pairs[0][0]}
@@ -469,12 +469,12 @@ def test_masks_do_not_depend_on_what_other_calls_have_proved(data):
         taken += [proven.taken() for _ in range(coin.randrange(3))]
         while taken and coin.random() < 0.5:
             proven.give_back(taken.pop(coin.randrange(len(taken))))
-        assert (beside.mask(there) == engine.mask(here)).all()
+        assert (forbidden_sets.mask(there) == engine.mask(here)).all()
         for token in members(engine.mask(here))[:50].tolist():
             after = engine.step(here, token)
             if after not in seen and len(seen) < 100:
                 seen.add(after)
-                pairs.append((after, beside.step(there, token)))
+                pairs.append((after, forbidden_sets.step(there, token)))
     event(f"copies: {len(proven._idle) + len(taken)}")
 
 

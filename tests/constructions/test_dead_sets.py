@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 import tokenizers
 from budget import examples
-from composing import ACCENTED, composing_tokenizers
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from paths import ACCENTED, composing_tokenizers
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, explored, product_tables
 from bpe_automata.constructions.canonical import canonical_automaton
-from bpe_automata.constructions.product_parts import steady_for
+from bpe_automata.constructions.product_parts import fixed_set_for
 from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
-from bpe_automata.kernels.beside import (
+from bpe_automata.kernels.bits import members
+from bpe_automata.kernels.dead_sets import AGAIN, DONE
+from bpe_automata.kernels.geometry import (
     all_places,
     exceeds,
     forbid,
@@ -28,9 +30,7 @@ from bpe_automata.kernels.beside import (
     placed,
     places_of,
 )
-from bpe_automata.kernels.bits import members
-from bpe_automata.kernels.dead_sets import AGAIN, DONE
-from bpe_automata.kernels.world import ALIVE, PARTLY, key_number, key_place
+from bpe_automata.kernels.product import ALIVE, PARTLY, key_number, key_place
 from bpe_automata.reference.bpe import base_symbols, bpe, merge_ranks
 from bpe_automata.testing import byte_dfas, small_tokenizer, split
 from bpe_automata.testing.small import byte_level, byte_spelling, merge_tables
@@ -92,19 +92,22 @@ def walked(dfa, state, data):
 
 
 def check_dead_sets(tokenizer, dfa, at_once=False):
-    """At all nodes of the steady set. at_once: settled in one call before any status is known.
+    """At all nodes of the fixed set. at_once: settled in one call before any status is known.
     Returns how many are PARTLY."""
     engine = CartesianMerge(tokenizer, dfa)
     tables, expected = engine.tables, dead_by_definition(tokenizer, dfa)
-    assert tables.steady >= 0
+    assert tables.fixed_set >= 0
     states = np.arange(1, dfa.n_states, dtype=np.int64)
     if at_once:
-        engine.rows.settle(states, np.full(len(states), tables.steady))
-    status = tables.statuses(states, np.full(len(states), tables.steady))
+        engine.rows.settle(states, np.full(len(states), tables.fixed_set))
+    status = tables.statuses(states, np.full(len(states), tables.fixed_set))
     partly = states[status == PARTLY]
     assert not any(expected[state] for state in states[status == ALIVE].tolist())
     for state in partly.tolist():
-        known, order = engine.rows.dead((state, tables.steady)), tables.beside.before.order
+        known, order = (
+            engine.rows.dead((state, tables.fixed_set)),
+            tables.forbidden_sets.before.order,
+        )
         assert {*([] if known is None else order[listed(known)].tolist())} == expected[state], state
     return len(partly)
 
@@ -146,7 +149,7 @@ def test_what_is_known_grows_while_dead_sets_are_found(trained, monkeypatch):
 @examples(40)
 @given(composing_tokenizers(), st.sampled_from(ACCENTED))
 def test_where_room_for_places_runs_out_nothing_that_was_begun_is_kept(tokenizer, regex):
-    """All suspects of nodes that are PARTLY open, each settled first, with room for no place."""
+    """All candidates of nodes that are PARTLY open, each settled first, with room for no place."""
     dfa = compile_regex(regex)
     engine = CartesianMerge(tokenizer, dfa)
     try:
@@ -197,7 +200,7 @@ def test_dead_sets_are_those_of_the_definition(table, dfa):
 @examples(40)
 @given(merge_tables(), st.data())
 def test_sets_of_places_are_sets_of_ids(table, data):
-    """What `kernels.beside` makes of ids and of sets of them, pair by pair."""
+    """What `kernels.geometry` makes of ids and of sets of them, pair by pair."""
     tokenizer = small_tokenizer(table.vocabulary, table.merges)
     ids, allowed = pairs_of(tokenizer)
     geometry = canonical_automaton(tokenizer).geometry
@@ -234,9 +237,9 @@ def test_all_places_fill_words_to_their_ends(n):
 def apart_by_definition(tokenizer):
     """Has every byte inside a character an id of its own that may stand beside every id?"""
     ids, allowed = pairs_of(tokenizer)
-    beside_all = {i for i in ids if all({(i, j), (j, i)} <= allowed for j in ids)}
+    forbidden_by_all = {i for i in ids if all({(i, j), (j, i)} <= allowed for j in ids)}
     return {*range(0x80, 0xC0)} <= {
-        tokenizer.spellings[i][0] for i in beside_all if len(tokenizer.spellings[i]) == 1
+        tokenizer.spellings[i][0] for i in forbidden_by_all if len(tokenizer.spellings[i]) == 1
     }
 
 
@@ -260,10 +263,10 @@ def tokenizers_of_bytes(draw):
 @examples(20)
 @given(tokenizers_of_bytes())
 def test_apart_is_what_its_definition_says(tokenizer):
-    steady = steady_for(canonical_automaton(tokenizer), compile_regex("a"))
+    fixed_set = fixed_set_for(canonical_automaton(tokenizer), compile_regex("a"))
     expected = apart_by_definition(tokenizer)
     event(f"apart: {expected}")
-    assert steady.apart == expected
+    assert fixed_set.apart == expected
 
 
 @pytest.mark.parametrize(
@@ -275,5 +278,5 @@ def test_apart_is_lost_by_one_merge_on_either_side(merge):
     inner = INNER if merge else INNER[1:]
     vocabulary = ["a", "b", byte_spelling(b"\xc3"), *inner, *("".join(m) for m in merges)]
     tokenizer = small_tokenizer(vocabulary, merges, byte_level())
-    steady = steady_for(canonical_automaton(tokenizer), compile_regex("a"))
-    assert steady.apart == (merge == ("a", "b")) == apart_by_definition(tokenizer)
+    fixed_set = fixed_set_for(canonical_automaton(tokenizer), compile_regex("a"))
+    assert fixed_set.apart == (merge == ("a", "b")) == apart_by_definition(tokenizer)

@@ -142,15 +142,15 @@ class Made:
     def reached_by(self, key, ids):
         return packed(ids)
 
-    def following(self, ids, suspects):
-        some = members(suspects)
+    def following(self, ids, candidates):
+        some = members(candidates)
         return np.array(
             [n for n in ids if any((r, n) not in self.forbidden for r in some)], dtype=np.int64
         )
 
-    def narrow(self, ids, suspects):
-        kept = [r for r in members(suspects) if all((r, n) in self.forbidden for n in ids)]
-        suspects[:] = packed(kept)
+    def narrow(self, ids, candidates):
+        kept = [r for r in members(candidates) if all((r, n) in self.forbidden for n in ids)]
+        candidates[:] = packed(kept)
         return len(kept)
 
     def outside(self, ids, dead):

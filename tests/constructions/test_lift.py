@@ -19,7 +19,7 @@ from bpe_automata.constructions import Lift
 from bpe_automata.constructions.collapsed import vocabulary_trie
 from bpe_automata.errors import EmptyLanguageError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import members
-from bpe_automata.kernels.token_walks import Spelled, settle_alive
+from bpe_automata.kernels.trie import Spelled, settle_alive
 from bpe_automata.kernels.watch import watched
 from bpe_automata.reference import lift_mask
 from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, resegmentations

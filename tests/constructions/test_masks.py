@@ -24,7 +24,7 @@ from bpe_automata.errors import (
     UnsupportedTokenizerError,
 )
 from bpe_automata.kernels.bits import has, members
-from bpe_automata.kernels.spelling import wide_atoms
+from bpe_automata.kernels.trie import wide_atoms
 from bpe_automata.reference import canonical_trie, compare
 from bpe_automata.testing import (
     added_token,

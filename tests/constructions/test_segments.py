@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import random
+import string
 
 import numpy as np
 import pytest
 from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from shared_segments import NAMES, PLAIN, PLAIN_JSON, SMALL_JSON, engine_of, named
+from shared_segments import (
+    NAMES,
+    PLAIN,
+    PLAIN_JSON,
+    SMALL_JSON,
+    cuts_of,
+    engine_of,
+    named,
+    segments_of,
+)
 
 from bpe_automata import constrain
-from bpe_automata.constructions import SegmentCache, explored, segments_eager
+from bpe_automata.constructions import (
+    SegmentCache,
+    canonical_automaton,
+    explored,
+    segments_cache,
+    segments_eager,
+    stored,
+)
 from bpe_automata.constructions.segments import Segments
-from bpe_automata.constructions.segments_eager import SharedRows, assembled, every_node, prepared
+from bpe_automata.constructions.segments_eager import SharedRows, all_nodes, assembled, prepared
+from bpe_automata.constructions.segments_joints import meetings, neighbours
 from bpe_automata.errors import ArgumentError, BudgetExceededError, EmptyLanguageError, PromptError
 from bpe_automata.kernels.bits import members
+from bpe_automata.storage import CorruptCacheWarning, arrays_path
 from bpe_automata.testing import added_token, bpe_tokenizers, cyclic_regexes, small_tokenizer, texts
 from bpe_automata.testing.inputs import own_pieces
 from bpe_automata.testing.trained import trained_tokenizers
@@ -58,7 +79,7 @@ def same_rows(plain, state, engine, start, cache):
     """Those that are in the cache, and those of `plain`, which knows of none."""
     assert prepared(engine, start, cache) > 0
     shared = SharedRows(engine, cache)
-    for q, text, number in every_node(plain, state):
+    for q, text, number in all_nodes(plain, state):
         row = shared.row(engine.tables.place(q, text), number)
         right = plain.rows.row(plain.tables.place(q, text), number)
         assert all(map(np.array_equal, row, right))
@@ -200,7 +221,7 @@ def test_the_same_value_is_made_once(name):
 
 
 def test_all_nodes_are_prepared():
-    """Those of `every_node`; the row of each is known then."""
+    """Those of `all_nodes`; the row of each is known then."""
     tokenizer, cache = named("mistral-v1"), SegmentCache()
     plain, engine = (engine_of(tokenizer, r'\{"a":"[a-z\n]*","b":[0-9]+\}') for _ in range(2))
     prepared(engine, engine.initial(), cache)
@@ -223,3 +244,191 @@ def test_room_for_places_may_run_out_at_any_time(monkeypatch):
     """Where an id ends inside a character, the places after it are new ones."""
     monkeypatch.setattr("bpe_automata.constructions.product_tables._SPARE_PLACES", 2)
     compare(named("smollm2"), "(a|<\\|im|é|日本|\U0001f600){1,3},(日|é|<)*", SegmentCache())
+
+
+# ---------------------------------------------------------------- cuts: `encode` has a joint there
+
+TEXTS = (
+    PLAIN_JSON,
+    r'\{"a": (true|false|null), "title": ' + PLAIN + r', "tags": \[' + PLAIN + r"\]\}",
+    r'(key: (a|b)+\n)(other: "[a-z]*"\n)?',
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["smollm2", "mistral-v1", pytest.param("llama-3", marks=pytest.mark.long)]
+)
+@pytest.mark.parametrize("regex", TEXTS)
+def test_encode_has_a_joint_at_each_cut(name, regex):
+    tokenizer, rng = named(name), random.Random(2)
+    engine = engine_of(tokenizer, regex)
+    cuts, met = cuts_of(engine), 0
+    for _ in range(60):
+        text = engine.dfa.sample(rng, 60)
+        # A prefix that `encode` puts is in the spelled text, and in the engine's DFA too.
+        ids = tokenizer.encode(text.decode().removeprefix(" " if name == "mistral-v1" else ""))
+        ends = np.cumsum([len(tokenizer.spellings[i]) for i in ids]).tolist()
+        spelled = b"".join(tokenizer.spellings[i] for i in ids)
+        state = engine.dfa_state(engine.initial())
+        for at, byte in enumerate(spelled[:-1], start=1):
+            state = engine.dfa.step(state, byte)
+            if state in cuts:
+                met += 1
+                assert at in ends, (text, at)
+    assert met > 60
+
+
+def test_a_merge_or_an_added_token_across_is_no_cut():
+    def cuts(merges, added):
+        tokenizer = small_tokenizer(
+            ["a", "b", "c", "d", *map("".join, merges)], merges, None, added
+        )
+        engine = engine_of(tokenizer, "ab(c|d)")
+        spelled = {engine.dfa.walk(b"a"): "a", engine.dfa.walk(b"ab"): "ab"}
+        return {spelled[q] for q in cuts_of(engine) if q in spelled}
+
+    assert cuts([], []) == {"a", "ab"}
+    assert cuts([("a", "b")], []) == {"ab"}
+    assert cuts([("b", "c")], []) == {"a"}
+    assert cuts([("a", "b"), ("ab", "c")], []) == set()
+    assert cuts([], ["bc"]) == {"a"}
+
+
+def test_a_token_that_no_merge_makes_is_no_cut():
+    """With `ignore_merges` a pretoken that is in the vocabulary is that token."""
+    tokenizer = small_tokenizer(["a", "b", "c", "ab"], [], None, ignore_merges=True)
+    engine = engine_of(tokenizer, "abc?")
+    cuts = cuts_of(engine)
+    assert engine.dfa.walk(b"a") not in cuts
+    assert engine.dfa.walk(b"ab") in cuts
+
+
+# ---------------------------------------------------------------- the article's observations
+
+
+def test_what_merges_with_what_in_mistral_7b():
+    """Tran-Thien 2024: a newline and digits with nothing, `:` not to the right with a space."""
+    canonical = canonical_automaton(named("mistral-v1"))
+    for character in "\n" + string.digits:
+        assert neighbours(canonical, character).alone
+    assert " " not in neighbours(canonical, ":").right
+    assert not neighbours(canonical, '"').alone
+    assert '"' in neighbours(canonical, ":").right
+
+
+@examples(30)
+@given(st.data())
+def test_tokens_are_made_where_their_bytes_meet(data):
+    """Every token with two bytes or more holds at least one meeting of the table."""
+    tokenizer = data.draw(bpe_tokenizers())
+    canonical = canonical_automaton(tokenizer)
+    met = meetings(canonical)
+    for left, right, _ in canonical.derivation.proper.tolist():
+        one, other = tokenizer.spellings[left], tokenizer.spellings[right]
+        assert met[one[-1], other[0]]
+
+
+# ---------------------------------------------------------------- the cache, in memory and on disk
+
+
+@pytest.fixture(autouse=True)
+def cache_folder(tmp_path, monkeypatch):
+    """Segments go there; what is known of named tokenizers stays where it is."""
+    monkeypatch.setattr(segments_cache, "_FOLDER", str(tmp_path))
+
+
+@pytest.fixture
+def engine():
+    return engine_of(named("smollm2"), SMALL_JSON)
+
+
+def first_row(engine, cache):
+    state = engine.initial()
+    return SharedRows(engine, cache).row(state.place, state.hypotheses)
+
+
+def test_on_disk(engine):
+    cache, later = SegmentCache(on_disk=True), SegmentCache(on_disk=True)
+    whole = assembled(engine, engine.initial(), cache)
+    count = prepared(engine, engine.initial(), cache)
+    assert cache.save() > 3
+    assert cache.save() == 0
+    other = engine_of(named("smollm2"), SMALL_JSON)
+    assert assembled(other, other.initial(), later).identical(whole)
+    assert prepared(other, other.initial(), later) == count
+    assert later.counts.loaded > 0
+    assert later.counts.made == 0
+    assert later.save() == 0
+    for key, known in cache._known.items():
+        restored = later.of(key)
+        assert (restored.closures, restored.n_bytes) == (known.closures, known.n_bytes)
+        assert all(map(np.array_equal, restored.rows.values(), known.rows.values()))
+
+
+def test_files_of_segments_are_not_held_open():
+    cache, later = SegmentCache(on_disk=True), SegmentCache(on_disk=True)
+    first, second = (engine_of(named("smollm2"), PLAIN_JSON) for _ in range(2))
+    prepared(first, first.initial(), cache)
+    assert cache.save() > 3
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("open files are not listed here")
+    before = len(os.listdir("/proc/self/fd"))
+    prepared(second, second.initial(), later)
+    for key in cache._known:
+        later.of(key)
+    assert later.counts.loaded > 3
+    assert len(os.listdir("/proc/self/fd")) - before < 3
+
+
+def test_a_damaged_file_is_made_again(engine):
+    cache, later, again = (SegmentCache(on_disk=True) for _ in range(3))
+    right = first_row(engine, cache)
+    cache.save()
+    (key,) = cache._known
+    path = arrays_path(segments_cache._FOLDER, key.hex())
+    path.write_bytes(path.read_bytes()[:-3] + b"xyz")
+    with pytest.warns(CorruptCacheWarning, match="rebuilt"):
+        row = first_row(engine, later)
+    assert all(map(np.array_equal, row, right))
+    assert later.counts.made == 1
+    later.save()
+    assert all(map(np.array_equal, first_row(engine, again), right))
+    assert (again.counts.made, again.counts.loaded) == (0, 1)
+
+
+def test_what_other_sources_made_is_not_read(engine, monkeypatch):
+    cache, later = SegmentCache(on_disk=True), SegmentCache(on_disk=True)
+    first_row(engine, cache)
+    assert cache.save() == 1
+    monkeypatch.setattr(stored, "_stamp", lambda: "of another version")
+    first_row(engine, later)
+    assert later.counts.loaded == 0
+
+
+def test_memory_is_bounded():
+    engine, cache = engine_of(named("smollm2"), PLAIN_JSON), SegmentCache(max_bytes=40_000)
+    prepared(engine, engine.initial(), cache)
+    assert cache.n_segments < len({segment.key for segment in segments_of(engine)})
+    largest = max(known.n_bytes for known in cache._known.values())
+    assert cache.n_bytes == sum(known.n_bytes for known in cache._known.values())
+    assert cache.n_bytes <= max(40_000, largest)
+    with pytest.raises(ArgumentError):
+        SegmentCache(max_bytes=-1)
+
+
+def test_what_is_known_already_takes_no_more_memory(engine):
+    """Two threads may make the same at once."""
+    cache = SegmentCache()
+    row = first_row(engine, cache)
+    ((key, known),) = cache._known.items()
+    before = cache.n_bytes
+    for at in known.rows:
+        cache.add(key, at, row)
+    assert (cache.n_bytes, known.n_bytes) == (before, before)
+
+
+def test_a_copy_begins_with_nothing(engine):
+    cache = SegmentCache(max_bytes=1_000_000)
+    first_row(engine, cache)
+    found = pickle.loads(pickle.dumps(cache))
+    assert (found.max_bytes, found.on_disk, found.n_segments) == (1_000_000, False, 0)

@@ -28,9 +28,11 @@ from bpe_automata.constructions.canonical import (
 )
 from bpe_automata.constructions.collapsed import vocabulary_trie
 from bpe_automata.constructions.hypothesis_sets import HypothesisSet, KnownSets
-from bpe_automata.constructions.parts import DECLARED, Parts, check_parts
 from bpe_automata.constructions.stored import (
+    DECLARED,
+    Parts,
     cache_path,
+    check_parts,
     flattened,
     kept,
     restored,

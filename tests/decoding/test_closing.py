@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from bpe_automata import Matcher, compile_regex, constrain
 from bpe_automata.constructions import CartesianMerge, Explored, Lift, explored
+from bpe_automata.constructions.explicit import Listed
 from bpe_automata.constructions.horizon import GraphHorizon
-from bpe_automata.constructions.listed import Listed
 from bpe_automata.constructions.within import EngineReader, Within, horizon_of, min_tokens
 from bpe_automata.errors import (
     ArgumentError,

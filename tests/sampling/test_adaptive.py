@@ -1,5 +1,5 @@
-"""Adaptive rejection: the id has the law under the mask, and the mass estimate is unbiased given
-it, by going through every order in which ids can be drawn."""
+"""Adaptive rejection: the id has the distribution under the mask, and the mass estimate is unbiased
+given it, by going through every order in which ids can be drawn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from exact_law import TableModel, constraint_of
+from exact_distribution import TableModel, constraint_of
 
 from bpe_automata.constructions import Lift
 from bpe_automata.errors import ArgumentError
@@ -17,47 +17,48 @@ from bpe_automata.reference import Naive, naive_constraint
 from bpe_automata.sampling import adaptive, decode
 from bpe_automata.sampling.rejection import first_allowed, without_replacement
 
-LAWS = [
+DISTRIBUTIONS = [
     np.array([0.5, 0.25, 0.125, 0.125]),
     np.array([0.4, 0.0, 0.3, 0.1]),  # padding has the rest
     np.array([0.9, 0.05, 0.03, 0.015, 0.005]),
 ]
 
 
-def orders(law):
+def orders(distribution):
     """(order, its probability) of every draw without replacement."""
-    ids = np.flatnonzero(law).tolist()
+    ids = np.flatnonzero(distribution).tolist()
     for order in permutations(ids):
-        p, left = 1.0, law[ids].sum()
+        p, left = 1.0, distribution[ids].sum()
         for token in order:
-            p, left = p * law[token] / left, left - law[token]
+            p, left = p * distribution[token] / left, left - distribution[token]
         yield order, p
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("accepts", [1, 2, 3])
-def test_the_estimate_is_unbiased_given_the_id(law, accepts):
+def test_the_estimate_is_unbiased_given_the_id(distribution, accepts):
     """E[M 1{id = a}] = p(a) for every allowed a, every set of allowed ids: M is a proper weight."""
-    ids = range(len(law))
-    for allowed in (set(s) for k in range(len(law) + 1) for s in combinations(ids, k)):
-        mean = np.zeros(len(law))
-        for order, p in orders(law):
-            found = first_allowed(law, iter(order), allowed.__contains__, accepts)
+    ids = range(len(distribution))
+    for allowed in (set(s) for k in range(len(distribution) + 1) for s in combinations(ids, k)):
+        mean = np.zeros(len(distribution))
+        for order, p in orders(distribution):
+            found = first_allowed(distribution, iter(order), allowed.__contains__, accepts)
             assert (found.token is None) == (found.mass == 0)
-            assert found.mass <= law.sum() + 1e-12
+            assert found.mass <= distribution.sum() + 1e-12
             if found.token is not None:
                 assert found.token == next(i for i in order if i in allowed)
                 mean[found.token] += p * found.mass
-        expected = [law[i] if i in allowed else 0.0 for i in ids]
+        expected = [distribution[i] if i in allowed else 0.0 for i in ids]
         np.testing.assert_allclose(mean, expected, atol=1e-12)
 
 
 def test_more_accepted_ids_make_it_less_noisy():
-    law, allowed = LAWS[0], {0, 2, 3}
+    distribution, allowed = DISTRIBUTIONS[0], {0, 2, 3}
 
     def second_moment(accepts):
         runs = (
-            (first_allowed(law, iter(o), allowed.__contains__, accepts), p) for o, p in orders(law)
+            (first_allowed(distribution, iter(o), allowed.__contains__, accepts), p)
+            for o, p in orders(distribution)
         )
         return sum(p * found.mass**2 for found, p in runs)
 
@@ -66,12 +67,12 @@ def test_more_accepted_ids_make_it_less_noisy():
     assert moments[3] == pytest.approx(0.75**2)  # all ids were tried: exact
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_draws_without_replacement_have_their_law(law):
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_draws_without_replacement_have_their_law(distribution):
     rng, n, counts = np.random.default_rng(1), 5_000, Counter()
     for _ in range(n):
-        counts[tuple(without_replacement(law, rng))] += 1
-    expected = dict(orders(law))
+        counts[tuple(without_replacement(distribution, rng))] += 1
+    expected = dict(orders(distribution))
     assert set(counts) <= set(expected)
     for order, p in expected.items():
         # 4.5 standard errors; the 4 is for what is expected less than once

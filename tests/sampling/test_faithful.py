@@ -1,5 +1,5 @@
-"""Each sampler converges to the model's own law given the language, which is computed by trying all
-sequences; masked samples without weights do not, by the same check."""
+"""Each sampler converges to the model's own distribution given the language, which is computed by
+trying all sequences; masked samples without weights do not, by the same check."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from exact_law import LONGEST, TableModel, constraint_of, exact
+from exact_distribution import LONGEST, TableModel, constraint_of, exact
 
 from bpe_automata.sampling import (
     adaptive,
     decode,
+    distribution,
     effective_sample_size,
     estimate,
-    law,
     log_normaliser,
     log_weights,
     rejection,
@@ -37,7 +37,7 @@ case = pytest.mark.parametrize(("method", "eos", "prompt", "temperature"), CASES
 
 @cache
 def problem(method, eos, prompt, temperature):
-    """(model, constraint, exact law given the language, Z)."""
+    """(model, constraint, exact distribution given the language, Z)."""
     model = TableModel(7, padding=1, prompt=prompt)
     truth = exact(model, method, eos, prompt=prompt, temperature=temperature)
     z = sum(truth.values())
@@ -69,7 +69,7 @@ def test_weighted(method, eos, prompt, temperature):
     found = weighted(model, constraint, prompt, n=1500, **options)
     logs = log_weights(found.generations)
     assert not far_off(found.generations, logs, truth)
-    assert distance(law(found.generations), truth) < 0.06
+    assert distance(distribution(found.generations), truth) < 0.06
     normaliser = log_normaliser(logs)
     assert abs(normaliser.value - np.log(z)) < SIGMAS * normaliser.standard_error
     assert found.log_normaliser == normaliser.value
@@ -152,7 +152,7 @@ def test_a_large_population_is_close(method, eos, prompt, temperature):
     distances = []
     for particles in (20, 1500):
         found = smc(model, constraint, prompt, particles=particles, threshold=0.9, **options)
-        distances.append(distance(law(found.generations), truth))
+        distances.append(distance(distribution(found.generations), truth))
     assert distances[-1] < 0.05
     assert distances[-1] < distances[0]
     assert abs(found.log_normaliser - np.log(z)) < 0.1
@@ -167,7 +167,7 @@ def test_masks_alone_are_not_faithful():
     assert far_off(found.generations, np.zeros(1500), truth)
     frequencies = Counter(generation.ids for generation in found.generations)
     plain = {ids: count / 1500 for ids, count in frequencies.items()}
-    assert distance(plain, truth) > 3 * distance(law(found.generations), truth)
+    assert distance(plain, truth) > 3 * distance(distribution(found.generations), truth)
 
 
 def test_a_myopic_mask():
@@ -176,8 +176,12 @@ def test_a_myopic_mask():
     likely = {(): [0.88, 0.01, 0.1, 0.005], (0,): [0.97, 0.01, 0.01, 0.005]}
 
     def model(ids):
-        law = [*likely.get(tuple(ids), [0.0, 0.0, 0.98, 0.0]), 0.005, 0.0]
-        return np.log(np.array(law) + 1e-12) if len(ids) < 2 else np.log([1e-12] * 4 + [1, 1e-12])
+        distribution = [*likely.get(tuple(ids), [0.0, 0.0, 0.98, 0.0]), 0.005, 0.0]
+        return (
+            np.log(np.array(distribution) + 1e-12)
+            if len(ids) < 2
+            else np.log([1e-12] * 4 + [1, 1e-12])
+        )
 
     constraint = constraint_of("lift", (4,), "(a)(b)|cc")
     runs = weighted(model, constraint, n=1500, seed=0)
@@ -207,9 +211,9 @@ def test_a_small_budget(sampler, close):
         logs = log_weights(found)
         assert (logs > -np.inf).all() or not close
         found = [g for g, w in zip(found, logs, strict=True) if w > -np.inf]
-        assert law(found).keys() <= truth.keys()
+        assert distribution(found).keys() <= truth.keys()
         assert len(found) < 600 or close or sampler is smc
-    weights = law(found) if sampler is not rejection else Counter(g.ids for g in found)
+    weights = distribution(found) if sampler is not rejection else Counter(g.ids for g in found)
     z, total = sum(truth.values()), sum(weights.values())
     share = {ids: weight / total for ids, weight in weights.items()}
     assert distance(share, {ids: p / z for ids, p in truth.items()}) < 0.09

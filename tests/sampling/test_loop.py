@@ -24,7 +24,7 @@ NEVER_ENDED = constrain(TOKENIZER, r"abc|abcc", eos_ids=[])
 
 
 def noise(ids):
-    """A law of its own after each sequence; wider than the tokenizer."""
+    """A distribution of its own after each sequence; wider than the tokenizer."""
     return np.random.default_rng([7, *ids]).normal(size=TOKENIZER.n_ids + 3)
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from exact_law import TOKENIZER, TableModel, constraint_of
+from exact_distribution import TOKENIZER, TableModel, constraint_of
 
 from bpe_automata.errors import (
     ArgumentError,

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from budget import examples
-from exact_law import LONGEST, TableModel, constraint_of, exact, probabilities
+from exact_distribution import LONGEST, TableModel, constraint_of, exact, probabilities
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,9 +16,9 @@ from bpe_automata.decoding import Generation
 from bpe_automata.errors import ArgumentError
 from bpe_automata.sampling import (
     decode,
+    distribution,
     effective_sample_size,
     estimate,
-    law,
     log_normaliser,
     log_weights,
     normalised,
@@ -151,6 +151,6 @@ def test_what_was_cut_off_has_no_weight():
     other = Generation("b", (1,), True, "complete", log_weight=-1.0 + math.log(2))
     cut = Generation("c", (2,), True, "truncated", log_weight=-1.0)
     assert log_weights([whole, cut]).tolist() == [-1.0, -math.inf]
-    assert law([whole, again, other, cut]) == pytest.approx({(0,): 0.5, (1,): 0.5})
+    assert distribution([whole, again, other, cut]) == pytest.approx({(0,): 0.5, (1,): 0.5})
     with pytest.raises(ArgumentError, match="generation 1 has no weight"):
         log_weights([whole, Generation("d", (3,), True, "complete")])

@@ -17,7 +17,7 @@ from bpe_automata.banning import Ban
 from bpe_automata.banning.spellings import Spellings
 from bpe_automata.banning.words import AppliedBan
 from bpe_automata.constructions import SegmentCache, canonical_automaton
-from bpe_automata.constructions.listed import Listed
+from bpe_automata.constructions.explicit import Listed
 from bpe_automata.constructions.segments_eager import prepared
 from bpe_automata.decoding import batch_masks
 from bpe_automata.decoding.constraint import Constraint

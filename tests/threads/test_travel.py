@@ -31,7 +31,7 @@ from bpe_automata.banning import Ban
 from bpe_automata.banning.words import AppliedBan
 from bpe_automata.budget import Budget, spending
 from bpe_automata.constructions import canonical_automaton
-from bpe_automata.constructions.listed import Listed
+from bpe_automata.constructions.explicit import Listed
 from bpe_automata.decoding import TokenTable
 from bpe_automata.errors import BudgetExceededError, TokenizerError, UnsupportedFeatureError
 from bpe_automata.reference import naive_constraint

@@ -149,14 +149,14 @@ class Run:
         scores = self.logits_processor(ids, self.feeder.logits(ids))
         if not self.sampling:
             return torch.argmax(scores, dim=-1)
-        law = torch.nn.functional.softmax(scores, dim=-1)
-        self._pay(law)
-        return torch.multinomial(law, num_samples=1).squeeze(1)
+        distribution = torch.nn.functional.softmax(scores, dim=-1)
+        self._pay(distribution)
+        return torch.multinomial(distribution, num_samples=1).squeeze(1)
 
-    def _pay(self, law: torch.Tensor) -> None:
+    def _pay(self, distribution: torch.Tensor) -> None:
         """Take from torch's generator what the forced positions would have taken."""
         for _ in range(self.owed):
-            torch.multinomial(torch.ones_like(law), num_samples=1)
+            torch.multinomial(torch.ones_like(distribution), num_samples=1)
         self.owed = 0
 
     def _settle(self, ids: torch.Tensor) -> None:

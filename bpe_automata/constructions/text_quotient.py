@@ -20,8 +20,7 @@ from bpe_automata.constructions.collapsed import CollapsedVocabularies
 from bpe_automata.constructions.stored import cache_key, is_kept
 from bpe_automata.kernels.edges import Nodes
 from bpe_automata.kernels.minimise import blocks
-from bpe_automata.kernels.spelling import wide_atoms
-from bpe_automata.kernels.trie import Trie
+from bpe_automata.kernels.trie import Trie, wide_atoms
 from bpe_automata.kernels.watch import watched
 from bpe_automata.sharing import cached
 from bpe_automata.tokenizer.alphabet import Alphabet
@@ -29,7 +28,7 @@ from bpe_automata.tokenizer.text_automaton import TextAutomaton
 
 
 @dataclass(frozen=True)
-class SeenText:
+class TextQuotient:
     """same: int32 [n_states], the least state that acts alike; next, after: the tables of the text
     automaton over those; trie, and its nodes over those; digest: of `same`; key: of all of it, ""
     where nothing is kept of the tokenizer."""
@@ -60,7 +59,7 @@ class SeenText:
         return CollapsedVocabularies(self.trie, self.nodes, self.key)
 
 
-def text_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> SeenText:
+def text_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> TextQuotient:
     """What a DFA sees of the tokenizer's text automaton: shared by those that can read the same
     characters beyond ASCII."""
     derived, text = canonical.tokenizer.derived, canonical.pipeline.text
@@ -72,7 +71,7 @@ def text_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> SeenText:
     if not dfa.trans[:, np.unique(dfa.byte_class[0x80:])].any():
         return derived("text seen in ASCII", lambda _: _over(canonical, _same(text, atoms)))
     atoms |= wide_atoms(dfa.trans, dfa.byte_class, utf8, n_atoms)
-    known: WeakValueDictionary[bytes, SeenText] = derived(
+    known: WeakValueDictionary[bytes, TextQuotient] = derived(
         "text seen", lambda _: WeakValueDictionary()
     )
     found = known.get(atoms.tobytes())
@@ -81,7 +80,7 @@ def text_for(canonical: CanonicalAutomaton, dfa: ByteDFA) -> SeenText:
     return found
 
 
-def _over(canonical: CanonicalAutomaton, same: np.ndarray) -> SeenText:
+def _over(canonical: CanonicalAutomaton, same: np.ndarray) -> TextQuotient:
     """The automaton over the states that stand for others."""
     text, nodes = canonical.pipeline.text, canonical.nodes
     same = same.astype(np.int32)
@@ -89,10 +88,10 @@ def _over(canonical: CanonicalAutomaton, same: np.ndarray) -> SeenText:
     tokenizer = canonical.tokenizer
     key = f"{cache_key(tokenizer)}; text {digest}" if is_kept(tokenizer) else ""
     if (same == np.arange(len(same))).all():
-        return SeenText(same, text.next, text.after, canonical.trie, nodes, digest, key)
+        return TextQuotient(same, text.next, text.after, canonical.trie, nodes, digest, key)
     nodes = nodes._replace(text=_mapped(same, nodes.text))
     tables = _mapped(same, text.next), _mapped(same, text.after)
-    return SeenText(same, *tables, canonical.trie, nodes, digest, key)
+    return TextQuotient(same, *tables, canonical.trie, nodes, digest, key)
 
 
 def _same(text: TextAutomaton, atoms: np.ndarray) -> np.ndarray:

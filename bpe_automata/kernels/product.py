@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
+from bpe_automata.kernels.fixed_set import FixedSet
 from bpe_automata.kernels.geometry import Pairs
 from bpe_automata.kernels.hashing import slot_of
 from bpe_automata.kernels.references import by_reference
-from bpe_automata.kernels.steady import Steady
 from bpe_automata.kernels.trie import walk
 from bpe_automata.kernels.watch import stopped
 
@@ -34,7 +34,7 @@ MOST_SHOWN = 3  # bytes: what is left of a character after its first
 class Dfa(NamedTuple):
     """trans int32 [n_states, n_classes], byte_class uint8 [256], accepting bool [n_states];
     added_from, after_added int32 [n_states]: where the text of an added token is read from (0: not
-    here), and what the state where it ends stands for then (see `constructions.prefixed`)."""
+    here), and what the state where it ends stands for then (see `constructions.lift`)."""
 
     trans: np.ndarray
     byte_class: np.ndarray
@@ -143,7 +143,7 @@ class Memo(NamedTuple):
 
 
 @by_reference
-class World(NamedTuple):
+class Product(NamedTuple):
     """All of it: one DFA, one tokenizer, and what is known of their product. watch: that of the
     thread that asks, see `kernels.watch`."""
 
@@ -154,13 +154,13 @@ class World(NamedTuple):
     memo: Memo
     fragments: Fragments
     pairs: Pairs
-    steady: Steady
+    fixed_set: FixedSet
     witnesses: Witnesses
     watch: np.ndarray
 
 
 @kernel
-def intern_place(state: int, added: int, w: World) -> int:
+def intern_place(state: int, added: int, w: Product) -> int:
     """The number of a place. Where there is no room for it the memo says so (`is_full`), and what
     the kernel answers then is worth nothing. (No exception: numba never frees the arrays that a
     kernel holds when it raises one.)"""
@@ -203,7 +203,7 @@ def known_status(place: int, number: int, memo: Memo) -> int:
 
 
 class AtOnce(NamedTuple):
-    """What tells the status of a node without a search, out of `World`: to hand over all of that
+    """What tells the status of a node without a search, out of `Product`: to hand over all of that
     costs more than to look. nodes, status, n_nodes, text, free: of `Memo`; trans, byte_class,
     accepting: of `Dfa`; text_next: `Added.next`; row, ends, given_up, shown: of `Sets`; watch."""
 
@@ -224,7 +224,7 @@ class AtOnce(NamedTuple):
 
 
 @kernel
-def at_once(w: World) -> AtOnce:
+def at_once(w: Product) -> AtOnce:
     """The part of it."""
     return AtOnce(
         w.memo.nodes,
@@ -269,7 +269,7 @@ def shown_status(state: int, number: int, known: AtOnce) -> int:
     by ids that may follow it. One that completes it, and leads to acceptance, shows PARTLY.
 
     The texts are those of the tokenizer; that they leave the text automaton (text_next: its table)
-    in state 0 depends on the DFA, which may not see all of it (`constructions.seen_text`)."""
+    in state 0 depends on the DFA, which may not see all of it (`constructions.text_quotient`)."""
     if known.accepting[state] and known.ends[number]:
         return ALIVE
     given_up = known.given_up[number]
@@ -303,7 +303,7 @@ def remember_status(place: int, number: int, status: int, memo: Memo, watch: np.
 
 
 @kernel
-def step_range(boundary: int, hypothesis: int, atom: int, w: World) -> tuple[int, int]:
+def step_range(boundary: int, hypothesis: int, atom: int, w: Product) -> tuple[int, int]:
     """The range in `reading.step_to` of what follows a hypothesis by an atom of the alphabet."""
     n = len(w.reading.ends)
     n_coarse = (len(w.reading.step_start) - 1) // (2 * n)
@@ -312,7 +312,7 @@ def step_range(boundary: int, hypothesis: int, atom: int, w: World) -> tuple[int
 
 
 @kernel
-def set_ends(number: int, w: World) -> bool:
+def set_ends(number: int, w: Product) -> bool:
     if w.sets.row[number] != 0:
         return False
     for m in range(w.sets.start[number], w.sets.start[number + 1]):
@@ -322,7 +322,7 @@ def set_ends(number: int, w: World) -> bool:
 
 
 @kernel
-def added_step(state: int, added: int, k: int, w: World) -> tuple[int, int]:
+def added_step(state: int, added: int, k: int, w: Product) -> tuple[int, int]:
     """(state of the text automaton, DFA state) after added token k; -1 or 0: impossible."""
     after = w.added.after[w.added.after_row[added], k]
     state = w.dfa.added_from[state]

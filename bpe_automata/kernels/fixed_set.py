@@ -1,9 +1,9 @@
 """Ids that lead on because a text does: why, without a pretokenizer, hardly anything is dead.
 
-Where there is never a boundary, one hypothesis set stays for ever, the steady one, and a node of it
+Where there is never a boundary, one hypothesis set stays for ever, the fixed one, and a node of it
 is a DFA state. A text of the DFA has a canonical spelling, whose first id n leads on; so only ids
 that n may not follow can be dead there. For each byte that can be read one shortest text that
-begins with it is looked at. Where they leave no suspect, the node is ALIVE.
+begins with it is looked at. Where they leave no candidate, the node is ALIVE.
 
 The first ids of all shortest texts come backwards, each from those of the texts that it ends in:
 t is the first id of  bytes(t) v  iff  the first id of v may follow t.
@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_automata.kernels import kernel
-from bpe_automata.kernels.beside import all_places, exceeds, forbid, keep
 from bpe_automata.kernels.distance import NEVER
-from bpe_automata.kernels.geometry import Pairs, breaks
+from bpe_automata.kernels.geometry import Pairs, all_places, breaks, exceeds, forbid, keep
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie
 
@@ -26,15 +25,16 @@ NONE, NOT_YET = -1, -2
 
 
 @by_reference
-class Steady(NamedTuple):
-    """number: the steady set, NONE if the tokenizer has none. Of its trie: token int32 [nodes],
-    the reachable id there that keeps the set and the text automaton's state 0, or NONE; root int32
+class FixedSet(NamedTuple):
+    """number: the fixed set, NONE if the tokenizer has none. Of its trie: token int32 [nodes], the
+    reachable id there that keeps the set and the text automaton's state 0, or NONE; root int32
     [256], the node of each first byte, or NONE. order: uint8 [256], bytes, those first that the
-    fewest ids may not come before. loose: bool [n_ids], ids that every id may follow.
-    apart: has every byte inside a character an id of its own that may stand beside every id?
-    Of the DFA: distance int32 [n_states], bytes to acceptance; first int32 [n_states], the first id
-    of the shortest text, NONE where it is not steady, NOT_YET; step int32 [n_states], that text's
-    first byte, or NOT_YET; leading int32 [n_states, k], a few ids that lead on, then NONE."""
+    fewest ids may not come before. loose: bool [n_ids], ids that every id may follow. apart: has
+    every byte inside a character an id of its own that may stand beside every id? Of the DFA:
+    distance int32 [n_states], bytes to acceptance; first int32 [n_states], the first id of the
+    shortest text, NONE where it has no text in the fixed set, NOT_YET; step int32 [n_states], that
+    text's first byte, or NOT_YET; leading int32 [n_states, k], a few ids that lead on, then
+    NONE."""
 
     number: int
     trie: Trie
@@ -50,21 +50,21 @@ class Steady(NamedTuple):
 
 
 @kernel
-def suspects_left(
+def candidates_left(
     state: int,
     remember: bool,
     begins: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
-    s: Steady,
+    s: FixedSet,
     p: Pairs,
 ) -> int:
     """Do the texts from `state` leave ids under suspicion to be dead there? 0: none, more: some,
     NONE: no text was found, which says nothing. begins: bool [256], the first bytes of texts that
     are looked at. remember: fill in `leading`; then `begins` must hold all bytes."""
     left, last, n_leading = NONE, NONE, 0
-    suspects = all_places(len(p.before.order))
-    forbidden = np.empty_like(suspects)
+    candidates = all_places(len(p.before.order))
+    forbidden = np.empty_like(candidates)
     for byte in s.order:
         after = trans[state, byte_class[byte]]
         if not begins[byte] or after == 0 or s.distance[after] == NEVER:
@@ -75,17 +75,17 @@ def suspects_left(
             continue
         last = token
         forbid(token, p.birth, 1, p.before, forbidden)
-        if remember and exceeds(suspects, forbidden) and n_leading < s.leading.shape[1]:
+        if remember and exceeds(candidates, forbidden) and n_leading < s.leading.shape[1]:
             s.leading[state, n_leading] = token
             n_leading += 1
-        if not keep(suspects, forbidden):
+        if not keep(candidates, forbidden):
             return 0
         left = 1
     return left
 
 
 @kernel
-def surely_lively(token: int, state: int, s: Steady, p: Pairs) -> bool:
+def surely_lively(token: int, state: int, s: FixedSet, p: Pairs) -> bool:
     """May some id that is known to lead on from `state` follow `token`? (No is no answer.)"""
     for lead in s.leading[state]:
         if lead == NONE:
@@ -96,7 +96,7 @@ def surely_lively(token: int, state: int, s: Steady, p: Pairs) -> bool:
 
 
 @kernel
-def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: Steady, p: Pairs) -> None:
+def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: FixedSet, p: Pairs) -> None:
     """Fill in `first` and `step` along the shortest text from `state`: as many steps as its
     distance, which each makes smaller by one."""
     path = np.empty(s.distance[state] + 1, np.int32)
@@ -118,7 +118,7 @@ def _spell(state: int, trans: np.ndarray, byte_class: np.ndarray, s: Steady, p: 
 
 @kernel
 def _first_id(
-    byte: int, after: int, trans: np.ndarray, byte_class: np.ndarray, s: Steady, p: Pairs
+    byte: int, after: int, trans: np.ndarray, byte_class: np.ndarray, s: FixedSet, p: Pairs
 ) -> int:
     """The first id of `byte` and the shortest text from `after`, which is spelled; NONE: it is not
     steady. One step down the trie at a time."""

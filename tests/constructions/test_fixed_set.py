@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, explored
-from bpe_automata.constructions.segments_eager import Where, every_node, settle
+from bpe_automata.constructions.segments_eager import Where, all_nodes, settle
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,
@@ -21,8 +21,8 @@ from bpe_automata.errors import (
     MissingDependencyError,
 )
 from bpe_automata.kernels.bits import members
-from bpe_automata.kernels.steady import NONE
-from bpe_automata.kernels.world import ALIVE, PARTLY
+from bpe_automata.kernels.fixed_set import NONE
+from bpe_automata.kernels.product import ALIVE, PARTLY
 from bpe_automata.reference import (
     CartesianProduct,
     all_texts,
@@ -71,7 +71,7 @@ def check_masks(engine, product):
 def test_masks_are_those_of_the_plain_algorithms(table, dfa):
     tokenizer = small_tokenizer(table.vocabulary, table.merges)
     engine = CartesianMerge(tokenizer, dfa)
-    assert engine._tables._world.steady.number != NONE
+    assert engine._tables._world.fixed_set.number != NONE
     try:
         engine.initial()
     except EmptyLanguageError:
@@ -86,9 +86,9 @@ def test_where_a_node_is_alive_no_id_is_dead(table, dfa):
     """ALIVE is said by a few texts; the plain product has a relevant pair for every last id."""
     tokenizer = small_tokenizer(table.vocabulary, table.merges)
     tables = CartesianMerge(tokenizer, dfa)._tables
-    steady, product = tables._world.steady.number, product_of(tokenizer, dfa)
+    fixed_set, product = tables._world.fixed_set.number, product_of(tokenizer, dfa)
     states = np.arange(1, dfa.n_states, dtype=np.int64)
-    status = tables.statuses(states, np.full(len(states), steady))
+    status = tables.statuses(states, np.full(len(states), fixed_set))
     for state in states[status == ALIVE].tolist():
         for last, text in product.texts.delta.items():
             in_lift = state in product.lifted.states()  # on a path from the start to acceptance
@@ -110,7 +110,7 @@ def relevant_from(product, state, text):
 
 @examples(15)
 @given(st.data())
-def test_every_node_that_is_visited_is_among_all_nodes(data):
+def test_all_nodes_that_is_visited_is_among_all_nodes(data):
     tokenizer = data.draw(bpe_tokenizers())
     regex = data.draw(finite_regexes(own_pieces(tokenizer)))
     engine = CartesianMerge(tokenizer, compile_regex(regex))
@@ -121,7 +121,7 @@ def test_every_node_that_is_visited_is_among_all_nodes(data):
     memo = engine._tables.memo
     visited = {Where(int(memo.state[p]), int(memo.added[p]), h) for p, h, _ in states}
     fresh = CartesianMerge(tokenizer, compile_regex(regex))
-    nodes = every_node(fresh, fresh.initial())
+    nodes = all_nodes(fresh, fresh.initial())
     assert visited <= {*nodes}
     assert len({*nodes}) == len(nodes)
 
@@ -137,7 +137,7 @@ def mistral():
 def test_few_nodes_of_an_object_need_a_search(mistral):
     """Inside strings and numbers texts settle everything; what is dead is dead inside keys."""
     engine = CartesianMerge(mistral, compile_regex(OBJECT))
-    nodes = every_node(engine, engine.initial())
+    nodes = all_nodes(engine, engine.initial())
     fresh = CartesianMerge(mistral, compile_regex(OBJECT))
     assert 0 < settle(fresh, nodes) < 40 < 400 < len(nodes)
     assert int(fresh.tables.settled.n[0]) < 60
@@ -148,7 +148,7 @@ def test_a_character_in_byte_tokens_is_completed_at_once(mistral):
     engine = CartesianMerge(mistral, compile_regex(r'"[一-龯]{1,3}"'))
     nodes = [
         n
-        for n in every_node(engine, engine.initial())
+        for n in all_nodes(engine, engine.initial())
         if engine.canonical.sets.sets[n.hypotheses].row
     ]
     assert nodes
@@ -157,7 +157,7 @@ def test_a_character_in_byte_tokens_is_completed_at_once(mistral):
 
 def test_settling_all_changes_no_mask(mistral):
     lazy, eager = (CartesianMerge(mistral, compile_regex(OBJECT)) for _ in range(2))
-    settle(eager, every_node(eager, eager.initial()))
+    settle(eager, all_nodes(eager, eager.initial()))
     here, there = lazy.initial(), eager.initial()
     for token in mistral.encode('{"name":"Zoë 日","age":31,"tags":["ab","c"]}'):
         assert (lazy.mask(here) == eager.mask(there)).all()
@@ -189,20 +189,20 @@ def test_texts_speak_for_nodes_inside_a_spelled_added_token(with_added_tokens, r
     engine, plain = (CartesianMerge(with_added_tokens, dfa) for _ in range(2))
     explored(engine, engine.initial(), 20_000)
     tables, searching = engine.tables, plain.tables
-    steady = tables.steady
+    fixed_set = tables.fixed_set
     searching._world = searching._world._replace(
-        steady=searching._world.steady._replace(number=NONE)
+        fixed_set=searching._world.fixed_set._replace(number=NONE)
     )
     n, inside = int(tables.memo.n_places[0]), 0
     for place in range(1, n):
         state, text = int(tables.memo.state[place]), int(tables.memo.added[place])
         here = np.array([place]), np.array([searching.place(state, text)])
         status = [
-            int(t.statuses(p, np.array([steady]))[0])
+            int(t.statuses(p, np.array([fixed_set]))[0])
             for t, p in zip((tables, searching), here, strict=True)
         ]
         if status[0] == ALIVE:
-            assert status[1] == ALIVE or plain.rows.dead((int(here[1][0]), steady)) is None
+            assert status[1] == ALIVE or plain.rows.dead((int(here[1][0]), fixed_set)) is None
             inside += text != 0
         else:
             assert status[0] == status[1]

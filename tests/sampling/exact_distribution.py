@@ -1,4 +1,5 @@
-"""Small models, and the exact law of what they write in a language, by trying all sequences."""
+"""Small models, and the exact distribution of what they write in a language, by trying all
+sequences."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ LONGEST = 6  # ids, end-of-sequence included: `abab`, `c` and its end, all spell
 
 
 class TableModel:
-    """A random law for each context, drawn once from the seed; wider than the vocabulary by
-    `padding`. `calls`: what it was asked."""
+    """A random distribution for each context, drawn once from the seed; wider than the vocabulary
+    by `padding`. `calls`: what it was asked."""
 
     def __init__(self, seed=0, n_ids=TOKENIZER.n_ids, padding=0, prompt=(), spread=1.0):
         self.seed, self.width, self.spread = seed, n_ids + padding, spread
