@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from brute_force import tiny_llama
 
 from bpe_automata import constrain
 from bpe_automata.errors import ArgumentError, LogitsError, PromptError
@@ -278,17 +279,7 @@ CONFIG = Config(
 def loads(monkeypatch):
     """A random model in place of those that are loaded; the languages are as small. How often one
     was loaded."""
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=AB.n_ids,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-    )
-    model = transformers.LlamaForCausalLM(config).eval()
-    loads = []
+    model, loads = tiny_llama(AB).model, []
 
     class Tiny(LoadedModel):
         def prompt_ids(self, prompt):

@@ -366,8 +366,8 @@ def test_rows_add_up(speedup_rows):
 def test_the_order_rotates():
     orders = [[way.name for way in in_turn(turn)] for turn in range(len(WAYS) + 1)]
     assert orders[0] == orders[-1]
-    for place in range(len(WAYS)):
-        assert len({order[place] for order in orders}) == len(WAYS)
+    for turn in range(len(WAYS)):
+        assert len({order[turn] for order in orders}) == len(WAYS)
 
 
 def test_other_ids_than_those_of_encode_are_wrong(speedup_rows):
