@@ -37,6 +37,7 @@ def finish(figure: Any, headline: str, note: str, folder: Path, name: str) -> li
     figure.supxlabel(
         noted(note, figure.get_figwidth()), x=0.01, ha="left", fontsize=8, color="#555555"
     )
+    _lay_out(figure)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{suffix}" for suffix in ("png", "pdf", "svg")]
     figure.savefig(paths[0], dpi=160)
@@ -45,6 +46,17 @@ def finish(figure: Any, headline: str, note: str, folder: Path, name: str) -> li
         figure.savefig(paths[2], metadata={"Date": None})
     pyplot.close(figure)
     return paths
+
+
+def _lay_out(figure: Any) -> None:
+    """Place the axes once for all files, to a millionth of the figure: what the solver of the
+    constrained layout finds differs in the last digits even between equal figures."""
+    if figure.get_layout_engine() is None:
+        return
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        axes.set_position([round(end, 6) for end in axes.get_position(original=True).bounds])
 
 
 MOST_SHOWN = 5

@@ -4,7 +4,7 @@ First the article's words and prompt, with a real model: Clay, "Using Finite Sta
 Rollback Mechanism to Restrict LLM from Generating Banned Words" (2024), whose companion notebook
 bans `talk`, `listen` and `fuck you` after the prompt `Can we talk?`. Then random lists over the
 tokenizer's own vocabulary, with a model that is drawn to the banned words. SmolLM2, much smaller
-than the article's model, seldom says them there; a prompt of ours is beside. All texts are looked
+than the article's model, seldom says them there, so a second prompt is ours. All texts are looked
 through for banned words by plain string search; one that is found is wrong.
 """
 

@@ -42,13 +42,13 @@ def _stands(word: str, text: str, past: int, whole: bool, any_case: bool) -> boo
 
 def _folded_spans(word: str, text: str) -> list[tuple[int, int]]:
     """Where whole characters of the text fold to what the word folds to."""
-    places = {0: 0}
+    indices = {0: 0}
     for k, character in enumerate(text):
-        places[max(places) + len(character.casefold())] = k + 1
+        indices[max(indices) + len(character.casefold())] = k + 1
     folded, wanted = text.casefold(), word.casefold()
     starts = [m.start() for m in re.finditer(f"(?={re.escape(wanted)})", folded)]
     ends = [(s, s + len(wanted)) for s in starts]
-    return [(places[s], places[e]) for s, e in ends if s in places and e in places]
+    return [(indices[s], indices[e]) for s, e in ends if s in indices and e in indices]
 
 
 def _alone(text: str, start: int, end: int) -> bool:

@@ -30,8 +30,7 @@ from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import ROOT, require
 from experiments.run.measuring import Run
-from experiments.run.report import Report
-from experiments.serving import forced_report
+from experiments.serving.forced_report import TITLE, facts, readme, tables
 from experiments.serving.forced_walks import (
     SCHEMAS,
     Item,
@@ -44,6 +43,8 @@ from experiments.serving.forced_walks import (
 )
 from experiments.shared import models
 from experiments.shared.models import MODEL_HELP, Device, Dtype, LoadedModel, Named, causal
+
+__all__ = ["SMOKE", "TITLE", "VERSION", "Config", "facts", "inputs", "measure", "readme", "tables"]
 
 # A real model, writing under schemas with and without forced ids.
 #
@@ -113,7 +114,7 @@ def with_generate(loaded: LoadedModel, asked: Asked, forced: bool) -> Row:
             max_new_tokens=asked.most_ids,
             eos_token_id=list(loaded.eos_ids),
             pad_token_id=loaded.eos_ids[0],
-            **_law(asked.temperature),
+            **_drawing(asked.temperature),
         )
         ids = out[0, len(asked.prompt) :].tolist()  # waits for the device
         seconds = time.perf_counter() - started
@@ -122,8 +123,8 @@ def with_generate(loaded: LoadedModel, asked: Asked, forced: bool) -> Row:
     return {"seconds": seconds, "passes": len(passes), "forced": count, "ids": text}
 
 
-def _law(temperature: float) -> Row:
-    """The whole law of the model: what its generation config cuts off is not cut off."""
+def _drawing(temperature: float) -> Row:
+    """From the whole distribution: what the model's generation config cuts off is not cut off."""
     if not temperature:
         return {"do_sample": False}
     return {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
@@ -292,19 +293,3 @@ def _walked(name: str, item: Item) -> Row:
         return walked(tokenizer_of(name), item.dfa, item.texts)
     except BpeAutomataError as error:
         return {FAILURE: f"{type(error).__name__}: {error}"}
-
-
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """A table per style, and one of what the model wrote."""
-    done = [row for row in rows if not row.get(FAILURE)]
-    schemas = [row for row in done if row["kind"] == "schema"]
-    texts = [row for row in done if row["kind"] == "generation"]
-    tables = [forced_report.shares(s, schemas, manifest) for s in manifest.get("styles", [])]
-    if texts:
-        tables.append(forced_report.passes(texts, manifest))
-    return Report("Forced tokens", tables, facts=forced_report.facts(schemas, texts, manifest))
-
-
-def readme(facts: Row) -> str:
-    """What is certain by each automaton, and what a model is saved by it."""
-    return forced_report.sentence(facts)

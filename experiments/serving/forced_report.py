@@ -1,14 +1,31 @@
-"""The tables of forced tokens, and what the README says of them."""
+"""What is said of forced tokens: the tables, facts and README sentence of their rows."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from typing import Any
+
+import pandas as pd
 
 from experiments.run.executors import FAILURE, Row
-from experiments.run.tables import Table
-from experiments.serving.forced_walks import METHODS
+from experiments.run.tables import (
+    Column,
+    Table,
+    count,
+    fixed,
+    percent,
+    records,
+    several,
+    table,
+    total,
+    values,
+    whole,
+)
+from experiments.serving.forced_walks import METHODS, Counts
 
+TITLE = "Forced tokens"
 STEPS, ONLY_ONE = 18_898, {"canonical": 3_853, "lift": 750}
 """Ids, and how many of them were the only ones allowed: companion notebook of Tran-Thien 2024."""
 PUBLISHED = {
@@ -27,87 +44,72 @@ TITLES = {
     "lift": "lift (any tokenization)",
     **{name: f"{name} (heuristic)" for name in METHODS[2:]},
 }
+LOOPS = {"decode": "decode", "generate": "transformers' generate"}
+COUNTS = tuple(field.name for field in fields(Counts))
+WAYS = ("without", "with")
 
 
-def shares(style: str, rows: Sequence[Row], manifest: Row) -> Table:
-    """A line per tokenizer and method."""
-    mine = [row for row in rows if row["style"] == style]
-    lines = [line for name in manifest["tokenizers"] for line in _lines(name, mine)]
-    columns = [
-        "tokenizer, method",
-        "known ids",
-        "published",
-        "runs",
-        "not of this text",
-        "of no text that matches",
-        "of no text at all",
-        "not canonical, published",
+def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
+    """One for each style of the regexes, and one of what the model wrote."""
+    counts, texts = walked(rows), written(rows)
+    found = [
+        _known(counts[counts["style"] == style], schemas, manifest)
+        for style, schemas in _of_kind(rows, "schema").groupby("style", sort=False)
     ]
-    title = f"Forced tokens: ids that are known before the model is asked; {WRITTEN[style]}"
-    return Table(title, columns, lines, [*_notes(mine, manifest), *_sources()])
+    return [*found, _generation(texts, manifest)] if len(texts) else found
 
 
-def _lines(name: str, rows: Sequence[Row]) -> list[list[str]]:
-    found = [row["tokenizers"][name] for row in rows if "tokenizers" in row]
-    return [_line(f"{name}, {TITLES[m]}", m, total(found, m)) for m in METHODS]
+def walked(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each schema that has an automaton, tokenizer and method, with its `Counts`;
+    left_out: texts without canonical ids; failed: why nothing was counted, or None."""
+    found = [
+        dict.fromkeys(COUNTS, 0)
+        | {"style": row["style"], "tokenizer": name, "method": method}
+        | {"left_out": of_all.get("not_canonical", 0), "failed": of_all.get(FAILURE)}
+        | of_all.get("methods", {}).get(method, {})
+        for row in records(_of_kind(rows, "schema"))
+        for name, of_all in (row.get("tokenizers") or {}).items()
+        for method in METHODS
+    ]
+    columns = ["style", "tokenizer", "method", "left_out", "failed", *COUNTS]
+    return pd.DataFrame(found, columns=columns)
 
 
-def total(found: Sequence[Row], method: str) -> Counter[str]:
-    """The counts of a method over all schemas."""
-    result: Counter[str] = Counter()
-    for row in found:
-        if row.get("methods"):
-            result.update(row["methods"][method])
-    return result
+def written(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each text that a model wrote in both `WAYS`: without and with forced ids."""
+    found = [
+        {name: row[name] for name in ("loop", "mode", "ids", "same")}
+        | {f"{what} {way}": row[way][what] for what in ("passes", "seconds") for way in WAYS}
+        | {"forced": row["with"]["forced"]}
+        for row in records(_of_kind(rows, "generation"))
+    ]
+    return pd.DataFrame(found)
 
 
-def _line(title: str, method: str, counts: Counter[str]) -> list[str]:
-    wrong = [_of(counts[key], counts["runs"]) for key in ("departing", "no_match", "no_text")]
-    published = PUBLISHED.get(method, "-"), PUBLISHED_WRONG.get(method, "-")
-    known = _share(counts["known"], counts["ids"])
-    return [title, known, published[0], f"{counts['runs']:,}", *wrong, published[1]]
+def _of_kind(rows: pd.DataFrame, kind: str) -> pd.DataFrame:
+    return rows[rows["kind"] == kind]
 
 
-def _share(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else "-"
+# ---------------------------------------------------------------- what is known of given texts
 
 
-def _of(part: int, whole: int) -> str:
-    return f"{part:,} ({_share(part, whole)})" if part else "0"
-
-
-def _notes(rows: Sequence[Row], manifest: Row) -> list[str]:
-    """What was measured, and what was not."""
-    config = manifest["config"]
-    failed = Counter(row["refused"].split(":")[0] for row in rows if row["refused"])
-    reasons = "; ".join(f"{reason} {count}" for reason, count in sorted(failed.items()))
-    used = sum(row.get("texts", 0) for row in rows)
-    other = sum(row.get("other", 0) for row in rows)
-    available, chosen = manifest["available"], manifest["sampled"]
-    part = f"all {available:,}"
-    if chosen < available:
-        part = f"{chosen:,} of the {available:,} (seed {manifest['seed']})"
-    data, without = config["regexes"] or config["schemas"], sum(failed.values())
-    return [
-        f"{data}: {part}; without a regex: {without} ({reasons or 'none'})",
-        f"{used:,} valid instances match their regex and are walked; {other:,} do not and are not",
-        *(_left_out(name, rows) for name in manifest["tokenizers"]),
+def _known(counts: pd.DataFrame, schemas: pd.DataFrame, manifest: Row) -> Table:
+    """A line for each tokenizer and method, of one style."""
+    columns = [
+        Column("tokenizer, method", lambda g: f"{g['tokenizer'].iloc[0]}, {TITLES[_method(g)]}"),
+        Column("known ids", _known_ids, fixed(1, " %")),
+        Column("published", lambda group: PUBLISHED.get(_method(group))),
+        Column("runs", total("runs"), whole),
+        Column("not of this text", _of_runs("departing"), _part),
+        Column("of no text that matches", _of_runs("no_match"), _part),
+        Column("of no text at all", _of_runs("no_text"), _part),
+        Column("not canonical, published", lambda group: PUBLISHED_WRONG.get(_method(group))),
+    ]
+    notes = [
+        *_data(schemas, manifest),
+        *(_left_out(some) for _, some in counts.groupby("tokenizer", sort=False)),
         "a run: what a method appends at once; after one that is not of this text the walk goes on "
         "behind the id where it departs. Known ids: those that runs have right, of all ids",
-    ]
-
-
-def _left_out(name: str, rows: Sequence[Row]) -> str:
-    found = [row["tokenizers"][name] for row in rows if "tokenizers" in row]
-    changed = sum(row.get("not_canonical", 0) for row in found)
-    failed = Counter(row[FAILURE].split(":")[0] for row in found if FAILURE in row)
-    ids = total(found, METHODS[0])["ids"]
-    refused = "".join(f", {count} schemas failed ({why})" for why, count in failed.items())
-    return f"{name}: {ids:,} ids, {changed} instances without canonical ids left out{refused}"
-
-
-def _sources() -> list[str]:
-    return [
         "published, heuristic: llguidance, docs/fast_forward.md, on MaskBench (about 10,000 tests) "
         "with Llama-3; there a run is not canonical where it is not of this text",
         f"published, canonical and lift: {' and '.join(f'{n:,}' for n in ONLY_ONE.values())} of "
@@ -115,113 +117,120 @@ def _sources() -> list[str]:
         "Tran-Thien 2024: Mistral-7B, Outlines' regexes of function-calling schemas, along the "
         "texts of the data",
     ]
+    style = WRITTEN[schemas["style"].iloc[0]]
+    title = f"Forced tokens: ids that are known before the model is asked; {style}"
+    return table(title, counts.groupby(["tokenizer", "method"], sort=False), columns, notes)
 
 
-# ---------------------------------------------------------------- generation
+def _method(counts: pd.DataFrame) -> str:
+    return str(counts["method"].iloc[0])
 
 
-LOOPS = {"decode": "decode", "generate": "transformers' generate"}
+def _known_ids(counts: pd.DataFrame) -> float | None:
+    """Percent of all."""
+    ids = total("ids")(counts)
+    return 100 * total("known")(counts) / ids if ids else None
 
 
-def passes(rows: Sequence[Row], manifest: Row) -> Table:
-    """A line per loop and mode: a model's passes and time with and without forced ids."""
-    lines = [
-        _passes(f"{LOOPS[loop]}, {mode}", some) for (loop, mode), some in by_loop(rows).items()
+def _of_runs(field: str) -> Callable[[pd.DataFrame], list[Any]]:
+    return lambda counts: [total(field)(counts), total("runs")(counts)]
+
+
+def _part(found: Sequence[int]) -> str:
+    part, whole_ = found
+    return f"{part:,} ({percent(1)(part / whole_)})" if part else "0"
+
+
+def _data(schemas: pd.DataFrame, manifest: Row) -> list[str]:
+    """What was measured, and what was not."""
+    config, available, chosen = (manifest[name] for name in ("config", "available", "sampled"))
+    refused = Counter(reason.split(":")[0] for reason in values(schemas, "refused"))
+    reasons = "; ".join(f"{reason} {n}" for reason, n in sorted(refused.items()))
+    part = f"all {available:,}"
+    if chosen < available:
+        part = f"{chosen:,} of the {available:,} (seed {manifest['seed']})"
+    used, other = total("texts")(schemas), total("other")(schemas)
+    return [
+        f"{config['regexes'] or config['schemas']}: {part}; without a regex: {refused.total()} "
+        f"({reasons or 'none'})",
+        f"{used:,} valid instances match their regex and are walked; {other:,} do not and are not",
     ]
-    model, most = manifest.get("model"), manifest["config"]["most_ids"]
+
+
+def _left_out(counts: pd.DataFrame) -> str:
+    """Of one tokenizer."""
+    once = counts[counts["method"] == METHODS[0]]
+    failed = Counter(reason.split(":")[0] for reason in values(once, "failed"))
+    refused = "".join(f", {n} schemas failed ({why})" for why, n in failed.items())
+    return (
+        f"{once['tokenizer'].iloc[0]}: {total('ids')(once):,} ids, {total('left_out')(once)} "
+        f"instances without canonical ids left out{refused}"
+    )
+
+
+# ---------------------------------------------------------------- what a model wrote
+
+
+def _generation(texts: pd.DataFrame, manifest: Row) -> Table:
+    """A line for each loop and mode: a model's passes and time with and without forced ids."""
+    columns = [
+        Column("decoding", lambda g: f"{LOOPS[g['loop'].iloc[0]]}, {g['mode'].iloc[0]}"),
+        Column("texts", count),
+        Column("ids", total("ids"), whole),
+        Column("forced", total("forced"), whole),
+        *(Column(f"passes {way}", total(f"passes {way}"), whole) for way in WAYS),
+        Column("saved", _saved, percent(1)),
+        *(Column(f"seconds {way}", total(f"seconds {way}"), fixed(1)) for way in WAYS),
+        Column("with / without", lambda group: _ratio(group, "seconds"), fixed(2)),
+        Column("same ids", lambda group: [total("same")(group), len(group)], several(str, " of ")),
+    ]
     notes = [
-        f"{model}, at most {most} ids a text, seed {manifest['seed']}; each text is written "
-        "both ways in turn, masks made on the way",
+        f"{manifest.get('model')}, at most {manifest['config']['most_ids']} ids a text, seed "
+        f"{manifest['seed']}; each text is written both ways in turn, masks made on the way",
         "decode: `sampling.decode` with `CausalModel`, the prompt read beforehand; transformers' "
         "generate: `model.generate` with `ConstraintLogitsProcessor`, without and with "
         "`custom_generate=ForcedDecoding(processor)`, the prompt read in the first pass and timed",
     ]
-    columns = [
-        "decoding",
-        "texts",
-        "ids",
-        "forced",
-        "passes without",
-        "passes with",
-        "saved",
-        "seconds without",
-        "seconds with",
-        "with / without",
-        "same ids",
-    ]
-    return Table("Generation with and without forced ids", columns, lines, notes)
+    groups = texts.groupby(["loop", "mode"], sort=False)
+    return table("Generation with and without forced ids", groups, columns, notes)
 
 
-def by_loop(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
-    """The texts of each loop and mode, in order."""
-    found: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        found.setdefault((row["loop"], row["mode"]), []).append(row)
-    return found
+def _ratio(texts: pd.DataFrame, what: str) -> float:
+    """With forced ids / without."""
+    without, with_ = (total(f"{what} {way}")(texts) for way in WAYS)
+    return float(with_ / without)
 
 
-def _passes(title: str, rows: Sequence[Row]) -> list[str]:
-    def summed(way: str, key: str) -> float:
-        return float(sum(row[way][key] for row in rows))
-
-    without, with_ = summed("without", "passes"), summed("with", "passes")
-    seconds, seconds_with = summed("without", "seconds"), summed("with", "seconds")
-    return [
-        title,
-        str(len(rows)),
-        f"{sum(row['ids'] for row in rows):,}",
-        f"{summed('with', 'forced'):.0f}",
-        f"{without:.0f}",
-        f"{with_:.0f}",
-        _share(without - with_, without),
-        f"{seconds:.1f}",
-        f"{seconds_with:.1f}",
-        f"{seconds_with / seconds:.2f}" if seconds else "-",
-        f"{sum(row['same'] for row in rows)} of {len(rows)}",
-    ]
+def _saved(texts: pd.DataFrame) -> float:
+    """The share of the passes that forced ids save."""
+    return 1 - _ratio(texts, "passes")
 
 
 # ---------------------------------------------------------------- facts
 
 
-def facts(schemas: Sequence[Row], texts: Sequence[Row], manifest: Row) -> Row:
+def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     """known: percent of ids by method, least and most over tokenizers and styles; saved: percent of
     passes, least and most over loops and modes. None where nothing was measured."""
-    known = {
-        method: _ends(
-            100 * counts["known"] / counts["ids"]
-            for found in _measured(schemas)
-            for counts in [total(found, method)]
-            if counts["ids"]
-        )
-        for method in METHODS
-    }
-    saved = _ends(100 * _saved(some) for some in by_loop(texts).values())
+    counts, texts = walked(rows), written(rows)
+    groups = counts.groupby(["style", "tokenizer", "method"], sort=False)
+    shares = [(_method(group), _known_ids(group)) for _, group in groups]
+    known = {name: _ends(share for method, share in shares if method == name) for name in METHODS}
+    by_loop = texts.groupby(["loop", "mode"], sort=False) if len(texts) else ()
+    saved = _ends(100 * _saved(group) for _, group in by_loop)
     return {"known": known, "saved": saved, "model": manifest.get("model")}
 
 
-def _measured(schemas: Sequence[Row]) -> list[list[Row]]:
-    """What was found with each tokenizer in each style."""
-    found: dict[tuple[str, str], list[Row]] = {}
-    for row in schemas:
-        for name, counts in row.get("tokenizers", {}).items():
-            found.setdefault((name, row["style"]), []).append(counts)
-    return list(found.values())
-
-
-def _saved(texts: Sequence[Row]) -> float:
-    """The share of the passes that forced ids save."""
-    with_, without = (sum(row[way]["passes"] for row in texts) for way in ("with", "without"))
-    return 1 - with_ / without
-
-
-def _ends(values: Iterable[float]) -> list[float] | None:
-    found = list(values)
+def _ends(shares: Iterable[float | None]) -> list[float] | None:
+    """The least and the most of those that are there."""
+    found = [share for share in shares if share is not None]
     return [min(found), max(found)] if found else None
 
 
-def sentence(facts: Row) -> str:
-    """For the README, of `facts`."""
+def readme(facts: Row) -> str:
+    """What is certain by each automaton, and what a model is saved by it."""
+    if not facts:
+        return "(not measured)"
     known = {method: _range(ends) for method, ends in facts["known"].items()}
     found = (
         f"On JSON schemas the canonical automaton leaves no choice about {known['canonical']} of "

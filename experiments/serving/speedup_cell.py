@@ -208,9 +208,9 @@ def write(
             break
         logits = found.timed("model", model, [*prompt, *found.ids])
         found.passes += 1
-        law = log_probabilities(logits, engine.n_ids, temperature)
+        log_probs = log_probabilities(logits, engine.n_ids, temperature)
         allowed = np.unpackbits(bits.view(np.uint8), count=engine.n_ids, bitorder="little")
-        token, _ = draw(law, allowed.view(bool), rng.random(), greedy=not temperature)
+        token, _ = draw(log_probs, allowed.view(bool), rng.random(), greedy=not temperature)
         found.ids.append(token)
         if len(found.ids) == most_ids or _over(engine, found.ids):
             break
@@ -267,8 +267,8 @@ def compared(named: Named, task: Task, terms: Terms, seed: int, turn: int) -> Ro
         ids[way.name] = written.ids
         ways[way.name] = row | _described(loaded, constraint, text, prompt, written)
     same = {method: ids[method] == ids[f"{method} forced"] for method in ("lift", "canonical")}
-    place = {"family": task.family, "schema": task.id, "seed": seed, "turn": turn}
-    return place | {"states": dfa.n_states, "prompt_ids": len(prompt), "same": same, "ways": ways}
+    cell = {"family": task.family, "schema": task.id, "seed": seed, "turn": turn}
+    return cell | {"states": dfa.n_states, "prompt_ids": len(prompt), "same": same, "ways": ways}
 
 
 def _written(

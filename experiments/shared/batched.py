@@ -64,11 +64,11 @@ class Language(Protocol):
 
 
 class Rows:
-    """Samples without a constraint. `order`: the sample at each place of the batch, for places of
-    samples that have ended are given up now and then; `going`: bool [places], which have not."""
+    """Samples without a constraint. `order`: the sample in each slot of the batch, for slots of
+    samples that have ended are given up now and then; `going`: bool [slots], which have not."""
 
     bits: Any = None
-    """Packed masks of the next ids, torch int32 [places, words] on the CPU; None for no masks."""
+    """Packed masks of the next ids, torch int32 [slots, words] on the CPU; None for no masks."""
 
     def __init__(self, count: int, eos_ids: Sequence[int]) -> None:
         self.ids: list[list[int]] = [[] for _ in range(count)]
@@ -77,30 +77,30 @@ class Rows:
         self._was_ended = np.zeros(count, dtype=bool)
 
     def only_ends(self, tokens: Sequence[int]) -> bool:
-        """Do all that go on end with these ids, one for each place?"""
-        return all(tokens[place] in self._eos_ids for place in np.flatnonzero(self.going).tolist())
+        """Do all that go on end with these ids, one for each slot?"""
+        return all(tokens[slot] in self._eos_ids for slot in np.flatnonzero(self.going).tolist())
 
     def read(self, tokens: Sequence[int]) -> None:
-        """One id for each place; those of places that do not go on are left out."""
-        for place in np.flatnonzero(self.going).tolist():
-            token, sample = tokens[place], int(self.order[place])
+        """One id for each slot; those of slots that do not go on are left out."""
+        for slot in np.flatnonzero(self.going).tolist():
+            token, sample = tokens[slot], int(self.order[slot])
             ends = token in self._eos_ids
             if not ends:
                 self.ids[sample].append(token)
             self._was_ended[sample] = ends
-            self.going[place] = self._goes_on(sample, place, token) and not ends
+            self.going[slot] = self._goes_on(sample, slot, token) and not ends
 
-    def keep(self, places: np.ndarray) -> None:
-        """Give up the other places."""
-        self.order, self.going = self.order[places], self.going[places]
+    def keep(self, slots: np.ndarray) -> None:
+        """Give up the other slots."""
+        self.order, self.going = self.order[slots], self.going[slots]
 
     def ended(self) -> list[bool]:
         """Of each sample, whether it is whole."""
         return [bool(end) for end in self._was_ended]
 
-    def _goes_on(self, sample: int, place: int, token: int) -> bool:
+    def _goes_on(self, sample: int, slot: int, token: int) -> bool:
         """Read one id, and say whether any can follow, but for what end-of-sequence says."""
-        del sample, place, token
+        del sample, slot, token
         return True
 
 
@@ -118,16 +118,16 @@ class Masked(Rows):
         torch, words = require("torch"), (constraint.n_ids + 31) // 32
         self.bits = torch.empty((count, words), dtype=torch.int32, pin_memory=pinned)
         self._written = self.bits.numpy()
-        for place in range(count):
-            self.going[place] = self._fill(place, place)
+        for slot in range(count):
+            self.going[slot] = self._fill(slot, slot)
 
-    def keep(self, places: np.ndarray) -> None:
-        super().keep(places)
-        self._written[: len(places)] = self._written[places]
-        self.bits, self._written = self.bits[: len(places)], self._written[: len(places)]
+    def keep(self, slots: np.ndarray) -> None:
+        super().keep(slots)
+        self._written[: len(slots)] = self._written[slots]
+        self.bits, self._written = self.bits[: len(slots)], self._written[: len(slots)]
 
     def copy(self, chosen: np.ndarray) -> None:
-        """Place k goes on with what place chosen[k] has. No place may have been given up."""
+        """Slot k goes on with what slot chosen[k] has. No slot may have been given up."""
         self._matchers = [self._matchers[k].copy() for k in chosen.tolist()]
         self.ids = [list(self.ids[k]) for k in chosen.tolist()]
         self.going, self._was_ended = self.going[chosen], self._was_ended[chosen]
@@ -136,17 +136,17 @@ class Masked(Rows):
     def ended(self) -> list[bool]:
         return [has_ended(matcher, self._constraint) for matcher in self._matchers]
 
-    def _goes_on(self, sample: int, place: int, token: int) -> bool:
+    def _goes_on(self, sample: int, slot: int, token: int) -> bool:
         self._matchers[sample].advance(token)
-        return self._fill(sample, place)
+        return self._fill(sample, slot)
 
-    def _fill(self, sample: int, place: int) -> bool:
+    def _fill(self, sample: int, slot: int) -> bool:
         """Write the mask of the next id. A row that has none is left all ids, which are not read:
         logits of which nothing is left would be nan."""
-        self._matchers[sample].mask(self._written, place)
-        if self._written[place].any():
+        self._matchers[sample].mask(self._written, slot)
+        if self._written[slot].any():
             return True
-        self._written[place] = -1
+        self._written[slot] = -1
         return False
 
 
@@ -200,14 +200,14 @@ def sample_batch(
     n, batch = at_least(0, n, "the number of samples"), at_least(1, batch, "the batch")
     found, longest = list[Drawn](), settings.max_new_tokens
     pinned = _pinned(model)
-    with require("torch").inference_mode(), ThreadPoolExecutor(1) as beside:
+    with require("torch").inference_mode(), ThreadPoolExecutor(1) as executor:
         for first in range(0, n, batch):
             count = min(batch, n - first)
             numbers = np.stack([uniform(seed, first + k, longest) for k in range(count)])
             rows = Rows(count, eos_ids)
             if constraint is not None:
                 rows = Masked(constraint, prompt, count, pinned)
-            found += Batch(model, prompt, rows, numbers, settings, beside).drawn()
+            found += Batch(model, prompt, rows, numbers, settings, executor).drawn()
     return found
 
 
@@ -236,10 +236,10 @@ class Batch:
         rows: Rows,
         numbers: np.ndarray,
         settings: Settings,
-        beside: ThreadPoolExecutor,
+        executor: ThreadPoolExecutor,
     ) -> None:
         torch = require("torch")
-        self._model, self._rows, self._settings, self._beside = model, rows, settings, beside
+        self._model, self._rows, self._settings, self._executor = model, rows, settings, executor
         self._numbers = torch.from_numpy(numbers).to(model.device)
         self._sums = np.zeros((2, len(numbers)))
         read = model(input_ids=torch.tensor([prompt], device=model.device), use_cache=True)
@@ -253,16 +253,16 @@ class Batch:
             if not self._rows.going.any():
                 break
             self._step(step)
-        kept = self._sums if self._settings.weights else np.full_like(self._sums, np.nan)
-        each = zip(self._rows.ids, self._rows.ended(), *kept.tolist(), strict=True)
+        sums = self._sums if self._settings.weights else np.full_like(self._sums, np.nan)
+        each = zip(self._rows.ids, self._rows.ended(), *sums.tolist(), strict=True)
         return [
             Drawn(tuple(ids), end, weight if end else weight - np.inf, log_prob)
             for ids, end, weight, log_prob in each
         ]
 
     def _step(self, step: int) -> None:
-        """Draw an id at each place; then the matchers and the model read it, side by side."""
-        self._give_up_places()
+        """Draw an id at each slot; then the matchers and the model read it, side by side."""
+        self._give_up_slots()
         ids, sums = self._draw(self._numbers[:, step : step + 1])
         tokens = ids.tolist()  # here the host waits for the device
         going = self._rows.going
@@ -273,7 +273,7 @@ class Batch:
         if sums is not None:
             self._sums[:, self._rows.order[going]] += sums.cpu().numpy()[:, going]
         last = step + 1 == self._settings.max_new_tokens or self._rows.only_ends(tokens)
-        reading = self._beside.submit(self._rows.read, tokens)
+        reading = self._executor.submit(self._rows.read, tokens)
         if not last:
             read = self._model(
                 input_ids=ids[:, None], **{cache_name(): self._cache}, use_cache=True
@@ -281,31 +281,31 @@ class Batch:
             self._logits = read.logits[:, -1]
         reading.result()
 
-    def _give_up_places(self) -> None:
+    def _give_up_slots(self) -> None:
         """Of rows that have ended, once they are half of the batch."""
         going = self._rows.going
         if 2 * going.sum() > len(going):
             return
-        places = np.flatnonzero(going)
-        self._rows.keep(places)
-        kept = require("torch").from_numpy(places).to(self._model.device)
-        self._cache.batch_select_indices(kept)
-        self._logits, self._numbers = self._logits[kept], self._numbers[kept]
+        slots = np.flatnonzero(going)
+        self._rows.keep(slots)
+        chosen = require("torch").from_numpy(slots).to(self._model.device)
+        self._cache.batch_select_indices(chosen)
+        self._logits, self._numbers = self._logits[chosen], self._numbers[chosen]
 
     def _draw(self, numbers: Any) -> tuple[Any, Any]:
-        """(int64 [places], -1 where there is no law; float64 [2, places], the logs of the mass left
-        and of the id's probability, or None). numbers: float64 [places, 1].
+        """(int64 [slots], -1 where the model gives no distribution; float64 [2, slots], the logs of
+        the mass left and of the id's probability, or None). numbers: float64 [slots, 1].
 
         min { i : p(ids up to i) > number p(all that are allowed) }
         """
         torch, weigh = require("torch"), self._settings.weights
-        whole = log_total(*self._law(self._logits)) if weigh else None
+        whole = log_total(*self._distribution(self._logits)) if weigh else None
         if self._rows.bits is not None:
             # Its rows are not written again before the ids of this step are back on the host.
             bits = self._rows.bits.to(self._model.device, non_blocking=True)
             apply_bitmask(self._logits, bits)
-        scaled, law = self._law(self._logits)
-        cumulated = law.cumsum(1, dtype=torch.float64)
+        scaled, distribution = self._distribution(self._logits)
+        cumulated = distribution.cumsum(1, dtype=torch.float64)
         total = cumulated[:, -1:].contiguous()
         found = torch.searchsorted(cumulated, numbers * total, right=True)
         # The product may round up to the total: then the last id with any mass is meant.
@@ -314,10 +314,10 @@ class Batch:
         if whole is None:
             return ids, None
         log_prob = scaled.gather(1, ids.clamp(min=0)[:, None])[:, 0] - whole
-        return ids, torch.stack((log_total(scaled, law) - whole, log_prob))
+        return ids, torch.stack((log_total(scaled, distribution) - whole, log_prob))
 
-    def _law(self, logits: Any) -> tuple[Any, Any]:
-        """[places, V] each: logits at the temperature, and their softmax; float64 to weigh, float32
+    def _distribution(self, logits: Any) -> tuple[Any, Any]:
+        """[slots, V] each: logits at the temperature, and their softmax; float64 to weigh, float32
         to draw. (Of -inf the softmax of torch is much faster on a CPU than its exponential.)"""
         torch, heat = require("torch"), self._settings.temperature
         scaled = logits.to(torch.float64 if self._settings.weights else torch.float32)
@@ -325,9 +325,9 @@ class Batch:
         return scaled, torch.softmax(scaled, 1)
 
 
-def log_total(scaled: Any, law: Any) -> Any:
-    """[places]: the log of the sum of the exponentials of `scaled`, whose softmax is `law`."""
-    return scaled.amax(1) - law.amax(1).log()
+def log_total(scaled: Any, softmax: Any) -> Any:
+    """[slots]: the log of the sum of the exponentials of `scaled`, of its softmax."""
+    return scaled.amax(1) - softmax.amax(1).log()
 
 
 # Populations: sequential Monte Carlo in the same loop.
@@ -357,14 +357,14 @@ def sample_populations(
     n, particles = at_least(0, n, "the populations"), at_least(1, particles, "the particles")
     at_once = max(1, at_least(1, batch, "the batch") // particles)
     found = list[list[Drawn]]()
-    with require("torch").inference_mode(), ThreadPoolExecutor(1) as beside:
+    with require("torch").inference_mode(), ThreadPoolExecutor(1) as executor:
         for first in range(0, n, at_once):
             numbers = range(first, min(first + at_once, n))
             rows = Masked(constraint, prompt, len(numbers) * particles, _pinned(model))
             streams = [np.random.default_rng((seed, k, particles)) for k in numbers]
             of_texts = range(first * particles, numbers.stop * particles)
             uniforms = np.stack([uniform(seed, k, settings.max_new_tokens) for k in of_texts])
-            run = _Populations(model, prompt, rows, uniforms, settings, beside)
+            run = _Populations(model, prompt, rows, uniforms, settings, executor)
             found += run.populations(streams, threshold)
     return found
 
@@ -374,7 +374,7 @@ def _pinned(model: Any) -> bool:
 
 
 class _Populations(Batch):
-    """Populations one after the other in the places of a batch."""
+    """Populations one after the other in the slots of a batch."""
 
     _rows: Masked
     _weights: np.ndarray
@@ -404,8 +404,8 @@ class _Populations(Batch):
             here = going.reshape(self._weights.shape)[number]
             poor = 0 < effective_sample_size(logs) < self._threshold * len(logs)
             if poor and here.any():
-                places = resample(normalised(logs), "systematic", rng)
-                chosen[number] = chosen[number][places]
+                slots = resample(normalised(logs), "systematic", rng)
+                chosen[number] = chosen[number][slots]
                 self._weights[number] = log_normaliser(logs).value
         if (chosen.ravel() != np.arange(chosen.size)).any():
             self._reorder(chosen.ravel())
@@ -413,20 +413,20 @@ class _Populations(Batch):
             super()._step(step)
 
     def _masses(self) -> np.ndarray:
-        """float64 [places]: the log of what the masks leave of each law."""
-        before = log_total(*self._law(self._logits))
+        """float64 [slots]: the log of what the masks leave of each distribution."""
+        before = log_total(*self._distribution(self._logits))
         left = self._logits.clone()
         apply_bitmask(left, self._rows.bits.to(left.device))
-        masses: np.ndarray = (log_total(*self._law(left)) - before).cpu().numpy()
+        masses: np.ndarray = (log_total(*self._distribution(left)) - before).cpu().numpy()
         return masses
 
     def _reorder(self, chosen: np.ndarray) -> None:
-        """Place k goes on with what place chosen[k] has."""
+        """Slot k goes on with what slot chosen[k] has."""
         self._rows.copy(chosen)
         origin = require("torch").from_numpy(chosen).to(self._model.device)
         self._cache.batch_select_indices(origin)
         self._logits = self._logits[origin]
         self._sums = self._sums[:, chosen]
 
-    def _give_up_places(self) -> None:
+    def _give_up_slots(self) -> None:
         """None: texts that have ended take part in resampling."""

@@ -13,8 +13,7 @@ from bpe_automata.errors import ArgumentError
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell
-from experiments.run.report import Report
-from experiments.run.tables import Table
+from experiments.run.tables import Column, table
 
 VERSION = 1
 CALLS = "DEMO_CALLS"
@@ -66,12 +65,19 @@ def measure(run) -> None:
     run.cells([Cell(str(k), square, (k, run.config)) for k in range(run.config.n)])
 
 
-def render(rows, manifest) -> Report:
-    done = [row for row in rows if "square" in row]
-    table = Table("Squares", ["n", "square"], [[row["key"], str(row["square"])] for row in done])
-    total = sum(row["square"] for row in done)
-    wrong = ["thirteen"] if len(done) == 13 else []
-    return Report("Squares & co", [table], facts={"total": total}, wrong=wrong)
+TITLE = "Squares & co"
+
+
+def tables(rows, manifest):
+    return [table("Squares", rows, [Column("n", "key"), Column("square", "square")])]
+
+
+def facts(rows, manifest):
+    return {"total": int(rows["square"].sum())}
+
+
+def wrong(rows, manifest):
+    return ["thirteen"] if len(rows) == 13 else []
 
 
 def readme(facts) -> str:

@@ -1,19 +1,27 @@
-"""The batched loop draws what the library's own loop draws, text by text, with the same weights."""
+"""Batches of texts: drawn as the library's own loop draws them, with the same weights, and as fast
+as their rows say."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from brute_force import tiny_llama
 
 from bpe_automata import constrain
 from bpe_automata.errors import ArgumentError, LogitsError, PromptError
 from bpe_automata.sampling import decode, estimate, weighted
 from bpe_automata.testing import byte_level, small_tokenizer
+from experiments.run.measuring import Run, Settings
+from experiments.run.tables import frame
+from experiments.serving import throughput
+from experiments.serving.throughput import Config
 from experiments.shared.batched import sample_batch, sample_populations
+from experiments.shared.models import LoadedModel
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-
 MERGES = ["a b", "ab c", "b c", "c a", "a a"]
 TOKENS = [*"abcĠ", *(merge.replace(" ", "") for merge in MERGES)]
 TOKENIZER = small_tokenizer(
@@ -82,7 +90,7 @@ def test_a_language_without_end_of_sequence_ends_where_nothing_can_follow(model,
     assert {text.ended for text in found} == {True, False}
 
 
-def test_laws_and_weights_are_those_of_weighted(model, logits_of):
+def test_weights_are_those_of_weighted(model, logits_of):
     """The two draw with different numbers, so they agree as two estimates do."""
     constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", eos_ids=[END])
     drawn = sample_batch(model, PROMPT, constraint, 1500, max_new_tokens=8, batch=1000)
@@ -103,21 +111,21 @@ def test_probabilities_are_those_of_the_model(model, logits_of):
     constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", eos_ids=[END])
     for text in sample_batch(model, PROMPT, constraint, 5, max_new_tokens=9):
         ids = [*text.ids, END] if text.ended else text.ids
-        laws = [logits_of([*PROMPT, *ids[:at]]) for at in range(len(ids))]
-        logs = [law[i] - np.logaddexp.reduce(law) for law, i in zip(laws, ids, strict=True)]
+        read = [logits_of([*PROMPT, *ids[:at]]) for at in range(len(ids))]
+        logs = [one[i] - np.logaddexp.reduce(one) for one, i in zip(read, ids, strict=True)]
         assert text.log_prob == pytest.approx(sum(logs), abs=1e-9)
 
 
-def test_without_a_constraint_the_model_has_its_own_law(model, logits_of):
+def test_without_a_constraint_the_distribution_is_that_of_the_model(model, logits_of):
     found = sample_batch(model, PROMPT, None, 4000, max_new_tokens=1, eos_ids=[END], batch=4000)
-    law = np.exp(logits_of(PROMPT) - np.logaddexp.reduce(logits_of(PROMPT)))
-    counts = np.zeros(len(law))
+    expected = np.exp(logits_of(PROMPT) - np.logaddexp.reduce(logits_of(PROMPT)))
+    counts = np.zeros(len(expected))
     for text in found:
         counts[text.ids[0] if text.ids else END] += 1
         assert text.log_weight == (0 if text.ended else -np.inf)
         assert text.ended == (not text.ids)
-    error = np.sqrt(law * (1 - law) / 4000)
-    assert (abs(counts / 4000 - law) < 5 * error + 1e-3).all()
+    error = np.sqrt(expected * (1 - expected) / 4000)
+    assert (abs(counts / 4000 - expected) < 5 * error + 1e-3).all()
 
 
 def test_weights_are_nan_where_none_are_asked_for(model):
@@ -139,7 +147,7 @@ def test_bfloat16_keeps_to_the_masks():
     assert all(constraint.dfa.accepts(TOKENIZER.decode(text.ids).encode()) for text in whole)
 
 
-def test_a_model_without_a_law_is_an_error(model):
+def test_a_model_without_a_distribution_is_an_error(model):
     broken = tiny()
     with torch.no_grad():
         broken.lm_head.weight.fill_(torch.nan)
@@ -167,8 +175,8 @@ def whole(logits_of):
     found = {}
 
     def walk(matcher, log_prob):
-        law = logits_of([*PROMPT, *matcher.ids])
-        logs = law - np.logaddexp.reduce(law)
+        logits = logits_of([*PROMPT, *matcher.ids])
+        logs = logits - np.logaddexp.reduce(logits)
         for token in matcher.allowed_ids().tolist():
             if token == END:
                 found[matcher.ids] = np.exp(log_prob + logs[END])
@@ -184,11 +192,11 @@ def whole(logits_of):
 @pytest.mark.parametrize("threshold", [0.5, 1.0])
 def test_populations_are_unbiased_for_each_text(model, whole, threshold):
     """E[sum of the weights of those who wrote x] = n p(x), resampled or not."""
-    constraint, law = whole
+    constraint, expected = whole
     populations = sample_populations(
         model, PROMPT, constraint, 500, 4, max_new_tokens=9, batch=400, threshold=threshold
     )
-    for text, p in law.items():
+    for text, p in expected.items():
         means = np.array(
             [
                 sum(np.exp(one.log_weight) for one in some if one.ids == text) / 4
@@ -198,7 +206,7 @@ def test_populations_are_unbiased_for_each_text(model, whole, threshold):
         assert abs(means.mean() - p) < 5 * means.std() / np.sqrt(500) + 1e-4
     for some in populations:
         for one in some:
-            assert np.exp(one.log_prob) == pytest.approx(law[one.ids])
+            assert np.exp(one.log_prob) == pytest.approx(expected[one.ids])
 
 
 def test_resampling_makes_copies_and_evens_weights(model, whole):
@@ -249,9 +257,142 @@ def test_ids_beyond_the_tokenizer_are_mass_that_masks_take_away(whole):
         read, log_prob = list(PROMPT), 0.0
         for token in (*text.ids, END):
             with torch.no_grad():
-                law = torch.log_softmax(wide(torch.tensor([read])).logits[0, -1], 0)
-            log_prob += float(law[token])
+                expected = torch.log_softmax(wide(torch.tensor([read])).logits[0, -1], 0)
+            log_prob += float(expected[token])
             read.append(token)
         assert text.log_prob == pytest.approx(log_prob)
     free = sample_batch(wide, PROMPT, None, 200, max_new_tokens=4, batch=200, eos_ids=[END])
     assert max(max(text.ids, default=0) for text in free) >= TOKENIZER.n_ids
+
+
+# ---------------------------------------------------------------- throughput
+
+
+AB = small_tokenizer([*"abĠĊ", "ab"], [("a", "b")], byte_level(), added=["<end>"])
+SMALL = {"ab": r"((a|b){2}\n)*"}
+CONFIG = Config(
+    dtypes=("float32",), batches=(1, 3), languages=("ab",), length=4, repeats=2, device="cpu"
+)
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """A random model in place of those that are loaded; the languages are as small. How often one
+    was loaded."""
+    model, loads = tiny_llama(AB).model, []
+
+    class Tiny(LoadedModel):
+        def prompt_ids(self, prompt):
+            return [0, 3]
+
+        def provenance(self):
+            return {"model": "tiny", "device": "cpu", "note": ""}
+
+    def load(source, device, dtype):
+        loads.append((source, device, dtype))
+        return Tiny("tiny", "", model, AB, (), device, 0.0)
+
+    monkeypatch.setattr(throughput, "load_model", load)
+    monkeypatch.setattr(throughput, "LANGUAGES", SMALL)
+    return loads
+
+
+def measured(folder, config=CONFIG):
+    run = Run("throughput", throughput.VERSION, config, folder, Settings())
+    throughput.measure(run)
+    run.finish()
+    return run
+
+
+def test_a_row_for_each_batch_language_and_method(loads, tmp_path):
+    run = measured(tmp_path)
+    assert len(loads) == 1
+    assert [row["key"] for row in run.rows] == [
+        f"float32 {batch} ab {method}" for batch in (1, 3) for method in ("canonical", "lift")
+    ]
+    for row in run.rows:
+        assert len(row["free"]) == len(row["constrained"]) == 2
+        assert len(row["masks"]) == row["length"] == 4
+        assert min(*row["free"], *row["constrained"], *row["cold"], *row["masks"]) > 0
+    assert run.manifest()["complete"]
+
+
+def test_samples_have_the_length_that_is_counted(loads, monkeypatch, tmp_path):
+    """Neither the model nor the language may end one: tokens per second would be wrong."""
+    lengths = []
+    plain = throughput.sample_batch
+
+    def watched(*given, **named):
+        drawn = plain(*given, **named)
+        lengths.extend(len(text.ids) for text in drawn)
+        return drawn
+
+    monkeypatch.setattr(throughput, "sample_batch", watched)
+    measured(tmp_path)
+    assert set(lengths) == {4}
+
+
+def test_an_interrupted_run_knows_how_much_is_missing(loads, tmp_path, monkeypatch):
+    """All rows are announced before the first model is loaded."""
+
+    def no_memory(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(throughput, "load_model", no_memory)
+    config = replace(CONFIG, dtypes=("float32", "bfloat16"))
+    run = Run("throughput", throughput.VERSION, config, tmp_path, Settings())
+    with pytest.raises(KeyboardInterrupt):
+        throughput.measure(run)
+    assert run.manifest()["rows_expected"] == 2 * 2 * 2
+    assert not run.manifest()["complete"]
+
+
+def test_the_first_batch_under_masks_is_under_a_throwaway_constraint(loads, tmp_path, monkeypatch):
+    """Else the first method pays for loading or compiling what all of them use."""
+    order = []
+    plain = throughput.sample_batch
+
+    def watched(model, prompt, constraint, n, **named):
+        order.append((n, constraint and (constraint.method, constraint.dfa.accepts(b"aaa "))))
+        return plain(model, prompt, constraint, n, **named)
+
+    monkeypatch.setattr(throughput, "sample_batch", watched)
+    measured(tmp_path)
+    for batch in (1, 3):
+        own = [constraint for n, constraint in order if n == batch]
+        assert own[:3] == [None, ("canonical", True), ("lift", True)]
+        assert own.count(("canonical", True)) == own.count(("lift", True)) == 1
+        assert ("canonical", False) in own
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"languages": ("ba",)}, {"methods": ("naive",)}, {"repeats": 0}, {"batches": (0,)}]
+)
+def test_arguments_are_looked_at_first(loads, tmp_path, wrong):
+    config = Config(**{"languages": ("ab",), **wrong})
+    with pytest.raises(ArgumentError):
+        measured(tmp_path, config)
+    assert not loads
+
+
+def row(free, constrained, **other):
+    given = {"device": "cpu", "dtype": "float32", "batch": 64, "language": "ab", "length": 8}
+    given |= {"method": "lift", "free": free, "constrained": constrained, "cold": [1.0, 4.0]}
+    return given | {"masks": [0.001], "key": str(other)} | other
+
+
+def test_the_ratio_is_that_within_a_round():
+    """The machine was half as fast in the second round; that is nobody's fault."""
+    found = throughput.summary(frame([row([1.0, 2.0], [1.25, 2.5])])).iloc[0]
+    assert found["ratio"] == pytest.approx(0.8)
+    assert found["free"] == pytest.approx(64 * 8 / 1.5)
+    assert found["first"] == 0.25
+    few = throughput.summary(frame([row([1.0, 2.0, 4.0], [2.0, 2.0, 5.0])])).iloc[0]
+    assert few["interval"] == [0.5, 1.0]  # all that there are
+
+
+def test_the_goal_is_asked_at_batch_64_only():
+    rows = frame([row([1.0], [2.0], batch=n) for n in (1, 8, 64)] + [row([1.0], [1.0])])
+    (table,) = throughput.tables(rows, {"complete": True})
+    goal = [*table.columns].index("at least 97%\nat batch 64")
+    assert [line[goal] for line in table.rows] == ["", "", "NO", "yes"]

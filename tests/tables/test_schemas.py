@@ -1,15 +1,19 @@
-"""The experiment on schemas: rows that are resumed, limits, and what is said of them."""
+"""The comparison on schemas: reasons, the judge and the worker; rows that are judged."""
 
 from __future__ import annotations
 
 import json
 import threading
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
-from tiny_schemas import CLOSED, REFUSED, TABLE, case, measured, write_lines, write_tokenizer
+from tiny_schemas import CLOSED, PAIR, REFUSED, TABLE, case, measured, write_lines, write_tokenizer
 
+from bpe_automata import compile_regex, constrain
 from bpe_automata.errors import MissingFileError
+from bpe_automata.schemas import compile_json_schema
+from experiments.engines.interface import Engine, RefusedError
 from experiments.run.files import ROOT
 from experiments.run.measuring import read_run
 from experiments.run.tables import frame
@@ -20,15 +24,130 @@ from experiments.schemas.comparison_report import (
     disagreements,
     facts,
     seconds,
-    tables,
     wrong,
 )
-from experiments.schemas.comparison_worker import OURS
+from experiments.schemas.comparison_worker import OURS, Worker
+from experiments.schemas.histogram import Histogram, of_rows
 from experiments.schemas.inputs import data_folder, schema_cases, shuffled, yaml_cases
-from experiments.schemas.judge import JUDGE
-from experiments.schemas.reasons import ORDER, UNEXPLAINED
+from experiments.schemas.judge import JUDGE, Judge
+from experiments.schemas.reasons import (
+    BOTH,
+    DEPTH,
+    GAVE_UP,
+    NUMBERS,
+    ORDER,
+    SURROGATES,
+    UNEXPLAINED,
+    Number,
+    nesting,
+    reason,
+    spellings,
+)
 
 pytest.importorskip("jsonschema")
+
+
+COMPACT = (",", ":")
+
+
+def reason_of(schema, text, **options):
+    return reason(compile_json_schema(schema, **options), text, COMPACT)
+
+
+def test_a_reason_is_another_text_of_the_same_value():
+    assert reason_of(PAIR, '{"b":true,"a":1}') == ORDER
+    assert reason_of(PAIR, '{"x":[{}],"b":true,"a":1}') == ORDER
+    assert reason_of({"type": "integer"}, "1e2") == NUMBERS
+    assert reason_of(PAIR, '{"b":true,"a":3.0}') == BOTH
+    assert reason_of({"items": PAIR}, '[{"a":1},{"b":true,"a":1}]') == ORDER
+    assert reason_of(PAIR, '{"b":true,"a":"\ud800"}') == SURROGATES
+
+
+def test_there_is_no_reason_for_what_is_not_valid():
+    for text in ('{"b":1,"a":1}', '{"b":true,"a":1.5}', '{"b":true}'):
+        assert reason_of(CLOSED, text) is None
+
+
+def test_deep_values_are_explained_only_where_anything_may_stand():
+    assert reason_of({}, "[[[[[[1]]]]]]", depth=2) == DEPTH
+    assert reason_of(PAIR, '{"b":true,"a":1,"c":{"d":{"e":{"f":{"g":[]}}}}}', depth=2) == DEPTH
+    arrays = {
+        "type": "array",
+        "items": {"type": "array", "items": {"type": "array", "maxItems": 0}},
+    }
+    assert reason_of(arrays, "[[[1]]]") is None
+
+
+def test_a_search_that_is_too_long_says_so():
+    names = [f"k{i}" for i in range(12)]
+    schema = {"properties": {n: {"type": "integer"} for n in names}, "type": "object"}
+    value = dict.fromkeys(reversed(names), 1)
+    assert reason_of(schema, json.dumps(value, separators=COMPACT)) == ORDER
+    # 2^12 subsets of names that may all come anywhere, before each of which nothing is known.
+    loose = compile_regex(r'\{("k\d+":1,)*"z":[01]\}')
+    value = dict.fromkeys([f"k{i}" for i in range(16)], 1)
+    assert reason(loose, json.dumps(value, separators=COMPACT), COMPACT) in (GAVE_UP, None)
+
+
+def test_spellings_are_of_the_same_number():
+    for text in ("1e3", "1.50", "-0.0", "0.00", "12", "1E-3", "-2.5e0"):
+        found = spellings(Number(text))
+        assert {Decimal(other) for other in found} == {Decimal(text)}
+        assert found[0] == text
+    assert spellings(Number("1e99999")) == ["1e99999"]
+
+
+def test_nesting():
+    assert [nesting(v) for v in (1, "a", [], {}, [[]], {"a": [1, {}]})] == [0, 0, 1, 1, 2, 3]
+
+
+def test_a_histogram_keeps_quantiles_to_a_bucket():
+    seconds = [k * 1e-6 for k in range(1, 1001)]
+    one, other = Histogram(), Histogram()
+    for k, value in enumerate(seconds):
+        (one if k % 2 else other).add(value)
+    both = of_rows(json.loads(json.dumps([one.row(), other.row()])))
+    assert both.n == 1000
+    assert both.largest == seconds[-1] == both.quantile(1)
+    for q in (0, 0.5, 0.9, 0.99):
+        exact = seconds[int(q * 1000)]
+        assert exact <= both.quantile(q) <= 1.012 * exact
+
+
+def test_the_judge_follows_the_draft_and_the_formats():
+    assert not Judge().compile({"schema": {"format": "date"}}).verdict('"2023-02-29"')
+    assert Judge().compile({"schema": {"format": "date"}}).verdict('"2024-02-29"')
+    draft4 = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}
+    assert not Judge().compile({"schema": draft4}).verdict("1.0")
+    assert Judge().compile({"schema": {"type": "integer"}}).verdict("1.0")
+    with pytest.raises(RefusedError):
+        Judge().compile({"schema": {"type": "no type"}})
+
+
+class Strange(Engine):
+    """Stands for a peer: refuses the schema "refuse"."""
+
+    def prepare(self, regex):
+        return constrain(TABLE, "(true|a)", eos_ids=(TABLE.n_ids - 1,)).matcher
+
+    def prepare_schema(self, schema, whitespace):
+        if json.loads(schema) == "refuse":
+            raise ValueError("no\nnever")
+        return self.prepare("")
+
+
+def test_a_worker_reads_the_ids_of_a_text():
+    TABLE.eos_ids = (TABLE.n_ids - 1,)
+    worker = Worker(Strange(), TABLE, "compact")
+    refused = worker.answer({"compile": {"schema": "refuse"}})
+    assert (refused["status"], refused["message"]) == ("refused", "ValueError: no")
+    assert worker.answer({"compile": {"schema": ""}})["status"] == "compiled"
+    row = worker.answer({"texts": ["true", "tru", "a", "b", "é"], "valid": [True] + [False] * 4})
+    assert row["accepted"] == [True, False, True, False, False]
+    assert sum(row["masks"]["counts"].values()) == 1  # `true` is one id
+
+
+# ---------------------------------------------------------------- runs
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +175,6 @@ def config(tokenizer, data) -> Config:
     return Config(schemas=data, tokenizers=(tokenizer,), engines=engines, case_seconds=300)
 
 
-# ---------------------------------------------------------------- with real processes
-
-
 @pytest.fixture(scope="module")
 def finished(config, tmp_path_factory):
     """(rows, manifest) of a run of this package, and of a peer that is not there."""
@@ -71,13 +187,10 @@ def test_every_case_is_a_row_that_is_judged_and_explained(finished, config):
     rows, manifest = frame(finished[0]), finished[1]
     assert manifest["complete"]
     ours = cases_of(rows, manifest)
-    assert dict(zip(ours["id"], ours["status"], strict=True)) == {
-        "pair": "compiled",
-        "label": "compiled",
-        "refused": "refused",
-        "empty": "unsatisfiable",
-    }
-    ours = ours.set_index("id")
+    (own,) = facts(rows, manifest)["engines"]
+    assert (own["compiled"], own["valid"], own["valid_rejected"], own["invalid"]) == (2, 2, 1, 4)
+    ours = ours.set_index("id").loc[["pair", "label", "refused", "empty"]]
+    assert ours["status"].tolist() == ["compiled", "compiled", "refused", "unsatisfiable"]
     assert ours["rejected"].to_dict() == {"pair": [1], "label": [], "refused": [], "empty": []}
     assert not ours["let_through"].map(bool).any()
     assert ours.loc["pair", "why"] == [ORDER]
@@ -91,16 +204,6 @@ def test_every_case_is_a_row_that_is_judged_and_explained(finished, config):
     judged = {row["id"]: row.get("accepted") for row in finished[0] if row["engine"] == JUDGE}
     assert judged["label"] == [False, False]
     assert judged["pair"] == [True, True, False, False]
-
-
-def test_the_numbers_of_the_readme(finished):
-    rows, manifest = frame(finished[0]), finished[1]
-    assert wrong(rows, manifest) == []
-    (own,) = facts(rows, manifest)["engines"]
-    assert (own["compiled"], own["valid"], own["valid_rejected"], own["invalid"]) == (2, 2, 1, 4)
-    said = comparison.readme(facts(rows, manifest))
-    assert "the 4 schemas of MaskBench with 7 instances" in " ".join(said.split())
-    assert "| 4 | 50.0% | 0 of 4 | 1 of 2: order 1 |" in said
 
 
 def test_what_is_wrong_is_found(finished):
@@ -127,15 +230,11 @@ def test_regexes_are_cases_too(tmp_path, tokenizer):
     assert len(wrong(frame(found), manifest)) == 1
 
 
-# ---------------------------------------------------------------- rows, without processes
-
-
 class FakeServer:
     """Compiles everything and accepts what is asked first; counts what it is asked to compile.
-    "nothing" is not there; a case whose schema is "stop" is interrupted once."""
+    "nothing" is not there."""
 
     asked: list[tuple[str, object]] = []  # noqa: RUF012
-    interrupts = False
     began_mb = 1.0
 
     def __init__(self, arguments, limits) -> None:
@@ -153,8 +252,6 @@ class FakeServer:
 
     def ask(self, question):
         if "compile" in question:
-            if FakeServer.interrupts and len(self.asked) == 11:
-                raise KeyboardInterrupt
             self.asked.append((self.engine, question["compile"]["schema"].get("minimum")))
             return {"status": "compiled", "compile": 0.01, "first": 0.01}
         return {"accepted": [True] + [False] * (len(question.get("texts", "x")) - 1)}
@@ -170,25 +267,6 @@ def faked(monkeypatch, tmp_path):
     return Config(schemas=file, tokenizers=("x", "y"), engines=(OURS, "xgrammar", "nothing"))
 
 
-def test_a_run_goes_on_where_it_stopped(faked, tmp_path, monkeypatch):
-    monkeypatch.setattr(FakeServer, "interrupts", True)
-    with pytest.raises(KeyboardInterrupt):
-        measured(comparison, faked, tmp_path / "results")
-    _, manifest = read_run(tmp_path / "results")
-    assert not manifest["complete"]
-    assert manifest["rows"] == 11
-    monkeypatch.setattr(FakeServer, "interrupts", False)
-    measured(comparison, faked, tmp_path / "results")
-    _, manifest = read_run(tmp_path / "results")
-    assert manifest["complete"]
-    assert manifest["rows"] == manifest["rows_expected"] == 6 + 2 * 2 * 6
-    assert sorted(manifest["missing"]) == ["nothing, x", "nothing, y"]
-    assert len(FakeServer.asked) == 6 + 2 * 2 * 6, "nothing is asked twice"
-    measured(comparison, faked, tmp_path / "results")
-    assert len(FakeServer.asked) == 6 + 2 * 2 * 6
-    assert read_run(tmp_path / "results")[1]["complete"]
-
-
 def test_a_peer_whose_time_is_up_leaves_the_rest_out(faked, tmp_path):
     chosen = replace(faked, peer_seconds=0.0, tokenizers=("x",))
     for _ in range(2):
@@ -199,18 +277,20 @@ def test_a_peer_whose_time_is_up_leaves_the_rest_out(faked, tmp_path):
         assert cases["engine"].value_counts().to_dict() == {OURS: 6, "xgrammar": 1}
     first = cases[cases["engine"] == "xgrammar"]["id"].item()
     assert first == shuffled(schema_cases(chosen.schemas, "compact"), None, 0)[0].id
-    made = tables(frame(rows), manifest)
-    assert "did the first: xgrammar, x 1" in "".join(made[0].notes)
 
 
 def test_several_at_a_time_give_the_same_rows(faked, tmp_path):
-    found, before = [], threading.active_count()
+    """And each case of each engine is asked once."""
+    found, before, n = [], threading.active_count(), 6 + 2 * 2 * 6
     for jobs in (1, 4):
         measured(comparison, faked, tmp_path / f"{jobs}", jobs=jobs)
         rows, manifest = read_run(tmp_path / f"{jobs}")
         assert manifest["complete"]
+        assert manifest["rows"] == manifest["rows_expected"] == n
+        assert sorted(manifest["missing"]) == ["nothing, x", "nothing, y"]
         found.append({row["key"]: row.get("accepted") for row in rows})
     assert found[0] == found[1]
+    assert len(FakeServer.asked) == 2 * n
     assert threading.active_count() <= before
 
 

@@ -1,16 +1,24 @@
-"""Runs: configs, rows that are resumed, cells on processes, what is written, and what it says."""
+"""Runs: configs, rows that are resumed, cells on processes, and kills at any point."""
 
 from __future__ import annotations
 
 import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import demo_artefact
+import psutil
 import pytest
 from demo_artefact import Config
 
 from bpe_automata.errors import ArgumentError, MissingFileError
-from experiments.run import executors, page, readme, report
+from experiments.run import executors
 from experiments.run.artefact import Artefact
 from experiments.run.config import changed, differences, inputs, plain
 from experiments.run.executors import ATTEMPTS, FAILURE, Cell, inline, measured, processes
@@ -25,9 +33,6 @@ from experiments.run.measuring import (
     read,
     read_run,
 )
-from experiments.run.readme import wrapped_lines
-from experiments.run.report import finish
-from experiments.run.tables import Table
 
 
 @pytest.fixture
@@ -54,14 +59,8 @@ def calls(tmp_path, monkeypatch):
 def test_fields_are_read_by_their_types():
     given = {"n": "7", "fails": "1,2", "mood": "grand", "share": "1e-3", "loud": "true"}
     made = changed(Config(), given | {"data": "a/b", "seed": "5"})
-    assert (made.n, made.fails, made.mood, made.share, made.loud) == (
-        7,
-        (1, 2),
-        "grand",
-        1e-3,
-        True,
-    )
-    assert (made.data.name, made.seed) == ("b", 5)
+    assert (made.n, made.fails, made.mood, made.share) == (7, (1, 2), "grand", 1e-3)
+    assert (made.loud, made.data.name, made.seed) == (True, "b", 5)
     assert changed(made, {"data": "none"}).data is None
     assert differences(made, Config()).keys() == {*given, "data", "seed"}
     assert plain(made)["data"] == "b"
@@ -74,6 +73,21 @@ def test_fields_are_read_by_their_types():
 def test_a_field_that_cannot_be_read_is_named(name, text):
     with pytest.raises(ArgumentError, match=f"--{name} "):
         changed(Config(), {name: text})
+
+
+def test_what_names_a_file_or_a_folder_counts_with_its_contents(tmp_path, monkeypatch):
+    """Two files of one name are two; what is nothing here is a name and no more."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/file", "b/file", "model/config.json"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("1")
+    files = [str(tmp_path / name / "file") for name in "ab"]
+    config = replace(Config(), names=("org/other", "model", *files))
+    before = inputs(config)
+    assert [*before] == ["names 1 model", "names 2 file", "names 3 file"]
+    assert plain(config)["names"] == ["org/other", "model", "file", "file"]
+    (tmp_path / "a" / "file").write_text("2")
+    assert inputs(config) != before
 
 
 # ---------------------------------------------------------------- rows
@@ -151,25 +165,6 @@ def test_processes_give_the_same_rows_as_inline():
     assert values(processes(made, 2)) == values(inline(made))
 
 
-def test_two_files_of_one_name_are_two(tmp_path):
-    for name in "ab":
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_text("1")
-    config = replace(Config(), names=tuple(str(tmp_path / name / "file") for name in "ab"))
-    before = inputs(config)
-    (tmp_path / "a" / "file").write_text("2")
-    assert len(before) == 2
-    assert inputs(config) != before
-
-
-def test_a_model_in_this_folder_counts_as_files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text("{}")
-    (tmp_path / "other").mkdir()
-    assert list(inputs(replace(Config(), names=("model", "other")))) == ["names 0 model"]
-
-
 def test_a_process_that_dies_takes_its_own_cell_only(calls, monkeypatch):
     """Only those that may have been begun are measured one at a time; the others share processes
     again."""
@@ -190,42 +185,11 @@ def test_a_process_that_dies_takes_its_own_cell_only(calls, monkeypatch):
 # ---------------------------------------------------------------- runs
 
 
-def test_a_run_goes_on_where_it_stopped(artefact, settings, calls, monkeypatch):
-    config = Config()
-    real, seen = Run.add, []
-
-    def interrupted(run, key, row):
-        if len(seen) == 2:
-            raise KeyboardInterrupt
-        seen.append(key)
-        real(run, key, row)
-
-    monkeypatch.setattr(Run, "add", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        artefact.measure(config, settings)
-    rows, manifest = read_run(artefact.folder(config, settings.results))
-    assert [row["key"] for row in rows] == ["0", "1"]
-    assert (manifest["complete"], manifest["rows"], manifest["rows_expected"]) == (False, 2, 4)
-    made, paths = artefact.render(config, settings)
-    assert made.tables[0].notes[0] == "INCOMPLETE: 2 of 4 rows are missing"
-    monkeypatch.setattr(Run, "add", real)
-    artefact.measure(config, settings)
-    made, paths = artefact.render(config, settings)
-    assert made.facts == {"total": 14}
-    assert not made.tables[0].notes
-    assert calls() == ["0", "1", "2", "2", "3"]  # the one that was interrupted, twice
-    artefact.measure(config, settings)
-    assert len(calls()) == 5
-    assert json.loads(paths[2].read_text())["manifest"]["complete"]
-
-
 def test_failures_are_rows_and_can_be_tried_again(artefact, settings, monkeypatch):
     config = Config(fails=(1,))
     artefact.measure(config, settings)
     made, _ = artefact.render(config, settings)
-    assert made.tables[0].notes == [
-        "1 of 4 rows are failures: 1: ArgumentError: 1 has no square today"
-    ]
+    assert "1 has no square today" in made.tables[0].notes[0]
     monkeypatch.setattr(demo_artefact, "square", lambda k, made: {"square": 100})
     artefact.measure(config, settings)
     assert artefact.render(config, settings)[0].facts == {"total": 13}
@@ -234,14 +198,6 @@ def test_failures_are_rows_and_can_be_tried_again(artefact, settings, monkeypatc
     assert made.facts == {"total": 113}
     artefact.measure(config, replace(settings, again=True))
     assert artefact.render(config, settings)[0].facts == {"total": 400}
-
-
-def test_failures_are_shown_without_paths():
-    rows = [{"key": "a", FAILURE: "Missing: /home/x/y.json, see ~/z or a/b"}]
-    manifest = {"complete": True}
-    made = report.labelled(report.Report("T", [Table("T", ["n"], [])]), rows, manifest)
-    (note,) = made.tables[0].notes
-    assert note == "1 of 1 rows are failures: a: Missing: ..., see ... or a/b"
 
 
 def test_other_code_measures_anew(artefact, settings, monkeypatch, capsys):
@@ -277,13 +233,6 @@ def test_rows_of_other_files_or_peers_are_put_aside(artefact, settings, tmp_path
     assert (asides(), asides()) == (3, 3)
 
 
-def test_texts_that_are_paths_count_as_files(tmp_path):
-    (tmp_path / "a").write_text("1")
-    config = replace(Config(), names=("org/model", str(tmp_path / "a"), "plain"))
-    assert list(inputs(config)) == ["names 1 a"]
-    assert plain(config)["names"] == ["org/model", "a", "plain"]
-
-
 def test_each_config_has_its_folder_and_the_paper_shows_the_default(artefact, settings, tmp_path):
     results = settings.results
     assert artefact.folder(Config(), results) == results / "demo"
@@ -309,104 +258,84 @@ def test_rows_that_turn_out_not_to_be_wanted(settings):
     assert run.expect("a") == []
 
 
-# ---------------------------------------------------------------- what is written
+# ---------------------------------------------------------------- kills
 
 
-def test_a_report_in_every_format(artefact, settings):
-    artefact.measure(Config(), settings)
-    _, paths = artefact.render(Config(), settings)
-    assert [path.name for path in paths[:3]] == ["demo.md", "demo.tex", "demo.json"]
-    assert paths[3].relative_to(settings.paper).as_posix() == "rows/demo.jsonl.gz"
-    assert paths[0].read_text().startswith("# Squares & co\n\n## Squares\n")
-    assert "\\caption{Squares}" in paths[1].read_text()
-    kept = json.loads(paths[2].read_text())
-    assert kept["facts"] == {"total": 14}
-    assert kept["manifest"]["config"] == plain(Config())
-    assert kept["manifest"]["model"] == "none"
-    assert kept["manifest"]["made_by"]["code"]
+HERE = Path(__file__).parent
+MANY = 400
+PROGRAM = f"""
+import sys
+from pathlib import Path
+from demo_artefact import Config
+from experiments.run.artefact import Artefact
+from experiments.run.measuring import Settings
+results = Path(sys.argv[1])
+settings = Settings(results=results, paper=results / "paper", executor=sys.argv[2])
+print("begun", flush=True)
+Artefact("demo", "demo_artefact").measure(Config(n={MANY}), settings)
+"""
 
 
-def test_figures_are_equal_when_drawn_again(tmp_path):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    drawn = []
-    for k in range(2):
-        figure, axes = pyplot.subplots()
-        axes.plot([1, 2])
-        drawn.append(
-            [path.read_bytes() for path in finish(figure, "h", "n", tmp_path / f"{k}", "f")]
-        )
-    assert len(drawn[0]) == 3
-    assert drawn[0] == drawn[1]
+@pytest.mark.parametrize("executor", ["inline", "processes"])
+def test_a_run_that_is_killed_again_and_again(tmp_path, executor):
+    rng = random.Random(executor)
+    path = Artefact("demo", "demo_artefact").folder(Config(n=MANY), tmp_path) / NAME
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), executor]
+    kept = b""
+    for _ in range(3):
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, start_new_session=True
+        ) as process:
+            process.stdout.readline()
+            waited = time.monotonic() + 300
+            while not path.exists() or len(path.read_bytes()) <= len(kept):
+                assert time.monotonic() < waited
+                time.sleep(0.01)
+            time.sleep(rng.random() / 10)
+            os.killpg(process.pid, signal.SIGKILL)
+        now = path.read_bytes()
+        assert now.startswith(kept[: kept.rfind(b"\n") + 1])
+        kept = now
+    settings = Settings(results=tmp_path, paper=tmp_path / "paper", executor="inline")
+    artefact, config = Artefact("demo", "demo_artefact"), Config(n=MANY)
+    artefact.measure(config, settings)
+    rows, manifest = read_run(path.parent)
+    assert manifest["complete"]
+    assert sorted(row["square"] for row in rows) == [k * k for k in range(MANY)]
+    lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    assert len(lines) == MANY
 
 
-def test_markdown_and_latex():
-    table = Table("T_1", ["x\ny", "n"], [["a|b", "1 %"]], ["note"])
-    assert table.markdown() == "## T_1\n\n| x y | n |\n| :-- | --: |\n| a\\|b | 1 % |\n\n- note\n"
-    latex = table.latex()
-    assert latex.startswith("% note\n\\begin{table}\n\\caption{T\\_1}\n\\begin{tabular}{lr}")
-    assert "a\\textbar{}b & 1 \\% \\\\" in latex
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
+    program = PROGRAM.replace(f"n={MANY}", f"n={MANY}, pause=30.0")
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path), "processes"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        process.stdout.readline()
+        until(lambda: len(members(process.pid)) >= 3)  # itself, and two workers or more
+        process.kill()
+    until(lambda: not members(process.pid))
 
 
-def test_the_page_holds_everything_and_asks_for_nothing(artefact, settings):
-    artefact.measure(Config(fails=(3,)), settings)
-    made, _ = artefact.render(Config(fails=(3,)), settings)
-    home = artefact.home(Config(fails=(3,)), settings)
-    text = page.write(home, {"All": ["none", "demo"]}).read_text()
-    assert 'href="#demo"' in text
-    assert "Squares &amp; co" in text
-    assert "<td>9</td>" not in text
-    assert "<td>4</td>" in text
-    assert "1 of 4 rows are failures" in text
-    assert "http" not in text.replace('http-equiv="', "")
-    assert not made.wrong
+def until(happened) -> None:
+    waited = time.monotonic() + 300
+    while not happened():
+        assert time.monotonic() < waited
+        time.sleep(0.1)
 
 
-def test_the_page_says_what_is_incomplete():
-    manifest = {"complete": False, "rows": 1, "rows_expected": 3, "wall_seconds": 90.0}
-    made = {"title": "T", "figures": [], "tables": [], "manifest": manifest}
-    made["figures"] = [{"name": "f", "headline": 'a "b" < c', "note": ""}]
-    text = page.html({"t": made}, {"All": ["t"]})
-    assert "Incomplete: 1 of 3 rows." in text
-    assert "Measured in 1.5 min." in text
-    assert 'alt="a &#34;b&#34; &lt; c"' in text
+def members(session: int) -> list[int]:
+    """The processes of a session that live."""
+    return [process.pid for process in psutil.process_iter() if _session(process.pid) == session]
 
 
-def test_code_on_the_page_stands_between_no_backticks():
-    table = {"title": "`t` < u", "columns": ["", "x"], "rows": [["a", "`b`+`c`"]], "notes": ["`n`"]}
-    manifest = {"complete": True, "wall_seconds": 1.0}
-    made = {"title": "T", "figures": [], "tables": [table], "manifest": manifest}
-    text = page.html({"t": made}, {"All": ["t"]})
-    assert "<td class=text><code>b</code>+<code>c</code></td>" in text
-    assert "<h3><code>t</code> &lt; u</h3>" in text
-    assert "<li><code>n</code></li>" in text
-
-
-def test_long_prose_is_wrapped_but_no_table_and_no_code():
-    long = "word " * 30
-    text = f"{long}\n\n| {long} |\n```\n{long}\n```\nend"
-    lines = wrapped_lines(text).splitlines()
-    assert len(lines[0]) <= 100
-    assert lines[:2] == [("word " * 20).strip(), ("word " * 10).strip()]
-    assert lines[2:] == ["", f"| {long} |", "```", long, "```", "end"]
-    assert wrapped_lines(f"- {long}").splitlines()[1].startswith("  word")
-
-
-def test_the_readme_says_what_the_facts_say(tmp_path):
-    path = tmp_path / "README.md"
-    text = "a\n<!-- numbers: demo -->\nold\n<!-- /numbers: demo -->\nb\n"
-    path.write_text(text)
-    assert readme.update("demo", demo_artefact, {"total": 5}, [path])
-    assert readme.said(path.read_text(), "demo") == "\nThe squares sum to 5.\n"
-    assert path.read_text().startswith("a\n")
-    assert path.read_text().endswith("\nb\n")
-    assert not readme.update("other", demo_artefact, {"total": 5}, [path])
-    assert not readme.update("demo", report, {}, [path])
-    with pytest.raises(readme.ReadmeError, match="without"):
-        readme.said("<!-- numbers: demo -->", "demo")
-
-
-def test_words_are_to_the_left_numbers_to_the_right():
-    rows = [["a", "1.2 s", "no answer", "NO"], ["b", "3e-5", "12", "2 of 3"]]
-    table = Table("T", ["k", "time taken", "why", "met"], rows)
-    assert "| :-- | --: | :-- | --: |" in table.markdown()
-    assert "{lrlr}" in table.latex()
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None

@@ -1,4 +1,4 @@
-"""The speed-up experiment: its loop is `decode`, its intervals are exact, its rows add up."""
+"""Texts that a model writes, timed side by side: banned words, and what forced ids save."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import numpy as np
 import pytest
 
 from bpe_automata import constrain
+from bpe_automata.banning import Ban
 from bpe_automata.errors import ArgumentError, MissingFileError, TokenNotAllowedError
 from bpe_automata.sampling import decode
+from bpe_automata.sampling.banned import free
 from bpe_automata.testing import byte_spelling, small_tokenizer
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.run.statistics import median_interval
 from experiments.run.tables import frame
-from experiments.serving import speedup, speedup_cell
+from experiments.serving import banned, banned_runs, speedup, speedup_cell
+from experiments.serving.banned_runs import WordList, wanting_model, word_lists
 from experiments.serving.speedup_cell import (
     FUNCTIONS,
     WAYS,
@@ -32,22 +35,160 @@ from experiments.serving.speedup_cell import (
     passed_over,
     write,
 )
-from experiments.serving.speedup_report import families, in_runs, middle, over_schemas, written
+from experiments.serving.speedup_report import families, in_runs, over_schemas, written
 from experiments.shared import models
 from experiments.shared.models import LoadedModel
 
-PIECES = [b'{"', b'":', b'":"', b'","', b'"}', b"na", b"me", b"name", b"title", b" a", b"ab", b"12"]
-DATA = [bytes([byte]) for byte in range(256)] + PIECES
+LETTERS = [" t", "ta", "alk", "lis", "ten", "you", " f", "uck", "Can we ", "é", "日本"]
+PIECES = ['{"', '":', '":"', '","', '"}', "na", "me", "name", "title", " a", "ab", "12"]
 MERGES = [("n", "a"), ("m", "e"), ("na", "me"), ("{", '"'), ('"', ":"), ('":', '"'), ("a", "b")]
-BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-ADDED = ["<end>", "<|im_start|>", "<|im_end|>"]
-TOKENIZER = small_tokenizer(
-    [byte_spelling(data) for data in DATA], MERGES, {**BYTE_LEVEL, "use_regex": False}, ADDED
+
+
+def spelled(pieces, merges):
+    """A tokenizer of all bytes and of these pieces, that does not cut texts beforehand."""
+    data = [bytes([byte]) for byte in range(256)] + [piece.encode() for piece in pieces]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+    added = ["<end>", "<|im_start|>", "<|im_end|>"]
+    vocabulary = [byte_spelling(one) for one in data]
+    return small_tokenizer(vocabulary, merges, {**byte_level, "use_regex": False}, added)
+
+
+TOKENIZER = spelled(PIECES, MERGES)
+END = 256 + len(PIECES)
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return spelled(LETTERS, ())
+
+
+# ---------------------------------------------------------------- banned words
+
+
+@pytest.fixture(scope="module")
+def banned_rows(tiny, tmp_path_factory):
+    """Of a stub that is drawn to the article's words."""
+    folder = tmp_path_factory.mktemp("banned")
+    loaded = LoadedModel("tiny", "", None, tiny, (), "cpu", 0.0)
+    model = wanting_model(tiny, WordList(banned_runs.WORDS, "anywhere", ""), 0, ())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "opened", lambda *_: loaded)
+        patch.setattr(banned_runs, "causal", lambda loaded: model)
+        patch.setattr(LoadedModel, "provenance", lambda self: {"model": self.name, "note": ""})
+        config = banned.Config(new_tokens=12, lists=8)
+        banned.measure(run := Run("banned", 1, config, folder, Settings()))
+        run.finish()
+    return read_run(folder)
+
+
+def test_nothing_banned_gets_through(banned_rows):
+    rows, manifest = banned_rows
+    assert manifest["failures"] == 0
+    spellings = [row["spellings"] for row in rows if row["kind"] == "list"]
+    assert [one is None for one in spellings] == [False] + 7 * [True]
+    assert any(row["free"]["banned"] for row in rows)
+    assert any(row["rollback"].get("rollbacks") for row in rows if row["kind"] == "article")
+    assert banned.wrong(frame(rows), manifest) == []
+    facts = banned.facts(frame(rows), manifest)
+    assert (facts["lists"], facts["let_through"]) == (8, 0)
+
+
+def test_a_banned_word_is_wrong(banned_rows):
+    rows, manifest = copy.deepcopy(banned_rows)
+    rows[0]["rollback"]["banned"] = ["talk"]
+    (line,) = banned.wrong(frame(rows), manifest)
+    assert line.startswith("article 0, rollback: talk in ")
+    assert banned.facts(frame(rows), manifest)["let_through"] == 1
+
+
+def test_each_mode_begins_alike_and_the_order_rotates(tiny, monkeypatch):
+    """Before each clock the model has read the prompt, and each mode has what it needs of its
+    own: nothing that a mode before it has made."""
+    plain, ban, prompt = free(tiny), Ban(["talk"], whole_word=True), tiny.encode("Can we ")
+    asked, clocks, given = [], [], []
+
+    def model(ids):
+        asked.append(tuple(ids))
+        return np.zeros(tiny.n_ids)
+
+    def noted(name):
+        mode = getattr(banned_runs, name)
+
+        def call(*args, **options):
+            clocks.append((name, asked[-1:], len(asked)))
+            given.append(options.get("constraint") or args[1])
+            return mode(*args, **options)
+
+        return call
+
+    names = ("decode", "decode_allowed", "decode_without")
+    for name in names:
+        monkeypatch.setattr(banned_runs, name, noted(name))
+    for turn in range(3):
+        row = banned_runs.runs(model, tiny, ban, plain, prompt, "", turn, max_new_tokens=3, seed=0)
+        turns = [row[mode]["turn"] for mode in banned_runs.MODES]
+        assert turns == [(k - turn) % 3 for k in range(3)]
+        assert all(row[mode]["prepared"] > 0 for mode in ("exact", "rollback"))
+    assert [name for name, _, _ in clocks] == [names[k % 3] for k in (0, 1, 2, 1, 2, 3, 2, 3, 4)]
+    assert all(last == [tuple(prompt)] for _, last, _ in clocks)
+    assert len({id(constraint) for constraint in given}) == 9
+
+
+@pytest.mark.parametrize("wrong", ["no mass", "fails", "nothing left"])
+def test_a_text_that_there_is_not_becomes_a_row(tiny, wrong, banned_rows):
+    """And the tables show it."""
+    plain, ban = free(tiny), Ban(["talk"])
+    if wrong == "nothing left":
+        ban = Ban(regexes=[r"[\s\S]"])
+        plain = constrain(tiny, "a", "lift", added_tokens=False)
+
+    def model(ids):
+        if wrong == "fails" and len(ids) > 1:
+            raise RuntimeError("out of memory")
+        return np.full(tiny.n_ids, -np.inf if wrong == "no mass" else 0.0)
+
+    prompt = tiny.encode("C")
+    row = banned_runs.runs(model, tiny, ban, plain, prompt, "", max_new_tokens=3, seed=0)
+    names = {"no mass": "LogitsError", "fails": "ModelError", "nothing left": "EmptyLanguageError"}
+    failed = [mode for mode in banned_runs.MODES if "error" in row[mode]]
+    assert failed == list(banned_runs.MODES[wrong == "nothing left" :])
+    assert {row[mode]["raised"] for mode in failed} == {names[wrong]}
+
+    rows, manifest = banned_rows
+    tables = banned.tables(frame([one | row for one in rows]), manifest)
+    assert any(f"{names[wrong]}: " in table.markdown() for table in tables)
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "before", "whole", "any_case", "stands"),
+    [
+        ("talk", "a talking", "", False, False, True),
+        ("talk", "a talking", "", True, False, False),
+        ("talk", "TALK", "", True, True, True),
+        ("talk", "lk", "we ta", True, False, True),
+        ("talk", " now", "we talk", True, False, False),
+        ("strasse", "Straße", "", True, True, True),
+        ("sa", "ßa", "", False, True, False),
+        ("aa", "aaa", "a", False, False, True),
+    ],
 )
-END = len(DATA)
+def test_the_search_for_banned_words(word, text, before, whole, any_case, stands):
+    assert banned_runs.found([word], text, before, whole, any_case) == [word] * stands
 
 
-class Stub:
+def test_lists_are_seeded_and_of_all_kinds(tiny):
+    one, same, other = (word_lists(tiny, 16, seed) for seed in (3, 3, 4))
+    assert one == same != other
+    assert len({words.kind for words in one}) == 4
+    assert any(words.before for words in one)
+    assert any(not word.isascii() for words in one for word in words.words)
+    assert np.all([words.ban().occurrence.accepts(words.words[0].encode()) for words in one])
+
+
+# ---------------------------------------------------------------- what forced ids save
+
+
+class Opinion:
     """A model whose opinion depends on the length; it counts, and keeps what it was asked."""
 
     def __init__(self, seed=0):
@@ -60,9 +201,6 @@ class Stub:
         return self.noise[len(ids) % 32]
 
 
-# ---------------------------------------------------------------- the loop
-
-
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("method", ["canonical", "lift"])
 @pytest.mark.parametrize("regex", [r'\{"name":"[a-z]{0,5}"\}', r"(ab|a)*12", r"name|12"])
@@ -71,7 +209,7 @@ def test_the_loop_is_that_of_decode(regex, method, temperature):
     for seed, (known, forced) in enumerate([(nothing, False), (certain, True)] * 3):
         constraint = constrain(TOKENIZER, regex, method, eos_ids=(END,), added_tokens=False)
         asked = {"max_new_tokens": 9, "temperature": temperature, "seed": seed}
-        theirs, ours = Stub(), Stub()
+        theirs, ours = Opinion(), Opinion()
         expected = decode(theirs, constraint, (1, 2), forced=forced, **asked)
         asked["most_ids"] = asked.pop("max_new_tokens")
         found = write(ours, constraint.engine, (1, 2), known, **asked)
@@ -84,7 +222,7 @@ def test_the_loop_is_that_of_decode(regex, method, temperature):
 
 def test_forced_ids_go_through_the_model_at_once():
     constraint = constrain(TOKENIZER, r'\{"name":"(ab|12)"\}', eos_ids=(END,))
-    model = Stub()
+    model = Opinion()
     found = write(model, constraint.engine, (7,), certain, most_ids=20, temperature=1.0, seed=1)
     assert found.passes == 1
     before = constraint.tokenizer.encode('{"name":"')
@@ -96,7 +234,7 @@ def test_forced_ids_go_through_the_model_at_once():
 def test_the_heuristic_writes_ids_of_the_lift():
     constraint = constrain(TOKENIZER, r'\{"name":"[a-z]{0,5}"\}', "lift", eos_ids=(END,))
     found = [
-        write(Stub(seed), constraint.engine, (), known, most_ids=20, temperature=1.0, seed=seed)
+        write(Opinion(seed), constraint.engine, (), known, most_ids=20, temperature=1.0, seed=seed)
         for seed in range(5)
         for known in (heuristic, nothing)
     ]
@@ -114,11 +252,8 @@ def test_the_heuristic_writes_ids_of_the_lift():
 def test_a_text_ends_at_the_last_id_that_it_may_have(known):
     engine = constrain(TOKENIZER, r'\{"title":"[a-z]*"\}', "lift", eos_ids=(END,)).engine
     for most in (1, 2, 3, 8):
-        found = write(Stub(), engine, (), known, most_ids=most, temperature=1.0, seed=0)
+        found = write(Opinion(), engine, (), known, most_ids=most, temperature=1.0, seed=0)
         assert len(found.ids) == most or found.ids[-1] == END
-
-
-# ---------------------------------------------------------------- numbers
 
 
 @pytest.mark.parametrize("n", range(40))
@@ -137,13 +272,6 @@ def test_the_interval_holds_the_median_often_enough_and_no_narrower_one_does(n):
     low, high = found
     assert low + high == n + 1
     assert misses(low) <= 0.05 < misses(low + 1)
-
-
-def test_intervals_hold_the_median_often_enough():
-    rng = np.random.default_rng(0)
-    for n in (6, 9, 17):
-        found = [middle(rng.normal(size=n).tolist()) for _ in range(2000)]
-        assert np.mean([one["low"] <= 0 <= one["high"] for one in found]) >= 0.94
 
 
 def row(family, schema, seed, passes, seconds):
@@ -167,9 +295,6 @@ def test_seeds_of_a_schema_are_one_number():
     assert [len(some) for _, some in families(ours)] == [2, 1, 3]
     shares = [in_runs(ours, least) for least in (1, 2, 3, 4)]
     assert shares == [6 / 12, 5 / 12, 3 / 12, 0]
-
-
-# ---------------------------------------------------------------- schemas
 
 
 def test_the_functions_are_always_there(tmp_path, monkeypatch):
@@ -202,20 +327,17 @@ def test_schemas_are_drawn_and_passed_over():
     assert [len(passed_over(tasks, terms, count, "0")[0]) for count in (0, 1, 2)] == [0, 1, 2]
 
 
-# ---------------------------------------------------------------- the artefact
-
-
 @pytest.fixture(scope="module")
 def loaded():
     return LoadedModel("stub", "", None, TOKENIZER, (END,), "cpu", 0.0)
 
 
 @pytest.fixture(scope="module")
-def rows_and_manifest(loaded, tmp_path_factory):
+def speedup_rows(loaded, tmp_path_factory):
     folder = tmp_path_factory.mktemp("speedup")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "opened", lambda *_: loaded)
-        patch.setattr(speedup_cell, "causal", lambda loaded: Stub())
+        patch.setattr(speedup_cell, "causal", lambda loaded: Opinion())
         patch.setattr(LoadedModel, "provenance", lambda self: {"model": "stub", "device": "none"})
         config = replace(speedup.SMOKE, each=2, seeds=2, most_ids=40)
         speedup.measure(run := Run("speedup", 1, config, folder, Settings()))
@@ -223,8 +345,8 @@ def rows_and_manifest(loaded, tmp_path_factory):
     return read_run(folder)
 
 
-def test_rows_add_up(rows_and_manifest):
-    rows, manifest = rows_and_manifest
+def test_rows_add_up(speedup_rows):
+    rows, manifest = speedup_rows
     assert manifest["complete"]
     assert manifest["failures"] == 0
     assert [row["turn"] for row in rows] == [0, 1, 2, 3]
@@ -244,12 +366,12 @@ def test_rows_add_up(rows_and_manifest):
 def test_the_order_rotates():
     orders = [[way.name for way in in_turn(turn)] for turn in range(len(WAYS) + 1)]
     assert orders[0] == orders[-1]
-    for place in range(len(WAYS)):
-        assert len({order[place] for order in orders}) == len(WAYS)
+    for turn in range(len(WAYS)):
+        assert len({order[turn] for order in orders}) == len(WAYS)
 
 
-def test_other_ids_than_those_of_encode_are_wrong(rows_and_manifest):
-    rows, manifest = copy.deepcopy(rows_and_manifest)
+def test_other_ids_than_those_of_encode_are_wrong(speedup_rows):
+    rows, manifest = copy.deepcopy(speedup_rows)
     rows[1]["ways"]["canonical"]["own"] = False
     rows[1]["ways"]["lift"]["own"] = False
     (line,) = speedup.wrong(frame(rows), manifest)

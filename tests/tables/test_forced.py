@@ -1,4 +1,4 @@
-"""The experiment on forced tokens: counts against hand, failures as rows, tables, generation."""
+"""Forced tokens: counts against those by hand, and what a model is saved by them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from bpe_automata.testing import small_tokenizer
 from experiments.engines.peers import OutlinesCore
 from experiments.run.config import changed
 from experiments.run.measuring import Run, Settings, read_run
-from experiments.serving import banned, forced, forced_report, forced_walks, speedup
+from experiments.run.tables import frame
+from experiments.serving import banned, forced, forced_walks, speedup, throughput
 from experiments.serving.forced_walks import (
     METHODS,
     Counts,
@@ -45,6 +46,9 @@ SCHEMA = {
     "required": ["a"],
     "additionalProperties": False,
 }
+
+
+# ---------------------------------------------------------------- what is known of given texts
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +98,7 @@ def test_ids_that_no_text_has():
 
 
 def test_the_heuristic_in_the_table_is_the_one_of_the_package():
-    """At each place of each text, for each count."""
+    """After each prefix of each text, for each count."""
     found = set()
     for source in SOURCES[:2]:
         item = item_of(source, "as given")
@@ -112,48 +116,17 @@ def test_the_heuristic_in_the_table_is_the_one_of_the_package():
     assert found == {0, 1, 2, 3}
 
 
-def test_rows_and_refusals(rows_and_manifest):
+def test_what_is_known_is_a_share_of_all_ids(rows_and_manifest):
+    """3 of 8 ids are certain, by either automaton; what has no automaton says why."""
     rows, manifest = rows_and_manifest
-    assert manifest["complete"]
-    assert manifest["failures"] == 0
-    assert [row["id"] for row in rows] == ["one", "two", "bad", "all other"]
-    assert [row["refused"] is None for row in rows] == [True, True, False, True]
-    assert "RegexSyntaxError" in rows[2]["refused"]
-    assert (rows[0]["texts"], rows[0]["other"], rows[3]["texts"], rows[3]["other"]) == (2, 1, 0, 1)
-
-
-def test_the_table(rows_and_manifest):
-    report = forced.render(*rows_and_manifest)
-    (table,) = report.tables
-    markdown = table.markdown()
-    for text in ("20.4 %", "4.0 %", "97 %", "all 4; without a regex: 1 (RegexSyntaxError 1)"):
-        assert text in markdown
-    assert "3 valid instances match their regex and are walked; 2 do not" in markdown
-    lines = [line for line in markdown.splitlines() if line.startswith("| tiny, chop 0")]
-    assert "| 2 (66.7 %) | 2 (66.7 %) | 0 |" in lines[0]
-    assert {len(row) for row in table.rows} == {len(table.columns)} == {8}
-    assert [*report.wrong] == []
-
-
-def test_what_the_readme_says(rows_and_manifest):
-    """3 of 8 ids are certain, by either automaton: one tokenizer in one style is no range."""
-    facts = forced.render(*rows_and_manifest).facts
+    facts = forced.facts(frame(rows), manifest)
     assert facts["known"]["canonical"] == facts["known"]["lift"] == [37.5, 37.5]
     assert facts["saved"] is None
     assert "no choice about 38 % of all ids, the lift about 38 % (" in forced.readme(facts)
-    facts["known"]["lift"], facts["saved"] = [0.0, 6.3], [29.1, 37.0]
-    assert "the lift about 0 to 6 %; a real model" in forced.readme(facts)
-    assert "29 to 37 % fewer passes" in forced.readme(facts)
-
-
-def test_nothing_measured_yet(rows_and_manifest):
-    """A failure has no kind; the facts are still there."""
-    _, manifest = rows_and_manifest
-    failed = [{"key": "0 as given", "failure": "MemoryError: "}]
-    for rows in ([], failed):
-        facts = forced.render(rows, manifest).facts
-        assert facts["known"]["canonical"] is None
-        assert "(not measured)" in forced.readme(facts)
+    assert [row["refused"] is None for row in rows] == [True, True, False, True]
+    assert "RegexSyntaxError" in rows[2]["refused"]
+    assert [row.get("texts") for row in rows] == [2, 1, None, 0]
+    assert [row.get("other") for row in rows] == [1, 0, None, 1]
 
 
 def test_samples_are_seeded():
@@ -191,6 +164,9 @@ def test_regexes_from_files(tmp_path):
         regexes_of(path)
     with pytest.raises(MissingFileError, match="schemas"):
         schemas_of(tmp_path / "nowhere")
+
+
+# ---------------------------------------------------------------- what a model writes
 
 
 class Stub:
@@ -241,13 +217,8 @@ def test_generation_with_and_without(loop, mode, opened):
     assert row["without"]["passes"] == 3  # x, abc or abd, the end
     assert row["with"]["passes"] == 1
     assert row["with"]["forced"] == 2
-    row["without"]["seconds"], row["with"]["seconds"] = 4.0, 1.0
-    title = {"decode": "decode", "generate": "transformers' generate"}[loop]
-    line = [f"{title}, {mode}", "1", "2", "2", "3", "1", "66.7 %", "4.0", "1.0", "0.25", "1 of 1"]
-    manifest = {"config": {"most_ids": 48}, "seed": 3, "model": "stub"}
-    assert forced_report.passes([row], manifest).rows == [line]
-    saved = forced_report.facts([], [row], manifest)["saved"]
-    assert saved == pytest.approx([200 / 3, 200 / 3])
+    facts = forced.facts(frame([row]), {"model": "stub"})
+    assert facts["saved"] == pytest.approx([200 / 3, 200 / 3])
 
 
 def test_what_has_no_automaton_cannot_be_written(opened):
@@ -277,12 +248,11 @@ def test_rows_of_another_outlines_core_are_not_gone_on_with(monkeypatch, tmp_pat
     assert forced.inputs(forced.Config()) == {"versions": {}}
 
 
-@pytest.mark.parametrize("module", [banned, forced, speedup])
+@pytest.mark.parametrize("module", [banned, forced, speedup, throughput])
 def test_a_device_or_a_dtype_that_there_is_not_is_one_line(module):
-    for field in ("device", "dtype"):
+    for field in ("device", "dtypes" if module is throughput else "dtype"):
         with pytest.raises(ArgumentError, match=f"--{field} 'foo' is none of"):
             changed(module.Config(), {field: "foo"})
-    assert changed(module.Config(), {"dtype": "bfloat16"}).dtype == "bfloat16"
 
 
 def test_the_model_writes_under_some_small_schemas_in_both_modes_and_loops(rows_and_manifest):

@@ -1,5 +1,4 @@
-"""The experiment on masks: its texts are of its languages, places are counted right, and rows
-become tables; never how fast."""
+"""Seconds and memory of masks and of start-up: what is timed is what is said; never how fast."""
 
 from __future__ import annotations
 
@@ -7,15 +6,16 @@ import json
 import re
 import time
 
+import numpy as np
 import pytest
 
 from bpe_automata import compile_regex
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas import compile_json_schema
-from experiments.laws.exact_measure import SMOKE_TOKENIZER
 from experiments.run.executors import FAILURE
-from experiments.run.measuring import Run, Settings, read_run
-from experiments.serving import masks, masks_profile
+from experiments.run.statistics import median, quantile
+from experiments.run.tables import frame
+from experiments.serving import masks, masks_profile, speed, speed_child
 from experiments.serving.masks_child import (
     BATCHES,
     WARMING,
@@ -26,6 +26,8 @@ from experiments.serving.masks_child import (
     spent,
 )
 from experiments.serving.masks_report import answers_of, shared_texts
+from experiments.serving.speed import Inputs, parts_of
+from experiments.shared.watched import LostError
 
 CASES = {case.id: case for case in constraints(())}
 
@@ -60,7 +62,7 @@ def asked(worker, tokenizer, regex, texts, **given):
     return answered(worker, question | {"hold": False} | given)
 
 
-def test_cold_are_the_places_that_are_new(worker, smollm2_tokenizer):
+def test_cold_are_the_prefixes_that_are_new(worker, smollm2_tokenizer):
     texts = ["2024-02-29", "2024-03-01", "2024-02-29"]
     row = asked(worker, smollm2_tokenizer, r"[0-9]{4}-[0-9]{2}-[0-9]{2}", texts)
     ids = [smollm2_tokenizer.encode(text) for text in texts]
@@ -84,9 +86,9 @@ def test_schemas_are_kept_alive(worker, smollm2_tokenizer):
 
 def test_a_batch_is_where_its_ids_have_led(worker, smollm2_tokenizer):
     ids = smollm2_tokenizer.encode("2024")
-    place = {"source": {"regex": "[0-9]{4}"}, "ids": ids[:2]}
-    assert len(answered(worker, {"batch": [place] * 3})["batch"]) == 21
-    wrong = answered(worker, {"batch": [place | {"ids": smollm2_tokenizer.encode("x")}]})
+    prefix = {"source": {"regex": "[0-9]{4}"}, "ids": ids[:2]}
+    assert len(answered(worker, {"batch": [prefix] * 3})["batch"]) == 21
+    wrong = answered(worker, {"batch": [prefix | {"ids": smollm2_tokenizer.encode("x")}]})
     assert "is refused" in wrong[FAILURE]
 
 
@@ -94,25 +96,7 @@ def test_time_that_others_take_is_not_counted():
     assert spent(time.sleep, 0.05) < 25_000
 
 
-def test_without_schemas_the_tables_say_so(tmp_path):
-    config = masks.Config(
-        engines=("canonical",),
-        tokenizers=(SMOKE_TOKENIZER,),
-        constraints=("boolean",),
-        schemas=tmp_path / "none",
-        rounds=2,
-    )
-    masks.measure(run := Run("masks", 1, config, tmp_path / "rows", Settings()))
-    run.finish()
-    rows, manifest = read_run(tmp_path / "rows")
-    assert manifest["complete"]
-    assert [row["name"] for row in rows if not row.get(FAILURE)] == ["", "boolean", "", "boolean"]
-    report = masks.render(rows, manifest)
-    assert any("schemas were left out" in note for t in report.tables for note in t.notes)
-    assert str(tmp_path) not in "".join(table.markdown() for table in report.tables)
-
-
-# ---------------------------------------------------------------- numbers
+# ---------------------------------------------------------------- what is said of rows
 
 
 def row_of(engine, name, number=0, **fields):
@@ -170,9 +154,6 @@ def test_what_was_refused_is_named_and_of_this_package_it_is_wrong():
     assert ["xgrammar", "t: c", "over time: more than 1 s"] in refused.rows
     assert ["xgrammar", "t: date, t: b", "texts stopped on the way"] in refused.rows
     assert [*report.wrong] == []
-    constraints, schemas = report.tables[:2]
-    assert [line[1] for line in constraints.rows] == ["1 of 1", "1 of 1"]
-    assert [line[1] for line in schemas.rows] == ["3 of 3", "2 of 3"]
     stopped = [row | {"texts": [row["texts"][0] | {"stopped": 0}]} for row in ROWS[2:5]]
     assert masks.render([ROWS[0], *stopped], MANIFEST).wrong
 
@@ -184,3 +165,60 @@ def test_a_profile_tells_the_kernels_from_python(smollm2_tokenizer, method):
     assert any(kernel in mask.kernels for mask in found)
     assert all(mask.kernels.total() < mask.us for mask in found)
     assert any(f"{kernel} " in str(mask) for mask in found)
+
+
+# ---------------------------------------------------------------- the tokenizer's start
+
+
+@pytest.fixture(scope="module")
+def inputs(smollm2_tokenizer, tmp_path_factory):
+    path = tmp_path_factory.mktemp("speed") / "tokenizer.json"
+    path.write_text(smollm2_tokenizer.to_json(), encoding="utf-8")
+    return Inputs("SmolLM2", smollm2_tokenizer, path, None, smollm2_tokenizer.eos_ids)
+
+
+def test_quantiles_are_values_that_occur():
+    values = [3.0, 1.0, 2.0, 4.0]
+    assert [quantile(values, q) for q in (0, 0.5, 0.99, 1)] == [1, 2, 4, 4]
+    assert np.isnan(median([]))
+    assert np.isnan(quantile([], 0.5))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100, 300])
+def test_a_quantile_is_the_smallest_value_that_enough_do_not_exceed(n):
+    """Of 1 to n the share k / n does not exceed k: in whole numbers, percent * n <= 100 * k."""
+    values = list(range(n, 0, -1))
+    for percent in range(101):
+        smallest = next(k for k in range(1, n + 1) if 100 * k >= percent * n)
+        assert quantile(values, percent / 100) == smallest
+
+
+def test_the_parts_are_those_of_the_automaton(inputs):
+    for part in parts_of(inputs.tokenizer).values():
+        assert part() is not None
+
+
+def test_memory_and_start_of_a_process(inputs):
+    row = speed.memory(inputs)
+    assert row["torch"] is False
+    assert row["peak"] is None or row["peak"] >= max(row["stages"].values())
+    started = speed.child("start", inputs)
+    assert sum(started["parts"].values()) < started["wall"]
+
+
+def test_a_failing_process_is_one_line(inputs):
+    with pytest.raises(LostError, match="KeyError"):
+        speed.child("nonsense", inputs)
+
+
+def test_the_engine_is_asked_for_its_classes(inputs, monkeypatch):
+    monkeypatch.setenv("BPE_AUTOMATA_CACHE", "")  # restored afterwards: the part sets it
+    row = speed_child.classes(str(inputs.json), inputs.eos_ids)
+    assert row["asked"] > row["disk"] > 0
+
+
+def test_goals_are_met_or_missed_or_not_measured():
+    build = {"key": "build", "kind": "build", "whole": [2.0, 3.0, 1.0], "parts": {}}
+    said = speed.facts(frame([build]), {})
+    assert [goal[-1] for goal in said["goals"]] == ["NO", "-", "-"]
+    assert said["goals"][0][2] == "2 s"
