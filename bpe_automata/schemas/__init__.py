@@ -6,6 +6,6 @@
 """
 
 from bpe_automata.schemas.compile import compile_json_schema, compile_yaml_schema
-from bpe_automata.schemas.python import schema_of
+from bpe_automata.schemas.sources import schema_of
 
 __all__ = ["compile_json_schema", "compile_yaml_schema", "schema_of"]

@@ -96,13 +96,12 @@ def _compiled(
     unique_names: bool,
     budget: Budget,
 ) -> ByteDFA:
-    from bpe_automata.schemas.combining import read_part
     from bpe_automata.schemas.documents import Document
     from bpe_automata.schemas.limits import as_too_large, limited_steps
-    from bpe_automata.schemas.python import schema_of
     from bpe_automata.schemas.reader import Reader
+    from bpe_automata.schemas.regularity import check_writable, unsatisfiable
+    from bpe_automata.schemas.sources import schema_of
     from bpe_automata.schemas.values import limited
-    from bpe_automata.schemas.writable import check_writable, unsatisfiable
     from bpe_automata.schemas.writing import write
 
     if formats not in ("draft", "all"):
@@ -114,7 +113,7 @@ def _compiled(
     def find() -> ByteDFA:
         with _compiling, spending(budget), limited_steps(), as_too_large("#"):
             document = Document(schema_of(schema), formats == "all")
-            reader = Reader(document, read_part, closed)
+            reader = Reader(document, closed)
             values = limited(reader.values("#"), rounds)
             check_writable(values)
             found = write(values, style, budget, unique_names=unique_names)

@@ -19,8 +19,8 @@ import numpy as np
 from bpe_automata.automata import algebra
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
-from bpe_automata.schemas.constants import ALL_NUMBERS, ALL_TEXTS, NO_NUMBER, NO_TEXT
 from bpe_automata.schemas.numbers import NumberSet
+from bpe_automata.schemas.values import ALL_NUMBERS, ALL_TEXTS, NO_NUMBER, NO_TEXT
 
 _KEPT = 1024
 

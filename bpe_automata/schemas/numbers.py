@@ -189,7 +189,7 @@ def at_least(bound: Number) -> NumberSet:
     return _compared(bound, False, True, True)
 
 
-def above(bound: Number) -> NumberSet:
+def greater_than(bound: Number) -> NumberSet:
     """{ x : x > bound }"""
     return _compared(bound, False, False, True)
 
@@ -199,7 +199,7 @@ def at_most(bound: Number) -> NumberSet:
     return _compared(bound, True, True, False)
 
 
-def below(bound: Number) -> NumberSet:
+def less_than(bound: Number) -> NumberSet:
     """{ x : x < bound }"""
     return _compared(bound, True, False, False)
 

@@ -29,13 +29,20 @@ from bpe_automata.budget import Budget, check, spending
 from bpe_automata.errors import BudgetExceededError, SchemaError, SchemaTooLargeError
 from bpe_automata.schemas import numbers
 from bpe_automata.schemas.boolean import meet_shapes
-from bpe_automata.schemas.constants import ALL_TEXTS, BOTH
+from bpe_automata.schemas.containers import array_texts, object_texts
 from bpe_automata.schemas.leaves import least, most
-from bpe_automata.schemas.objects import array_texts, object_texts
-from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Shape, Term, Values
-from bpe_automata.schemas.spelling import Compound, OrderTree, Texts
-from bpe_automata.schemas.style import Piece, Place, Style
-from bpe_automata.schemas.values import any_value
+from bpe_automata.schemas.style import Compound, OrderTree, Piece, Place, Style, Texts
+from bpe_automata.schemas.values import (
+    ALL_TEXTS,
+    BOTH,
+    ArrayShape,
+    Child,
+    ObjectShape,
+    Shape,
+    Term,
+    Values,
+    any_value,
+)
 
 # Whether a set is that of all values up to some depth, however it was made.
 

@@ -8,8 +8,7 @@ from html import escape
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
-from bpe_automata.viz.drawing import INK, BrokenDrawingError
-from bpe_automata.viz.visible import columns, printable
+from bpe_automata.viz.drawing import INK, BrokenDrawingError, columns, printable
 
 
 @runtime_checkable

@@ -21,10 +21,21 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas import numbers, writing
 from bpe_automata.schemas.json_style import JsonStyle
-from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Property, Term, Values
-from bpe_automata.schemas.spelling import OrderTree
-from bpe_automata.schemas.values import ALL, ALL_TEXTS, NONE, any_value, limited
-from bpe_automata.schemas.writable import check_writable
+from bpe_automata.schemas.regularity import check_writable
+from bpe_automata.schemas.style import OrderTree
+from bpe_automata.schemas.values import (
+    ALL,
+    ALL_TEXTS,
+    NONE,
+    ArrayShape,
+    Child,
+    ObjectShape,
+    Property,
+    Term,
+    Values,
+    any_value,
+    limited,
+)
 from bpe_automata.schemas.writing import anything_to, write
 
 NAMES = ("a", "b", "c")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_automata.viz import BrokenDrawingError, density, rectangles
-from bpe_automata.viz.coverage import cell_edges
+from bpe_automata.viz.plot import cell_edges
 
 
 @st.composite
@@ -31,7 +31,7 @@ def test_density_is_the_count_of_covered_pairs(chunk: int, case) -> None:
         covered[top:bottom, left:right] = True
     rows, columns = (cell_edges(n, g) for n, g in zip(shape, grid, strict=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bpe_automata.viz.coverage._CHUNK", chunk)
+        patch.setattr("bpe_automata.viz.plot._CHUNK", chunk)
         found = density(*sides, shape, grid)
     assert found.shape == (min(grid[0], shape[0]), min(grid[1], shape[1]))
     for i in range(found.shape[0]):

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from strategies import TEXTS, a_star_b_star, drawings
 
 from bpe_automata.viz import Drawing, Edge, GraphvizError, Node, Picture
-from bpe_automata.viz import dot as module
-from bpe_automata.viz.dot import quoted, to_svg
-from bpe_automata.viz.visible import printable
+from bpe_automata.viz import picture as module
+from bpe_automata.viz.drawing import printable
+from bpe_automata.viz.picture import quoted, to_svg
 
 NEEDS_DOT = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 TRAPS = [

@@ -10,7 +10,7 @@ from strategies import many_arrows
 from bpe_automata.automata import ByteDFA, compile_regex
 from bpe_automata.errors import ArgumentError
 from bpe_automata.token_automata import TokenAutomaton
-from bpe_automata.viz import Picture, routes
+from bpe_automata.viz import Picture, layout
 from bpe_automata.viz.layout import place
 
 DENSE = TokenAutomaton.from_transitions(
@@ -106,23 +106,23 @@ def test_the_largest_whole_drawing_tries_few_curves(
 ) -> None:
     """40 states, and more arrows than an automaton draws: seconds, not most of a minute."""
     drawing, tried = many_arrows(40, 200, cycles), []
-    plain = routes.bowed
-    monkeypatch.setattr(routes, "bowed", lambda *ends: tried.append(0) or plain(*ends))
+    plain = layout.bowed
+    monkeypatch.setattr(layout, "bowed", lambda *ends: tried.append(0) or plain(*ends))
     begin = time.process_time()
     places = place(drawing)
     assert time.process_time() - begin < 5  # it takes a tenth of a second
-    routes.route(drawing, places)
+    layout.route(drawing, places)
     assert 200 <= len(tried) <= 200 * 17
 
 
 def test_pictures_with_few_arrows_have_all_curves(monkeypatch: pytest.MonkeyPatch) -> None:
     drawing, tried = many_arrows(20, 70, cycles=False), set()
-    plain = routes.bowed
+    plain = layout.bowed
 
     def spied(start, end, bows):
         tried.add(bows)
         return plain(start, end, bows)
 
-    monkeypatch.setattr(routes, "bowed", spied)
-    routes.route(drawing, place(drawing))
+    monkeypatch.setattr(layout, "bowed", spied)
+    layout.route(drawing, place(drawing))
     assert any(first != second for first, second in tried)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from strategies import a_star_b_star, automaton, drawings
 
 from bpe_automata.viz import Drawing, Edge, Node, figure, plot
-from bpe_automata.viz.layout import place, spread
-from bpe_automata.viz.routes import points, route
+from bpe_automata.viz.layout import place, points, route, spread
 
 
 def distances(drawing: Drawing) -> dict[int, int]:

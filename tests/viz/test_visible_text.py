@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bpe_automata.errors import ArgumentError
 from bpe_automata.viz import edge_label, visible
-from bpe_automata.viz.visible import columns, printable, wrapped
+from bpe_automata.viz.drawing import columns, printable, wrapped
 
 
 @pytest.mark.parametrize(

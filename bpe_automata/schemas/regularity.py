@@ -26,17 +26,25 @@ from bpe_automata.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas.boolean import difference, intersection, meet_shapes
-from bpe_automata.schemas.constants import ALL
+from bpe_automata.schemas.boolean import difference, intersection, meet_shapes, member
+from bpe_automata.schemas.containers import MAX_VALUES, single_values
 from bpe_automata.schemas.drafts import below, tokens_of
-from bpe_automata.schemas.emptiness import child_is_empty, is_empty, shape_is_empty
 from bpe_automata.schemas.leaves import Bounded, meet_texts
 from bpe_automata.schemas.limits import as_too_large, check_levels, step
 from bpe_automata.schemas.loops import references
 from bpe_automata.schemas.reader import Reader
-from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Shape, Term, Values
-from bpe_automata.schemas.splitting import member
-from bpe_automata.schemas.unique import MAX_VALUES, single_values
+from bpe_automata.schemas.values import (
+    ALL,
+    ArrayShape,
+    Child,
+    ObjectShape,
+    Shape,
+    Term,
+    Values,
+    child_is_empty,
+    is_empty,
+    shape_is_empty,
+)
 
 _COMPARING = frozenset(
     ("not", "oneOf", "if", "contains", "dependentRequired", "dependentSchemas", "dependencies")
