@@ -1,10 +1,12 @@
-"""The texts of objects of one shape.
+"""Builds the network (an automaton with empty transitions) of all objects or arrays of one shape.
 
-    { } with the named members in order, each or none, the required ones for sure, then any others
+    object  {  named properties, in order, the optional ones present or absent;  then others  }
+    array   [  items of the prefix;  then others;  `fewest` to `most` of them  ]
 
-A regular language cannot see that one of the other names comes twice. What `fewest` and `most`
-count is bounded on the safe side: how many names there are is at most the named ones and all others
-that are written, at least the named ones and one more if there are others.
+A regular language cannot tell whether one of the other names comes twice. So the number of distinct
+names has two bounds: at least the named properties and one more if there are others, at most the
+named ones and all others that are written. `fewest` is compared with the first, `most` with the
+second.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.budget import check, check_bytes
 from bpe_automata.errors import BudgetExceededError
-from bpe_automata.schemas.boolean import member
-from bpe_automata.schemas.leaves import least, less_texts
+from bpe_automata.schemas.boolean import property_of
 from bpe_automata.schemas.numbers import NumberSet, of_value
-from bpe_automata.schemas.style import Brackets, Inside, OrderTree, Piece, Style, Texts
+from bpe_automata.schemas.scalar_sets import lower_bound, subtract_strings
+from bpe_automata.schemas.style import Brackets, NameOrder, Piece, SpellChild, Spellings, Style
 from bpe_automata.schemas.values import (
     NONE,
     ArrayShape,
@@ -34,30 +36,282 @@ from bpe_automata.schemas.values import (
     shape_is_empty,
 )
 
-# The texts of arrays in which no value comes twice, for items out of few scalars.
-#
-# a place for each set of values that may have been written; its size is the number of items
-
-MAX_VALUES = 8  # at one place
+MAX_VALUES = 8  # of one item, where items must differ
 MAX_SETS = 50_000
-Name = tuple[str, object]  # of a value; the same only for the same value
+Name = tuple[str, object]  # (type, value), which identifies a scalar
 _ADVICE = "no two items may be equal, which takes a state for each set of items: allow fewer values"
+_STATE_BYTES = 1000  # of the state before a property, with the transitions out of it
+Count = tuple[int, int]  # the least and the greatest number of distinct names so far
 
 
-def unique_texts(
-    shape: ArrayShape, brackets: Brackets, inside: Inside, order: OrderTree | None
+@dataclass(frozen=True, eq=False)
+class _Named:
+    """A named property that may appear."""
+
+    key: Piece
+    value: Spellings
+    required: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Other:
+    """Properties with other names."""
+
+    keys: Piece
+    value: Spellings
+
+
+def object_network(
+    shape: ObjectShape,
+    brackets: Brackets,
+    style: Style,
+    inside: SpellChild,
+    order: NameOrder | None,
+    upper: bool,
+    unique: bool,
 ) -> tuple[Assembly, int] | None:
-    """Parts that read the arrays from the place returned, or None if there are none. Raises
-    BudgetExceededError for items that are too many or not scalars."""
+    """The network and its start state, or None if no object has the shape.
+
+    order: of the names; None for that of the shape. upper: accept all texts that may be such an
+    object, as a difference needs, where a name that comes twice may count once or twice; otherwise
+    accept only those that certainly are. unique: then no name comes twice, since at most one
+    property is written for each set of other names.
+    """
+    if shape.most is not None and shape.fewest > shape.most:
+        return None
+    named = []
+    for name, tree, given in _in_order(shape, order):
+        spellings = inside(given.child, tree)
+        if not spellings.is_empty:
+            named.append(_Named(style.key(name), spellings, given.required))
+        elif given.required:
+            return None
+    others = [] if shape.most == 0 else _others(shape, style, inside, order)
+    if unique and not upper:
+        named += [_Named(other.keys, other.value, required=False) for other in others]
+        others = []
+    writing = _Object(brackets, named, others, *_bounds(shape, named, others), upper)
+    return writing.parts, writing.start
+
+
+def _in_order(
+    shape: ObjectShape, order: NameOrder | None
+) -> list[tuple[str, NameOrder | None, Property]]:
+    if order is None:
+        return [(name, None, given) for name, given in shape.named.items()]
+    return [(name, order.member(name), property_of(shape, name)) for name in order.names]
+
+
+def _others(
+    shape: ObjectShape, style: Style, inside: SpellChild, order: NameOrder | None
+) -> list[_Other]:
+    """The properties whose names are not among the named ones."""
+    taken = shape.named if order is None else order.names
+    found = []
+    for names, child in shape.rest:
+        spellings = inside(child, order and order.rest)
+        if not spellings.is_empty:
+            keys = _keys_but(lower_bound(names), tuple(taken), style)
+            if keys.start:
+                found.append(_Other(keys, spellings))
+    return found
+
+
+def _keys_but(names: ByteDFA, taken: tuple[str, ...], style: Style) -> ByteDFA:
+    """The spellings of all names but those in `taken`. If those have one spelling each, they are
+    removed from the spellings of all names, which is quicker."""
+    spelled = [style.key(name) for name in taken]
+    single = [piece for piece in spelled if isinstance(piece, bytes)]
+    if len(single) == len(spelled):
+        return less_strings(style.keys(names), single)
+    others = subtract_strings(names, from_strings(taken))
+    return others if others.is_empty else style.keys(others)
+
+
+def _bounds(
+    shape: ObjectShape, named: list[_Named], others: list[_Other]
+) -> tuple[int, int | None]:
+    """(fewest, most), 0 or None where the other conditions already imply them."""
+    required = sum(one.required for one in named)
+    fewest, most = shape.fewest, shape.most
+    if most is not None and most >= len(named) and not others:
+        most = None
+    return (0 if fewest <= required else fewest), most
+
+
+def _check_counts(named: list[_Named], others: list[_Other], fewest: int, most: int | None) -> None:
+    """Raises BudgetExceededError, before they are made, if the states that count properties take
+    more memory than the budget allows."""
+    least, states = 0, 0
+    for at, one in enumerate(named):
+        counted = min(at, fewest) if most is None else min(at, most)
+        states += max(counted - least, 0) + 1
+        least += one.required
+    if others:
+        states += most or fewest
+    check_bytes(states * _STATE_BYTES, "the places where members are counted")
+
+
+class _Object:
+    """The network of objects: a state before each named property, in order, and one before the
+    others; several of each, by the count of names, where `fewest` or `most` must be compared."""
+
+    def __init__(
+        self,
+        brackets: Brackets,
+        named: list[_Named],
+        others: list[_Other],
+        fewest: int,
+        most: int | None,
+        upper: bool,
+    ) -> None:
+        _check_counts(named, others, fewest, most)
+        self.parts = Assembly()
+        self._brackets, self._named, self._others = brackets, named, others
+        self._fewest, self._most, self._upper = fewest, most, upper
+        needed = [at + 1 for at, one in enumerate(named) if one.required]
+        self._last_required = needed[-1] if needed else 0
+        self._cap = fewest if fewest > 1 else 0
+        self._keys: dict[tuple[int, Count, bool], int] = {}
+        self._end = self.parts.state()
+        self.parts.accept(self._end)
+        self.start = self.parts.state()
+        if not needed and fewest == 0:
+            self.parts.put(self.start, brackets.empty, self._end)
+        self._closing = self.parts.state()
+        self.parts.put(self._closing, brackets.last, self._end)
+        self._pending: list[tuple[int, Count, bool]] = []
+        self.parts.put(self.start, brackets.first, self._key(0, (0, 0), False))
+        while self._pending:
+            self._choose(*self._pending.pop())
+
+    def _key(self, at: int, count: Count, later: bool) -> int:
+        """The state before the key of the next property, which is named[at] or a later one. later:
+        whether one of the others has been read."""
+        key = (at, count, later and (self._cap > 0 or self._most is not None))
+        if key not in self._keys:
+            self._keys[key] = self.parts.state()
+            self._pending.append(key)
+        return self._keys[key]
+
+    def _choose(self, at: int, count: Count, later: bool) -> None:
+        """Add the properties that may follow."""
+        check()
+        here = self._keys[at, count, later]
+        if at == len(self._named):
+            self._choose_other(here, count, later)
+            return
+        one, after = self._named[at], self._counted(count, 1, 1)
+        if after is not None:
+            self._member(here, one.key, one.value, self._after(at + 1, after, False))
+        if not one.required:
+            self.parts.skip(here, self._key(at + 1, count, later))
+
+    def _choose_other(self, here: int, count: Count, later: bool) -> None:
+        again = int(self._upper) if later else 1
+        after = self._counted(count, again, 1 - again if later else 1)
+        if after is None or not self._others:
+            return
+        to = self._after(len(self._named), after, True)
+        for other in self._others:
+            self._member(here, other.keys, other.value, to)
+
+    def _counted(self, count: Count, few: int, many: int) -> Count | None:
+        """The count after one more property; None if that is one too many."""
+        if self._most is None:
+            return min(count[0] + few, self._cap), 0
+        if count[1] + many > self._most:
+            return None
+        return min(count[0] + few, self._cap), count[1] + many
+
+    def _member(self, here: int, key: Piece, value: Spellings, to: int) -> None:
+        after_key = self.parts.state()
+        self.parts.put(here, key, after_key)
+        value.put(self.parts, after_key, to)
+
+    def _after(self, at: int, count: Count, later: bool) -> int:
+        """The state after a property, from which another one or the end follows."""
+        state = self.parts.state()
+        if at < len(self._named) or self._others:
+            self.parts.put(state, self._brackets.between, self._key(at, count, later))
+        if at >= self._last_required and count[0] >= self._cap:
+            self.parts.skip(state, self._closing)
+        return state
+
+
+def array_network(
+    shape: ArrayShape, brackets: Brackets, inside: SpellChild, order: NameOrder | None
+) -> tuple[Assembly, int] | None:
+    """The network and its start state, or None if no array has the shape. Raises
+    BudgetExceededError for unique items that are too many or not scalars."""
+    if shape.unique and (shape.most is None or shape.most > 1):
+        return _unique_network(shape, brackets, inside, order)
+    writing = _Array(shape, brackets, inside, order and order.item)
+    return (writing.parts, writing.start) if writing.ends else None
+
+
+class _Array:
+    """The network of arrays: a state before each item, and one before all items that have the same
+    values and no limit to their number."""
+
+    def __init__(
+        self, shape: ArrayShape, brackets: Brackets, inside: SpellChild, tree: NameOrder | None
+    ) -> None:
+        self.parts, self._brackets, self._shape = Assembly(), brackets, shape
+        self._inside, self._tree = inside, tree
+        self._end, self.start = self.parts.state(), self.parts.state()
+        self.parts.accept(self._end)
+        self.ends = shape.fewest == 0
+        if self.ends:
+            self.parts.put(self.start, brackets.empty, self._end)
+        self._closing = self.parts.state()
+        self.parts.put(self._closing, brackets.last, self._end)
+        self._items()
+
+    def _items(self) -> None:
+        """Add one item after another, the last of them repeated if there may be more."""
+        last, before = self._last(), self.parts.state()
+        self.parts.put(self.start, self._brackets.first, before)
+        for count in range(last + 1):
+            spellings = self._spellings(count)
+            if spellings.is_empty:
+                return
+            after = self.parts.state()
+            spellings.put(self.parts, before, after)
+            if count + 1 >= self._shape.fewest:
+                self.parts.skip(after, self._closing)
+                self.ends = True
+            if count < last:
+                before = self.parts.state()
+            if count < last or self._shape.most is None:
+                self.parts.put(after, self._brackets.between, before)
+
+    def _last(self) -> int:
+        """The index of the last item, or of the one that may be repeated."""
+        if self._shape.most is not None:
+            return self._shape.most - 1
+        return max(len(self._shape.prefix), self._shape.fewest - 1)
+
+    def _spellings(self, at: int) -> Spellings:
+        return self._inside(self._shape.item(at), self._tree)
+
+
+# Arrays in which no value comes twice, with a state for each set of values that have been written.
+
+
+def _unique_network(
+    shape: ArrayShape, brackets: Brackets, inside: SpellChild, order: NameOrder | None
+) -> tuple[Assembly, int] | None:
+    """See `array_network`."""
     writing = _Unique(shape, brackets, inside, order)
     return (writing.parts, writing.start) if writing.ends else None
 
 
 class _Unique:
-    """The way through the sets."""
+    """The network of arrays with unique items."""
 
     def __init__(
-        self, shape: ArrayShape, brackets: Brackets, inside: Inside, order: OrderTree | None
+        self, shape: ArrayShape, brackets: Brackets, inside: SpellChild, order: NameOrder | None
     ) -> None:
         self.parts, self._shape, self._inside, self._order = Assembly(), shape, inside, order
         self._between = brackets.between
@@ -77,7 +331,7 @@ class _Unique:
             self._choose(self._pending.pop())
 
     def _set(self, used: frozenset[Name]) -> int:
-        """The place before the next item, where these have been written."""
+        """The state before the next item, after these have been written."""
         if used not in self._before:
             if len(self._before) == MAX_SETS:
                 raise BudgetExceededError("sets of items", MAX_SETS, _ADVICE)
@@ -86,22 +340,22 @@ class _Unique:
         return self._before[used]
 
     def _choose(self, used: frozenset[Name]) -> None:
-        """All items that may follow."""
+        """Add the items that may follow."""
         if len(used) == self._shape.most:
             return
         for name in self._names(len(used)):
             if name in used:
                 continue
             after = self.parts.state()
-            texts = self._inside(self._single[name], self._order and self._order.item)
-            texts.put(self.parts, self._before[used], after)
+            spellings = self._inside(self._single[name], self._order and self._order.item)
+            spellings.put(self.parts, self._before[used], after)
             self.parts.put(after, self._between, self._set(used | {name}))
             if len(used) + 1 >= self._shape.fewest:
                 self.parts.skip(after, self._closing)
                 self.ends = True
 
     def _names(self, at: int) -> list[Name]:
-        """What item `at` may be."""
+        """The values that item `at` may have."""
         at = min(at, len(self._shape.prefix))
         while len(self._at) <= at:
             found = single_values(self._shape.item(len(self._at)).values)
@@ -112,8 +366,8 @@ class _Unique:
 
 
 def single_values(values: Values) -> dict[Name, Values]:
-    """The set cut into sets of one value each. Raises BudgetExceededError if it has more than
-    MAX_VALUES values, or any but scalars."""
+    """A set with a single value for each value of the set. Raises BudgetExceededError if there are
+    more than MAX_VALUES, or arrays or objects."""
     found: dict[Name, Values] = {}
     if values.null:
         found["null", None] = replace(NONE, null=True, memo={})
@@ -121,8 +375,8 @@ def single_values(values: Values) -> dict[Name, Values]:
         found["boolean", value] = replace(NONE, booleans=frozenset((value,)), memo={})
     for text in values.strings.strings(MAX_VALUES):
         found["string", text] = replace(NONE, strings=from_strings((text.decode(),)), memo={})
-    for number, texts in _single_numbers(values.numbers).items():
-        found["number", number] = replace(NONE, numbers=texts, memo={})
+    for number, only in _single_numbers(values.numbers).items():
+        found["number", number] = replace(NONE, numbers=only, memo={})
     arrays = any(not shape_is_empty(term.shape) for term in values.arrays)
     objects = any(not shape_is_empty(term.shape) for term in values.objects)
     if len(found) > MAX_VALUES or arrays or objects:
@@ -131,277 +385,21 @@ def single_values(values: Values) -> dict[Name, Values]:
 
 
 def _single_numbers(numbers: NumberSet) -> dict[Decimal, NumberSet]:
-    """A set of numbers cut into sets of one value each. Raises BudgetExceededError if it has more
-    than MAX_VALUES values, or one of which the shortest decimal is not in it."""
+    """A set with a single number for each number of the set. Raises BudgetExceededError if there
+    are more than MAX_VALUES, or one whose shortest decimal spelling is not in the set."""
     short = intersection(numbers.decimals, _shortest())
     found = {}
-    left = numbers
+    others = numbers
     for text in short.strings(MAX_VALUES):
         number = Decimal(text.decode())
         found[number] = numbers & of_value(number)
-        left = left - of_value(number)
-    if not left.is_empty:
+        others = others - of_value(number)
+    if not others.is_empty:
         raise BudgetExceededError("values", MAX_VALUES, _ADVICE)
     return found
 
 
 @lru_cache(maxsize=1)
 def _shortest() -> ByteDFA:
-    """Decimals of which no digit is needless: one for each value."""
+    """The shortest decimal spelling of each number."""
     return compile_regex(r"0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]")
-
-
-_PLACE = 1000  # bytes of a place before a member, with the ways out of it
-Count = tuple[int, int]  # names there are for sure, or maybe; what `fewest` and `most` look at
-
-
-@dataclass(frozen=True, eq=False)
-class _Named:
-    """A named member that may appear."""
-
-    key: Piece
-    texts: Texts
-    required: bool
-
-
-@dataclass(frozen=True, eq=False)
-class _Other:
-    """Members of other names."""
-
-    keys: Piece
-    texts: Texts
-
-
-def object_texts(
-    shape: ObjectShape,
-    brackets: Brackets,
-    style: Style,
-    inside: Inside,
-    order: OrderTree | None,
-    generous: bool,
-    unique: bool,
-) -> tuple[Assembly, int] | None:
-    """Parts that read the objects from the place returned, or None if there are none. order: of the
-    names; None for that of the shape. generous: all texts that may be one, for a difference, where
-    a text with a name twice may count as either; else only those that are one for sure. unique: in
-    those no name comes twice, since of each set of other names at most one is written."""
-    if shape.most is not None and shape.fewest > shape.most:
-        return None
-    named = []
-    for name, tree, given in _in_order(shape, order):
-        texts = inside(given.child, tree)
-        if not texts.is_empty:
-            named.append(_Named(style.key(name), texts, given.required))
-        elif given.required:
-            return None
-    others = [] if shape.most == 0 else _others(shape, style, inside, order)
-    if unique and not generous:
-        named += [_Named(other.keys, other.texts, required=False) for other in others]
-        others = []
-    writing = _Object(brackets, named, others, *_bounds(shape, named, others), generous)
-    return writing.parts, writing.start
-
-
-def _in_order(
-    shape: ObjectShape, order: OrderTree | None
-) -> list[tuple[str, OrderTree | None, Property]]:
-    if order is None:
-        return [(name, None, given) for name, given in shape.named.items()]
-    return [(name, order.member(name), member(shape, name)) for name in order.names]
-
-
-def _others(
-    shape: ObjectShape, style: Style, inside: Inside, order: OrderTree | None
-) -> list[_Other]:
-    """The other members, whose names are not among the named ones."""
-    taken = shape.named if order is None else order.names
-    found = []
-    for names, child in shape.rest:
-        texts = inside(child, order and order.rest)
-        if not texts.is_empty:
-            keys = _keys_but(least(names), tuple(taken), style)
-            if keys.start:
-                found.append(_Other(keys, texts))
-    return found
-
-
-def _keys_but(names: ByteDFA, taken: tuple[str, ...], style: Style) -> ByteDFA:
-    """The spellings of all of `names` but those in `taken`. Where a name has one spelling, that is
-    taken away from the spellings, which is quicker than to spell what is left."""
-    spelled = [style.key(name) for name in taken]
-    single = [piece for piece in spelled if isinstance(piece, bytes)]
-    if len(single) == len(spelled):
-        return less_strings(style.keys(names), single)
-    left = less_texts(names, from_strings(taken))
-    return left if left.is_empty else style.keys(left)
-
-
-def _bounds(
-    shape: ObjectShape, named: list[_Named], others: list[_Other]
-) -> tuple[int, int | None]:
-    """(fewest, most), 0 or None where they ask for nothing that the rest does not."""
-    required = sum(one.required for one in named)
-    fewest, most = shape.fewest, shape.most
-    if most is not None and most >= len(named) and not others:
-        most = None
-    return (0 if fewest <= required else fewest), most
-
-
-def _check_counts(named: list[_Named], others: list[_Other], fewest: int, most: int | None) -> None:
-    """Places that are told apart by how many members there were take their bytes in Python. Raises
-    BudgetExceededError before they are made."""
-    least, places = 0, 0
-    for at, one in enumerate(named):
-        counted = min(at, fewest) if most is None else min(at, most)
-        places += max(counted - least, 0) + 1
-        least += one.required
-    if others:
-        places += most or fewest
-    check_bytes(places * _PLACE, "the places where members are counted")
-
-
-class _Object:
-    """The way through the members: before and after each of the named ones, in order, and then
-    round and round the others; with counts where there are bounds."""
-
-    def __init__(
-        self,
-        brackets: Brackets,
-        named: list[_Named],
-        others: list[_Other],
-        fewest: int,
-        most: int | None,
-        generous: bool,
-    ) -> None:
-        _check_counts(named, others, fewest, most)
-        self.parts = Assembly()
-        self._brackets, self._named, self._others = brackets, named, others
-        self._fewest, self._most, self._generous = fewest, most, generous
-        needed = [at + 1 for at, one in enumerate(named) if one.required]
-        self._last_required = needed[-1] if needed else 0
-        self._cap = fewest if fewest > 1 else 0
-        self._keys: dict[tuple[int, Count, bool], int] = {}
-        self._end = self.parts.state()
-        self.parts.accept(self._end)
-        self.start = self.parts.state()
-        if not needed and fewest == 0:
-            self.parts.put(self.start, brackets.empty, self._end)
-        self._closing = self.parts.state()
-        self.parts.put(self._closing, brackets.last, self._end)
-        self._pending: list[tuple[int, Count, bool]] = []
-        self.parts.put(self.start, brackets.first, self._key(0, (0, 0), False))
-        while self._pending:
-            self._choose(*self._pending.pop())
-
-    def _key(self, at: int, count: Count, later: bool) -> int:
-        """The place before the key of the next member: number `at` or after; among the others,
-        `later` if one of them was there already."""
-        key = (at, count, later and (self._cap > 0 or self._most is not None))
-        if key not in self._keys:
-            self._keys[key] = self.parts.state()
-            self._pending.append(key)
-        return self._keys[key]
-
-    def _choose(self, at: int, count: Count, later: bool) -> None:
-        """All members that may follow."""
-        check()
-        here = self._keys[at, count, later]
-        if at == len(self._named):
-            self._choose_other(here, count, later)
-            return
-        one, after = self._named[at], self._counted(count, 1, 1)
-        if after is not None:
-            self._member(here, one.key, one.texts, self._after(at + 1, after, False))
-        if not one.required:
-            self.parts.skip(here, self._key(at + 1, count, later))
-
-    def _choose_other(self, here: int, count: Count, later: bool) -> None:
-        again = int(self._generous) if later else 1
-        after = self._counted(count, again, 1 - again if later else 1)
-        if after is None or not self._others:
-            return
-        to = self._after(len(self._named), after, True)
-        for other in self._others:
-            self._member(here, other.keys, other.texts, to)
-
-    def _counted(self, count: Count, few: int, many: int) -> Count | None:
-        """One member more; None if that is one too many."""
-        if self._most is None:
-            return min(count[0] + few, self._cap), 0
-        if count[1] + many > self._most:
-            return None
-        return min(count[0] + few, self._cap), count[1] + many
-
-    def _member(self, here: int, key: Piece, texts: Texts, to: int) -> None:
-        value = self.parts.state()
-        self.parts.put(here, key, value)
-        texts.put(self.parts, value, to)
-
-    def _after(self, at: int, count: Count, later: bool) -> int:
-        """The place after a member: another one, or the end."""
-        place = self.parts.state()
-        if at < len(self._named) or self._others:
-            self.parts.put(place, self._brackets.between, self._key(at, count, later))
-        if at >= self._last_required and count[0] >= self._cap:
-            self.parts.skip(place, self._closing)
-        return place
-
-
-# The texts of arrays of one shape.
-#
-# [ ] with the items of the prefix, then others, `fewest` to `most` of them in all
-
-
-def array_texts(
-    shape: ArrayShape, brackets: Brackets, inside: Inside, order: OrderTree | None
-) -> tuple[Assembly, int] | None:
-    """Parts that read the arrays from the place returned, or None if there are none."""
-    if shape.unique and (shape.most is None or shape.most > 1):
-        return unique_texts(shape, brackets, inside, order)
-    writing = _Array(shape, brackets, inside, order and order.item)
-    return (writing.parts, writing.start) if writing.ends else None
-
-
-class _Array:
-    """The way through the items: one place for each number of items that matters."""
-
-    def __init__(
-        self, shape: ArrayShape, brackets: Brackets, inside: Inside, tree: OrderTree | None
-    ) -> None:
-        self.parts, self._brackets, self._shape = Assembly(), brackets, shape
-        self._inside, self._tree = inside, tree
-        self._end, self.start = self.parts.state(), self.parts.state()
-        self.parts.accept(self._end)
-        self.ends = shape.fewest == 0
-        if self.ends:
-            self.parts.put(self.start, brackets.empty, self._end)
-        self._closing = self.parts.state()
-        self.parts.put(self._closing, brackets.last, self._end)
-        self._items()
-
-    def _items(self) -> None:
-        """One item after another, until there may be no more or all others are alike."""
-        last, before = self._last(), self.parts.state()
-        self.parts.put(self.start, self._brackets.first, before)
-        for count in range(last + 1):
-            texts = self._texts(count)
-            if texts.is_empty:
-                return
-            after = self.parts.state()
-            texts.put(self.parts, before, after)
-            if count + 1 >= self._shape.fewest:
-                self.parts.skip(after, self._closing)
-                self.ends = True
-            if count < last:
-                before = self.parts.state()
-            if count < last or self._shape.most is None:
-                self.parts.put(after, self._brackets.between, before)
-
-    def _last(self) -> int:
-        """The last item, or the first of those after which all goes on as after the one before."""
-        if self._shape.most is not None:
-            return self._shape.most - 1
-        return max(len(self._shape.prefix), self._shape.fewest - 1)
-
-    def _texts(self, at: int) -> Texts:
-        return self._inside(self._shape.item(at), self._tree)

@@ -19,9 +19,9 @@ from bpe_automata.budget import check
 from bpe_automata.errors import InvalidSchemaError, SchemaTooLargeError, UnsupportedSchemaError
 from bpe_automata.schemas.drafts import (
     ASSERTING,
+    DEFINITIONS,
     DRAFT_2020,
-    KINDS,
-    SHELVES,
+    EXPECTED,
     TYPES,
     Draft,
     below,
@@ -192,7 +192,7 @@ def _inner(part: Part) -> Iterator[Part]:
     if not isinstance(part.schema, dict):
         return
     for keyword, value in part.schema.items():
-        if keyword in ASSERTING or keyword in SHELVES:
+        if keyword in ASSERTING or keyword in DEFINITIONS:
             for path, schema in parts(keyword, value):
                 if is_schema(schema):
                     yield Part(below(part.pointer, keyword, *path), schema, part.base, part.draft)
@@ -227,10 +227,10 @@ def check_keywords(part: Part) -> None:
     if part.draft.ref_alone and "$ref" in schema:
         schema = {"$ref": schema["$ref"]}
     for keyword, value in schema.items():
-        kind = KINDS.get(keyword)
-        if kind is not None and not kind[0](value):
+        fits, wanted = EXPECTED.get(keyword, (None, ""))
+        if fits is not None and not fits(value):
             where = below(part.pointer, keyword)
-            raise InvalidSchemaError(where, f"{keyword} is {short(value)}, not {kind[1]}")
+            raise InvalidSchemaError(where, f"{keyword} is {short(value)}, not {wanted}")
     if isinstance(schema.get("items"), list) and "prefixItems" in schema:
         where = below(part.pointer, "items")
         raise InvalidSchemaError(where, "beside prefixItems, items is one schema, not a list")

@@ -37,7 +37,7 @@ _ROW_BYTES = 64  # at least, of a row of the table that is being made
 _CHUNK = 4096  # rows that are put together at a time, before equal ones are merged
 
 
-class Nodes:
+class NewStates:
     """Rows of a table under construction, state `first` being the next free one.
 
     letters: for each of the columns of a row, the bytes that lead there.
@@ -111,7 +111,7 @@ class UnicodeEscapes:
     states of `nodes`, by state of the automaton; 0 where the state is of another kind.
     """
 
-    def __init__(self, dfa: ByteDFA, left: np.ndarray, nodes: Nodes) -> None:
+    def __init__(self, dfa: ByteDFA, left: np.ndarray, nodes: NewStates) -> None:
         self._trans, self._class, self._nodes = dfa.trans, dfa.byte_class, nodes
         n = dfa.n_states
         self._last = np.zeros((n, 4), np.int32)  # one digit to go, by quarter
@@ -212,7 +212,7 @@ def json_string(dfa: ByteDFA, escapes: Escapes = "minimal", budget: Budget = _DE
         return from_strings(())
     left = to_go(dfa.trans, _some_byte(dfa.byte_class), dfa.start)
     between = np.flatnonzero(left == 0)[1:].astype(np.int32)  # state 0 is dead
-    nodes = Nodes(dfa.n_states + 2, budget)
+    nodes = NewStates(dfa.n_states + 2, budget)
     escaped = _escapes(dfa, left, between, nodes, escapes)
     column = _columns(dfa.byte_class, nodes.told_apart())
     _, some_byte = np.unique(column, return_index=True)
@@ -251,7 +251,7 @@ def _columns(byte_class: np.ndarray, inside: np.ndarray) -> np.ndarray:
 
 
 def _escapes(
-    dfa: ByteDFA, left: np.ndarray, between: np.ndarray, nodes: Nodes, escapes: Escapes
+    dfa: ByteDFA, left: np.ndarray, between: np.ndarray, nodes: NewStates, escapes: Escapes
 ) -> np.ndarray:
     """int32 [m]: the state after a backslash, for each state between two characters."""
     tree = UnicodeEscapes(dfa, left, nodes) if escapes == "any" else None
@@ -267,7 +267,7 @@ def _escapes(
     return np.concatenate(found)
 
 
-def _controls(after: np.ndarray, nodes: Nodes) -> np.ndarray:
+def _controls(after: np.ndarray, nodes: NewStates) -> np.ndarray:
     """int32 [m]: after `\\u`, where only the control characters without a short escape may come;
     after: int32 [m, 32], where each control character leads."""
     after = after.copy()

@@ -200,7 +200,7 @@ UNDERSTATED = frozenset(_AT_MOST)
 
 
 @lru_cache(maxsize=len(_MADE))
-def format_texts(name: str) -> ByteDFA:
+def format_language(name: str) -> ByteDFA:
     """The texts of a format. Raises ArgumentError for one that is not in SUPPORTED."""
     if name not in _MADE:
         raise ArgumentError(f"format {name!r}: give one of {', '.join(sorted(SUPPORTED))}")
@@ -208,6 +208,6 @@ def format_texts(name: str) -> ByteDFA:
 
 
 @lru_cache(maxsize=len(_MADE))
-def at_most_format(name: str) -> ByteDFA:
+def format_upper_bound(name: str) -> ByteDFA:
     """A set that holds the texts of a format, and others if it is one of UNDERSTATED."""
-    return compile_regex(_AT_MOST[name]) if name in UNDERSTATED else format_texts(name)
+    return compile_regex(_AT_MOST[name]) if name in UNDERSTATED else format_language(name)

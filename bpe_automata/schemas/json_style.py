@@ -24,15 +24,15 @@ from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas.escapes import Escapes, json_string
 from bpe_automata.schemas.numbers import SCIENTIFIC, NumberSet
-from bpe_automata.schemas.style import Brackets, Kept, Piece, Place
+from bpe_automata.schemas.style import Brackets, Context, IdentityMemo, Piece
 
 Whitespace = Literal["compact", "spaced", "flexible"]
-_SHARED: defaultdict[tuple[Whitespace, Escapes], Kept] = defaultdict(Kept)
+_SHARED: defaultdict[tuple[Whitespace, Escapes], IdentityMemo] = defaultdict(IdentityMemo)
 _INDENT = 2  # spaces for each level, at most
 
 
 class JsonStyle:
-    """JSON; a place is its level, 0 for the whole text, or always 0 where no line is broken."""
+    """JSON; a context is its level, 0 for the whole text, or always 0 where no line is broken."""
 
     def __init__(
         self,
@@ -48,30 +48,30 @@ class JsonStyle:
             raise ArgumentError(f"escapes is {escapes!r}: give one of {known}")
         self._whitespace, self._escapes, self._budget = whitespace, escapes, budget
         self._memo: dict[tuple[object, int], tuple[object, ByteDFA]] = {}
-        self._brackets: dict[tuple[bytes, Place], Brackets] = {}
+        self._brackets: dict[tuple[bytes, Context], Brackets] = {}
         self._colon: Piece = _after_colon(whitespace)
 
     @property
-    def shared(self) -> Kept:
+    def shared(self) -> IdentityMemo:
         """For all styles with these two options."""
         return _SHARED[self._whitespace, self._escapes]
 
     @property
-    def root(self) -> Place:
+    def root(self) -> Context:
         """Level 0."""
         return 0
 
-    def around(self, place: Place) -> tuple[Piece, Piece]:
+    def around(self, context: Context) -> tuple[Piece, Piece]:
         """Nothing."""
         return b"", b""
 
-    def objects(self, place: Place) -> Brackets:
+    def objects(self, context: Context) -> Brackets:
         """Braces."""
-        return self._between(b"{}", place)
+        return self._between(b"{}", context)
 
-    def arrays(self, place: Place) -> Brackets:
+    def arrays(self, context: Context) -> Brackets:
         """Brackets."""
-        return self._between(b"[]", place)
+        return self._between(b"[]", context)
 
     def null(self) -> Piece:
         """The word."""
@@ -81,17 +81,17 @@ class JsonStyle:
         """The word."""
         return b"true" if value else b"false"
 
-    def numbers(self, numbers: NumberSet, generous: bool) -> ByteDFA:
+    def numbers(self, numbers: NumberSet, upper: bool) -> ByteDFA:
         """Decimals, and with an exponent where all such texts are in the set."""
-        if not generous:
+        if not upper:
             kind = ("numbers", numbers.scientific, numbers.leaving, numbers.spelled)
             return self._once(kind, numbers.decimals, numbers.written)
         kind = ("generous", numbers.scientific, numbers.entering, numbers.spelled)
         return self._once(kind, numbers.decimals, lambda: self._possible(numbers))
 
-    def strings(self, texts: ByteDFA, place: Place) -> ByteDFA:
+    def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """In quotes."""
-        return self._once("strings", texts, lambda: self._quoted(texts))
+        return self._once("strings", strings, lambda: self._quoted(strings))
 
     def key(self, name: str) -> Piece:
         """In quotes, with a colon."""
@@ -110,8 +110,8 @@ class JsonStyle:
             return found
         return union(found, SCIENTIFIC, self._budget)
 
-    def _quoted(self, texts: ByteDFA) -> ByteDFA:
-        return json_string(texts, self._escapes, self._budget)
+    def _quoted(self, strings: ByteDFA) -> ByteDFA:
+        return json_string(strings, self._escapes, self._budget)
 
     def _with_colon(self, names: ByteDFA) -> ByteDFA:
         return concatenation(self._quoted(names), self._colon, budget=self._budget)
@@ -123,8 +123,8 @@ class JsonStyle:
             self._memo[key] = (of, self.shared.once(kind, of, find))
         return self._memo[key][1]
 
-    def _between(self, pair: bytes, place: Place) -> Brackets:
-        level = place if isinstance(place, int) else 0
+    def _between(self, pair: bytes, context: Context) -> Brackets:
+        level = context if isinstance(context, int) else 0
         key = (pair, level)
         if key not in self._brackets:
             self._brackets[key] = self._layout(pair[:1], pair[1:], level)

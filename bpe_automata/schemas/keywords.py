@@ -28,24 +28,14 @@ from bpe_automata.errors import (
     SchemaTooLargeError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas.boolean import complement, holds_name, meet_children, member
+from bpe_automata.schemas.boolean import complement, contains_name, intersect_children, property_of
 from bpe_automata.schemas.documents import Part
 from bpe_automata.schemas.drafts import below
-from bpe_automata.schemas.formats import SUPPORTED, at_most_format, format_texts
-from bpe_automata.schemas.leaves import (
-    Bounded,
-    bounded,
-    canonical,
-    holds,
-    join_numbers,
-    less_texts,
-    listed,
-    meet_numbers,
-    meet_texts,
-    most,
-)
+from bpe_automata.schemas.formats import SUPPORTED, format_language, format_upper_bound
 from bpe_automata.schemas.limits import as_too_large
 from bpe_automata.schemas.numbers import (
+    ALL_NUMBERS,
+    NO_NUMBER,
     NumberSet,
     at_least,
     at_most,
@@ -55,12 +45,22 @@ from bpe_automata.schemas.numbers import (
     multiples_of,
     of_value,
 )
+from bpe_automata.schemas.scalar_sets import (
+    Bounded,
+    bounded,
+    canonical,
+    contains,
+    finite,
+    intersect_numbers,
+    intersect_strings,
+    subtract_strings,
+    unite_numbers,
+    upper_bound,
+)
 from bpe_automata.schemas.strings import ecma_pattern, within_length
 from bpe_automata.schemas.values import (
-    ALL_NUMBERS,
-    ALL_TEXTS,
+    ALL_STRINGS,
     ANYTHING,
-    NO_NUMBER,
     NONE,
     NOTHING,
     ArrayShape,
@@ -82,12 +82,14 @@ _FEW_NAMES = 32  # a set of at most so many names is spelled out where propertie
 
 def read_strings(part: Part) -> ByteDFA:
     """The strings, not escaped, that the keywords of strings allow."""
-    schema, found = part.schema, ALL_TEXTS
+    schema, found = part.schema, ALL_STRINGS
     if schema.get("format") in SUPPORTED:
         found = _of_format(schema["format"])
     if "pattern" in schema:
         with _at(part, "pattern"):
-            found = meet_texts(found, _pattern_language(schema["pattern"], part.pointer, "pattern"))
+            found = intersect_strings(
+                found, _pattern_language(schema["pattern"], part.pointer, "pattern")
+            )
     fewest, most = int(schema.get("minLength", 0)), schema.get("maxLength")
     if fewest or most is not None:
         with _at(part, "minLength" if most is None else "maxLength"):
@@ -102,13 +104,13 @@ def _at(part: Part, keyword: str) -> AbstractContextManager[None]:
 
 @lru_cache(maxsize=len(SUPPORTED))
 def _of_format(name: str) -> ByteDFA:
-    return bounded(format_texts(name), at_most_format(name))
+    return bounded(format_language(name), format_upper_bound(name))
 
 
 @lru_cache(maxsize=128)
 def _within(texts: ByteDFA, fewest: int, most: int | None) -> ByteDFA:
     if isinstance(texts, Bounded):
-        low, high = (_within(bound, fewest, most) for bound in (texts.least, texts.most))
+        low, high = (_within(bound, fewest, most) for bound in (texts.lower, texts.upper))
         return bounded(low, high)
     return canonical(within_length(texts, fewest, most))
 
@@ -142,13 +144,13 @@ def read_numbers(part: Part, only_integers: bool) -> NumberSet:
         if bound is not None:
             with _at(part, "m" + name):
                 # In draft 4, `exclusiveMinimum: true` says that the minimum itself is too small.
-                found = meet_numbers(found, (exclusive if other is True else inclusive)(bound))
+                found = intersect_numbers(found, (exclusive if other is True else inclusive)(bound))
         if other is not None and not isinstance(other, bool):
             with _at(part, "exclusiveM" + name):
-                found = meet_numbers(found, exclusive(other))
+                found = intersect_numbers(found, exclusive(other))
     if "multipleOf" in schema:
         with _at(part, "multipleOf"):
-            found = meet_numbers(found, multiples_of(schema["multipleOf"]))
+            found = intersect_numbers(found, multiples_of(schema["multipleOf"]))
     return found
 
 
@@ -171,8 +173,8 @@ def read_listed(values: Iterable[Any], pointer: str) -> Values:
             objects.append(Term(_object(value, pointer)))
         else:
             numbers.append(of_value(value))
-    strings = listed(frozenset(texts))
-    joined = _joined(numbers, join_numbers, NO_NUMBER)
+    strings = finite(frozenset(texts))
+    joined = _joined(numbers, unite_numbers, NO_NUMBER)
     return Values(null, frozenset(booleans), joined, strings, tuple(arrays), tuple(objects))
 
 
@@ -296,12 +298,12 @@ def read_object(reader: Reader, part: Part) -> ObjectShape:
     named: dict[str, Property] = {}
     for name in given:
         child = reader.child(below(part.pointer, "properties", name))
-        allowed_name = holds_name(allowed, name, part.pointer)
+        allowed_name = contains_name(allowed, name, part.pointer)
         found = _of_name(name, child, patterns) if allowed_name else NOTHING
         named[name] = Property(found, name in required)
     for name in schema.get("required", ()):
         if name not in named:
-            named[name] = Property(member(by_rest, name).child, required=True)
+            named[name] = Property(property_of(by_rest, name).child, required=True)
     fewest, most = _count(schema, "minProperties") or 0, _count(schema, "maxProperties")
     if most is not None and not rest and most >= len(named):
         most = None  # there are no more names
@@ -313,7 +315,7 @@ def read_object(reader: Reader, part: Part) -> ObjectShape:
 
 def _allowed_names(reader: Reader, part: Part) -> ByteDFA:
     if "propertyNames" not in part.schema:
-        return ALL_TEXTS
+        return ALL_STRINGS
     where = below(part.pointer, "propertyNames")
     try:
         return reader.child(where).values.strings
@@ -350,8 +352,8 @@ def _others(reader: Reader, part: Part) -> Child:
 def _of_name(name: str, child: Child, patterns: list[tuple[ByteDFA, Child]]) -> Child:
     """The values of a named property: of its own schema, and of all patterns that match it."""
     for names, also in patterns:
-        if holds(names, name):
-            child = meet_children(child, also)
+        if contains(names, name):
+            child = intersect_children(child, also)
     return child
 
 
@@ -361,9 +363,9 @@ def _classes(allowed: ByteDFA, patterns: list[tuple[ByteDFA, Child]], others: Ch
     for names, child in patterns:
         split: list[tuple[ByteDFA, Child | None]] = []
         for known, before in classes:
-            inside = meet_texts(known, names)
-            split.append((inside, meet_children(before, child) if before else child))
-            split.append((less_texts(known, names), before))
+            inside = intersect_strings(known, names)
+            split.append((inside, intersect_children(before, child) if before else child))
+            split.append((subtract_strings(known, names), before))
         classes = [(known, before) for known, before in split if not known.is_empty]
         if len(classes) > _MAX_CLASSES:
             advice = "patterns that overlap make more classes of names; make them disjoint"
@@ -378,12 +380,12 @@ def _few_others(named: dict[str, Property], rest: Rest, pointer: str) -> Rest:
     many = []
     for names, child in rest:
         try:
-            listed = [text.decode() for text in most(names).strings(_FEW_NAMES)]
+            listed = [text.decode() for text in upper_bound(names).strings(_FEW_NAMES)]
         except BudgetExceededError:
             many.append((names, child))
         else:
             for name in listed:
-                if name not in named and holds_name(names, name, pointer):
+                if name not in named and contains_name(names, name, pointer):
                     named[name] = Property(child)
     return tuple(many)
 

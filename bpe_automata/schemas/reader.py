@@ -29,19 +29,23 @@ from bpe_automata.schemas.keywords import (
     read_strings,
     without_contained,
 )
-from bpe_automata.schemas.leaves import join_numbers, join_texts, less_numbers, less_texts
 from bpe_automata.schemas.limits import as_too_large, check_levels, step
 from bpe_automata.schemas.loops import Contents, Loops, find_loops, references
+from bpe_automata.schemas.numbers import ALL_NUMBERS, NO_NUMBER
+from bpe_automata.schemas.scalar_sets import (
+    subtract_numbers,
+    subtract_strings,
+    unite_numbers,
+    unite_strings,
+)
 from bpe_automata.schemas.values import (
     ALL,
-    ALL_NUMBERS,
-    ALL_TEXTS,
+    ALL_STRINGS,
     ANY_ARRAY,
     ANY_OBJECT,
     ANYTHING,
-    BOTH,
-    NO_NUMBER,
-    NO_TEXT,
+    BOOLEANS,
+    NO_STRING,
     NONE,
     NOTHING,
     ArrayShape,
@@ -208,7 +212,7 @@ def _of_type(reader: Reader, part: Part) -> Values:
     numbers = ALL_NUMBERS if is_number else NO_NUMBER
     if is_number and ("number" not in types or _BOUNDS & schema.keys()):
         numbers = read_numbers(part, "number" not in types)
-    strings = ALL_TEXTS if "string" in types else NO_TEXT
+    strings = ALL_STRINGS if "string" in types else NO_STRING
     if "string" in types and _STRINGS & schema.keys():
         strings = read_strings(part)
     arrays: tuple[Term[ArrayShape], ...] = (Term(ANY_ARRAY),) if "array" in types else ()
@@ -219,7 +223,7 @@ def _of_type(reader: Reader, part: Part) -> Values:
         objects = (Term(read_object(reader, part)),)
     return Values(
         "null" in types,
-        BOTH if "boolean" in types else frozenset(),
+        BOOLEANS if "boolean" in types else frozenset(),
         numbers,
         strings,
         arrays,
@@ -308,11 +312,11 @@ def _one_without_other(name: str, other: str, pointer: str) -> Values:
 
 def _only_object(named: dict[str, Property], pointer: str) -> Values:
     shape = ObjectShape(named, ANY_OBJECT.rest, pointer=pointer)
-    return Values(False, frozenset(), NO_NUMBER, NO_TEXT, (), (Term(shape),))
+    return Values(False, frozenset(), NO_NUMBER, NO_STRING, (), (Term(shape),))
 
 
 def _only_array(shape: ArrayShape) -> Values:
-    return Values(False, frozenset(), NO_NUMBER, NO_TEXT, (Term(shape),), ())
+    return Values(False, frozenset(), NO_NUMBER, NO_STRING, (Term(shape),), ())
 
 
 # `oneOf`: the values that are in exactly one of some sets.
@@ -337,8 +341,12 @@ def exactly_one(branches: Sequence[Values], others: Sequence[Values]) -> Values:
         found,
         null=nulls == 1 and any(v.null for v in branches),
         booleans=frozenset(b for b in (False, True) if sum(b in v.booleans for v in others) == 1),
-        numbers=_exactly_once([v.numbers for v in branches], join_numbers, less_numbers, NO_NUMBER),
-        strings=_exactly_once([v.strings for v in branches], join_texts, less_texts, NO_TEXT),
+        numbers=_exactly_once(
+            [v.numbers for v in branches], unite_numbers, subtract_numbers, NO_NUMBER
+        ),
+        strings=_exactly_once(
+            [v.strings for v in branches], unite_strings, subtract_strings, NO_STRING
+        ),
         memo={},
     )
 
@@ -358,7 +366,7 @@ def _structured(branches: Sequence[Values], others: Sequence[Values]) -> list[Va
 def _bare(values: Values) -> Values:
     """The arrays and objects of a set."""
     return replace(
-        values, null=False, booleans=frozenset(), numbers=NO_NUMBER, strings=NO_TEXT, memo={}
+        values, null=False, booleans=frozenset(), numbers=NO_NUMBER, strings=NO_STRING, memo={}
     )
 
 

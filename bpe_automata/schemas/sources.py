@@ -1,4 +1,4 @@
-"""Turns what a caller gives as a schema (a dict, JSON text, a pydantic model, a function) into JSON.
+"""Turns a schema that a caller gives (a dict, JSON text, pydantic model or function) into JSON.
 
 pydantic makes the schemas of its models and of annotations; it is imported only for those.
 """

@@ -1,11 +1,11 @@
-"""The form between a schema and its automaton: sets of JSON values.
+"""Represents sets of JSON values, the form between a schema and its automaton.
 
     Values = null? + booleans + numbers + strings + arrays + objects
 
-Each kind is on its own, so that "not a string" or "a string or null" never touches the others.
-Strings are texts before any escaping; numbers are texts of decimals; what a style (JSON, YAML)
-makes of them is decided when they are written. Arrays and objects are unions of terms, and a term
-is one shape less others: with that the sets are closed under union, intersection and complement.
+Each type has its own part, so that "not a string" or "a string or null" leaves the other parts
+alone. Strings are not escaped, and numbers are decimal spellings; a style (JSON, YAML) decides how
+they are written. Arrays and objects are unions of terms, and a term is a shape without some other
+shapes; this makes the sets closed under union, intersection and complement.
 """
 
 from __future__ import annotations
@@ -20,42 +20,43 @@ from bpe_automata.automata.algebra import all_texts
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.budget import check
-from bpe_automata.schemas.numbers import NumberSet, no_numbers, numbers
+from bpe_automata.schemas.numbers import ALL_NUMBERS, NO_NUMBER, NumberSet
 from bpe_automata.sharing import cached
 
 
 class Unfinished(Exception):  # noqa: N818 - a signal between modules, never seen by a caller
-    """A child was asked for while the schema that it comes back to is still being read."""
+    """A child is needed while the schema that it refers back to is still being read."""
 
 
 class Child:
-    """The values that one place inside an array or object may hold, found when first asked for:
-    what a recursive schema unfolds to is not needed where it cannot appear."""
+    """The set of values of an item or a property, computed when it is first needed: a recursive
+    schema is unfolded only as far as its values can appear."""
 
     def __init__(self, find: Callable[[], Values]) -> None:
         self._find = find
 
     @classmethod
     def of(cls, values: Values) -> Child:
-        """A child that is known already."""
+        """A child whose values are known already."""
         child = cls(lambda: values)
         child.__dict__["values"] = values
         return child
 
     @cached
     def values(self) -> Values:
-        """What may stand there."""
+        """The set of values."""
         return self._find()
 
     @property
     def known(self) -> Values | None:
-        """The values if they have been found, else None."""
+        """The values if they have been computed, else None."""
         return self.__dict__.get("values")
 
 
 @dataclass(frozen=True, eq=False)
 class Property:
-    """A property by name. Not required, and of no value: it must be absent."""
+    """The values of a property with a given name. If there are none and it is not required, it must
+    be absent."""
 
     child: Child
     required: bool = False
@@ -63,11 +64,11 @@ class Property:
 
 @dataclass(frozen=True, eq=False)
 class ObjectShape:
-    """Objects, all of whose members fit, and that have `fewest` to `most` (None: any) of them.
+    """Objects with `fewest` to `most` properties (None: no bound), each with an allowed value.
 
-    named: in the order in which they are written. rest: (names, child), for names that are not in
-    `named`: decoded texts, disjoint sets; a name in none of them must be absent. pointer: where in
-    the schema, and counting: the keyword that `fewest` comes from, both for messages.
+    named: in the order in which they are written. rest: (names, child) for names that are not in
+    `named`; the sets of names are disjoint and not escaped, and a name in none of them must be
+    absent. For messages: pointer, to the schema, and counting, the keyword that set `fewest`.
     """
 
     named: Mapping[str, Property] = field(default_factory=dict)
@@ -80,8 +81,9 @@ class ObjectShape:
 
 @dataclass(frozen=True, eq=False)
 class ArrayShape:
-    """Arrays with `fewest` to `most` (None: any) items; item i fits prefix[i], or else `rest`.
-    unique: no two items are the same value; only for items out of a small finite set."""
+    """Arrays with `fewest` to `most` items (None: no bound); item i is in prefix[i], or in `rest`
+    if there is no such child. unique: no two items are equal; only for small finite sets of items.
+    """
 
     prefix: tuple[Child, ...]
     rest: Child
@@ -91,7 +93,7 @@ class ArrayShape:
     pointer: str = "#"
 
     def item(self, at: int) -> Child:
-        """What item `at` fits."""
+        """The child of item `at`."""
         return self.prefix[at] if at < len(self.prefix) else self.rest
 
 
@@ -100,7 +102,7 @@ Shape = TypeVar("Shape", ObjectShape, ArrayShape)
 
 @dataclass(frozen=True, eq=False)
 class Term(Generic[Shape]):
-    """{ v : v fits `shape` and none of `minus` }"""
+    """{ v : v has `shape` and none of the shapes `minus` }"""
 
     shape: Shape
     minus: tuple[Shape, ...] = ()
@@ -108,12 +110,10 @@ class Term(Generic[Shape]):
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """A set of JSON values.
+    """A set of JSON values. Compare by identity, as memos do: a schema gives one object.
 
-    strings: the texts themselves, not escaped, as a byte DFA over UTF-8. Compare by `is`: a place
-    of the schema gives one object, which is what memos go by.
-    loops: the loops of the schema that it lies on, by number; entry: whether a step to it is a new
-    round of one. Both are only for `limited`, which cuts loops off.
+    strings: not escaped, as a byte DFA over UTF-8. loops: the numbers of the schema's loops that it
+    is on; entry: whether a step to it begins a new round of one. Both serve `limit_recursion`.
     """
 
     null: bool
@@ -127,26 +127,24 @@ class Values:
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
 
-# The sets that everything is made from: no value, every value, all values of one kind.
+# The smallest and the largest sets: no value, every value, all values of one type.
 
-ALL_TEXTS = all_texts()
-NO_TEXT = from_strings(())
-ALL_NUMBERS = numbers()
-NO_NUMBER = no_numbers()
-BOTH = frozenset((False, True))
-_ANY_LOOP = -1  # arrays and objects of anything are a loop, as a $ref to itself is
+ALL_STRINGS = all_texts()
+NO_STRING = from_strings(())
+BOOLEANS = frozenset((False, True))
+_ANY_LOOP = -1  # "any value" contains itself, like a schema with a $ref to itself
 
-NONE = Values(False, frozenset(), NO_NUMBER, NO_TEXT, (), ())
+NONE = Values(False, frozenset(), NO_NUMBER, NO_STRING, (), ())
 NOTHING = Child.of(NONE)
 
-ANYTHING = Child(lambda: ALL)  # ALL holds itself
+ANYTHING = Child(lambda: ALL)  # ALL contains itself
 ANY_ARRAY = ArrayShape((), ANYTHING)
-ANY_OBJECT = ObjectShape(rest=((ALL_TEXTS, ANYTHING),))
+ANY_OBJECT = ObjectShape(rest=((ALL_STRINGS, ANYTHING),))
 ALL: Values = Values(
     True,
-    BOTH,
+    BOOLEANS,
     ALL_NUMBERS,
-    ALL_TEXTS,
+    ALL_STRINGS,
     (Term(ANY_ARRAY),),
     (Term(ANY_OBJECT),),
     frozenset((_ANY_LOOP,)),
@@ -155,19 +153,18 @@ ALL: Values = Values(
 ANYTHING.__dict__["values"] = ALL
 
 
-# Whether a set of JSON values is empty, told for sure or not at all.
-#
-# A True is a proof; a False may be an empty set that takes a longer look: one below FUEL levels of
-# required members, one whose schema is still being read, or a term that its `minus` empties.
+# Whether a set of JSON values is empty. True is a proof; False may also mean "not decided": a set
+# that is empty because of required members more than FUEL levels inside, one whose schema is still
+# being read, or a term that its `minus` covers.
 
 FUEL = 5
-# A child's values may be a difference, which is made by asking what is empty one level further in:
-# such questions inside of questions use up the same fuel, or a recursive schema would never end.
+# A child may be a difference, and computing it asks which sets one level further inside are empty.
+# Such nested questions share the fuel; otherwise a recursive schema would never end.
 _nested: ContextVar[int] = ContextVar("nested", default=0)
 
 
 def is_empty(values: Values, fuel: int = FUEL) -> bool:
-    """Is it sure that no value is in the set?"""
+    """Whether the set is known to have no value."""
     if values.null or values.booleans:
         return False
     known = values.memo.get("empty", (False, -1))
@@ -191,7 +188,7 @@ def _is_empty(values: Values, fuel: int) -> bool:
 
 
 def shape_is_empty(shape: ObjectShape | ArrayShape, fuel: int = FUEL) -> bool:
-    """Is it sure that nothing has the shape?"""
+    """Whether the shape is known to have no value."""
     if shape.most is not None and shape.fewest > shape.most:
         return True
     if isinstance(shape, ArrayShape):
@@ -202,7 +199,7 @@ def shape_is_empty(shape: ObjectShape | ArrayShape, fuel: int = FUEL) -> bool:
 
 
 def child_is_empty(child: Child, fuel: int = FUEL) -> bool:
-    """Is it sure that nothing can stand there?"""
+    """Whether the child is known to have no value."""
     nested = _nested.get()
     fuel = min(fuel, FUEL - nested)
     if fuel <= 0:
@@ -217,75 +214,71 @@ def child_is_empty(child: Child, fuel: int = FUEL) -> bool:
 
 
 def _needed_items(shape: ArrayShape) -> list[Child]:
-    """One child for each item that must be there, or one for all that are alike."""
+    """The children of the required items, each once."""
     needed = list(shape.prefix[: shape.fewest])
     return [*needed, shape.rest] if shape.fewest > len(shape.prefix) else needed
 
 
 def _too_few(shape: ObjectShape) -> bool:
-    """Are there fewer names than members that must be there, or more that must than may be?"""
+    """Whether the shape requires more properties than it has names for, or than it allows."""
     required = sum(member.required for member in shape.named.values())
     if shape.most is not None and required > shape.most:
         return True
     return not shape.rest and shape.fewest > len(shape.named)
 
 
-# Sets of JSON values: their form, the constants, and what is done with them.
-#
-# The form is in `shapes`, the constants in `constants`, the operations in `boolean`, `emptiness` and
-# `depth`; this module is the list of names that the rest of the package uses.
-
-
-def limited(values: Values, depth: int) -> Values:
-    """The values of the set in which no loop is gone through more than `depth` times; lazy. What a
-    term is less of stays as it is: it takes away no more than it should."""
-    return _Limit(depth).values(values, depth)
+def limit_recursion(values: Values, rounds: int) -> Values:
+    """The values of the set that go through no loop more than `rounds` times; lazy. The `minus` of
+    a term is left as it is, since the term is cut off already."""
+    return _Limit(rounds).values(values, rounds)
 
 
 @lru_cache(maxsize=64)
 def any_value(depth: int) -> Values:
-    """Every value whose arrays and objects are nested at most `depth` times inside the first."""
-    return limited(ALL, depth)
+    """All values with at most `depth` levels of arrays and objects inside the outermost one."""
+    return limit_recursion(ALL, depth)
 
 
 class _Limit:
-    """The sets that are made for one depth, each once."""
+    """Limits each set once."""
 
-    def __init__(self, depth: int) -> None:
-        self._depth = depth
+    def __init__(self, rounds: int) -> None:
+        self._rounds = rounds
         self._made: dict[tuple[int, int], tuple[Values, Values]] = {}
 
-    def values(self, values: Values, left: int) -> Values:
-        key = (id(values), left)
+    def values(self, values: Values, rounds: int) -> Values:
+        key = (id(values), rounds)
         if key not in self._made:
-            arrays = tuple(Term(self._array(t.shape, values, left), t.minus) for t in values.arrays)
+            arrays = tuple(
+                Term(self._array(t.shape, values, rounds), t.minus) for t in values.arrays
+            )
             objects = tuple(
-                Term(self._object(t.shape, values, left), t.minus) for t in values.objects
+                Term(self._object(t.shape, values, rounds), t.minus) for t in values.objects
             )
             found = replace(values, arrays=arrays, objects=objects, memo={})
-            self._made[key] = (found, values)  # the second, so that its id stays its
+            self._made[key] = (found, values)  # keeping `values` keeps its id unique
         return self._made[key][0]
 
-    def _array(self, shape: ArrayShape, above: Values, left: int) -> ArrayShape:
+    def _array(self, shape: ArrayShape, above: Values, rounds: int) -> ArrayShape:
         check()
-        prefix = tuple(self._child(child, above, left) for child in shape.prefix)
-        return replace(shape, prefix=prefix, rest=self._child(shape.rest, above, left))
+        prefix = tuple(self._child(child, above, rounds) for child in shape.prefix)
+        return replace(shape, prefix=prefix, rest=self._child(shape.rest, above, rounds))
 
-    def _object(self, shape: ObjectShape, above: Values, left: int) -> ObjectShape:
+    def _object(self, shape: ObjectShape, above: Values, rounds: int) -> ObjectShape:
         check()
         named = {
-            name: Property(self._child(member.child, above, left), member.required)
+            name: Property(self._child(member.child, above, rounds), member.required)
             for name, member in shape.named.items()
         }
-        rest = tuple((names, self._child(child, above, left)) for names, child in shape.rest)
+        rest = tuple((names, self._child(child, above, rounds)) for names, child in shape.rest)
         return replace(shape, named=named, rest=rest)
 
-    def _child(self, child: Child, above: Values, left: int) -> Child:
-        return Child(lambda: self._below(child.values, above, left))
+    def _child(self, child: Child, above: Values, rounds: int) -> Child:
+        return Child(lambda: self._below(child.values, above, rounds))
 
-    def _below(self, values: Values, above: Values, left: int) -> Values:
+    def _below(self, values: Values, above: Values, rounds: int) -> Values:
         if not values.loops & above.loops:
-            return self.values(values, self._depth)
+            return self.values(values, self._rounds)
         if not values.entry:
-            return self.values(values, left)
-        return self.values(values, left - 1) if left else NONE
+            return self.values(values, rounds)
+        return self.values(values, rounds - 1) if rounds else NONE

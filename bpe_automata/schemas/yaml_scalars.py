@@ -115,20 +115,20 @@ def escapes() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def quoted() -> ByteDFA:
-    """All texts in double quotes, each character in its one spelling."""
+    """All strings in double quotes, each character in its one spelling."""
     one_of = "|".join(map(re.escape, escapes().values()))
     return compile_regex(rf'"([ !#-\[\]-~{_BEYOND_ASCII}]|{one_of})*"')
 
 
 @lru_cache(maxsize=1)
-def numbers() -> ByteDFA:
+def number_spellings() -> ByteDFA:
     """Texts of numbers that YAML and JSON read alike: an exponent only after a fraction, and
     with its sign (`1e5` is a string, `1.0e+5` a number)."""
     return compile_regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+([eE][-+][0-9]+)?)?")
 
 
 @lru_cache(maxsize=1)
-def scientific() -> ByteDFA:
+def scientific_spellings() -> ByteDFA:
     """Those with an exponent."""
     return compile_regex(r"-?(0|[1-9][0-9]*)\.[0-9]+[eE][-+][0-9]+")
 
@@ -142,63 +142,63 @@ def scientific() -> ByteDFA:
 _DEFAULT = Budget()
 
 
-def yaml_texts(texts: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
-    """{ spelled(t) : t in L(texts) }, see `yaml_scalars`. Raises BudgetExceededError."""
-    bare = intersection(texts, plain(), budget)
-    others = difference(texts, plain(), budget)
+def spellings(strings: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
+    """{ spelled(t) : t in L(strings) }, see `yaml_scalars`. Raises BudgetExceededError."""
+    bare = intersection(strings, plain(), budget)
+    others = difference(strings, plain(), budget)
     return union(bare, in_quotes(others, budget), budget)
 
 
-def in_quotes(texts: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
-    """{ " + escaped characters of t + " : t in L(texts) }. Raises BudgetExceededError."""
-    return intersection(_with_escapes(texts, budget), quoted(), budget)
+def in_quotes(strings: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
+    """{ " + escaped characters of t + " : t in L(strings) }. Raises BudgetExceededError."""
+    return intersection(_with_escapes(strings, budget), quoted(), budget)
 
 
-def _with_escapes(texts: ByteDFA, budget: Budget) -> ByteDFA:
+def _with_escapes(strings: ByteDFA, budget: Budget) -> ByteDFA:
     """Each escaped character both raw and escaped, between quotes that are always quotes."""
     prefixes = sorted({text[:i] for text in escapes().values() for i in range(1, len(text))})
-    after = {c: _after(texts, c.encode()) for c in escapes()}
+    after = {c: _after(strings, c.encode()) for c in escapes()}
     states = np.flatnonzero(np.logical_or.reduce([*after.values()]))
-    n, m = texts.n_states, len(states)
-    byte_class, old = _columns(texts)
+    n, m = strings.n_states, len(states)
+    byte_class, old = _columns(strings)
     if (n + len(prefixes) * m + 2) * len(old) * 4 > budget.max_bytes:
         raise out_of_memory(budget)
     trans = np.zeros((n + len(prefixes) * m + 2, len(old)), np.int32)
-    trans[:n] = texts.trans[:, old]
+    trans[:n] = strings.trans[:, old]
     trans[:n, byte_class[ord("\\")]] = 0  # a raw one would read like an escape
     rows = {"": states} | {p: n + i * m + np.arange(m) for i, p in enumerate(prefixes)}
     for prefix in prefixes:
         trans[rows[prefix[:-1]], byte_class[ord(prefix[-1])]] = rows[prefix]
     for character, text in escapes().items():
         trans[rows[text[:-1]], byte_class[ord(text[-1])]] = after[character][states]
-    return _between_quotes(trans, byte_class, texts)
+    return _between_quotes(trans, byte_class, strings)
 
 
-def _between_quotes(trans: np.ndarray, byte_class: np.ndarray, texts: ByteDFA) -> ByteDFA:
+def _between_quotes(trans: np.ndarray, byte_class: np.ndarray, strings: ByteDFA) -> ByteDFA:
     """The last two rows become what stands before the first quote and after the last."""
     first, last, quote = len(trans) - 2, len(trans) - 1, byte_class[ord('"')]
-    trans[: texts.n_states, quote] = np.where(texts.accepting, last, 0)
-    trans[first, quote] = texts.start
+    trans[: strings.n_states, quote] = np.where(strings.accepting, last, 0)
+    trans[first, quote] = strings.start
     accepting = np.zeros(len(trans), np.bool_)
     accepting[last] = True
     return ByteDFA(trans, byte_class, accepting, first)
 
 
-def _after(texts: ByteDFA, data: bytes) -> np.ndarray:
+def _after(strings: ByteDFA, data: bytes) -> np.ndarray:
     """int32 [n_states]: where each state goes with some bytes."""
-    found = np.arange(texts.n_states, dtype=np.int32)
-    for column in texts.byte_class[np.frombuffer(data, np.uint8)]:
-        found = texts.trans[found, column]
+    found = np.arange(strings.n_states, dtype=np.int32)
+    for column in strings.byte_class[np.frombuffer(data, np.uint8)]:
+        found = strings.trans[found, column]
     return found
 
 
-def _columns(texts: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
+def _columns(strings: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
     """Byte classes in which the bytes of escapes stand alone: (uint8 [256], the old class of
     each)."""
     alone = np.zeros(256, np.int32)
     special = sorted({ord(letter) for text in escapes().values() for letter in text})
     alone[special] = np.arange(1, len(special) + 1)
-    pairs = alone * 256 + texts.byte_class
+    pairs = alone * 256 + strings.byte_class
     used, byte_class = np.unique(pairs, return_inverse=True)
     return byte_class.astype(np.uint8), used % 256
 
@@ -230,15 +230,15 @@ def key(name: str) -> bytes:
 def keys(names: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
     """The names, each with a colon; see above. Raises BudgetExceededError.
 
-    A part of a set that is written whole is written whole, so that differences of texts stay right.
+    A part of a set that is written whole is written whole, so that differences of strings stay right.
     """
     if not intersection(names, _long()).is_empty:
-        names = intersection(names, written(), budget)
-    return _with_colon(yaml_texts(names, budget), budget)
+        names = intersection(names, key_names(), budget)
+    return _with_colon(spellings(names, budget), budget)
 
 
 @lru_cache(maxsize=1)
-def written() -> ByteDFA:
+def key_names() -> ByteDFA:
     """WRITTEN, see above."""
     named = intersection(compile_regex(r"[A-Za-z_/$][ -~]{0,63}"), plain())
     in_quotes = compile_regex(r"[,\[\]{}#&*!|>'%@`][ !#-\[\]-~]{0,63}")
@@ -250,25 +250,25 @@ def _long() -> ByteDFA:
     return compile_regex(f"(?s:.{{{_LONGEST_KEY + 1},}})")
 
 
-def _with_colon(texts: ByteDFA, budget: Budget) -> ByteDFA:
-    """{ t ":" : t in L(texts) }. Where t ":" begins another text, the two go on together: what is
+def _with_colon(strings: ByteDFA, budget: Budget) -> ByteDFA:
+    """{ t ":" : t in L(strings) }. Where t ":" begins another text, the two go on together: what is
     read so far is then both a key that is over and a part of a longer one."""
-    ends = np.flatnonzero(texts.accepting)
-    n, colon = texts.n_states, texts.byte_class[ord(":")]
-    if (texts.byte_class == colon).sum() > 1:
-        return _with_colon(_colon_alone(texts), budget)
-    trans = np.concatenate([texts.trans, texts.trans[texts.trans[ends, colon]]])
+    ends = np.flatnonzero(strings.accepting)
+    n, colon = strings.n_states, strings.byte_class[ord(":")]
+    if (strings.byte_class == colon).sum() > 1:
+        return _with_colon(_colon_alone(strings), budget)
+    trans = np.concatenate([strings.trans, strings.trans[strings.trans[ends, colon]]])
     trans[ends, colon] = n + np.arange(len(ends), dtype=np.int32)
     accepting = np.arange(len(trans)) >= n
     # A copied row must not lose the end after a second colon: `a:` and `a::`.
-    trans[n:, colon] = trans[texts.trans[ends, colon], colon]
-    return reduced((trans, texts.byte_class), accepting, texts.start, budget)
+    trans[n:, colon] = trans[strings.trans[ends, colon], colon]
+    return reduced((trans, strings.byte_class), accepting, strings.start, budget)
 
 
-def _colon_alone(texts: ByteDFA) -> ByteDFA:
+def _colon_alone(strings: ByteDFA) -> ByteDFA:
     """The same automaton with a column for the colon only."""
-    byte_class = texts.byte_class.copy()
+    byte_class = strings.byte_class.copy()
     old = byte_class[ord(":")]
-    byte_class[ord(":")] = texts.n_classes
-    trans = np.concatenate([texts.trans, texts.trans[:, old : old + 1]], axis=1)
-    return ByteDFA(np.ascontiguousarray(trans), byte_class, texts.accepting, texts.start)
+    byte_class[ord(":")] = strings.n_classes
+    trans = np.concatenate([strings.trans, strings.trans[:, old : old + 1]], axis=1)
+    return ByteDFA(np.ascontiguousarray(trans), byte_class, strings.accepting, strings.start)

@@ -24,15 +24,15 @@ from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas import yaml_scalars
 from bpe_automata.schemas.numbers import NumberSet
-from bpe_automata.schemas.style import Brackets, Kept, Piece, Place
-from bpe_automata.schemas.yaml_scalars import key, keys, spelled, yaml_texts
+from bpe_automata.schemas.style import Brackets, Context, IdentityMemo, Piece
+from bpe_automata.schemas.yaml_scalars import key, keys, spelled, spellings
 
 INDENT = 2  # spaces a level
-_SHARED = Kept()
+_SHARED = IdentityMemo()
 
 
-class Spot(NamedTuple):
-    """A place: `level` is how deep the lines of an array or object there begin."""
+class LineContext(NamedTuple):
+    """A context: `level` is how deep the lines of an array or object there begin."""
 
     level: int
     after_key: bool
@@ -44,37 +44,37 @@ class YamlStyle:
     def __init__(self, budget: Budget = Budget()) -> None:  # noqa: B008 - frozen
         self._budget = budget
         self._memo: dict[tuple[object, ...], tuple[object, ByteDFA]] = {}
-        self._brackets: dict[tuple[Place, bool], Brackets] = {}
+        self._brackets: dict[tuple[Context, bool], Brackets] = {}
 
     @property
-    def shared(self) -> Kept:
+    def shared(self) -> IdentityMemo:
         """There is one way of writing."""
         return _SHARED
 
     @property
-    def root(self) -> Place:
+    def root(self) -> Context:
         """The whole text."""
-        return Spot(0, after_key=False)
+        return LineContext(0, after_key=False)
 
-    def around(self, place: Place) -> tuple[Piece, Piece]:
+    def around(self, context: Context) -> tuple[Piece, Piece]:
         """A scalar ends its line."""
-        return (b" " if _spot(place).after_key else b""), b"\n"
+        return (b" " if _line(context).after_key else b""), b"\n"
 
-    def objects(self, place: Place) -> Brackets:
+    def objects(self, context: Context) -> Brackets:
         """One line or more for each member."""
-        return self._block(_spot(place), b"", b"{}\n", after_key=True)
+        return self._block(_line(context), b"", b"{}\n", after_key=True)
 
-    def arrays(self, place: Place) -> Brackets:
+    def arrays(self, context: Context) -> Brackets:
         """One line or more for each item."""
-        return self._block(_spot(place), b"- ", b"[]\n", after_key=False)
+        return self._block(_line(context), b"- ", b"[]\n", after_key=False)
 
-    def _block(self, spot: Spot, mark: bytes, empty: bytes, after_key: bool) -> Brackets:
-        key = (spot, after_key)
+    def _block(self, line: LineContext, mark: bytes, empty: bytes, after_key: bool) -> Brackets:
+        key = (line, after_key)
         if key not in self._brackets:
-            margin = b" " * (INDENT * spot.level)
-            first = b"\n" + margin + mark if spot.after_key else mark
-            empty = b" " + empty if spot.after_key else empty
-            inside = Spot(spot.level + 1, after_key)
+            margin = b" " * (INDENT * line.level)
+            first = b"\n" + margin + mark if line.after_key else mark
+            empty = b" " + empty if line.after_key else empty
+            inside = LineContext(line.level + 1, after_key)
             self._brackets[key] = Brackets(first, margin + mark, b"", empty, inside)
         return self._brackets[key]
 
@@ -86,13 +86,13 @@ class YamlStyle:
         """One of the twelve."""
         return b"true" if value else b"false"
 
-    def numbers(self, numbers: NumberSet, generous: bool) -> ByteDFA:
+    def numbers(self, numbers: NumberSet, upper: bool) -> ByteDFA:
         """Those texts of numbers that YAML 1.1 reads as JSON does."""
-        return self._once(("numbers", generous), numbers, lambda: _numbers(numbers, generous))
+        return self._once(("numbers", upper), numbers, lambda: _numbers(numbers, upper))
 
-    def strings(self, texts: ByteDFA, place: Place) -> ByteDFA:
+    def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """Plain, or else in double quotes."""
-        return self._once(("strings",), texts, lambda: yaml_texts(texts, self._budget))
+        return self._once(("strings",), strings, lambda: spellings(strings, self._budget))
 
     def key(self, name: str) -> Piece:
         """The name as a scalar, with a colon. Raises UnsupportedSchemaError if it is too long."""
@@ -110,19 +110,19 @@ class YamlStyle:
         return self._memo[key][1]
 
 
-def _spot(place: Place) -> Spot:
-    if not isinstance(place, Spot):
-        raise ArgumentError(f"{place!r} is no place in YAML; begin with the root of the style")
-    return place
+def _line(context: Context) -> LineContext:
+    if not isinstance(context, LineContext):
+        raise ArgumentError(f"{context!r} is no context in YAML; begin with the root of the style")
+    return context
 
 
-def _numbers(numbers: NumberSet, generous: bool) -> ByteDFA:
+def _numbers(numbers: NumberSet, upper: bool) -> ByteDFA:
     """The texts; generous: with those that may be among them."""
-    if not generous:
-        return intersection(numbers.written(), yaml_scalars.numbers())
+    if not upper:
+        return intersection(numbers.written(), yaml_scalars.number_spellings())
     if numbers.scientific == "none":
         return numbers.possible()
-    return union(numbers.possible(), yaml_scalars.scientific())
+    return union(numbers.possible(), yaml_scalars.scientific_spellings())
 
 
 # One value as block YAML, in the style of `yaml_style`: what its automata accept, in the given

@@ -12,10 +12,10 @@ from jsonschema import Draft202012Validator
 from bpe_automata.automata.algebra import difference
 from bpe_automata.errors import UnsatisfiableSchemaError, UnsupportedSchemaError
 from bpe_automata.schemas import compile_json_schema
-from bpe_automata.schemas.formats import SUPPORTED, UNDERSTATED, at_most_format, format_texts
+from bpe_automata.schemas.formats import SUPPORTED, UNDERSTATED, format_language, format_upper_bound
 
 CHECKER = Draft202012Validator.FORMAT_CHECKER
-OUTSIDE = {  # that the RFC or a checker takes, and `format_texts` does not
+OUTSIDE = {  # that the RFC or a checker takes, and `format_language` does not
     "date": ["0000-02-29"],
     "time": ["23:59:60Z", "12:00:00Z\n"],
     "date-time": ["1990-12-31T23:59:60Z", "0000-01-01T00:00:00Z", "1990-12-31t23:59:59z\n"],
@@ -33,19 +33,19 @@ OUTSIDE = {  # that the RFC or a checker takes, and `format_texts` does not
 
 @pytest.mark.parametrize("name", sorted(SUPPORTED))
 def test_a_format_lies_in_its_larger_set(name: str) -> None:
-    assert difference(format_texts(name), at_most_format(name)).is_empty
-    assert (at_most_format(name) is format_texts(name)) == (name not in UNDERSTATED)
+    assert difference(format_language(name), format_upper_bound(name)).is_empty
+    assert (format_upper_bound(name) is format_language(name)) == (name not in UNDERSTATED)
 
 
 @pytest.mark.parametrize("name", sorted(UNDERSTATED))
 def test_what_a_checker_takes_lies_in_the_larger_set(name: str) -> None:
-    most, rng = at_most_format(name), random.Random(name)
+    most, rng = format_upper_bound(name), random.Random(name)
     assert [text for text in OUTSIDE[name] if not most.accepts(text.encode())] == []
-    assert not all(format_texts(name).accepts(text.encode()) for text in OUTSIDE[name])
+    assert not all(format_language(name).accepts(text.encode()) for text in OUTSIDE[name])
     if name not in CHECKER.checkers:
         pytest.skip("jsonschema has no checker for it here")
     for _ in range(60 if name.startswith("iri") else 400):
-        text = format_texts(name).sample(rng, 30).decode()
+        text = format_language(name).sample(rng, 30).decode()
         for _ in range(rng.randrange(1, 4)):
             at = rng.randrange(len(text) + 1)
             text = text[:at] + rng.choice(("", *"01:.-/%zT@ {}\né+,P")) + text[at + 1 :]

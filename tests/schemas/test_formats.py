@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import FormatError
 
 from bpe_automata.errors import ArgumentError
-from bpe_automata.schemas.formats import DEFINED, SUPPORTED, UNDERSTATED, format_texts
+from bpe_automata.schemas.formats import DEFINED, SUPPORTED, UNDERSTATED, format_language
 
 CHECKER = Draft202012Validator.FORMAT_CHECKER
 GOOD = {
@@ -102,7 +102,7 @@ BAD = {
 
 
 def accepts(name: str, text: str) -> bool:
-    return format_texts(name).accepts(text.encode())
+    return format_language(name).accepts(text.encode())
 
 
 def checked(name: str, text: str) -> bool:
@@ -144,7 +144,7 @@ def is_day(year: int, month: int, day: int) -> bool:
 def test_what_is_in_passes_the_checker(name: str) -> None:
     if name not in CHECKER.checkers:
         pytest.skip("jsonschema has no checker for it here")
-    rng, dfa = random.Random(name), format_texts(name)
+    rng, dfa = random.Random(name), format_language(name)
     for _ in range(15 if name.startswith("iri") else 60):  # iri: a slow parser
         text = dfa.sample(rng, rng.choice((8, 30, 90))).decode()
         assert checked(name, text), text
@@ -156,7 +156,7 @@ def test_what_is_in_passes_the_checker(name: str) -> None:
 def test_near_misses_are_told_apart_as_the_checker_does(name: str) -> None:
     if name not in CHECKER.checkers:
         pytest.skip("jsonschema has no checker for it here")
-    rng, dfa = random.Random(name), format_texts(name)
+    rng, dfa = random.Random(name), format_language(name)
     for _ in range(200):
         text = dfa.sample(rng, 30).decode()
         at = rng.randrange(len(text) + 1)
@@ -182,4 +182,4 @@ def test_addresses_of_ipv6() -> None:
 
 def test_an_unknown_format() -> None:
     with pytest.raises(ArgumentError, match="colour"):
-        format_texts("colour")
+        format_language("colour")

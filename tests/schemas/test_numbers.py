@@ -141,7 +141,7 @@ def test_huge_and_tiny_bounds(bound: float) -> None:
 
 
 def test_what_is_known_of_exponents() -> None:
-    some, everything, nothing = numbers.at_most(3), numbers.ALL, numbers.NONE
+    some, everything, nothing = numbers.at_most(3), numbers.ALL_NUMBERS, numbers.NO_NUMBER
     assert some.scientific == (some & everything).scientific == (some | nothing).scientific
     assert some.scientific == (~some).scientific == "unknown"
     assert (some | everything).scientific == (~nothing).scientific == "all"
@@ -153,9 +153,9 @@ def test_what_is_known_of_exponents() -> None:
 def test_emptiness() -> None:
     assert (numbers.integers() & numbers.greater_than(3) & numbers.less_than(4)).is_empty
     assert not (numbers.greater_than(3) & numbers.less_than(4)).is_empty
-    assert numbers.NONE.is_empty
-    assert not numbers.ALL.is_empty
-    assert (~numbers.ALL).is_empty
+    assert numbers.NO_NUMBER.is_empty
+    assert not numbers.ALL_NUMBERS.is_empty
+    assert (~numbers.ALL_NUMBERS).is_empty
 
 
 WRITTEN = [
@@ -181,7 +181,7 @@ def test_other_sets_are_written_with_all_their_decimals() -> None:
     assert [has(no_integers_by_text, t) for t in ("1.0", "1e5", "1")] == [True, True, False]
     only = (numbers.of_value(1) - numbers.integers(by_text=True)).written()
     assert [has(only, t) for t in ("1.0", "1.00", "1")] == [True, True, False]
-    everything = numbers.ALL.written()
+    everything = numbers.ALL_NUMBERS.written()
     assert all(has(everything, t) for t in ("-0", "1e5", "-1.5E-07", "0.00"))
     assert not any(has(everything, t) for t in ("1e", "01e5", "e5", "1.e5"))
 
