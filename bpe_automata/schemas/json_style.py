@@ -1,12 +1,12 @@
-"""Values as JSON (RFC 8259), with white space in one of three ways.
+"""Writes values as JSON (RFC 8259), with one of three kinds of white space.
 
     compact   {"a":1,"b":[1,2]}
     spaced    {"a": 1, "b": [1, 2]}          as `json.dumps` writes by default
-    flexible  after each of { [ , : and before each of } ] either nothing, or one space, or a line
-              feed and up to 2 spaces for each level that the line is deep
+    flexible  after { [ , and before } ] nothing, one space, or a line feed and up to 2 spaces for
+              each level of the line; after a colon nothing or one space
 
-Flexible takes in the two others, `json.dumps(indent=2)` and mixtures of them; after a colon comes
-nothing or one space. The text begins and ends with the value.
+Flexible accepts the two others, `json.dumps(indent=2)` and mixtures of them. No white space comes
+before or after the whole value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _INDENT = 2  # spaces for each level, at most
 
 
 class JsonStyle:
-    """JSON; a context is its level, 0 for the whole text, or always 0 where no line is broken."""
+    """JSON. A context is a level of nesting, 0 for the whole text; without line breaks always 0."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class JsonStyle:
 
     @property
     def shared(self) -> IdentityMemo:
-        """For all styles with these two options."""
+        """The cache of all styles with the same two options."""
         return _SHARED[self._whitespace, self._escapes]
 
     @property
@@ -62,7 +62,7 @@ class JsonStyle:
         return 0
 
     def around(self, context: Context) -> tuple[Piece, Piece]:
-        """Nothing."""
+        """No text."""
         return b"", b""
 
     def objects(self, context: Context) -> Brackets:
@@ -74,20 +74,20 @@ class JsonStyle:
         return self._between(b"[]", context)
 
     def null(self) -> Piece:
-        """The word."""
+        """The literal."""
         return b"null"
 
     def boolean(self, value: bool) -> Piece:
-        """The word."""
+        """The literal."""
         return b"true" if value else b"false"
 
     def numbers(self, numbers: NumberSet, upper: bool) -> ByteDFA:
-        """Decimals, and with an exponent where all such texts are in the set."""
+        """Decimals, and spellings with an exponent if all of them belong to the set."""
         if not upper:
-            kind = ("numbers", numbers.scientific, numbers.leaving, numbers.spelled)
-            return self._once(kind, numbers.decimals, numbers.written)
-        kind = ("generous", numbers.scientific, numbers.entering, numbers.spelled)
-        return self._once(kind, numbers.decimals, lambda: self._possible(numbers))
+            purpose = ("numbers", numbers.scientific, numbers.leaving, numbers.spelled)
+            return self._once(purpose, numbers.decimals, numbers.written)
+        purpose = ("upper", numbers.scientific, numbers.entering, numbers.spelled)
+        return self._once(purpose, numbers.decimals, lambda: self._possible(numbers))
 
     def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """In quotes."""
@@ -104,7 +104,7 @@ class JsonStyle:
         return self._once("keys", names, lambda: self._with_colon(names))
 
     def _possible(self, numbers: NumberSet) -> ByteDFA:
-        """All texts that may be in the set."""
+        """All spellings that may belong to the set."""
         found = numbers.possible()
         if numbers.scientific == "none":
             return found
@@ -116,11 +116,12 @@ class JsonStyle:
     def _with_colon(self, names: ByteDFA) -> ByteDFA:
         return concatenation(self._quoted(names), self._colon, budget=self._budget)
 
-    def _once(self, kind: object, of: object, find: Callable[[], ByteDFA]) -> ByteDFA:
-        """What was found before for this very object; large ones only within this style."""
-        key = (kind, id(of))
+    def _once(self, purpose: object, of: object, find: Callable[[], ByteDFA]) -> ByteDFA:
+        """find(), computed once for a purpose and an object; large results are not shared with
+        other styles."""
+        key = (purpose, id(of))
         if key not in self._memo:
-            self._memo[key] = (of, self.shared.once(kind, of, find))
+            self._memo[key] = (of, self.shared.once(purpose, of, find))
         return self._memo[key][1]
 
     def _between(self, pair: bytes, context: Context) -> Brackets:
@@ -153,7 +154,7 @@ def _after_colon(whitespace: Whitespace) -> Piece:
 
 @lru_cache(maxsize=64)
 def _gap(level: int) -> ByteDFA:
-    """Nothing, a space, or a line feed and the spaces of a line that is `level` deep."""
+    """Nothing, a space, or a line feed and up to 2 * level spaces."""
     return compile_regex(rf" ?|\n {{0,{_INDENT * level}}}")
 
 
@@ -161,6 +162,6 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r":
 
 
 def _literal(name: str) -> bytes:
-    """The one spelling of a name with minimal escapes."""
+    """The spelling of a name with minimal escapes."""
     spelled = "".join(_SHORT.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in name)
     return f'"{spelled}"'.encode()

@@ -1,16 +1,16 @@
-"""Texts as scalars of a block of YAML, 1.1 or 1.2: a text means the same under both.
+"""Computes the spellings of strings as scalars and keys of block YAML, valid for YAML 1.1 and 1.2.
 
-    PLAIN = { t : t is the string t again wherever it stands unquoted, and has no U+FEFF }
+    PLAIN = { t : t is read as the string t wherever it is unquoted, and has no U+FEFF }
     spelled(t) = t if t in PLAIN else the text in double quotes
 
-"Again": for PyYAML's `safe_load`, for readers that keep to YAML 1.1's own list of types (where `y`
-and `n` are booleans), and for readers of YAML 1.2 (where `1e3` and `0o17` are numbers). The one
-exception is that 1.1's list takes `1.2.3` for a float, which is a slip that no reader follows.
+"Is read": by PyYAML's `safe_load`, by readers that follow YAML 1.1's own list of types (in which
+`y` and `n` are booleans), and by readers of YAML 1.2 (in which `1e3` and `0o17` are numbers). The
+only exception is `1.2.3`, a float in the list of 1.1 by mistake, which no reader follows.
 
-"Wherever": as the whole document, after a key, after a dash, as a key, at any depth. (`--- a` would
-do after a key, but not on a line of its own.) U+FEFF is read back, but YAML allows it in no
-document, so it is always escaped. In double quotes each character has one spelling: itself if YAML
-takes it inside a line, else its short escape, else `\\xXX` or `\\uXXXX` with capital digits.
+"Wherever": as the whole document, after a key, after a dash, as a key, at any level. (`--- a` would
+be possible after a key, but not on a line of its own.) U+FEFF is read as it is, but YAML allows it
+in no document, so it is always escaped. In double quotes each character has one spelling: itself if
+YAML allows it in a line, else its short escape, else `\\xXX` or `\\uXXXX` with capital digits.
 Sources: yaml.org/spec/1.1, the resolvers of yaml.org/type, yaml.org/spec/1.2.2 (section 10.3.2),
 PyYAML 6 (scanner, resolver, reader), ruamel.yaml 0.19 (resolver).
 """
@@ -63,7 +63,7 @@ RESOLVED = {
     "timestamp": rf"{_DATE}|{_LONG_DATE}([Tt]|[ \t]+){_TIME}({_ZONE})?",
     "value": "=",
 }
-"""Per tag, a regex of the plain texts that PyYAML takes for something else than a string."""
+"""For each tag, a regex of the plain scalars that PyYAML reads as another type than string."""
 
 RESOLVED_ELSEWHERE = (
     r"[yYnN]",
@@ -71,7 +71,7 @@ RESOLVED_ELSEWHERE = (
     r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?|[-+][0-9_]+",
     r"[-+]?\.[0-9_]+([eE][-+]?[0-9]+)?",
 )
-"""Regexes of the plain texts that others take for booleans and numbers."""
+"""Regexes of the plain scalars that other readers take for booleans and numbers."""
 
 _SHORT = dict(zip('\0\a\b\t\n\v\f\r\x1b"\\\x85\u2028\u2029', '0abtnvfre"\\NLP', strict=True))
 _LINE_CHARACTER = re.compile(_LINE)
@@ -82,15 +82,15 @@ _NOT_STRINGS = (*_NOT_PLAIN, *RESOLVED.values(), *RESOLVED_ELSEWHERE)
 
 @lru_cache(maxsize=1)
 def plain() -> ByteDFA:
-    """PLAIN, see above."""
+    """The set PLAIN."""
     others = "|".join(f"(?:{regex})" for regex in _NOT_STRINGS)
     return difference(compile_regex(f"{_LINE}*"), compile_regex(others))
 
 
 def spelled(text: str) -> str:
-    """The one spelling of a text, at any place of a block.
+    """The spelling of a string anywhere in a block.
 
-    ValueError (UnicodeEncodeError) for a surrogate, which no YAML file can hold."""
+    Raises UnicodeEncodeError for a surrogate, which no YAML file can hold."""
     if plain().accepts(text.encode()):
         return text
     return f'"{"".join(map(escaped, text))}"'
@@ -115,35 +115,35 @@ def escapes() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def quoted() -> ByteDFA:
-    """All strings in double quotes, each character in its one spelling."""
+    """The spellings of all strings in double quotes."""
     one_of = "|".join(map(re.escape, escapes().values()))
     return compile_regex(rf'"([ !#-\[\]-~{_BEYOND_ASCII}]|{one_of})*"')
 
 
 @lru_cache(maxsize=1)
 def number_spellings() -> ByteDFA:
-    """Texts of numbers that YAML and JSON read alike: an exponent only after a fraction, and
-    with its sign (`1e5` is a string, `1.0e+5` a number)."""
+    """The spellings of numbers that YAML and JSON read in the same way: an exponent comes only
+    after a fraction, and has a sign (`1e5` is a string, `1.0e+5` a number)."""
     return compile_regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+([eE][-+][0-9]+)?)?")
 
 
 @lru_cache(maxsize=1)
 def scientific_spellings() -> ByteDFA:
-    """Those with an exponent."""
+    """The number spellings with an exponent."""
     return compile_regex(r"-?(0|[1-9][0-9]*)\.[0-9]+[eE][-+][0-9]+")
 
 
-# A set of texts, written in YAML: { spelled(t) : t in L(dfa) }, on the table of the automaton.
+# The spellings of a set of strings, computed on the table of its automaton.
 #
-# In double quotes every state q of the texts gets the trie of the escapes, which ends in the states
-# after each escaped character. The raw spellings of such characters, which are still there, go when
-# the result meets the automaton of all quoted texts.
+# For double quotes, every state gets the trie of the escapes, whose leaves lead to the state after
+# the escaped character. An intersection with the automaton of all quoted strings then removes the
+# raw spellings of such characters.
 
 _DEFAULT = Budget()
 
 
 def spellings(strings: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
-    """{ spelled(t) : t in L(strings) }, see `yaml_scalars`. Raises BudgetExceededError."""
+    """{ spelled(t) : t in L(strings) }. Raises BudgetExceededError."""
     bare = intersection(strings, plain(), budget)
     others = difference(strings, plain(), budget)
     return union(bare, in_quotes(others, budget), budget)
@@ -155,7 +155,7 @@ def in_quotes(strings: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
 
 
 def _with_escapes(strings: ByteDFA, budget: Budget) -> ByteDFA:
-    """Each escaped character both raw and escaped, between quotes that are always quotes."""
+    """The strings in double quotes, with each character that needs an escape raw or escaped."""
     prefixes = sorted({text[:i] for text in escapes().values() for i in range(1, len(text))})
     after = {c: _after(strings, c.encode()) for c in escapes()}
     states = np.flatnonzero(np.logical_or.reduce([*after.values()]))
@@ -175,7 +175,7 @@ def _with_escapes(strings: ByteDFA, budget: Budget) -> ByteDFA:
 
 
 def _between_quotes(trans: np.ndarray, byte_class: np.ndarray, strings: ByteDFA) -> ByteDFA:
-    """The last two rows become what stands before the first quote and after the last."""
+    """The automaton whose last two states are those before the first quote and after the last."""
     first, last, quote = len(trans) - 2, len(trans) - 1, byte_class[ord('"')]
     trans[: strings.n_states, quote] = np.where(strings.accepting, last, 0)
     trans[first, quote] = strings.start
@@ -185,7 +185,7 @@ def _between_quotes(trans: np.ndarray, byte_class: np.ndarray, strings: ByteDFA)
 
 
 def _after(strings: ByteDFA, data: bytes) -> np.ndarray:
-    """int32 [n_states]: where each state goes with some bytes."""
+    """int32 [n_states]: the state that some bytes lead to from each state."""
     found = np.arange(strings.n_states, dtype=np.int32)
     for column in strings.byte_class[np.frombuffer(data, np.uint8)]:
         found = strings.trans[found, column]
@@ -193,8 +193,8 @@ def _after(strings: ByteDFA, data: bytes) -> np.ndarray:
 
 
 def _columns(strings: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
-    """Byte classes in which the bytes of escapes stand alone: (uint8 [256], the old class of
-    each)."""
+    """Byte classes in which each byte of an escape is alone: (uint8 [256], the old class of each
+    new one)."""
     alone = np.zeros(256, np.int32)
     special = sorted({ord(letter) for text in escapes().values() for letter in text})
     alone[special] = np.arange(1, len(special) + 1)
@@ -205,21 +205,21 @@ def _columns(strings: ByteDFA) -> tuple[np.ndarray, np.ndarray]:
 
 # Names of properties as keys of block YAML.
 #
-#     keys(names) = { spelled(t) : t in names }              if no name has over 32 characters
+#     keys(names) = { spelled(t) : t in names }                  if no name has over 32 characters
 #                 = { spelled(t) : t in names and in WRITTEN }   otherwise
 #
-# YAML ends a key after 1,024 characters of source, so a set of names without a bound has to be cut,
-# and each character that is counted costs about half the states of all scalars: some 120. WRITTEN
-# holds the names of up to 4 characters; those of up to 8 if they are printable ASCII; and those of
-# up to 64 if they are moreover either plain and begin with a letter, `_`, `/` or `$`, or need
-# quotes because of the first character (`@scope/name`, `*.md`) and no escapes.
+# A key of YAML has at most 1,024 characters of source, so the lengths of names must be limited, and
+# each character that is counted costs about 120 states, half of those of all scalars. WRITTEN has
+# the names of up to 4 characters; those of up to 8 if they are printable ASCII; and of these, those
+# of up to 64 if they either are plain and begin with a letter, `_`, `/` or `$`, or need quotes
+# because of their first character (`@scope/name`, `*.md`) and no escapes.
 
 _SOURCE = 1024  # characters of a key: YAML 1.1, section 9.1.3 (simple keys)
 _LONGEST_KEY = 32
 
 
 def key(name: str) -> bytes:
-    """The one name, with a colon. Raises UnsupportedSchemaError if it is too long."""
+    """The spelling of a name, with a colon. Raises UnsupportedSchemaError if it is too long."""
     text = spelled(name)
     if len(text) > _SOURCE:
         why = f"a key of YAML takes at most {_SOURCE} characters, {name[:20]!r}... is longer"
@@ -228,9 +228,9 @@ def key(name: str) -> bytes:
 
 
 def keys(names: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
-    """The names, each with a colon; see above. Raises BudgetExceededError.
+    """The spellings of names, each with a colon; see above. Raises BudgetExceededError.
 
-    A part of a set that is written whole is written whole, so that differences of strings stay right.
+    If all names of a set are written, so are all names of each subset, as differences require.
     """
     if not intersection(names, _long()).is_empty:
         names = intersection(names, key_names(), budget)
@@ -239,7 +239,7 @@ def keys(names: ByteDFA, budget: Budget = _DEFAULT) -> ByteDFA:
 
 @lru_cache(maxsize=1)
 def key_names() -> ByteDFA:
-    """WRITTEN, see above."""
+    """The set WRITTEN."""
     named = intersection(compile_regex(r"[A-Za-z_/$][ -~]{0,63}"), plain())
     in_quotes = compile_regex(r"[,\[\]{}#&*!|>'%@`][ !#-\[\]-~]{0,63}")
     return any_of([compile_regex(r"(?s:.{0,4})"), compile_regex(r"[ -~]{0,8}"), named, in_quotes])
@@ -251,8 +251,8 @@ def _long() -> ByteDFA:
 
 
 def _with_colon(strings: ByteDFA, budget: Budget) -> ByteDFA:
-    """{ t ":" : t in L(strings) }. Where t ":" begins another text, the two go on together: what is
-    read so far is then both a key that is over and a part of a longer one."""
+    """{ t ":" : t in L(strings) }. The state after t ":" is new, since t ":" may also be the
+    beginning of a longer key."""
     ends = np.flatnonzero(strings.accepting)
     n, colon = strings.n_states, strings.byte_class[ord(":")]
     if (strings.byte_class == colon).sum() > 1:
@@ -260,13 +260,13 @@ def _with_colon(strings: ByteDFA, budget: Budget) -> ByteDFA:
     trans = np.concatenate([strings.trans, strings.trans[strings.trans[ends, colon]]])
     trans[ends, colon] = n + np.arange(len(ends), dtype=np.int32)
     accepting = np.arange(len(trans)) >= n
-    # A copied row must not lose the end after a second colon: `a:` and `a::`.
+    # A copied row must keep its own end after a second colon: `a:` and `a::`.
     trans[n:, colon] = trans[strings.trans[ends, colon], colon]
     return reduced((trans, strings.byte_class), accepting, strings.start, budget)
 
 
 def _colon_alone(strings: ByteDFA) -> ByteDFA:
-    """The same automaton with a column for the colon only."""
+    """The same automaton with a byte class for the colon alone."""
     byte_class = strings.byte_class.copy()
     old = byte_class[ord(":")]
     byte_class[ord(":")] = strings.n_classes
