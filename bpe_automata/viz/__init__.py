@@ -1,6 +1,6 @@
-"""Floor 0: pictures. Drawings in; SVG, DOT, HTML, text and matplotlib axes out.
+"""Draws labelled graphs, rows of tokens and rectangles as SVG, DOT, HTML, text or by matplotlib.
 
-Nothing here knows an automaton: who has one makes a `Drawing` of it and shows `Picture(drawing)`.
+Nothing here depends on automata: an automaton makes a `Drawing` of itself for `Picture(drawing)`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A drawing that shows itself: SVG in notebooks, a table without Graphviz, text in terminals."""
+"""Turns a drawing into DOT, SVG, an HTML table, text or a file, and shows it in notebooks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from bpe_automata.viz.drawing import (
 )
 from bpe_automata.viz.plot import figure
 
-# Drawing -> DOT, and DOT -> SVG by Graphviz's program `dot`, where it is installed.
+# DOT, and SVG by Graphviz's program `dot` if it is installed.
 
 _SECONDS = 20
 _INK = f'fontname=Helvetica; color="{INK}"; fontcolor="{INK}"'
@@ -40,7 +40,7 @@ _BOX = '  node [shape=box; style="filled,rounded"; height=0.36; margin="0.11,0.0
 
 
 class GraphvizError(BpeAutomataError):
-    """`dot` is there but drew nothing; the message holds what it said."""
+    """The program `dot` failed; the message contains its output."""
 
 
 def to_dot(drawing: Drawing) -> str:
@@ -48,27 +48,27 @@ def to_dot(drawing: Drawing) -> str:
     lines = [_HEAD, _ROUND if circles(drawing) else _BOX]
     if drawing.caption:
         lines.append(f"  label={quoted(drawing.caption)}; labelloc=t; labeljust=l")
-    for place, node in enumerate(drawing.nodes):
-        lines.append(f"  n{place} [{_node(node)}]")
+    for index, node in enumerate(drawing.nodes):
+        lines.append(f"  n{index} [{_dot_node(node)}]")
         if node.start:
-            lines.append(f'  in{place} [shape=point; style=invis; width=0; height=0; label=""]')
-            lines.append(f"  in{place} -> n{place} [{_arrow(node.lit)}minlen=1]")
+            lines.append(f'  in{index} [shape=point; style=invis; width=0; height=0; label=""]')
+            lines.append(f"  in{index} -> n{index} [{_arrow(node.lit)}minlen=1]")
     for edge in drawing.edges:
-        lines.append(f"  n{edge.source} -> n{edge.target} [{_edge(edge)}]")
+        lines.append(f"  n{edge.source} -> n{edge.target} [{_dot_edge(edge)}]")
     return "\n".join([*lines, "}", ""])
 
 
 def quoted(text: str) -> str:
-    """A DOT string that Graphviz shows as exactly this text, unprintable characters escaped.
+    """A DOT string that Graphviz shows as this text, with unprintable characters escaped.
 
-    The lexer unescapes quotes only; labels then read backslashes and XML's entities.
+    The lexer of DOT unescapes only quotes; labels then interpret backslashes and XML entities.
     """
     text = printable(text).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
 
 
 def to_svg(dot: str) -> str | None:
-    """The graph as an `<svg>` element by Graphviz; None where there is no program `dot`.
+    """The graph as an `<svg>` element by Graphviz; None if there is no program `dot`.
 
     Raises GraphvizError if the program fails or takes more than 20 seconds.
     """
@@ -88,13 +88,13 @@ def to_svg(dot: str) -> str | None:
 
 
 def _for_pages(svg: str) -> str:
-    """At most as wide as the page; no ids, as a page may hold several pictures; no titles, as
-    n0->n1 would pop up under the mouse."""
+    """The SVG, at most as wide as the page; without ids, as a page may have several pictures, and
+    without titles, as n0->n1 would pop up under the mouse."""
     svg = re.sub(r'<title>.*?</title>\n?|<!--.*?-->\n?| id="[a-z]+\d+"', "", svg)
     return svg.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
 
 
-def _node(node: Node) -> str:
+def _dot_node(node: Node) -> str:
     label = quoted(node.label)
     if node.note:
         label = f"{label[:-1]}\\n{quoted(node.note)[1:]}"
@@ -102,7 +102,7 @@ def _node(node: Node) -> str:
     return f"label={label}{'; peripheries=2' if node.accepting else ''}{lit}"
 
 
-def _edge(edge: Edge) -> str:
+def _dot_edge(edge: Edge) -> str:
     label = "\\n".join(quoted(f" {line} ")[1:-1] for line in wrapped(edge.label))
     return f'{_arrow(edge.lit)}label="{label}"'
 
@@ -111,9 +111,9 @@ def _arrow(lit: bool) -> str:
     return f'color="{LIT}"; fontcolor="{LIT}"; penwidth={LIT_WIDTH}; ' if lit else ""
 
 
-# A drawing in words: the text of a terminal, and the HTML table where there is no Graphviz.
+# Text for a terminal, and the HTML table that replaces the SVG if there is no Graphviz.
 
-_WIDEST = 44  # characters: a longer label does not push the arrows of all others to the right
+_WIDEST = 44  # columns of labels, beyond which a label does not move the arrows of all others
 _TABLE = (
     f"border-collapse:collapse;background:#fff;color:{INK};font:13px/1.5 sans-serif;margin:4px 0"
 )
@@ -124,14 +124,14 @@ _BADGES = {"start": "#d9e8f5", "accepting": "#dcefdc"}
 
 
 def to_text(drawing: Drawing) -> str:
-    """A line for each node and, under it, one for each label and where it leads."""
+    """A line for each node and, below it, one for each edge with its label and target."""
     names, lines = _names(drawing), [_headline(drawing)]
     width = max((columns(printable(edge.label)) for edge in drawing.edges), default=0)
-    for place, node in enumerate(drawing.nodes):
+    for index, node in enumerate(drawing.nodes):
         marks = ("→" if node.start else " ") + ("◎" if node.accepting else " ")
         note = f"  ({printable(node.note)})" if node.note else ""
-        lines.append(f"{_star(node)}{marks} {names[place]}{note}")
-        for edge in drawing.leaving(place):
+        lines.append(f"{_star(node)}{marks} {names[index]}{note}")
+        for edge in drawing.leaving(index):
             label = printable(edge.label)
             space = " " * (min(width, _WIDEST) - columns(label))
             lines.append(f"{_star(edge)}     {label}{space} → {names[edge.target]}")
@@ -139,9 +139,9 @@ def to_text(drawing: Drawing) -> str:
 
 
 def to_html(drawing: Drawing) -> str:
-    """A table with a row for each edge, under its state; lit ones are bold on a coloured ground."""
+    """A table with a row for each edge, grouped by state; highlighted rows are coloured."""
     names = [escape(name) for name in _names(drawing)]
-    rows = "".join(_rows(drawing, place, names) for place in range(len(drawing.nodes)))
+    rows = "".join(_table_rows(drawing, index, names) for index in range(len(drawing.nodes)))
     head = "".join(f'<th style="{_CELL};border-color:{INK}">{h}</th>' for h in _HEADS)
     caption = f"<b>{escape(printable(drawing.caption))}</b> " if drawing.caption else ""
     return (
@@ -155,9 +155,9 @@ def to_html(drawing: Drawing) -> str:
 _HEADS = ("state", "reads", "goes to")
 
 
-def _rows(drawing: Drawing, place: int, names: list[str]) -> str:
-    """The rows of one state; one row also where no edge leaves it."""
-    node, edges = drawing.nodes[place], drawing.leaving(place)
+def _table_rows(drawing: Drawing, index: int, names: list[str]) -> str:
+    """The rows of one state, a single row if no edge leaves it."""
+    node, edges = drawing.nodes[index], drawing.leaving(index)
     badges = "".join(
         f'<span style="{_BADGE}{_BADGES[word]}">{word}</span>'
         for word, holds in (("start", node.start), ("accepting", node.accepting))
@@ -165,7 +165,7 @@ def _rows(drawing: Drawing, place: int, names: list[str]) -> str:
     )
     note = f"<br><small>{escape(printable(node.note))}</small>" if node.note else ""
     span = f' rowspan="{len(edges)}"' if len(edges) > 1 else ""
-    state = f'<td{span} style="{_CELL}{_lit(node)}"><b>{names[place]}</b>{badges}{note}</td>'
+    state = f'<td{span} style="{_CELL}{_lit(node)}"><b>{names[index]}</b>{badges}{note}</td>'
     if not edges:
         return f'<tr>{state}<td style="{_CELL};color:#767676" colspan="2">nothing</td></tr>'
     cells = [
@@ -177,11 +177,11 @@ def _rows(drawing: Drawing, place: int, names: list[str]) -> str:
 
 
 def _names(drawing: Drawing) -> list[str]:
-    return [printable(drawing.name(place)) for place in range(len(drawing.nodes))]
+    return [printable(drawing.name(index)) for index in range(len(drawing.nodes))]
 
 
 def _headline(drawing: Drawing) -> str:
-    """Caption, size, and what the marks mean, as far as they occur."""
+    """The caption, the size, and a legend of the marks that occur."""
     nodes, parts = drawing.nodes, [drawing.size()]
     lit = any(node.lit for node in nodes) or any(edge.lit for edge in drawing.edges)
     used = (any(n.start for n in nodes), any(n.accepting for n in nodes), lit)
@@ -196,11 +196,11 @@ def _star(part: Node | Edge) -> str:
 
 
 def _lit(part: Node | Edge) -> str:
-    """Colour, and weight for those who do not see it."""
+    """The CSS of a highlighted part: colour, and weight for readers who do not see it."""
     return f";background:{LIT_FILL};font-weight:bold;color:{LIT}" if part.lit else ""
 
 
-# Pages, and figures by matplotlib, as files.
+# Files: HTML pages, and figures by matplotlib.
 
 
 class UnknownFormatError(BpeAutomataError):
@@ -213,8 +213,8 @@ SUFFIXES = (".dot", ".txt", ".html", ".svg", ".png", ".pdf")
 def check_target(path: str | Path, others: tuple[str, ...] = ()) -> Path:
     """The path, if a picture can be saved there. others: suffixes that the caller writes itself.
 
-    Raises UnknownFormatError for other suffixes, MissingFileError where the folder is missing or
-    something that is no file stands in its place.
+    Raises UnknownFormatError for other suffixes, MissingFileError if the folder is missing or the
+    path is a folder.
     """
     path = Path(path)
     if path.suffix not in (*others, *SUFFIXES):
@@ -236,16 +236,13 @@ def page(title: str, body: str) -> str:
 
 
 def with_remark(html: str, remark: str) -> str:
-    """Something shown in place of something better, and why."""
+    """A fallback, with the reason for it."""
     return f'<p style="margin:4px 0;font-size:12px">{escape(remark)}</p>{html}'
 
 
 def save_figure(drawing: Drawing, path: Path) -> None:
-    """Draw by matplotlib, in the format of the suffix; the same drawing gives the same file.
-
-    Raises MissingDependencyError.
-    """
-    # Dates and random ids would make each file differ.
+    """Draw by matplotlib, in the format of the suffix. The same drawing gives the same file, as it
+    has no date and no random ids. Raises MissingDependencyError."""
     dated = {".svg": "Date", ".pdf": "CreationDate"}.get(path.suffix)
     with require("matplotlib").rc_context({"svg.hashsalt": "drawing"}):
         figure(drawing).savefig(path, dpi=150, metadata={dated: None} if dated else None)
@@ -253,28 +250,28 @@ def save_figure(drawing: Drawing, path: Path) -> None:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing in every form; each is made when it is asked for."""
+    """A drawing in every form, each made when it is first needed."""
 
     drawing: Drawing
 
     def dot(self) -> str:
-        """The source for Graphviz."""
+        """The graph in the DOT language."""
         return to_dot(self.drawing)
 
     def svg(self) -> str | None:
-        """An `<svg>` element, None where Graphviz is not installed. Raises GraphvizError."""
+        """An `<svg>` element, None if Graphviz is not installed. Raises GraphvizError."""
         return self._svg
 
     def text(self) -> str:
-        """For a terminal: each state and, under it, where its labels lead."""
+        """For a terminal: each state and, below it, its labels with their targets."""
         return to_text(self.drawing)
 
     def html(self) -> str:
-        """A table, for where there is no Graphviz."""
+        """A table, which needs no Graphviz."""
         return to_html(self.drawing)
 
     def best(self) -> tuple[str, str]:
-        """The mime type and the text of the best form at hand: SVG or HTML. Never raises."""
+        """The mime type and the text of the SVG or, if there is none, the HTML. Never raises."""
         try:
             svg = self.svg()
         except GraphvizError as error:
@@ -297,7 +294,7 @@ class Picture:
         return path
 
     def _file(self, suffix: str) -> str | None:
-        """What stands in a file of text; None if matplotlib draws it."""
+        """The content of a text file; None if matplotlib draws the file."""
         if suffix == ".html":
             return page(self.drawing.caption or "automaton", self.best()[1])
         makers = {".dot": self.dot, ".txt": lambda: f"{self.text()}\n", ".svg": self.svg}

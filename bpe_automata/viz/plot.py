@@ -1,4 +1,4 @@
-"""The matplotlib twin of the SVG, for static figures; Graphviz is not needed."""
+"""Draws into matplotlib axes: drawings, without Graphviz, and the area covered by rectangles."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from bpe_automata.viz.drawing import (
     printable,
     wrapped,
 )
-from bpe_automata.viz.layout import LINE, Places, place, points, route
+from bpe_automata.viz.layout import LINE, Layout, lay_out, points, route
 
-# Text as outlines, so that it keeps its size relative to a drawing in axes of any size.
+# Text is drawn as outlines, so that it is scaled with the rest of a drawing.
 
 
 def text_path(text: str, size: float) -> tuple[Any, float]:
-    """A matplotlib Path that begins at (0, 0) on the base line, and its width.
+    """A matplotlib Path of the text that begins at (0, 0) on the base line, and its width.
 
-    Characters that the font lacks are written as escapes, so that nothing is drawn as a box.
+    Characters that the font lacks are written as escapes instead of boxes.
     """
     font, known = _font()
     shown = "".join(c if ord(c) in known else ascii(c)[1:-1] for c in text)
     if not shown.strip():
         return require("matplotlib.path").Path([(0, 0)]), 0.0
-    escaped = shown.replace("$", r"\$")  # or two of them would begin a formula
+    escaped = shown.replace("$", r"\$")  # two of them would enclose a formula
     path = require("matplotlib.textpath").TextPath((0, 0), escaped, size=size, prop=font)
     return path, float(extent(path)[1, 0])
 
@@ -43,11 +43,11 @@ def text_path(text: str, size: float) -> tuple[Any, float]:
 def extent(path: Any) -> np.ndarray:
     """float64 [2, 2]: the lower left and the upper right corner of a path's points.
 
-    matplotlib's own `get_extents` finds the extremes of each curve, which takes far longer; in the
-    outlines of a font they are points of the path.
+    matplotlib's `get_extents` computes the extremes of each curve, which takes far longer; in the
+    outlines of a font, these are points of the path.
     """
     points = path.vertices
-    if path.codes is not None:  # what stands beside CLOSEPOLY is no point
+    if path.codes is not None:  # the vertex of CLOSEPOLY is no point
         points = points[path.codes != path.CLOSEPOLY]
     return np.array([points.min(axis=0), points.max(axis=0)])
 
@@ -61,7 +61,7 @@ def _font() -> tuple[Any, frozenset[int]]:
     return font, frozenset(file.get_charmap())
 
 
-# Shapes in matplotlib axes, in data units (points), text included.
+# Shapes, with points as data units.
 
 HEAD = 7.0  # length of an arrow's head
 _LIT_LINE = 1.9  # of a node's outline, so that the two lines of an accepting one stay apart
@@ -69,7 +69,7 @@ _CORNER, _MIDDLE = 6.0, 0.36  # radius of a box's corners; height of the middle 
 
 
 class Pen:
-    """Draws into axes; their `dataLim` keeps account of the room that was used."""
+    """Draws into axes, whose `dataLim` grows to contain each shape."""
 
     def __init__(self, axes: Any) -> None:
         self.axes = axes
@@ -77,7 +77,7 @@ class Pen:
         self.path = require("matplotlib.path").Path
 
     def arrow(self, line: np.ndarray, lit: bool) -> None:
-        """Along the points of a line, float64 [k, 2], to the last of them."""
+        """An arrow along the points of a line, float64 [k, 2]."""
         tip, colour = line[-1], LIT if lit else INK
         rest = line[np.hypot(*(line - tip).T) >= HEAD]
         if not len(rest):
@@ -103,7 +103,7 @@ class Pen:
         self._add(patch, box, facecolor=fill, edgecolor=colour, linewidth=width, zorder=3)
 
     def words(self, lines: list[str], centre: np.ndarray, size: float, lit: bool) -> None:
-        """Lines of text around a centre, each on white: edges may run under it."""
+        """Lines of text around a centre, each on white, as edges may run under it."""
         for i, line in enumerate(lines):
             path, width = text_path(line, size)
             middle = centre + np.array([0.0, LINE * ((len(lines) - 1) / 2 - i)])
@@ -132,20 +132,20 @@ class Pen:
         )
 
     def _add(self, patch: Any, room: np.ndarray, **style: Any) -> None:
-        """room: points around the patch. `add_patch` would find them by itself, but slowly."""
+        """room: points around the patch, which `add_patch` would compute slowly."""
         patch.set(**style)
         self.axes.add_artist(patch)
         self.axes.update_datalim(room)
 
 
 _MARGIN, _RING = 6.0, 3.4  # points: around everything, and between an accepting node's two lines
-_ENTRY = 24.0  # the arrow into a start
+_ENTRY = 24.0  # length of the arrow into a start
 _TEXT, _NOTE = 10.0, 8.5  # sizes of text
-_LARGEST = 1.3  # text grows at most so much to fill large axes
+_LARGEST = 1.3  # factor by which text grows at most to fill large axes
 
 
 def figure(drawing: Drawing) -> Any:
-    """A matplotlib Figure in which text has 10 points. Raises MissingDependencyError."""
+    """A matplotlib Figure of the drawing, with text of 10 points. Raises MissingDependencyError."""
     made = require("matplotlib.figure").Figure()
     axes = made.add_axes((0, 0, 1, 1))
     plot(drawing, axes)
@@ -155,18 +155,15 @@ def figure(drawing: Drawing) -> Any:
 
 
 def plot(drawing: Drawing, axes: Any) -> None:
-    """Draw into matplotlib axes, as large as they allow without changing the proportions.
-
-    Text is scaled with the rest: it has 10 points in axes of just the right size (`figure`).
-    Raises MissingDependencyError.
-    """
-    pen, places = Pen(axes), place(drawing)
-    routes = route(drawing, places)
+    """Draw into matplotlib axes, scaled to fill them, text included; in axes of the size that
+    `figure` chooses, text has 10 points. Raises MissingDependencyError."""
+    pen, layout = Pen(axes), lay_out(drawing)
+    routes = route(drawing, layout)
     for i, edge in enumerate(drawing.edges):
-        _edge(pen, edge, points(routes.curves[i]), places)
+        _edge(pen, edge, points(routes.curves[i]), layout)
         pen.words(wrapped(printable(edge.label)), routes.labels[i], _TEXT, edge.lit)
     for i, node in enumerate(drawing.nodes):
-        _node(pen, node, places.centre[i], places.size[i], places.round)
+        _node(pen, node, layout.centre[i], layout.size[i], layout.round)
     if drawing.caption and drawing.nodes:
         box, (path, _) = axes.dataLim, text_path(printable(drawing.caption), _TEXT)
         pen.text(path, np.array([box.x0, box.y1 + LINE]), lit=False)
@@ -177,7 +174,7 @@ def plot(drawing: Drawing, axes: Any) -> None:
 
 
 def _fit(axes: Any, least_width: float, least_height: float) -> tuple[float, float]:
-    """Limits around everything drawn, at least so wide and high; the width and the height."""
+    """Set the limits of the axes around everything drawn; returns (width, height)."""
     box = axes.dataLim if np.isfinite(axes.dataLim.get_points()).all() else axes.viewLim
     width = max(box.width + 2 * _MARGIN, least_width)
     height = max(box.height + 2 * _MARGIN, least_height)
@@ -199,26 +196,27 @@ def _node(pen: Pen, node: Node, centre: np.ndarray, size: np.ndarray, round_: bo
         pen.words([printable(node.note)], centre - lift, _NOTE, lit=False)
 
 
-def _edge(pen: Pen, edge: Edge, line: np.ndarray, places: Places) -> None:
-    """The part of a curve between its two nodes, with an arrow head."""
+def _edge(pen: Pen, edge: Edge, line: np.ndarray, layout: Layout) -> None:
+    """Draw the part of a curve between its two nodes, with an arrow head."""
     if edge.source != edge.target:
         line = _fine(line)
         for node in (edge.source, edge.target):
-            away = np.abs(line - places.centre[node]) / (places.size[node] / 2)
-            inside = np.hypot(*away.T) < 1 if places.round else away.max(axis=1) < 1
+            away = np.abs(line - layout.centre[node]) / (layout.size[node] / 2)
+            inside = np.hypot(*away.T) < 1 if layout.round else away.max(axis=1) < 1
             line = line[~inside]
     if len(line) > 1:
         pen.arrow(line, edge.lit)
 
 
 def _fine(line: np.ndarray) -> np.ndarray:
-    """The same line with a point at least at each unit, so that arrows end close to the nodes."""
+    """The same line with at least one point for each unit of its length, so that arrows end close
+    to the nodes."""
     length = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])
     at = np.linspace(0, length[-1], int(length[-1]) + 2)
     return np.stack([np.interp(at, length, line[:, k]) for k in (0, 1)], axis=1)
 
 
-# Which pairs a union of rectangles covers, as an image: each pixel is the share of its pairs.
+# The (row, column) pairs that a union of rectangles covers, as an image of densities.
 
 _CHUNK = 1_000_000  # rows of rectangles at once: the memory stays below about 200 MB
 
@@ -233,17 +231,17 @@ def rectangles(
     *,
     pixels: int = 800,
 ) -> Any:
-    """Show `shape[0]` rows (downwards) and `shape[1]` columns in matplotlib axes.
+    """Show a union of rectangles among shape[0] rows (downwards) and shape[1] columns.
 
     Rectangle i covers rows_low[i] <= row < rows_high[i] and columns_low[i] <= column <
-    columns_high[i]; what several cover counts once. Returns matplotlib's image, of which a colour
-    bar can be made: up to 1, all covered (white: nothing); the scale is that of the square root, so
-    that thin rectangles stay visible. Raises BrokenDrawingError, MissingDependencyError.
+    columns_high[i]. Returns matplotlib's image of the densities, from 0 (white) to 1, for instance
+    for a colour bar; colours are on a square root scale, so that thin rectangles are visible.
+    Raises BrokenDrawingError, MissingDependencyError.
     """
     colors = require("matplotlib.colors")
     covered = density(rows_low, rows_high, columns_low, columns_high, shape, (pixels, pixels))
     return axes.imshow(
-        np.ma.masked_equal(covered, 0),  # nothing stays white, very little does not
+        np.ma.masked_equal(covered, 0),  # white only for a density of exactly 0
         cmap="magma_r",
         norm=colors.PowerNorm(0.5, vmin=0, vmax=1),
         extent=(0, shape[1], shape[0], 0),
@@ -260,10 +258,10 @@ def density(
     shape: tuple[int, int],
     grid: tuple[int, int],
 ) -> np.ndarray:
-    """float64 [g, h]: the share of the pairs of each cell that lie in a rectangle; exact.
+    """float64 [g, h]: the exact share of the pairs of each cell that lie in some rectangle.
 
-    g and h are those of `grid`, or the rows and columns themselves if there are fewer. The cells
-    are as equal as whole rows and columns allow.
+    (g, h) is `grid`, limited by the numbers of rows and columns. The cells are as equal as whole
+    rows and columns allow.
     """
     sides = [np.asarray(a, np.int64) for a in (rows_low, rows_high, columns_low, columns_high)]
     _check(sides, shape)
@@ -283,7 +281,7 @@ def density(
 
 
 def cell_edges(length: int, cells: int) -> np.ndarray:
-    """int64 [k + 1]: 0 to `length` in k cells, at most `cells`, none empty."""
+    """int64 [k + 1]: the edges that divide 0 to `length` into k <= cells nonempty cells."""
     cells = max(1, min(cells, length))
     return np.arange(cells + 1) * length // cells
 
@@ -291,10 +289,10 @@ def cell_edges(length: int, cells: int) -> np.ndarray:
 def union_by_row(
     top: np.ndarray, bottom: np.ndarray, left: np.ndarray, right: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """int64 [k] each: rows, starts, ends of disjoint intervals that cover the same pairs."""
+    """int64 [k] each: (rows, starts, ends) of disjoint intervals that cover the same pairs."""
     high = bottom - top
     row = np.repeat(top - np.cumsum(high) + high, high) + np.arange(high.sum())
-    base = row * (width + 1)  # intervals of all rows on one line, those of a row together
+    base = row * (width + 1)  # puts the intervals of all rows on one line, row after row
     start = base + np.repeat(left, high)
     order = np.argsort(start, kind="stable")
     row, base, start = row[order], base[order], start[order]
@@ -308,18 +306,18 @@ def union_by_row(
 def _to_the_right(
     cell: np.ndarray, column: np.ndarray, edges: np.ndarray, shape: tuple[int, int]
 ) -> np.ndarray:
-    """float64 [g, h]: in each row of cells, how many pairs lie at or right of these columns."""
-    place = np.searchsorted(edges, column, "right") - 1  # h for the end of the last cell
+    """float64 [g, h]: the number of pairs of each cell at or to the right of the given columns."""
+    at = np.searchsorted(edges, column, "right") - 1  # h for the end of the last cell
     wide = (shape[0], shape[1] + 1)
-    flat, size = cell * wide[1] + place, wide[0] * wide[1]
-    part = np.append(edges, edges[-1])[place + 1] - column
+    flat, size = cell * wide[1] + at, wide[0] * wide[1]
+    part = np.append(edges, edges[-1])[at + 1] - column
     own = np.bincount(flat, part, size).reshape(wide)[:, :-1]
     begun = np.bincount(flat, minlength=size).reshape(wide)[:, :-1]
     return own + (np.cumsum(begun, axis=1) - begun) * np.diff(edges)
 
 
 def _chunks(top: np.ndarray, bottom: np.ndarray, n_rows: int) -> list[tuple[int, int]]:
-    """Bands of rows, each with about _CHUNK rows of rectangles or a single row."""
+    """(first, end) of bands of rows, each with about _CHUNK rows of rectangles or a single row."""
     change = np.bincount(top, minlength=n_rows + 1) - np.bincount(bottom, minlength=n_rows + 1)
     band = np.cumsum(np.cumsum(change)[:n_rows]) // _CHUNK
     edges = [0, *(np.flatnonzero(np.diff(band)) + 1).tolist(), n_rows]

@@ -11,7 +11,7 @@ from bpe_automata.automata import ByteDFA, compile_regex
 from bpe_automata.errors import ArgumentError
 from bpe_automata.token_automata import TokenAutomaton
 from bpe_automata.viz import Picture, layout
-from bpe_automata.viz.layout import place
+from bpe_automata.viz.layout import lay_out
 
 DENSE = TokenAutomaton.from_transitions(
     [(p, q, q) for p in range(60) for q in range(60)], 0, [1], states=range(60)
@@ -109,7 +109,7 @@ def test_the_largest_whole_drawing_tries_few_curves(
     plain = layout.bowed
     monkeypatch.setattr(layout, "bowed", lambda *ends: tried.append(0) or plain(*ends))
     begin = time.process_time()
-    places = place(drawing)
+    places = lay_out(drawing)
     assert time.process_time() - begin < 5  # it takes a tenth of a second
     layout.route(drawing, places)
     assert 200 <= len(tried) <= 200 * 17
@@ -124,5 +124,5 @@ def test_pictures_with_few_arrows_have_all_curves(monkeypatch: pytest.MonkeyPatc
         return plain(start, end, bows)
 
     monkeypatch.setattr(layout, "bowed", spied)
-    layout.route(drawing, place(drawing))
+    layout.route(drawing, lay_out(drawing))
     assert any(first != second for first, second in tried)

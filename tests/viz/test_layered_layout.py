@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import a_star_b_star, automaton, drawings
 
 from bpe_automata.viz import Drawing, Edge, Node, figure, plot
-from bpe_automata.viz.layout import place, points, route, spread
+from bpe_automata.viz.layout import lay_out, points, route, spread
 
 
 def distances(drawing: Drawing) -> dict[int, int]:
@@ -44,43 +44,43 @@ def test_a_drawing_without_cycles_leads_to_the_right() -> None:
     """0 -> 1 -> 2 -> 3 beside the short cut 0 -> 3."""
     nodes = tuple(Node(str(i), start=i == 0) for i in range(4))
     edges = tuple(Edge(p, q, "a") for p, q in [(0, 3), (0, 1), (1, 2), (2, 3)])
-    assert place(Drawing(nodes, edges)).rank.tolist() == [0, 1, 2, 3]
+    assert lay_out(Drawing(nodes, edges)).rank.tolist() == [0, 1, 2, 3]
 
 
 @given(drawings())
 @examples(60)
 def test_no_two_nodes_overlap_and_ranks_ascend(drawing: Drawing) -> None:
-    places = place(drawing)
+    layout = lay_out(drawing)
     n = len(drawing.nodes)
     for i in range(n):
         for j in range(i):
-            boxes = places.centre[i], places.size[i], places.centre[j], places.size[j]
+            boxes = layout.centre[i], layout.size[i], layout.centre[j], layout.size[j]
             assert not boxes_meet(*boxes), (i, j)
     forward = [e for e in drawing.edges if e.source != e.target]
-    if all(places.rank[e.source] < places.rank[e.target] for e in forward):
+    if all(layout.rank[e.source] < layout.rank[e.target] for e in forward):
         into = [0] * n
         for edge in forward:
-            into[edge.target] = max(into[edge.target], int(places.rank[edge.source]) + 1)
-        assert places.rank.tolist() == into, "the longest way"
+            into[edge.target] = max(into[edge.target], int(layout.rank[edge.source]) + 1)
+        assert layout.rank.tolist() == into, "the longest way"
     else:
         assert has_cycle(drawing)
         for node, distance in distances(drawing).items():
-            assert places.rank[node] == distance
+            assert layout.rank[node] == distance
     for i in range(n):
         for j in range(n):
-            assert (places.rank[i] < places.rank[j]) == (places.centre[i, 0] < places.centre[j, 0])
+            assert (layout.rank[i] < layout.rank[j]) == (layout.centre[i, 0] < layout.centre[j, 0])
 
 
 @given(drawings())
 @examples(20)
 def test_curves_join_their_nodes_and_all_is_deterministic(drawing: Drawing) -> None:
-    places = place(drawing)
-    routes = route(drawing, places)
-    again = route(drawing, place(drawing))
+    layout = lay_out(drawing)
+    routes = route(drawing, layout)
+    again = route(drawing, lay_out(drawing))
     assert np.array_equal(routes.curves, again.curves)
     assert np.array_equal(routes.labels, again.labels)
     for edge, curve in zip(drawing.edges, routes.curves, strict=True):
-        ends = places.centre[[edge.source, edge.target]]
+        ends = layout.centre[[edge.source, edge.target]]
         if edge.source != edge.target:
             assert np.allclose(curve[[0, 3]], ends)
         else:
@@ -91,10 +91,10 @@ def test_curves_join_their_nodes_and_all_is_deterministic(drawing: Drawing) -> N
 @pytest.mark.parametrize("seed", range(3))
 def test_labels_do_not_stand_on_nodes(n: int, seed: int) -> None:
     drawing = automaton(n, seed)
-    places = place(drawing)
-    routes = route(drawing, places)
-    for label, size in zip(routes.labels, places.label_size, strict=True):
-        for centre, extent in zip(places.centre, places.size, strict=True):
+    layout = lay_out(drawing)
+    routes = route(drawing, layout)
+    for label, size in zip(routes.labels, layout.label_size, strict=True):
+        for centre, extent in zip(layout.centre, layout.size, strict=True):
             assert not boxes_meet(label, size, centre, extent)
 
 
@@ -102,7 +102,7 @@ def test_parallel_and_opposite_edges_are_apart() -> None:
     drawing = Drawing(
         (Node("0", start=True), Node("1")), (Edge(0, 1, "a"), Edge(0, 1, "b"), Edge(1, 0, "c"))
     )
-    middles = [points(curve)[16] for curve in route(drawing, place(drawing)).curves]
+    middles = [points(curve)[16] for curve in route(drawing, lay_out(drawing)).curves]
     for i in range(3):
         for j in range(i):
             assert np.hypot(*(middles[i] - middles[j])) > 10
@@ -113,10 +113,10 @@ def test_edges_go_around_nodes() -> None:
     nodes = tuple(Node(str(i), start=i == 0) for i in range(4))
     edges = (*(Edge(i, i + 1, "a") for i in range(3)), Edge(3, 0, "b"))
     drawing = Drawing(nodes, edges)
-    places = place(drawing)
-    back = points(route(drawing, places).curves[3])
+    layout = lay_out(drawing)
+    back = points(route(drawing, layout).curves[3])
     for node in (1, 2):
-        assert np.abs(back - places.centre[node]).max(axis=1).min() > places.size[node, 0] / 2
+        assert np.abs(back - layout.centre[node]).max(axis=1).min() > layout.size[node, 0] / 2
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=8), st.data())
@@ -172,7 +172,7 @@ def test_crossings_that_can_be_undone_are_undone() -> None:
     """0 -> {1, 2}, 1 -> 4, 2 -> 3: the last rank is turned round."""
     nodes = tuple(Node(str(i), start=i == 0) for i in range(5))
     edges = tuple(Edge(p, q, "a") for p, q in [(0, 1), (0, 2), (2, 3), (1, 4)])
-    y = place(Drawing(nodes, edges)).centre[:, 1]
+    y = lay_out(Drawing(nodes, edges)).centre[:, 1]
     assert (y[1] > y[2]) == (y[4] > y[3])
 
 
@@ -180,5 +180,5 @@ def test_nodes_of_one_rank_with_an_edge_between_them_are_neighbours() -> None:
     """0 -> {1, 2, 3, 4}, 1 <-> 4, which no sweep sees."""
     nodes = tuple(Node(str(i), start=i == 0) for i in range(5))
     edges = (*(Edge(0, i, "a") for i in range(1, 5)), Edge(1, 4, "b"), Edge(4, 1, "b"))
-    order = np.argsort(place(Drawing(nodes, edges)).centre[1:, 1]).tolist()
+    order = np.argsort(lay_out(Drawing(nodes, edges)).centre[1:, 1]).tolist()
     assert abs(order.index(0) - order.index(3)) == 1
