@@ -117,7 +117,7 @@ class YamlStyle:
 
 def _line(context: Context) -> LineContext:
     if not isinstance(context, LineContext):
-        raise ArgumentError(f"{context!r} is no context in YAML; begin with the root of the style")
+        raise ArgumentError(f"{context!r} is no place in YAML; begin with the root of the style")
     return context
 
 
