@@ -10,11 +10,10 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from typing import Any, cast
 
-from bpe_automata.automata.dfa import ByteDFA
-from bpe_automata.errors import BudgetExceededError, UnsupportedSchemaError
+from bpe_automata.errors import BudgetExceededError
 from bpe_automata.schemas.limits import step
 from bpe_automata.schemas.scalar_sets import (
-    contains,
+    contains_name,
     finite,
     intersect_numbers,
     intersect_strings,
@@ -22,7 +21,6 @@ from bpe_automata.schemas.scalar_sets import (
     subtract_strings,
     unite_numbers,
     unite_strings,
-    upper_bound,
 )
 from bpe_automata.schemas.values import (
     ALL,
@@ -314,14 +312,6 @@ def property_of(shape: ObjectShape, name: str) -> Property:
         if contains_name(names, name, shape.pointer):
             return Property(child)
     return Property(NOTHING)
-
-
-def contains_name(names: ByteDFA, name: str, pointer: str) -> bool:
-    """Whether a name is in a set. Raises UnsupportedSchemaError if that is not known."""
-    if contains(names, name) != contains(upper_bound(names), name):
-        why = f"it is not decided whether the name {name!r} is of the format"
-        raise UnsupportedSchemaError("format", pointer, why)
-    return contains(names, name)
 
 
 def _object_difference(shape: ObjectShape, other: ObjectShape) -> list[ObjectShape] | None:

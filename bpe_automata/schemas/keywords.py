@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import check
@@ -28,7 +28,7 @@ from bpe_automata.errors import (
     SchemaTooLargeError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas.boolean import complement, contains_name, intersect_children, property_of
+from bpe_automata.schemas.boolean import complement, intersect_children, property_of
 from bpe_automata.schemas.documents import Part
 from bpe_automata.schemas.drafts import below
 from bpe_automata.schemas.formats import SUPPORTED, format_language, format_upper_bound
@@ -50,6 +50,7 @@ from bpe_automata.schemas.scalar_sets import (
     bounded,
     canonical,
     contains,
+    contains_name,
     finite,
     intersect_numbers,
     intersect_strings,
@@ -72,9 +73,7 @@ from bpe_automata.schemas.values import (
     Values,
 )
 
-if TYPE_CHECKING:
-    from bpe_automata.schemas.reader import Reader
-
+ReadChild = Callable[[str], Child]  # the values of the subschema at a pointer, see `Reader.child`
 _MAX_COUNT = 100_000  # items or properties, each of which takes states of its own
 _MAX_CLASSES = 64
 _FEW_NAMES = 32  # a set of at most so many names is spelled out where properties are counted
@@ -228,16 +227,15 @@ def _check_evaluated(part: Part, keyword: str) -> None:
             raise UnsupportedSchemaError(keyword, below(part.pointer, keyword), why)
 
 
-def read_array(reader: Reader, part: Part) -> ArrayShape:
+def read_array(part: Part, child: ReadChild) -> ArrayShape:
     """The arrays that all keywords of arrays but `contains` allow."""
     schema = part.schema
     keyword, others = ("prefixItems", "items")
     if isinstance(schema.get("items"), list):  # the older spelling
         keyword, others = ("items", "additionalItems")
     listed = schema.get(keyword, [])
-    prefix = tuple(reader.child(below(part.pointer, keyword, at)) for at in range(len(listed)))
-    rest = reader.child(below(part.pointer, others)) if others in schema else None
-    rest = rest or _unevaluated(reader, part)
+    prefix = tuple(child(below(part.pointer, keyword, at)) for at in range(len(listed)))
+    rest = child(below(part.pointer, others)) if others in schema else _unevaluated(part, child)
     fewest, most = _count(schema, "minItems") or 0, _count(schema, "maxItems")
     if rest.known is NONE:  # no items but those of the prefix
         fewest = min(fewest, len(prefix) + 1)
@@ -254,15 +252,15 @@ def read_array(reader: Reader, part: Part) -> ArrayShape:
     )
 
 
-def _unevaluated(reader: Reader, part: Part) -> Child:
+def _unevaluated(part: Part, child: ReadChild) -> Child:
     """The values of items that neither `prefixItems` nor `items` describes."""
     if "unevaluatedItems" not in part.schema or part.schema["unevaluatedItems"] is True:
         return ANYTHING
     _check_evaluated(part, "unevaluatedItems")
-    return reader.child(below(part.pointer, "unevaluatedItems"))
+    return child(below(part.pointer, "unevaluatedItems"))
 
 
-def without_contained(reader: Reader, part: Part) -> ArrayShape | None:
+def without_contained(part: Part, child: ReadChild) -> ArrayShape | None:
     """The arrays that `contains` forbids, those without a fitting item; None if it allows all."""
     schema = part.schema
     fewest = _count(schema, "minContains")
@@ -275,7 +273,7 @@ def without_contained(reader: Reader, part: Part) -> ArrayShape | None:
     if fewest == 0:
         return None
     where = below(part.pointer, "contains")
-    wanted = reader.open.child(where)
+    wanted = child(where)
     bad = NOTHING if wanted is ANYTHING else Child(lambda: complement(wanted.values))
     return ArrayShape((), bad, pointer=where)
 
@@ -286,20 +284,20 @@ def without_contained(reader: Reader, part: Part) -> ArrayShape | None:
 Rest = tuple[tuple[ByteDFA, Child], ...]
 
 
-def read_object(reader: Reader, part: Part) -> ObjectShape:
-    """The objects that the keywords of objects allow."""
+def read_object(part: Part, child: ReadChild, closed: bool) -> ObjectShape:
+    """The objects that the keywords of objects allow. closed: see `Reader`."""
     schema = part.schema
-    allowed = _allowed_names(reader, part)
-    patterns = _patterns(reader, part)
-    others = _others(reader, part)
+    allowed = _allowed_names(part, child)
+    patterns = _patterns(part, child)
+    others = _others(part, child, closed)
     rest = _classes(allowed, patterns, others)
     by_rest = ObjectShape(rest=rest, pointer=part.pointer)
     given, required = schema.get("properties", {}), frozenset(schema.get("required", ()))
     named: dict[str, Property] = {}
     for name in given:
-        child = reader.child(below(part.pointer, "properties", name))
+        own = child(below(part.pointer, "properties", name))
         allowed_name = contains_name(allowed, name, part.pointer)
-        found = _of_name(name, child, patterns) if allowed_name else NOTHING
+        found = _of_name(name, own, patterns) if allowed_name else NOTHING
         named[name] = Property(found, name in required)
     for name in schema.get("required", ()):
         if name not in named:
@@ -313,40 +311,40 @@ def read_object(reader: Reader, part: Part) -> ObjectShape:
     return ObjectShape(named, rest, fewest, most, part.pointer)
 
 
-def _allowed_names(reader: Reader, part: Part) -> ByteDFA:
+def _allowed_names(part: Part, child: ReadChild) -> ByteDFA:
     if "propertyNames" not in part.schema:
         return ALL_STRINGS
     where = below(part.pointer, "propertyNames")
     try:
-        return reader.child(where).values.strings
+        return child(where).values.strings
     except Unfinished:  # names are needed at once, while other children can wait
         why = "the schema of the names leads back to the schema of the object"
         raise UnsupportedSchemaError("propertyNames", where, why) from None
 
 
-def _patterns(reader: Reader, part: Part) -> list[tuple[ByteDFA, Child]]:
+def _patterns(part: Part, child: ReadChild) -> list[tuple[ByteDFA, Child]]:
     """(names, child) of each pattern of patternProperties."""
     return [
         (
             _pattern_language(pattern, part.pointer, "patternProperties", pattern),
-            reader.child(below(part.pointer, "patternProperties", pattern)),
+            child(below(part.pointer, "patternProperties", pattern)),
         )
         for pattern in part.schema.get("patternProperties", {})
     ]
 
 
-def _others(reader: Reader, part: Part) -> Child:
+def _others(part: Part, child: ReadChild, closed: bool) -> Child:
     """The values of properties that neither `properties` nor `patternProperties` describes."""
     schema = part.schema
     if "additionalProperties" in schema:
-        return reader.child(below(part.pointer, "additionalProperties"))
+        return child(below(part.pointer, "additionalProperties"))
     if "unevaluatedProperties" in schema:
         if schema["unevaluatedProperties"] is True:
             return ANYTHING
         _check_evaluated(part, "unevaluatedProperties")
-        return reader.child(below(part.pointer, "unevaluatedProperties"))
+        return child(below(part.pointer, "unevaluatedProperties"))
     is_object_schema = schema.get("type") == "object" or "properties" in schema
-    return NOTHING if reader.closed and is_object_schema else ANYTHING
+    return NOTHING if closed and is_object_schema else ANYTHING
 
 
 def _of_name(name: str, child: Child, patterns: list[tuple[ByteDFA, Child]]) -> Child:

@@ -217,10 +217,10 @@ def _of_type(reader: Reader, part: Part) -> Values:
         strings = read_strings(part)
     arrays: tuple[Term[ArrayShape], ...] = (Term(ANY_ARRAY),) if "array" in types else ()
     if arrays and _ARRAYS & schema.keys():
-        arrays = (Term(read_array(reader, part)),)
+        arrays = (Term(read_array(part, reader.child)),)
     objects: tuple[Term[ObjectShape], ...] = (Term(ANY_OBJECT),) if "object" in types else ()
     if objects and (_OBJECTS & schema.keys() or reader.closed):
-        objects = (Term(read_object(reader, part)),)
+        objects = (Term(read_object(part, reader.child, reader.closed)),)
     return Values(
         "null" in types,
         BOOLEANS if "boolean" in types else frozenset(),
@@ -279,7 +279,7 @@ def _if(reader: Reader, part: Part, found: Values) -> Values:
 
 
 def _contains(reader: Reader, part: Part, found: Values) -> Values:
-    without = without_contained(reader, part) if found.arrays else None
+    without = without_contained(part, reader.open.child) if found.arrays else None
     return found if without is None else difference(found, _only_array(without))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from bpe_automata.automata import algebra
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
+from bpe_automata.errors import UnsupportedSchemaError
 from bpe_automata.schemas.numbers import ALL_NUMBERS, NO_NUMBER, NumberSet
 from bpe_automata.schemas.values import ALL_STRINGS, NO_STRING
 
@@ -213,3 +214,11 @@ def _known(numbers: NumberSet) -> NumberSet:
     if numbers.scientific == "all" and _same(numbers.decimals, ALL_NUMBERS.decimals):
         return ALL_NUMBERS
     return numbers
+
+
+def contains_name(names: ByteDFA, name: str, pointer: str) -> bool:
+    """Whether a name is in a set. Raises UnsupportedSchemaError if that is not known."""
+    if contains(names, name) != contains(upper_bound(names), name):
+        why = f"it is not decided whether the name {name!r} is of the format"
+        raise UnsupportedSchemaError("format", pointer, why)
+    return contains(names, name)
