@@ -33,8 +33,7 @@ _Outcomes = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Digits:
-    """A decimal written out: the digits before the dot (at least one) and after it (no zeros at
-    the end)."""
+    """The digits of a decimal before the dot (at least one) and after it (without final zeros)."""
 
     negative: bool
     whole: tuple[int, ...]
@@ -42,7 +41,8 @@ class Digits:
 
 
 def digits_of(value: Decimal) -> Digits:
-    """Raises ArgumentError for infinities and NaN, BudgetExceededError beyond MAX_DIGITS."""
+    """The digits of a number. Raises ArgumentError for infinities and NaN, BudgetExceededError for
+    more than MAX_DIGITS digits."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise ArgumentError(f"{value} is no number to compare with: give a finite one")

@@ -161,7 +161,7 @@ class Document:
         schema, draft = part.schema, part.draft
         name = schema.get(draft.id_keyword)
         if part.pointer == "#" and not isinstance(name, str):
-            name = schema.get("id") or schema.get("$id")  # of another draft, and harmless here
+            name = schema.get("id") or schema.get("$id")  # the keyword of another draft
         if part.pointer == "#":
             self._resources[""] = "#"
         if not isinstance(name, str) or (draft.ref_alone and "$ref" in schema):

@@ -68,7 +68,7 @@ _DRAFTS = {
 
 
 def draft_of(uri: str) -> Draft | None:
-    """The draft that `$schema` names; None if it is none of those that are read."""
+    """The draft that `$schema` names; None if it is not supported."""
     return _DRAFTS.get(uri.removeprefix("http://").removeprefix("https://").removesuffix("#"))
 
 

@@ -304,7 +304,7 @@ def read_object(part: Part, child: ReadChild, closed: bool) -> ObjectShape:
             named[name] = Property(property_of(by_rest, name).child, required=True)
     fewest, most = _count(schema, "minProperties") or 0, _count(schema, "maxProperties")
     if most is not None and not rest and most >= len(named):
-        most = None  # there are no more names
+        most = None  # no objects have more properties
     _check_count(most, part.pointer, "maxProperties")
     if fewest > 1:
         rest = _few_others(named, rest, part.pointer)

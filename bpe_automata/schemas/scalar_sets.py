@@ -141,7 +141,7 @@ def _less_bounds(one: ByteDFA, other: ByteDFA) -> ByteDFA:
 
 
 def canonical(dfa: ByteDFA) -> ByteDFA:
-    """The same set, as the constant ALL_TEXTS or NO_TEXT if it is one of them."""
+    """The same set; if it equals ALL_STRINGS or NO_STRING, that constant."""
     if dfa.is_empty:
         return NO_STRING
     return ALL_STRINGS if _same(dfa, ALL_STRINGS) else dfa

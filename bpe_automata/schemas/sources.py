@@ -31,7 +31,7 @@ _KNOWN = (
     "give a schema as a dict, a boolean or JSON text, a pydantic model or TypeAdapter, a type, "
     "or a function with annotations"
 )
-_OTHERS = "**"  # no parameter can have this name
+_OTHERS = "**"  # a name that no parameter can have
 
 
 def schema_of(source: Any) -> Any:

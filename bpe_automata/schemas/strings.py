@@ -66,7 +66,7 @@ def compile_marked(text: str, budget: Budget) -> ByteDFA:
     rows = program.rows()
     markers = {c: _marker(members) for c, members in enumerate(program.classes)}
     expanded = _Expanded(rows, {c: m for c, m in markers.items() if m})
-    if expanded.n_places > budget.max_places:
+    if expanded.size > budget.max_places:
         raise out_of_places(budget)
     classes: list[Inversion] = [()]
     for members in program.classes:
@@ -104,7 +104,7 @@ class _Expanded:
         self._source, self._markers = rows, markers
         self._n = rows.shape[1]
         self._contexts = self._closure()
-        self.n_places = len(self._contexts) * self._n * _STRIDE
+        self.size = len(self._contexts) * self._n * _STRIDE
 
     def _closure(self) -> dict[_Context, int]:
         """All contexts that can be reached, numbered from 0, the start."""
@@ -119,23 +119,23 @@ class _Expanded:
         return contexts
 
     def rows(self) -> np.ndarray:
-        """int32 [4, n_places], as `kernels.determinize` takes it."""
-        out = np.full((4, self.n_places), -1, np.int32)
+        """int32 [4, size], as for `kernels.determinize`."""
+        out = np.full((4, self.size), -1, np.int32)
         out[0], out[1] = _NO_CLASS, 0
         code, arg, near, far = self._source.tolist()
         for context, number in self._contexts.items():
             for i in range(self._n):
                 at = self._at(number, i)
-                self._place(out[:2], at, context, (i, code[i], arg[i]))
+                self._copy(out[:2], at, context, (i, code[i], arg[i]))
                 for row, distance in ((2, near[i]), (3, far[i])):
                     if distance >= 0:  # contexts lie apart, so the first copy is in the same one
                         out[row, at : at + _STRIDE] = distance * _STRIDE
         return out
 
-    def _at(self, context: int, place: int) -> int:
-        return (context * self._n + place) * _STRIDE
+    def _at(self, context: int, instruction: int) -> int:
+        return (context * self._n + instruction) * _STRIDE
 
-    def _place(
+    def _copy(
         self, out: np.ndarray, at: int, context: _Context, source: tuple[int, int, int]
     ) -> None:
         """Write the copy of one instruction in one context, at `at`."""

@@ -139,8 +139,8 @@ class Writer:
     def __init__(self, style: Style, budget: Budget = _DEFAULT, unique_names: bool = False) -> None:
         self._style, self._budget, self._unique = style, budget, unique_names
         self._bytes = 0  # of all tables so far
-        self._level = 0  # sets that are being written, each inside the one before
-        self._nodes = 0  # of all networks so far that became automata
+        self._level = 0  # nested sets that are being written
+        self._nodes = 0  # of all networks so far that were determinized
         self._orders: dict[int, NameOrder] = {}  # by the id of the term
         self._terms: list[Term[Any]] = []
         self._memo: dict[tuple[object, ...], tuple[object, Spellings | Compound | _Shape]] = {}
@@ -324,7 +324,7 @@ class Writer:
         except SchemaError:
             raise
         except BudgetExceededError as error:
-            seconds = min(self._budget.max_seconds, error.limit)  # of a call around this one
+            seconds = min(self._budget.max_seconds, error.limit)  # a caller's may be fewer
             whole = {"seconds": seconds, "bytes": self._budget.max_bytes}
             limit = whole.get(error.resource, error.limit)
             raise SchemaTooLargeError(pointer, error.resource, limit, _TOO_LARGE) from error

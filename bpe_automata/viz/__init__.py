@@ -14,8 +14,8 @@ from bpe_automata.viz.drawing import (
     edge_label,
     visible,
 )
+from bpe_automata.viz.figures import density, figure, plot, rectangles
 from bpe_automata.viz.picture import GraphvizError, Picture, UnknownFormatError, check_target
-from bpe_automata.viz.plot import density, figure, plot, rectangles
 from bpe_automata.viz.side_by_side import Pieces, SideBySide, side_by_side
 
 __all__ = [

@@ -12,7 +12,7 @@ from bpe_automata.sharing import cached
 
 
 class BrokenDrawingError(BpeAutomataError):
-    """Nodes and edges that are not a drawing; the message holds the offending value."""
+    """Data that is no drawing; the message contains the offending value."""
 
 
 @dataclass(frozen=True)

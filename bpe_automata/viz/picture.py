@@ -25,7 +25,7 @@ from bpe_automata.viz.drawing import (
     printable,
     wrapped,
 )
-from bpe_automata.viz.plot import figure
+from bpe_automata.viz.figures import figure
 
 # DOT, and SVG by Graphviz's program `dot` if it is installed.
 

@@ -21,8 +21,8 @@ from bpe_automata.viz import (
     plot,
     rectangles,
 )
+from bpe_automata.viz.figures import cell_edges
 from bpe_automata.viz.layout import lay_out, points, route, spread
-from bpe_automata.viz.plot import cell_edges
 
 
 def distances(drawing: Drawing) -> dict[int, int]:
@@ -213,7 +213,7 @@ def test_density_is_the_count_of_covered_pairs(chunk: int, case) -> None:
         covered[top:bottom, left:right] = True
     rows, columns = (cell_edges(n, g) for n, g in zip(shape, grid, strict=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bpe_automata.viz.plot._CHUNK", chunk)
+        patch.setattr("bpe_automata.viz.figures._CHUNK", chunk)
         found = density(*sides, shape, grid)
     assert found.shape == (min(grid[0], shape[0]), min(grid[1], shape[1]))
     for i in range(found.shape[0]):
