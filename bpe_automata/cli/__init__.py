@@ -1,5 +1,7 @@
-"""The command line, `bpe-automata`. Exit codes: 0 fine, 1 a counterexample or ids that are not
-canonical, 2 an error, told in one line."""
+"""Runs the command line, `bpe-automata`.
+
+Exit codes: 0 success, 1 a counterexample or ids that are not canonical, 2 an error, in one line.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +10,23 @@ import os
 import sys
 from collections.abc import Sequence
 
-from bpe_automata.cli import compile, explain, generate, inspect, verify, warm
+from bpe_automata.cli.constraints import add_compile, add_generate
+from bpe_automata.cli.examine import add_explain, add_inspect, add_verify
+from bpe_automata.cli.warm import add_warm
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.version import __version__
 
-_COMMANDS = (inspect, compile, generate, verify, explain, warm)
+_COMMANDS = (add_inspect, add_compile, add_generate, add_verify, add_explain, add_warm)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code. `argv`: without the program's name."""
+    """Run one command; returns the exit code. argv: without the program's name."""
     arguments = _parser().parse_args(argv)
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # the reader has seen enough, as with `| head`
+    except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -46,6 +50,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"bpe-automata {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in _COMMANDS:
-        command.register(commands)
+    for add in _COMMANDS:
+        add(commands)
     return parser

@@ -1,4 +1,4 @@
-"""What the commands share: arguments, finding the tokenizer, and printing."""
+"""Provides the arguments that several commands take, loads what they name, and prints reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Commands = Any  # what argparse's add_subparsers returns has no public name
 def add_command(
     commands: Commands, name: str, summary: str, run: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
-    """A command with the options that all have."""
+    """A new command, with the options of all commands."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
     )
@@ -33,7 +33,7 @@ def add_command(
 
 
 def add_tokenizer(parser: argparse.ArgumentParser) -> None:
-    """The positional TOKENIZER."""
+    """Add the positional TOKENIZER."""
     parser.add_argument(
         "tokenizer",
         metavar="TOKENIZER",
@@ -43,14 +43,14 @@ def add_tokenizer(parser: argparse.ArgumentParser) -> None:
 
 
 def add_regex(parser: argparse.ArgumentParser) -> None:
-    """--regex."""
+    """Add --regex."""
     parser.add_argument(
         "--regex", required=True, help="Python syntax plus \\p{...}; the whole text must match"
     )
 
 
 def add_seconds(parser: argparse.ArgumentParser) -> None:
-    """--max-seconds."""
+    """Add --max-seconds."""
     parser.add_argument(
         "--max-seconds",
         type=positive,
@@ -86,7 +86,7 @@ def ids_of(text: str) -> tuple[int, ...]:
 
 
 def load_tokenizer(source: str) -> Tokenizer:
-    """A tokenizer by a name of ours, from disk, or by its name through tiktoken or transformers."""
+    """A tokenizer of the package's table, from disk, or from tiktoken or transformers by name."""
     if source in names():
         return Tokenizer.load(source)
     path = Path(source).expanduser()
@@ -98,13 +98,13 @@ def load_tokenizer(source: str) -> Tokenizer:
 
 
 def is_hub_name(source: str) -> bool:
-    """May this be `name` or `owner/name`?"""
+    """Whether this has the form `name` or `owner/name`."""
     return source.count("/") <= 1 and source[:1] not in ("/", ".", "~", "")
 
 
-def from_hub(kind: str, source: str, **options: Any) -> Any:
-    """`transformers.<kind>.from_pretrained(source)`, quietly: a local folder, a name in the local
-    cache, or (`owner/name` only, so that a misspelled file is told at once) the hub.
+def from_hub(factory: str, source: str, **options: Any) -> Any:
+    """`transformers.<factory>.from_pretrained(source)`, quietly: a local folder, a name in the
+    local cache, or `owner/name` on the hub (no plain name, which may be a misspelled file).
 
     Raises MissingDependencyError, MissingFileError.
     """
@@ -120,7 +120,7 @@ def from_hub(kind: str, source: str, **options: Any) -> Any:
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of each retry
     local = Path(source).exists() or "/" not in source
     try:
-        return getattr(transformers, kind).from_pretrained(
+        return getattr(transformers, factory).from_pretrained(
             source, local_files_only=local, **options
         )
     except (OSError, ValueError) as error:
@@ -132,7 +132,7 @@ def from_hub(kind: str, source: str, **options: Any) -> Any:
 
 
 def show(values: Mapping[str, Any], as_json: bool) -> None:
-    """Print either one JSON object or aligned lines; None is left out of the lines."""
+    """Print one JSON object, or aligned lines without the values that are None."""
     if as_json:
         print(json.dumps(values, ensure_ascii=False))
         return
@@ -143,12 +143,12 @@ def show(values: Mapping[str, Any], as_json: bool) -> None:
 
 
 def seconds(value: float) -> float:
-    """Rounded for people and scripts: microseconds."""
+    """Seconds, rounded to microseconds."""
     return round(value, 6)
 
 
 def progress_line(what: str) -> Callable[[int, int], None] | None:
-    """A callback that rewrites one line on a terminal; None if stderr is none."""
+    """A callback that rewrites one line on the terminal; None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         return None
 
@@ -164,14 +164,14 @@ def end_progress() -> None:
         print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-# The constraint of a command: --regex R, or --schema FILE with how it is to be written.
+# The constraint of a command: --regex R, or --schema FILE with options for its style.
 
 _WHITESPACE = ("compact", "spaced", "flexible")
 _FORMATS = ("draft", "all")
 
 
 def add_language(parser: argparse.ArgumentParser) -> None:
-    """--regex or --schema, one of them, and the options of the second."""
+    """Add --regex and --schema, of which one is required, and the options of --schema."""
     one = parser.add_mutually_exclusive_group(required=True)
     one.add_argument("--regex", help="Python syntax plus \\p{...}; the whole text must match")
     one.add_argument(
@@ -194,8 +194,8 @@ def add_language(parser: argparse.ArgumentParser) -> None:
 
 
 def language_of(arguments: argparse.Namespace, budget: Budget | None = None) -> str | ByteDFA:
-    """The regex itself, or the automaton of the schema. Raises ArgumentError, MissingFileError,
-    SchemaError."""
+    """The regex as it is given, or the automaton of the schema. Raises ArgumentError,
+    MissingFileError, SchemaError."""
     if arguments.schema is None:
         if any((arguments.yaml, arguments.whitespace, arguments.closed, arguments.formats)):
             raise ArgumentError("--yaml, --whitespace, --closed and --formats need --schema FILE")
@@ -217,13 +217,14 @@ def language_of(arguments: argparse.Namespace, budget: Budget | None = None) -> 
 
 
 def automaton_of(arguments: argparse.Namespace, budget: Budget) -> ByteDFA:
-    """The automaton of either. Raises RegexError and BudgetExceededError besides."""
+    """The automaton of the regex or the schema. Raises RegexError and BudgetExceededError, and the
+    errors of `language_of`."""
     found = language_of(arguments, budget)
     return compile_regex(found, budget) if isinstance(found, str) else found
 
 
 def named(arguments: argparse.Namespace) -> dict[str, str]:
-    """What was given, for a report."""
+    """The regex or the file of the schema, for a report."""
     if arguments.schema is None:
         return {"regex": arguments.regex}
     return {"schema": str(arguments.schema)}

@@ -1,12 +1,12 @@
-"""`bpe-automata warm`: compile the kernels beforehand, and prepare tokenizers.
+"""Compiles the kernels in advance and prepares tokenizers: `bpe-automata warm [TOKENIZER ...]`.
 
-The compiled kernels are kept on disk (numba's cache: beside the sources, or `$NUMBA_CACHE_DIR`).
-The tokenizer is trained here, in memory, so nothing else need be installed. What is left to be
-compiled when it is first needed are a few small kernels that make tables grow, or read what comes
-after an added token.
+Compiled kernels are kept on disk (numba's cache: next to the sources, or `$NUMBA_CACHE_DIR`). They
+are run on a small tokenizer trained in memory, so nothing else has to be installed. A few small
+kernels, which enlarge tables or read the text after an added token, are still compiled later.
 
-A tokenizer is prepared by masks of common languages: what they find out of it alone is kept in the
-cache on disk (the automaton, vocabularies collapsed for classes of bytes, hypothesis sets).
+A tokenizer is prepared by computing masks of common languages. The results that depend on the
+tokenizer alone (its automaton, vocabularies collapsed for classes of bytes, sets of boundary
+hypotheses) are kept in the cache on disk.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SMALL = (
     r"<[\s\S]*",
     r"(a|é|日)*é(a|é|日){11}",
 )
-# Counted: each place of a text is a state of its own, and vocabularies pay after a few new rows.
+# Repetition with a count gives each position of a string a state, so many rows are computed.
 _COMMON = (
     r'"([^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,200}"',
     r'"([^"\\\x00-\x1f\x7f-\x9f]|\\["\\]){0,200}"',
@@ -82,10 +82,10 @@ _TEXTS = (
 _READ = "the answer is true, the answers are false: there was no other answer to it than that"
 
 
-def register(commands: Commands) -> None:
-    """Add the command."""
+def add_warm(commands: Commands) -> None:
+    """Add the command `warm`."""
     summary = "compile the kernels beforehand (a minute or two, once on a machine)"
-    parser = add_command(commands, "warm", summary, run)
+    parser = add_command(commands, "warm", summary, _run_warm)
     parser.add_argument(
         "tokenizers",
         nargs="*",
@@ -95,14 +95,13 @@ def register(commands: Commands) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the command."""
+def _run_warm(arguments: argparse.Namespace) -> int:
     begin, before = time.perf_counter(), compiled()
     tokenizers = list(map(load_tokenizer, arguments.tokenizers))
     quiet = logging.getLogger("bpe_automata")
     level = quiet.level
     with event.install_listener("numba:compile", Progress(sys.stderr)):
-        quiet.setLevel(logging.ERROR)  # the command is what the logger would advise
+        quiet.setLevel(logging.ERROR)  # the logger advises to run this very command
         try:
             warm_kernels(trained())
         finally:
@@ -119,10 +118,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def prepare(tokenizer: Tokenizer) -> None:
-    """Make masks of common languages along a few texts. Raises what `constrain` raises."""
-    kinds: tuple[type[CartesianMerge | Lift], ...] = CartesianMerge, Lift
-    for dfa, kind in product(map(compile_regex, _COMMON), kinds):
-        engine = kind(tokenizer, dfa, tokenizer.eos_ids)
+    """Compute masks of common languages along a few texts. Raises the errors of `constrain`."""
+    engines: tuple[type[CartesianMerge | Lift], ...] = CartesianMerge, Lift
+    for dfa, made in product(map(compile_regex, _COMMON), engines):
+        engine = made(tokenizer, dfa, tokenizer.eos_ids)
         for text in _TEXTS:
             matcher = Matcher(engine)
             for token in tokenizer.encode(text):
@@ -133,30 +132,30 @@ def prepare(tokenizer: Tokenizer) -> None:
 
 
 class Progress(event.Listener):  # type: ignore[misc]
-    """Draws how many kernels are at hand, compiled or loaded, after each that is compiled: on a
-    terminal only."""
+    """Draws the number of kernels that are ready, compiled or loaded, after each that is compiled,
+    if the screen is a terminal."""
 
     def __init__(self, screen: TextIO) -> None:
-        """`screen`: what it is drawn on."""
+        """screen: the stream to draw on."""
         self._screen, self._begun = screen, time.perf_counter()
         self._kernels = all_kernels()
 
     def on_start(self, compiling: event.Event) -> None:
-        """Nothing is drawn yet."""
+        """Draw nothing."""
 
     def on_end(self, compiling: event.Event) -> None:
-        """Draw."""
+        """Draw the bar."""
         if not self._screen.isatty():
             return
         ready, total = sum(bool(kernel.overloads) for kernel in self._kernels), len(self._kernels)
         bar = "#" * (_WIDTH * ready // total)
         seconds = time.perf_counter() - self._begun
-        said = f"\r[{bar:<{_WIDTH}}] {ready} of {total} kernels, {seconds:.0f} s"
-        print(said, end="", file=self._screen, flush=True)
+        line = f"\r[{bar:<{_WIDTH}}] {ready} of {total} kernels, {seconds:.0f} s"
+        print(line, end="", file=self._screen, flush=True)
 
 
 def clear(screen: TextIO) -> None:
-    """Nothing is left of what was drawn."""
+    """Erase the bar."""
     if screen.isatty():
         print("\r\x1b[K", end="", file=screen, flush=True)
 
@@ -173,8 +172,8 @@ def all_kernels() -> list[Dispatcher]:
 
 
 def warm_kernels(tokenizer: Tokenizer) -> None:
-    """Run small constraints of both methods through every kernel."""
-    _small_ones()
+    """Run small constraints of both methods, which use almost every kernel."""
+    _warm_rare_kernels()
     added = tuple(token.id for token in tokenizer.description.added if token.special)[-1:]
     eos_ids = tokenizer.eos_ids or added
     for dfa in (from_strings(("yes", "no")), *map(compile_regex, _SMALL)):
@@ -191,7 +190,7 @@ def warm_kernels(tokenizer: Tokenizer) -> None:
 def _steered(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
     """Budgets, forced ids, bans and masks of batches."""
     for method in METHODS:
-        # Under the last, the search for the least number of ids is long.
+        # With the last one, the search for the least number of ids is long.
         for regex in (r'"(\w| ){0,40}"|[a-z]+é', "(the answers? ){3}", "(answer|is|re ){60}"):
             steered = constrain(tokenizer, regex, method, eos_ids=eos_ids)
             _walk(steered.within(steered.matcher().min_tokens_to_accept()))
@@ -207,8 +206,8 @@ def _steered(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> None:
     apply_bitmask(logits, words)
 
 
-def _small_ones() -> None:
-    """What only other tokenizers need: merges out of order, no pretokenizer, rank files."""
+def _warm_rare_kernels() -> None:
+    """Run the kernels of other tokenizers: merges out of order, no pretokenizer, rank files."""
     vocabulary = ("a", "b", "c", "ab", "abc", "cab")
     merges = [("ab", "c"), ("c", "ab"), ("a", "b")]
     bare = Trained(models.BPE({token: k for k, token in enumerate(vocabulary)}, merges))
@@ -230,7 +229,7 @@ def _small_ones() -> None:
 
 
 def trained() -> Tokenizer:
-    """A byte-level tokenizer of some 300 tokens."""
+    """A byte-level tokenizer with about 300 tokens."""
     made = Trained(models.BPE())
     made.normalizer = normalizers.NFC()
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -1,18 +1,18 @@
-"""JSON Schema -> byte DFA of all texts, in one pinned style, of the instances that are valid.
+"""Compiles a JSON Schema to the byte DFA of the texts of its valid instances, in one style.
 
     L(compile_json_schema(S)) = { text of v : v is valid under S, nested to a bounded depth }
 
-The chain: schema (a dict, JSON text, a pydantic model, a function) -> document -> sets of values ->
-those of bounded depth -> automaton. Every accepted text is one of a valid instance. What is left
-out is other orders of properties, other white space, deeper nesting, and other spellings of numbers
-and characters; decimals that a parser which reads doubles would round to a number that is not valid
-(9.99999999999999999 if it must be below 10; see `rounding`); and, where a text must *not* be of a
-format, those of which it is not decided (see `formats`): no other value that the schema allows.
+The steps: schema (a dict, JSON text, a pydantic model, a function) -> document -> set of values ->
+those of bounded nesting -> automaton. Every accepted text is that of a valid instance. Not accepted
+are other orders of properties, other white space, deeper nesting, and other spellings of numbers
+and characters; decimals that a parser of doubles would round to an invalid number (such as
+9.99999999999999999 where it must be below 10; see `decimals`); and, where a string must *not* be of
+a format, strings for which that is not decided (see `formats`). All other valid instances are.
 
-Numbers are compared by their exact decimal values, of any length. Others do it otherwise:
-`jsonschema` divides doubles and so takes 0.3 for no multiple of 0.1, which it is; and Python's
-`json.loads` reads no integer of more than 4,300 digits (`sys.set_int_max_str_digits`). Texts with
-such numbers are accepted if the schema allows them; bounds in the schema keep them out.
+Numbers are compared by their exact decimal values, of any length. Some validators differ:
+`jsonschema` divides doubles and so denies that 0.3 is a multiple of 0.1; Python's `json.loads`
+reads no integer of more than 4,300 digits (`sys.set_int_max_str_digits`). Such numbers are accepted
+if the schema allows them; bounds in the schema exclude them.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ def compile_json_schema(
 ) -> ByteDFA:
     """The automaton of the JSON texts that are valid under a schema.
 
-    schema: a dict or boolean, JSON text, a pydantic model or type adapter, or a function, whose
-    arguments are meant. whitespace: "compact", "spaced" (as `json.dumps` writes by default), or
-    "flexible" (both, and line breaks with indents of at most 2 a level). escapes: "any" takes also
-    escapes that need not be. depth: rounds of a schema through itself, and how deep a value of
-    which nothing is said may be nested. closed: an object schema that says nothing of other
-    properties has none. formats: "draft" holds texts to the formats that the schema's own draft
-    defines, "all" also to the others. unique_names: no name comes twice in an object, at the price
-    that beside the names the schema spells out, each of its patterns of names (or "any other name")
-    gives at most one. (Otherwise a name that it does not spell out may come again, each time with a
-    valid value, which readers of YAML other than PyYAML refuse.)
+    schema: a dict or boolean, JSON text, a pydantic model or type adapter, or a function (the
+    schema of its arguments). whitespace: "compact", "spaced" (as `json.dumps` writes by default),
+    or "flexible" (both, and line breaks with indents of at most 2 spaces a level). escapes:
+    "minimal", or "any" for those that are not needed, too. depth: how often a schema may contain
+    itself, and how deeply a value may be nested that no schema describes. closed: an object schema
+    that does not mention additional properties forbids them. formats: "draft" asserts the formats
+    that the draft of the schema defines, "all" also the others. unique_names: no name comes twice
+    in an object; as a consequence, each pattern of names (or "any other name") allows at most one
+    property beyond those named by the schema. Otherwise a name that the schema does not list may be
+    repeated, each time with a valid value; readers of YAML other than PyYAML reject that.
 
     Raises InvalidSchemaError, UnsupportedSchemaError, UnsatisfiableSchemaError and
     SchemaTooLargeError, all with the JSON pointer; ArgumentError, MissingDependencyError.
     """
-    from bpe_automata.schemas.json_style import JsonStyle  # these make automata when imported
+    from bpe_automata.schemas.json_style import JsonStyle  # builds automata when imported
 
     style = JsonStyle(whitespace, escapes, budget)
     return _compiled(schema, style, depth, closed, formats, unique_names, budget)
@@ -79,8 +79,9 @@ def compile_yaml_schema(
 ) -> ByteDFA:
     """The automaton of the YAML texts, in block style, that are valid under a schema.
 
-    Lists and mappings stand in lines, two spaces a level; scalars are plain where readers of YAML
-    1.1 and 1.2 give the same value back, else quoted. The rest is as for `compile_json_schema`.
+    Each item and property begins a line, indented by two spaces a level; scalars are plain where
+    readers of YAML 1.1 and 1.2 agree on the value, and otherwise quoted. Arguments and errors are
+    those of `compile_json_schema`.
     """
     from bpe_automata.schemas.yaml_style import YamlStyle
 
@@ -96,13 +97,12 @@ def _compiled(
     unique_names: bool,
     budget: Budget,
 ) -> ByteDFA:
-    from bpe_automata.schemas.combining import read_part
     from bpe_automata.schemas.documents import Document
     from bpe_automata.schemas.limits import as_too_large, limited_steps
-    from bpe_automata.schemas.python import schema_of
     from bpe_automata.schemas.reader import Reader
-    from bpe_automata.schemas.values import limited
-    from bpe_automata.schemas.writable import check_writable, unsatisfiable
+    from bpe_automata.schemas.regularity import check_regular, unsatisfiable
+    from bpe_automata.schemas.sources import schema_of
+    from bpe_automata.schemas.values import limit_recursion
     from bpe_automata.schemas.writing import write
 
     if formats not in ("draft", "all"):
@@ -114,9 +114,9 @@ def _compiled(
     def find() -> ByteDFA:
         with _compiling, spending(budget), limited_steps(), as_too_large("#"):
             document = Document(schema_of(schema), formats == "all")
-            reader = Reader(document, read_part, closed)
-            values = limited(reader.values("#"), rounds)
-            check_writable(values)
+            reader = Reader(document, closed)
+            values = limit_recursion(reader.values("#"), rounds)
+            check_regular(values)
             found = write(values, style, budget, unique_names=unique_names)
             if not found.start:  # trimmed, so empty: `is_empty` would measure all of it
                 raise unsatisfiable(reader)
@@ -126,7 +126,7 @@ def _compiled(
 
 
 _compiling = Lock()
-"""Sets of values remember what was asked of them, and some are in every schema: one at a time."""
+"""Sets of values keep memos, and all schemas share some of them: one thread compiles at a time."""
 
 _SMALL: dict[str, Any] = {
     "properties": {
@@ -139,9 +139,6 @@ _SMALL: dict[str, Any] = {
 
 @lru_cache(maxsize=1)
 def _load_kernels() -> None:
-    """Once, on a small schema: where they are compiled for the first time this takes longer than
-    any schema may."""
+    """Compile a small schema without a limit of seconds: the first use of the kernels may take
+    longer than the budget of a schema."""
     compile_json_schema(_SMALL, budget=Budget(max_seconds=inf))
-
-
-# Why no value is valid: the deepest schema found that has none, although one is needed there.

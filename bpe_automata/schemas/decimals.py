@@ -1,8 +1,9 @@
-"""Automata over decimal texts, digit by digit: comparison with a bound, divisibility.
+"""Builds the automata of decimal spellings that compare a number with a bound or divide it.
 
-    T = -?(0|[1-9][0-9]*)(\\.[0-9]+)?        (the decimals that JSON spells without an exponent)
+    T = -?(0|[1-9][0-9]*)(\\.[0-9]+)?        (the numbers of JSON without an exponent)
 
-Values are exact: no number is ever rounded, whatever the digits of a bound.
+Values are exact, whatever the digits of a bound. `of_comparison` and `of_multiples` say which
+decimals change sides when a parser rounds them to doubles.
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ _Outcomes = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Digits:
-    """A decimal written out: the digits before the dot (at least one) and after it (no zeros at
-    the end)."""
+    """The digits of a decimal before the dot (at least one) and after it (without final zeros)."""
 
     negative: bool
     whole: tuple[int, ...]
@@ -41,7 +41,8 @@ class Digits:
 
 
 def digits_of(value: Decimal) -> Digits:
-    """Raises ArgumentError for infinities and NaN, BudgetExceededError beyond MAX_DIGITS."""
+    """The digits of a number. Raises ArgumentError for infinities and NaN, BudgetExceededError for
+    more than MAX_DIGITS digits."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise ArgumentError(f"{value} is no number to compare with: give a finite one")
@@ -55,9 +56,6 @@ def digits_of(value: Decimal) -> Digits:
     point = len(text) + min(exponent, 0)
     whole, fraction = text[:point].lstrip("0") or "0", text[point:].rstrip("0")
     return Digits(bool(sign), tuple(map(int, whole)), tuple(map(int, fraction)))
-
-
-# ---------------------------------------------------------------- comparison
 
 
 @lru_cache(maxsize=512)
@@ -81,9 +79,9 @@ def compared(bound: Decimal, less: bool, equal: bool, greater: bool) -> ByteDFA:
 
 
 class _Comparison:
-    """Rows of an automaton whose states say how the number that ends there compares.
+    """An automaton under construction whose states are labelled with the result of a comparison.
 
-    A state's label is 0 (no number ends here), _LESS, _EQUAL or _GREATER.
+    A label is _LESS, _EQUAL, _GREATER, or 0 if no number ends in the state.
     """
 
     def __init__(self) -> None:
@@ -91,14 +89,14 @@ class _Comparison:
         self.labels = [0]
 
     def state(self, label: int) -> int:
-        """A new state with no way out."""
+        """A new state without transitions."""
         self.rows.append([0] * _COLUMNS)
         self.labels.append(label)
         return len(self.rows) - 1
 
     def magnitude(self, bound: Digits, outcomes: _Outcomes) -> int:
-        """The state from which a number without sign is read and compared with `bound`;
-        outcomes: the labels for smaller, equal and larger ones."""
+        """The state in which a number without sign begins that is compared with `bound`.
+        outcomes: the labels of smaller, equal and larger numbers."""
         smaller, equal, larger = outcomes
         below = self._any_fraction(smaller)
         same = self._fraction(bound.fraction, outcomes)
@@ -119,7 +117,7 @@ class _Comparison:
         return start
 
     def _whole(self, label: int, fraction: int) -> int:
-        """Somewhere before the dot."""
+        """A state before the dot."""
         state = self.state(label)
         self.rows[state][_DOT] = fraction
         return state
@@ -127,8 +125,8 @@ class _Comparison:
     def _one_earlier(
         self, digit: int, after: _Outcomes, shorter: tuple[int, int]
     ) -> tuple[int, int, int]:
-        """The three states before the digit at this place: so far smaller, equal, larger.
-        Numbers that end before it are shorter than the bound, so smaller."""
+        """The three states before a digit of the bound: so far smaller, equal, larger. A number
+        that ends here has fewer digits than the bound, so it is smaller."""
         states = tuple(self._whole(*shorter) for _ in range(3))
         self.rows[states[0]][_ZERO:] = [after[0]] * 10
         self._choose(states[1], digit, after)
@@ -136,19 +134,19 @@ class _Comparison:
         return states[0], states[1], states[2]
 
     def _choose(self, state: int, digit: int, after: _Outcomes) -> None:
-        """From `state`, a smaller digit, the same, or a larger one."""
+        """Add the transitions by a smaller digit, the same, or a larger one."""
         for read in range(10):
             self.rows[state][_ZERO + read] = after[(read >= digit) + (read > digit)]
 
     def _any_fraction(self, label: int) -> int:
-        """After the dot, when no digit matters any more."""
+        """The state after the dot where the result is already known."""
         dot, digits = self.state(0), self.state(label)
         for state in (dot, digits):
             self.rows[state][_ZERO:] = [digits] * 10
         return dot
 
     def _fraction(self, fraction: tuple[int, ...], outcomes: _Outcomes) -> int:
-        """After the dot, when all digits before it are those of the bound."""
+        """The state after the dot where all digits so far are those of the bound."""
         smaller, equal, larger = outcomes
         dot = state = self.state(0)
         below, above = self._any_fraction(smaller) + 1, self._any_fraction(larger) + 1
@@ -162,14 +160,11 @@ class _Comparison:
         return dot
 
 
-# ---------------------------------------------------------------- divisibility
-
-
 @lru_cache(maxsize=128)
 def divisible(divisor: Decimal, budget: Budget = _DEFAULT) -> ByteDFA:
     """{ x in T : x = n * divisor for an integer n }, for a divisor > 0.
 
-    Raises BudgetExceededError if the remainders to be told apart are too many.
+    Raises BudgetExceededError for too many remainders.
     """
     digits = digits_of(divisor)
     places = len(digits.fraction)
@@ -186,10 +181,10 @@ def divisible(divisor: Decimal, budget: Budget = _DEFAULT) -> ByteDFA:
 
 
 def _remainders(number: int, zeros: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Multiples of number * 10**zeros, where 10 does not divide number: digits that `number`
-    divides, and then `zeros` zeros. Fractions are zeros only.
+    """(table, accepting, start) for multiples of number * 10**zeros, where 10 does not divide
+    number: a multiple of `number`, then `zeros` zeros, and only zeros after the dot.
 
-    States from 1: the remainders; after remainder 0, how many zeros in a row (the last: enough).
+    States from 1: the remainders, then the number of zeros at the end, up to `zeros`.
     """
     first_run = number + 1
     n = first_run + zeros
@@ -213,10 +208,11 @@ def _remainders(number: int, zeros: int) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def _with_places(number: int, places: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Multiples of number / 10**places: the remainder of all digits so far, and how many of them
-    stand after the dot. Past the last place only zeros may come.
+    """(table, accepting, start) for multiples of number / 10**places. A state is the remainder of
+    the digits so far and how many of them are after the dot; after `places` only zeros may come.
 
-    States from 1: level 0 (before the dot), then levels 1 to `places`, then "just after the dot".
+    States from 1: the remainders before the dot, then after 1 to `places` digits of the fraction,
+    then right after the dot.
     """
     dots = 1 + (places + 1) * number
     start = dots + number
@@ -249,24 +245,24 @@ def _dfa(trans: np.ndarray, accepting: np.ndarray, start: int) -> ByteDFA:
     return reduced((trans, byte_class), accepting, start, _DEFAULT)
 
 
-# What a set of decimals may gain or lose when they are read as doubles, as most parsers do.
+# Decimals that change sides when they are rounded to doubles, as most parsers do.
 #
-#     leaving:  t in the set, but double(t) may not be       9.99999999999999999 < 10
-#     entering: t not in the set, but double(t) may be       0.99999999999999999 is no integer
+#     leaving:  t is in the set, double(t) may not be       9.99999999999999999 < 10
+#     entering: t is not in the set, double(t) may be       0.99999999999999999 is no integer
 #
-# A `Doubt` stands for the texts of one such place, or for some more; only texts with a dot are
-# meant, for integers are read exactly. A double counts as the decimal that is printed for it, or if
-# it is whole as the integer that it is; reading never changes the order of two numbers, so a doubt
-# about a bound lies between the doubles beside it.
+# A `Doubt` describes a set that contains such decimals, and perhaps others; all have a dot, since
+# integers are read exactly. The value of a double is the decimal that is printed for it or, for a
+# whole number, its exact value. Rounding never changes the order of two numbers, so a doubt about a
+# bound lies between the neighbouring doubles.
 
-_SURE = 15  # decimals of so many digits are different doubles
+_SURE = 15  # decimals with so many digits are different doubles
 _BITS = 53  # of a double's significand
-_TINY = Decimal("1e-20")  # stands for the smallest double, which would take 324 states
+_TINY = Decimal("1e-20")  # used for the smallest double, which would need 324 states
 
 
 @dataclass(frozen=True)
 class Between:
-    """Decimals between two numbers, None if there is no bound."""
+    """The decimals between two numbers; None: no bound."""
 
     low: Decimal | None
     high: Decimal | None
@@ -279,7 +275,7 @@ NO_DOUBT: Doubts = frozenset()
 
 def of_comparison(bound: Decimal, less: bool, equal: bool, greater: bool) -> tuple[Doubts, Doubts]:
     """(leaving, entering) of { x : x < bound (if `less`), = (if `equal`), > (if `greater`) }."""
-    low, is_double, high = _beside(bound)
+    low, is_double, high = _neighbours(bound)
     if not is_double:
         whole = frozenset((Between(low, high),))
         return whole, whole
@@ -297,7 +293,7 @@ def of_multiples(divisor: Decimal) -> tuple[Doubts, Doubts]:
     if places <= _BITS // 2 and (Fraction(divisor) * 2**places).denominator == 1:
         far = Decimal(2 ** (_BITS - places))  # up to here all of them are doubles
         return frozenset((Between(far, None), Between(None, -far))), frozenset((_LONG,))
-    long = [  # by where the last digit stands that is not 0: more digits than `_SURE`
+    long = [  # more than `_SURE` digits, by the index of the last one that is not 0
         rf"[0-9]{{{max(_SURE + 1 - at, 1)},}}\.[0-9]{{{at - 1}}}[1-9]0*"
         for at in range(1, places + 1)
     ]
@@ -305,9 +301,12 @@ def of_multiples(divisor: Decimal) -> tuple[Doubts, Doubts]:
 
 
 def _near_integers() -> str:
-    """Half the distance of two doubles beside x is less than 1.12e-16 x, so what is rounded to an
-    integer of k digits has 16 - k zeros or nines after the dot, or one less if it begins with 9,
-    and then at most 1.12 or at least 8.88 of the next unit."""
+    """A regex of the decimals that may be rounded to an integer.
+
+    Half the distance of two doubles near x is less than 1.12e-16 x. So a decimal that is rounded to
+    an integer of k digits has 16 - k zeros or nines after the dot; or, if it begins with 9, one
+    less, and then at most 1.12 or at least 8.88 of the next unit.
+    """
     near = [rf"0\.(0{{{_SURE + 1}}}|9{{{_SURE + 1}}})[0-9]*"]
     for k in range(1, _SURE + 1):
         zeros, more = _SURE + 1 - k, f"[0-9]{{{k - 1}}}"
@@ -317,7 +316,7 @@ def _near_integers() -> str:
 
 
 def _long() -> str:
-    """More digits than those of which it is sure that no two texts are one double."""
+    """A regex of the decimals with so many digits that two of them may be one double."""
     long = [rf"[0-9]{{{k}}}\.[0-9]{{{_SURE + 1 - k},}}" for k in range(1, _SURE + 1)]
     return rf"-?({'|'.join(long)}|[0-9]{{{_SURE + 1},}}\.[0-9]+)"
 
@@ -327,12 +326,12 @@ _LONG = _long()
 
 
 def doubtful(doubts: Iterable[Doubt]) -> ByteDFA:
-    """The texts of some doubts."""
-    return any_of(map(_texts, doubts))
+    """The union of some doubts."""
+    return any_of(map(_doubtful, doubts))
 
 
 @lru_cache(maxsize=256)
-def _texts(doubt: Doubt) -> ByteDFA:
+def _doubtful(doubt: Doubt) -> ByteDFA:
     if isinstance(doubt, str):
         return compile_regex(doubt)
     found = compile_regex(r"-?(0|[1-9][0-9]*)\.[0-9]+")
@@ -343,9 +342,9 @@ def _texts(doubt: Doubt) -> ByteDFA:
     return found
 
 
-def _beside(bound: Decimal) -> tuple[Decimal | None, bool, Decimal | None]:
-    """The double below, whether the bound is read as a double too, and the one above. (An integer
-    is read exactly: one that is no double is compared with the doubles around it.)"""
+def _neighbours(bound: Decimal) -> tuple[Decimal | None, bool, Decimal | None]:
+    """The double below the bound, whether the bound itself is read as a double, and the double
+    above. An integer that is no double is read exactly."""
     if bound == 0:
         return -_TINY, True, _TINY
     near = float(bound)
@@ -359,7 +358,7 @@ def _beside(bound: Decimal) -> tuple[Decimal | None, bool, Decimal | None]:
 
 
 def _value(double: float) -> Decimal | None:
-    """What a double counts as; None for the two infinities."""
+    """The value of a double, see above; None for an infinity."""
     if math.isinf(double):
         return None
     return Decimal(double) if double.is_integer() else Decimal(repr(double))

@@ -1,27 +1,28 @@
-"""One schema document: where its parts are, what they are called, and where a $ref leads.
+"""Finds every schema of a document, resolves references between them, and checks keyword values.
 
-A part is known by its pointer. `$id` gives a part a URI and its references a base, `$anchor` a name
-inside the nearest `$id`; other documents are never fetched.
+A schema is identified by its JSON pointer. `$id` gives it a URI, which is the base of references
+inside it; `$anchor` gives it a name inside the nearest `$id`. Other documents are never fetched.
+Source: JSON Schema Core (2020-12), sections 8 and 9.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from itertools import islice
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
+from bpe_automata.arguments import short
 from bpe_automata.budget import check
 from bpe_automata.errors import InvalidSchemaError, SchemaTooLargeError, UnsupportedSchemaError
 from bpe_automata.schemas.drafts import (
     ASSERTING,
+    DEFINITIONS,
     DRAFT_2020,
-    SHELVES,
+    EXPECTED,
+    TYPES,
     Draft,
     below,
     draft_of,
@@ -29,95 +30,18 @@ from bpe_automata.schemas.drafts import (
     parts,
     tokens_of,
 )
-
-# Is a Python value JSON at all? A schema from a program may hold anything.
-
-# The steps to a value, the last one outermost: pointers are made only for messages.
-_Way = tuple[()] | tuple["_Way", str | int]
-MAX_LEVELS = 801  # two for each level of schemas, which `documents` bounds
-MAX_DIGITS = 20_000  # of a number: 1e99999999 is short, but what is made of it is not
-_LEAST_TOO_LONG = 10**MAX_DIGITS
-
-
-def check_json(schema: Any) -> None:
-    """Raises InvalidSchemaError, with the pointer, for what JSON has not: a set, a tuple, a NaN, a
-    name that is no string, a list that holds itself; SchemaTooLargeError for a number of more than
-    MAX_DIGITS digits, and for more than MAX_NESTING lists and objects inside one another."""
-    fine: set[int] = set()  # containers that hold only JSON
-    around: set[int] = set()  # those that the walk is inside of
-    waiting: list[tuple[_Way, Any, bool]] = [((), schema, False)]
-    while waiting:
-        check()
-        way, value, is_end = waiting.pop()
-        if is_end:
-            around.discard(id(value))
-            fine.add(id(value))
-            continue
-        if not isinstance(value, dict | list):
-            _check_scalar(way, value)
-            continue
-        if id(value) in around:
-            raise InvalidSchemaError(_pointer(way), "a value that contains itself is no JSON")
-        if id(value) in fine:
-            continue
-        around.add(id(value))
-        if len(around) > MAX_LEVELS:
-            advice = "lists and objects are nested more deeply; use $defs and $ref, or fewer levels"
-            raise SchemaTooLargeError(_pointer(way), "levels", MAX_LEVELS, advice)
-        waiting.append((way, value, True))
-        waiting += [((way, token), inner, False) for token, inner in _members(way, value)]
-
-
-def _pointer(way: _Way) -> str:
-    tokens = []
-    while way:
-        way, token = way
-        tokens.append(token)
-    return below("#", *reversed(tokens))
-
-
-def _members(way: _Way, value: dict[Any, Any] | list[Any]) -> Iterable[tuple[str | int, Any]]:
-    if isinstance(value, list):
-        return enumerate(value)
-    for name in value:
-        if not isinstance(name, str):
-            raise InvalidSchemaError(_pointer(way), f"the name {name!r} of a member is no string")
-    return value.items()
-
-
-def _check_scalar(way: _Way, value: Any) -> None:
-    if value is None or isinstance(value, str):
-        return
-    if isinstance(value, int):
-        if abs(value) >= _LEAST_TOO_LONG:
-            raise _too_long(way)
-        return
-    if isinstance(value, Decimal) and value.is_finite():
-        if max(abs(value.adjusted()), len(value.as_tuple().digits)) >= MAX_DIGITS:
-            raise _too_long(way)
-        return
-    if isinstance(value, float) and math.isfinite(value):
-        return
-    shown = f"a {type(value).__name__}" if not isinstance(value, float | Decimal) else repr(value)
-    raise InvalidSchemaError(_pointer(way), f"{shown} is no JSON value")
-
-
-def _too_long(way: _Way) -> SchemaTooLargeError:
-    advice = "written out, the number has more; use a shorter one"
-    return SchemaTooLargeError(_pointer(way), "digits", MAX_DIGITS, advice)
-
+from bpe_automata.schemas.formats import DEFINED, SUPPORTED
+from bpe_automata.schemas.sources import MAX_NESTING, check_json, too_deep
 
 MAX_PARTS = 50_000
-MAX_NESTING = 400  # schemas inside one another; in place (allOf, not) calls may end sooner
-_INT_DIGITS = 4300
 _NAMES = ("$anchor", "$dynamicAnchor")
 _ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._:]*")
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A schema somewhere in the document. schema: what of it its draft knows. base: the URI against
-    which its references are read. given: all of it, through which a pointer may lead."""
+    """A schema somewhere in the document. schema: its keywords that its draft knows. base: the URI
+    against which its references are resolved. given: all of it, which pointers go through."""
 
     pointer: str
     schema: Any
@@ -126,24 +50,10 @@ class Part:
     given: Any = None
 
 
-def parsed(text: str) -> Any:
-    """A schema from JSON text, its fractions exact. Raises InvalidSchemaError."""
-    try:
-        return json.loads(text, parse_float=Decimal, parse_int=_whole)
-    except (ValueError, ArithmeticError) as error:  # numbers too long for Python are no better
-        raise InvalidSchemaError("#", f"the text is no JSON that can be read: {error}") from None
-    except RecursionError:
-        raise _too_deep("#") from None
-
-
-def _whole(digits: str) -> int | Decimal:
-    """Python turns only so many digits into an int."""
-    return int(digits) if len(digits) <= _INT_DIGITS else Decimal(digits)
-
-
 class Document:
-    """The parts of one schema. all_formats: also those that a part's draft does not define are
-    more than notes. Raises InvalidSchemaError, UnsupportedSchemaError, SchemaTooLargeError."""
+    """All schemas of one document. all_formats: whether formats that the draft of a schema does not
+    define are asserted too. Raises InvalidSchemaError, UnsupportedSchemaError, SchemaTooLargeError.
+    """
 
     def __init__(self, schema: Any, all_formats: bool = False) -> None:
         if not is_schema(schema):
@@ -158,11 +68,11 @@ class Document:
         self._scan(Part("#", schema, "", _draft("#", schema, DRAFT_2020)))
 
     def part(self, pointer: str) -> Part:
-        """The part at a pointer that is known to be one."""
+        """The schema at a pointer that is known to lead to one."""
         return self._parts[pointer]
 
     def target(self, part: Part, keyword: str) -> Part:
-        """Where `$ref`, `$dynamicRef` or `$recursiveRef` of a part leads."""
+        """The schema that `$ref`, `$dynamicRef` or `$recursiveRef` of another one refers to."""
         reference = part.schema[keyword]
         uri, fragment = urldefrag(reference)
         base = urldefrag(urljoin(part.base, uri))[0] if uri else part.base
@@ -181,13 +91,14 @@ class Document:
         return self._at(self._parts[resource], tokens_of(fragment), where, reference)
 
     def _only_one(self, keyword: str, where: str, name: str) -> None:
-        """A dynamic reference is as good as a plain one if there is nothing to choose from."""
+        """Raises UnsupportedSchemaError for a dynamic reference that has more than one target; one
+        with a single target is a plain reference."""
         if keyword != "$ref" and len(self._dynamic.get(name, ())) > 1:
             why = f"where it leads depends on the way to it: {len(self._dynamic[name])} targets"
             raise UnsupportedSchemaError(keyword, where, why)
 
     def _at(self, start: Part, tokens: list[str], where: str, reference: str) -> Part:
-        """The part that some steps lead to; a part that no keyword made one becomes one."""
+        """The schema at the end of a pointer. It may stand where no keyword expects a schema."""
         here, pointer, nearest = start.given, start.pointer, start
         for token in tokens:
             here = _step(here, token)
@@ -202,7 +113,7 @@ class Document:
         return self._parts[pointer]
 
     def _scan(self, start: Part) -> None:
-        """Note down a part and all below it."""
+        """Add a schema and all its subschemas to the tables."""
         waiting = [(start, 0)]
         while waiting:
             check()
@@ -211,12 +122,12 @@ class Document:
                 advice = "the schema has more parts; take out what is not needed"
                 raise SchemaTooLargeError(part.pointer, "schemas", MAX_PARTS, advice)
             if level > MAX_NESTING:
-                raise _too_deep(part.pointer)
+                raise too_deep(part.pointer)
             part = self._noted(part)
             waiting += [(inner, level + 1) for inner in islice(_inner(part), MAX_PARTS)]
 
     def _noted(self, part: Part) -> Part:
-        """The part with its own base, and with what its draft knows, in all tables."""
+        """The schema with its own base and the keywords of its draft, added to all tables."""
         part = replace(part, given=part.schema)
         if isinstance(part.schema, dict):
             part = self._named(part)
@@ -236,7 +147,7 @@ class Document:
         return part
 
     def _known(self, part: Part) -> Any:
-        """The members of a part that its draft knows, and notes that none does."""
+        """The keywords that are known to the draft of the schema, or to no draft at all."""
         schema, draft = part.given, part.draft
         unknown = {keyword for keyword in schema if not draft.knows(keyword)}
         if "format" in schema and not (self._all_formats or draft.defines(schema["format"])):
@@ -246,11 +157,11 @@ class Document:
         return {keyword: value for keyword, value in schema.items() if keyword not in unknown}
 
     def _named(self, part: Part) -> Part:
-        """The part with the base that its `$id` makes; the root is one without, too."""
+        """The schema with the base that its `$id` sets. The root has an entry without one, too."""
         schema, draft = part.schema, part.draft
         name = schema.get(draft.id_keyword)
         if part.pointer == "#" and not isinstance(name, str):
-            name = schema.get("id") or schema.get("$id")  # of another draft, and harmless here
+            name = schema.get("id") or schema.get("$id")  # the keyword of another draft
         if part.pointer == "#":
             self._resources[""] = "#"
         if not isinstance(name, str) or (draft.ref_alone and "$ref" in schema):
@@ -268,7 +179,7 @@ _NOWHERE = object()
 
 
 def _step(here: Any, token: str) -> Any:
-    """One step of a pointer."""
+    """The member or item that one token of a pointer leads to."""
     if isinstance(here, dict):
         return here.get(token, _NOWHERE)
     if isinstance(here, list) and re.fullmatch("0|[1-9][0-9]{0,8}", token):
@@ -277,18 +188,18 @@ def _step(here: Any, token: str) -> Any:
 
 
 def _inner(part: Part) -> Iterator[Part]:
-    """The schemas right inside a part."""
+    """The direct subschemas of a schema."""
     if not isinstance(part.schema, dict):
         return
     for keyword, value in part.schema.items():
-        if keyword in ASSERTING or keyword in SHELVES:
-            for way, schema in parts(keyword, value):
+        if keyword in ASSERTING or keyword in DEFINITIONS:
+            for path, schema in parts(keyword, value):
                 if is_schema(schema):
-                    yield Part(below(part.pointer, keyword, *way), schema, part.base, part.draft)
+                    yield Part(below(part.pointer, keyword, *path), schema, part.base, part.draft)
 
 
 def _draft(pointer: str, schema: Any, above: Draft) -> Draft:
-    """The draft of a schema by its `$schema`, else the one around it."""
+    """The draft that `$schema` names, else that of the schema around it."""
     uri = schema.get("$schema") if isinstance(schema, dict) else None
     if uri is None:
         return above
@@ -301,6 +212,65 @@ def _draft(pointer: str, schema: Any, above: Draft) -> Draft:
     return found
 
 
-def _too_deep(pointer: str) -> SchemaTooLargeError:
-    advice = "schemas are nested more deeply; use $defs and $ref"
-    return SchemaTooLargeError(pointer, "levels", MAX_NESTING, advice)
+# Checks of a schema before it is read: the value of each keyword, and keywords that are not
+# supported. A keyword that the specification does not know is a note, and ignored.
+
+_TEXTS = ("required", "const", "enum", "pattern", "dependentRequired")
+_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "dependencies")
+
+
+def check_keywords(part: Part) -> None:
+    """Raises InvalidSchemaError, UnsupportedSchemaError with the pointer of the first fault."""
+    schema = part.schema
+    if not isinstance(schema, dict):
+        return
+    if part.draft.ref_alone and "$ref" in schema:
+        schema = {"$ref": schema["$ref"]}
+    for keyword, value in schema.items():
+        fits, wanted = EXPECTED.get(keyword, (None, ""))
+        if fits is not None and not fits(value):
+            where = below(part.pointer, keyword)
+            raise InvalidSchemaError(where, f"{keyword} is {short(value)}, not {wanted}")
+    if isinstance(schema.get("items"), list) and "prefixItems" in schema:
+        where = below(part.pointer, "items")
+        raise InvalidSchemaError(where, "beside prefixItems, items is one schema, not a list")
+    _check_texts(part.pointer, schema)
+    _check_format(part.pointer, schema)
+
+
+def _check_texts(pointer: str, schema: dict[str, Any]) -> None:
+    """Raises UnsupportedSchemaError for a name or a string with an unpaired surrogate, which has no
+    UTF-8."""
+    for keyword in _TEXTS + _BY_NAME:
+        value = schema.get(keyword)
+        try:
+            _encoded(list(value) if keyword in _BY_NAME and value else value)
+        except UnicodeEncodeError:
+            why = "half of a surrogate pair in it has no UTF-8"
+            raise UnsupportedSchemaError(keyword, below(pointer, keyword), why) from None
+
+
+def _encoded(value: Any) -> None:
+    """Raises UnicodeEncodeError for an unpaired surrogate in a JSON value."""
+    waiting = [value]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, str):
+            here.encode()
+        elif isinstance(here, list | tuple):
+            waiting += here
+        elif isinstance(here, dict):
+            waiting += [*here, *here.values()]
+
+
+def _check_format(pointer: str, schema: dict[str, Any]) -> None:
+    name = schema.get("format")
+    if name in DEFINED and name not in SUPPORTED and "string" in types_of(schema):
+        why = f"{name!r} is no set of texts that is known here exactly"
+        raise UnsupportedSchemaError("format", below(pointer, "format"), why)
+
+
+def types_of(schema: dict[str, Any]) -> frozenset[str]:
+    """The types that a schema's own `type` allows."""
+    types = schema.get("type", TYPES)
+    return frozenset((types,) if isinstance(types, str) else types)

@@ -1,9 +1,8 @@
-"""The drafts of JSON Schema, and what kind of value each keyword takes.
+"""Lists the keywords and formats of each draft of JSON Schema, and the values keywords may have.
 
-One table serves all drafts: an older spelling (`definitions`, `dependencies`, items as a list,
-additionalItems, a boolean exclusiveMinimum, `id`) is read in the newer ones too, where it has no
-other meaning. The reverse is not so: in a draft from before a keyword was, it is a note. What a
-draft does otherwise than the newest hangs on `Draft`.
+One table serves all drafts. An older spelling (`definitions`, `dependencies`, items as a list,
+additionalItems, a boolean exclusiveMinimum, `id`) is also read in newer drafts, where it has no
+other meaning; a keyword in a draft older than itself is a note. `Draft` has all other differences.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 @dataclass(frozen=True)
 class Draft:
-    """name: as people say it. number: drafts in order; later ones have their year. ref_alone: what
-    stands beside a $ref is ignored. integers_by_text: 1.0 is no integer. id_keyword: the one that
-    names a schema and the base of its references."""
+    """number: orders the drafts; later ones have their year. ref_alone: keywords next to a $ref are
+    ignored. integers_by_text: 1.0 is no integer. id_keyword: sets the URI of a schema."""
 
     name: str
     number: int
@@ -30,17 +28,17 @@ class Draft:
     id_keyword: str = "$id"
 
     def knows(self, keyword: str) -> bool:
-        """Does the keyword say anything in this draft? Else it is a note."""
+        """Whether the keyword has a meaning in this draft; otherwise it is a note."""
         until = _UNTIL.get(keyword, self.number)
         return _SINCE.get(keyword, 0) <= self.number <= until
 
     def defines(self, format_name: object) -> bool:
-        """Is the format asserted in this draft? Else it is a note."""
+        """Whether this draft defines the format; otherwise it is a note."""
         return _FORMATS.get(str(format_name), 0) <= self.number
 
 
-# The first draft that has a keyword, if that is not draft 4; and the last one of those that are
-# gone and are not read as older spellings.
+# The first draft that has a keyword, if that is not draft 4, and the last draft that has it, if a
+# newer one dropped it and it is not read as an older spelling.
 _SINCE = {
     **dict.fromkeys(("const", "contains", "propertyNames"), 6),
     **dict.fromkeys(("if", "then", "else"), 7),
@@ -50,8 +48,8 @@ _SINCE = {
     **dict.fromkeys(("prefixItems", "$dynamicRef", "$dynamicAnchor"), 2020),
 }
 _UNTIL = {"$recursiveRef": 2019, "$recursiveAnchor": 2019}
-# The first draft that defines a format, if that is not draft 4. (`regex` and `idn-email` come with
-# draft 7, but jsonschema asserts them before too: what it rejects must not be let through.)
+# The first draft that defines a format, if that is not draft 4. (`regex` and `idn-email` came with
+# draft 7, but jsonschema asserts them in older drafts, and what it rejects must not be accepted.)
 _FORMATS = {
     **dict.fromkeys(("uri-reference", "uri-template", "json-pointer"), 6),
     **dict.fromkeys(("date", "time", "idn-hostname"), 7),
@@ -70,7 +68,7 @@ _DRAFTS = {
 
 
 def draft_of(uri: str) -> Draft | None:
-    """The draft that `$schema` names; None if it is none of those that are read."""
+    """The draft that `$schema` names; None if it is not supported."""
     return _DRAFTS.get(uri.removeprefix("http://").removeprefix("https://").removesuffix("#"))
 
 
@@ -82,12 +80,12 @@ def is_number(value: object) -> bool:
 
 
 def is_count(value: object) -> bool:
-    """A JSON number that is a whole one, and not negative."""
+    """An integer JSON number that is not negative."""
     return is_number(value) and value >= 0 and value == int(value)  # type: ignore[operator, call-overload]
 
 
 def is_schema(value: object) -> bool:
-    """Could this be a schema?"""
+    """Whether the value has the form of a schema."""
     return isinstance(value, dict | bool)
 
 
@@ -113,19 +111,19 @@ def _types(value: object) -> bool:
     return value in TYPES or (isinstance(value, list) and all(name in TYPES for name in value))
 
 
-Kind = tuple[Callable[[object], bool], str]
-_TEXT: Kind = (lambda value: isinstance(value, str), "a string")
-_COUNT: Kind = (is_count, "a whole number that is not negative")
-_SCHEMA: Kind = (is_schema, "a schema (an object or a boolean)")
-_SCHEMAS: Kind = (_schemas, "a list of schemas that is not empty")
-_NAMED: Kind = (_named_schemas, "an object of schemas")
-_ITEMS: Kind = (
+Expected = tuple[Callable[[object], bool], str]  # (test of a value, words for messages)
+_TEXT: Expected = (lambda value: isinstance(value, str), "a string")
+_COUNT: Expected = (is_count, "a whole number that is not negative")
+_SCHEMA: Expected = (is_schema, "a schema (an object or a boolean)")
+_SCHEMAS: Expected = (_schemas, "a list of schemas that is not empty")
+_NAMED: Expected = (_named_schemas, "an object of schemas")
+_ITEMS: Expected = (
     lambda v: is_schema(v) or (isinstance(v, list) and all(map(is_schema, v))),
     "a schema or a list of schemas",
 )
-_BOUND: Kind = (lambda value: isinstance(value, bool) or is_number(value), "a number")
+_BOUND: Expected = (lambda value: isinstance(value, bool) or is_number(value), "a number")
 
-KINDS: Mapping[str, Kind] = {
+EXPECTED: Mapping[str, Expected] = {
     "$ref": _TEXT,
     "$dynamicRef": _TEXT,
     "$recursiveRef": _TEXT,
@@ -173,18 +171,18 @@ KINDS: Mapping[str, Kind] = {
     "else": _SCHEMA,
 }
 
-# Keywords of which the value, or each part of it, is a schema that says something of the instance.
+# Keywords whose value is a schema, or has schemas in it, that apply to the instance.
 ASSERTING = frozenset(
     keyword
-    for keyword, kind in KINDS.items()
-    if kind in (_SCHEMA, _SCHEMAS, _NAMED, _ITEMS) or keyword == "dependencies"
+    for keyword, expected in EXPECTED.items()
+    if expected in (_SCHEMA, _SCHEMAS, _NAMED, _ITEMS) or keyword == "dependencies"
 )
-# Those that hold schemas only for others to refer to.
-SHELVES = frozenset(("$defs", "definitions", "contentSchema"))
+# Keywords with schemas that apply only where they are referred to.
+DEFINITIONS = frozenset(("$defs", "definitions", "contentSchema"))
 
 
 def parts(keyword: str, value: Any) -> list[tuple[tuple[str | int, ...], Any]]:
-    """(way from the keyword, schema) for each schema that is the keyword's value or in it."""
+    """(tokens of the pointer from the keyword, schema) for each schema in the keyword's value."""
     if keyword in ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions"):
         return [((name,), v) for name, v in value.items()] if isinstance(value, dict) else []
     if keyword == "dependencies":
@@ -195,16 +193,15 @@ def parts(keyword: str, value: Any) -> list[tuple[tuple[str | int, ...], Any]]:
     return [((), value)]
 
 
-# JSON pointers in URI fragments (RFC 6901): `#/properties/a~1b` leads to a part of a schema.
+# JSON pointers in URI fragments (RFC 6901), such as `#/properties/a~1b`.
 
 
 def below(pointer: str, *tokens: str | int) -> str:
-    """The pointer to a part of what `pointer` leads to. Not percent-encoded, so that people can
-    read it."""
+    """The pointer with more tokens. It is not percent-encoded, so that people can read it."""
     return "/".join((pointer, *(str(t).replace("~", "~0").replace("/", "~1") for t in tokens)))
 
 
 def tokens_of(fragment: str) -> list[str]:
-    """The steps of a pointer such as "/properties/a~1b" or "#/properties/a%20b"."""
+    """The tokens of a pointer such as "/properties/a~1b" or "#/properties/a%20b"."""
     path = unquote(fragment.removeprefix("#"))
     return [token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:]]

@@ -1,8 +1,8 @@
-"""ECMA-262 patterns -> the syntax of `re`, with assertions as marker characters.
+"""Translates ECMA-262 patterns into the syntax of Python's `re`, with assertions as markers.
 
-The grammar is that of the standard's `Pattern`, with annex B. Lookaround and backreferences are
-refused, with their position. `^ $ \\b \\B` become characters that no text holds (MARKERS);
-`schemas.assertions` gives them their meaning.
+The grammar is that of `Pattern` in ECMA-262, with annex B. Lookaround and backreferences are
+refused, with their position. `^ $ \\b \\B` become surrogates, which are in no string (MARKERS);
+`strings.compile_marked` interprets them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ from bpe_automata.errors import RegexSyntaxError, UnsupportedRegexError
 # Characters and classes of ECMA-262 patterns, as sets of code points.
 #
 # `\d` and `\w` are ASCII, `\s` is the WhiteSpace and LineTerminator of the standard, `.` all but
-# line terminators; `\p{...}` is read as the `regex` package reads it. A text is code points (as
-# with the flag `u`); the escapes that only browsers must accept (annex B) are read as they read
-# them.
+# line terminators; `\p{...}` is read as the `regex` package reads it. A string is a sequence of
+# code points, as with the flag `u`; the additional escapes of annex B are read as browsers do.
 
 
 def _ranges(*pairs: str) -> Inversion:
@@ -58,9 +57,9 @@ _OCTAL = re.compile(r"[0-3][0-7]{0,2}|[4-7][0-7]?")
 
 
 def escaped(pattern: str, at: int, in_class: bool) -> tuple[Inversion, int]:
-    """(what the escape whose backslash stands at `at` matches, the place after it).
+    """(the characters that the escape at index `at` matches, the index after it).
 
-    Raises RegexSyntaxError. Word boundaries and backreferences are not for this function.
+    Raises RegexSyntaxError. Word boundaries and backreferences must have been handled before.
     """
     if at + 1 >= len(pattern):
         raise RegexSyntaxError(pattern, at, "a backslash at the end")
@@ -104,7 +103,7 @@ def _hexadecimal(pattern: str, at: int, found: re.Match[str]) -> int:
 
 
 def _control_letter(pattern: str, at: int, in_class: bool) -> tuple[Inversion, int]:
-    """`\\cJ` is a control character; before anything else the backslash stands for itself."""
+    """`\\cJ` is a control character; before other characters, `\\c` is a literal backslash."""
     letter = pattern[at + 2 : at + 3]
     if letter.isascii() and (
         letter.isalpha() or (in_class and (letter.isdigit() or letter == "_"))
@@ -114,7 +113,8 @@ def _control_letter(pattern: str, at: int, in_class: bool) -> tuple[Inversion, i
 
 
 def character_class(pattern: str, at: int) -> tuple[Inversion, int]:
-    """(what the class that opens at `at` matches, the place after it). Raises RegexSyntaxError."""
+    """(the characters of the class that opens at index `at`, the index after it). Raises
+    RegexSyntaxError."""
     opened, at = at, at + 1
     negated = pattern[at : at + 1] == "^"
     at += negated
@@ -141,7 +141,7 @@ def _member(pattern: str, at: int) -> tuple[Inversion, int]:
 
 
 def _range(pattern: str, at: int, first: Inversion, last: Inversion) -> Inversion:
-    """From one character to another. Beside a set (`\\w-z`) the hyphen stands for itself."""
+    """The characters of a range. Next to a set (`\\w-z`), the hyphen is a literal."""
     if not (_is_one(first) and _is_one(last)):
         return union((first, _one(ord("-")), last))
     if first[0] > last[0]:
@@ -159,7 +159,7 @@ def spelled(members: Inversion) -> str:
     if members == EVERYTHING:
         return "(?s:.)"
     if not members or (_is_one(members) and SURROGATES[0] <= members[0] < SURROGATES[1]):
-        return r"[^\s\S]"  # a surrogate is in no text, and alone it may be a marker
+        return r"[^\s\S]"  # a surrogate is in no string, and alone it may be a marker
     if _is_one(members):
         return _code_point(members[0])
     pairs = zip(members[::2], members[1::2], strict=True)
@@ -183,7 +183,7 @@ _REFUSED = {
     "(?<!": "lookbehind",
 }
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}(?![0-9])")
-_SKIPPED = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)  # no group opens in these
+_SKIPPED = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)  # where no group can open
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Translated:
 
     @property
     def text(self) -> str:
-        """The whole, as one group."""
+        """The whole pattern as one group."""
         return _grouped(self.alternatives)
 
 
@@ -203,8 +203,8 @@ def _grouped(alternatives: tuple[tuple[str, ...], ...]) -> str:
 
 
 def translate(pattern: str, budget: Budget) -> Translated:
-    """Raises RegexSyntaxError, UnsupportedRegexError, and BudgetExceededError for a count that is
-    larger than any automaton of the budget."""
+    """The pattern in the syntax of `re`. Raises RegexSyntaxError, UnsupportedRegexError, and
+    BudgetExceededError for a repetition that no automaton within the budget can count."""
     if len(pattern) > budget.max_places:
         raise out_of_places(budget)
     reader = _Reader(pattern, budget)
@@ -215,7 +215,7 @@ def translate(pattern: str, budget: Budget) -> Translated:
 
 
 class _Reader:
-    """Recursive descent; `at` is the place that is read next."""
+    """A parser by recursive descent; `at` is the index of the next character."""
 
     def __init__(self, pattern: str, budget: Budget) -> None:
         self.pattern, self.at, self._budget = pattern, 0, budget
@@ -224,7 +224,7 @@ class _Reader:
         self._named = "(?<" in re.sub(r"\(\?<[=!]", "", bare)
 
     def alternatives(self) -> tuple[tuple[str, ...], ...]:
-        """Up to the end, or to a bracket that closes."""
+        """The alternatives up to the end or to a closing bracket."""
         found, terms = [], list[str]()
         while self.at < len(self.pattern) and self.pattern[self.at] != ")":
             if self.pattern[self.at] == "|":

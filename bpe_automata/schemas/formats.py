@@ -1,13 +1,11 @@
-"""The formats of JSON Schema, by the grammars of their RFCs.
+"""Builds the automata of the formats of JSON Schema from the grammars of their RFCs.
 
-    L(format_texts(name)) = { w : w is of that format }
+    L(format_language(name)) <= { w : w is of the format } <= L(format_upper_bound(name))
 
-SUPPORTED of those DEFINED; the others are no regular property (a regex that is well formed,
-Punycode that decodes). UNDERSTATED: formats of which some texts are left out, each time because
-what they need is not regular or because the validators in use refuse them. What is *not* of the
-format is therefore taken from a larger set, which is simple and regular:
-
-    L(format_texts(name)) <= what the RFC or a validator in use takes <= L(at_most_format(name))
+SUPPORTED are those of the DEFINED formats that are regular; a well-formed regex, for instance, and
+Punycode that decodes are not regular. The formats in UNDERSTATED have two different bounds: the
+lower one lacks strings whose test is not regular, or that common validators refuse; the upper one
+is a simple set that also has the strings that any of these validators accepts. The lower one lacks:
 
   date, date-time: the year 0000. time, date-time: second 60. duration: lower-case letters.
   email: address literals other than IPv4 and IPv6. hostname: labels that begin with `xn--`.
@@ -43,9 +41,9 @@ _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*"
 
 @dataclass(frozen=True)
 class Resources:
-    """The identifiers whose unreserved characters are ASCII and `more`; a query may also hold
-    `private` ones. Both are in the form in which `re` has them inside a class. version: the letter
-    that begins an address of a later IP; validators of JSON Schema know only the small one."""
+    """The grammar of URIs or IRIs. more: unreserved characters other than ASCII; private: further
+    characters of a query; both as in a class of `re`. version: the first letter of an address of a
+    future IP version, of which validators of JSON Schema accept only the small one."""
 
     more: str = ""
     private: str = ""
@@ -56,7 +54,7 @@ class Resources:
         return rf"A-Za-z0-9.\-_~{self.more}"
 
     def _segment(self, also: str = ":@") -> str:
-        """One character of a path."""
+        """A character of a path."""
         return f"([{self._unreserved}{_DELIMITERS}{also}]|{_ESCAPED})"
 
     def _authority(self, ipv6: str) -> str:
@@ -65,23 +63,23 @@ class Resources:
         return rf"({self._segment(':')}*@)?(\[({ipv6}|{future})\]|{name}*)(:[0-9]*)?"
 
     def _ending(self) -> str:
-        """A query and a fragment, if there are."""
+        """An optional query and fragment."""
         query = f"({self._segment(f':@/?{self.private}')})*"
         return rf"(\?{query})?(#({self._segment(':@/?')})*)?"
 
     def _paths(self, ipv6: str, first: str) -> str:
-        """An authority and a path, or a path; first: a character of the first segment, if the
-        path does not begin with a slash."""
+        """An optional authority, and a path. first: a character of the first segment of a path
+        that does not begin with a slash."""
         more = f"(/{self._segment()}*)*"
         rooted = f"/({self._segment()}+{more})?"
         return f"(//{self._authority(ipv6)}{more}|{rooted}|{first}+{more})?"
 
     def whole(self, ipv6: str) -> str:
-        """With a scheme. ipv6: the regex of such an address."""
+        """An identifier with a scheme. ipv6: the regex of an IPv6 address."""
         return f"{_SCHEME}:{self._paths(ipv6, self._segment())}{self._ending()}"
 
     def reference(self, ipv6: str) -> str:
-        """With or without one."""
+        """An identifier with or without a scheme."""
         relative = f"{self._paths(ipv6, self._segment('@'))}{self._ending()}"
         return f"({self.whole(ipv6)}|{relative})"
 
@@ -92,8 +90,8 @@ IRI = Resources(_BEYOND_ASCII, _PRIVATE)
 
 
 def uri_template() -> str:
-    """Literals and expressions, with the operators of levels 1 to 4; a name begins with no escape,
-    and a prefix has at most three digits, as validators of JSON Schema have it."""
+    """Literals and expressions, with the operators of levels 1 to 4. As in validators of JSON
+    Schema, a name does not begin with an escape, and a prefix has at most three digits."""
     literal = rf"([!#$&-;=?-\[\]_a-z~{_BEYOND_ASCII}{_PRIVATE}{_ASTRAL}]|{_ESCAPED})"
     plain = "[A-Za-z0-9_]"
     variable = rf"{plain}(\.?({plain}|{_ESCAPED}))*(:[1-9][0-9]{{0,2}}|\*)?"
@@ -119,14 +117,14 @@ _GROUP = "[0-9A-Fa-f]{1,4}"
 
 
 def ipv6(fewest_left_out: int = 1) -> str:
-    """An IPv6 address, in which `::` stands for so many groups or more."""
+    """An IPv6 address, in which `::` replaces at least so many groups."""
     last = f"({_GROUP}:{_GROUP}|{_IPV4})"  # the last two groups, if they are spelled out
     found = [f"({_GROUP}:){{6}}{last}"]
     for before in range(8 - fewest_left_out + 1):
-        left = 8 - fewest_left_out - before
+        most_after = 8 - fewest_left_out - before
         head = _run(before) if before else ""
-        tails = [_run(after) for after in range(1, left + 1)]
-        tails += [f"({_GROUP}:){{{after - 2}}}{_IPV4}" for after in range(2, left + 1)]
+        tails = [_run(after) for after in range(1, most_after + 1)]
+        tails += [f"({_GROUP}:){{{after - 2}}}{_IPV4}" for after in range(2, most_after + 1)]
         found.append(f"{head}::({'|'.join(tails)})?" if tails else f"{head}::")
     return f"({'|'.join(found)})"
 
@@ -150,7 +148,7 @@ def _after_year_zero(regex: str) -> ByteDFA:
 
 
 def _hostname() -> ByteDFA:
-    """Labels of at most 63 characters, 253 in all."""
+    """Labels of at most 63 characters, and at most 253 in all."""
     label = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
     names = compile_regex(rf"{label}(\.{label})*")
     punycode = compile_regex(r"((?s:.*)\.)?[Xx][Nn]--(?s:.*)")
@@ -200,14 +198,14 @@ UNDERSTATED = frozenset(_AT_MOST)
 
 
 @lru_cache(maxsize=len(_MADE))
-def format_texts(name: str) -> ByteDFA:
-    """The texts of a format. Raises ArgumentError for one that is not in SUPPORTED."""
+def format_language(name: str) -> ByteDFA:
+    """The strings that are certainly of a format. Raises ArgumentError for one not in SUPPORTED."""
     if name not in _MADE:
         raise ArgumentError(f"format {name!r}: give one of {', '.join(sorted(SUPPORTED))}")
     return _MADE[name]()
 
 
 @lru_cache(maxsize=len(_MADE))
-def at_most_format(name: str) -> ByteDFA:
-    """A set that holds the texts of a format, and others if it is one of UNDERSTATED."""
-    return compile_regex(_AT_MOST[name]) if name in UNDERSTATED else format_texts(name)
+def format_upper_bound(name: str) -> ByteDFA:
+    """The strings that may be of a format; more than its language if it is in UNDERSTATED."""
+    return compile_regex(_AT_MOST[name]) if name in UNDERSTATED else format_language(name)

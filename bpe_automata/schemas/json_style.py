@@ -1,12 +1,12 @@
-"""Values as JSON (RFC 8259), with white space in one of three ways.
+"""Writes values as JSON (RFC 8259), with one of three kinds of white space.
 
     compact   {"a":1,"b":[1,2]}
     spaced    {"a": 1, "b": [1, 2]}          as `json.dumps` writes by default
-    flexible  after each of { [ , : and before each of } ] either nothing, or one space, or a line
-              feed and up to 2 spaces for each level that the line is deep
+    flexible  after { [ , and before } ] nothing, one space, or a line feed and up to 2 spaces for
+              each level of the line; after a colon nothing or one space
 
-Flexible takes in the two others, `json.dumps(indent=2)` and mixtures of them; after a colon comes
-nothing or one space. The text begins and ends with the value.
+Flexible accepts the two others, `json.dumps(indent=2)` and mixtures of them. No white space comes
+before or after the whole value.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas.escapes import Escapes, json_string
 from bpe_automata.schemas.numbers import SCIENTIFIC, NumberSet
-from bpe_automata.schemas.style import Brackets, Kept, Piece, Place
+from bpe_automata.schemas.style import Brackets, Context, IdentityMemo, Piece
 
 Whitespace = Literal["compact", "spaced", "flexible"]
-_SHARED: defaultdict[tuple[Whitespace, Escapes], Kept] = defaultdict(Kept)
+_SHARED: defaultdict[tuple[Whitespace, Escapes], IdentityMemo] = defaultdict(IdentityMemo)
 _INDENT = 2  # spaces for each level, at most
 
 
 class JsonStyle:
-    """JSON; a place is its level, 0 for the whole text, or always 0 where no line is broken."""
+    """JSON. A context is a level of nesting, 0 for the whole text; without line breaks always 0."""
 
     def __init__(
         self,
@@ -48,50 +48,50 @@ class JsonStyle:
             raise ArgumentError(f"escapes is {escapes!r}: give one of {known}")
         self._whitespace, self._escapes, self._budget = whitespace, escapes, budget
         self._memo: dict[tuple[object, int], tuple[object, ByteDFA]] = {}
-        self._brackets: dict[tuple[bytes, Place], Brackets] = {}
+        self._brackets: dict[tuple[bytes, Context], Brackets] = {}
         self._colon: Piece = _after_colon(whitespace)
 
     @property
-    def shared(self) -> Kept:
-        """For all styles with these two options."""
+    def shared(self) -> IdentityMemo:
+        """The cache of all styles with the same two options."""
         return _SHARED[self._whitespace, self._escapes]
 
     @property
-    def root(self) -> Place:
+    def root(self) -> Context:
         """Level 0."""
         return 0
 
-    def around(self, place: Place) -> tuple[Piece, Piece]:
-        """Nothing."""
+    def around(self, context: Context) -> tuple[Piece, Piece]:
+        """No text."""
         return b"", b""
 
-    def objects(self, place: Place) -> Brackets:
+    def objects(self, context: Context) -> Brackets:
         """Braces."""
-        return self._between(b"{}", place)
+        return self._between(b"{}", context)
 
-    def arrays(self, place: Place) -> Brackets:
+    def arrays(self, context: Context) -> Brackets:
         """Brackets."""
-        return self._between(b"[]", place)
+        return self._between(b"[]", context)
 
     def null(self) -> Piece:
-        """The word."""
+        """The literal."""
         return b"null"
 
     def boolean(self, value: bool) -> Piece:
-        """The word."""
+        """The literal."""
         return b"true" if value else b"false"
 
-    def numbers(self, numbers: NumberSet, generous: bool) -> ByteDFA:
-        """Decimals, and with an exponent where all such texts are in the set."""
-        if not generous:
-            kind = ("numbers", numbers.scientific, numbers.leaving, numbers.spelled)
-            return self._once(kind, numbers.decimals, numbers.written)
-        kind = ("generous", numbers.scientific, numbers.entering, numbers.spelled)
-        return self._once(kind, numbers.decimals, lambda: self._possible(numbers))
+    def numbers(self, numbers: NumberSet, upper: bool) -> ByteDFA:
+        """Decimals, and spellings with an exponent if all of them belong to the set."""
+        if not upper:
+            purpose = ("numbers", numbers.scientific, numbers.leaving, numbers.spelled)
+            return self._once(purpose, numbers.decimals, numbers.written)
+        purpose = ("upper", numbers.scientific, numbers.entering, numbers.spelled)
+        return self._once(purpose, numbers.decimals, lambda: self._possible(numbers))
 
-    def strings(self, texts: ByteDFA, place: Place) -> ByteDFA:
+    def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """In quotes."""
-        return self._once("strings", texts, lambda: self._quoted(texts))
+        return self._once("strings", strings, lambda: self._quoted(strings))
 
     def key(self, name: str) -> Piece:
         """In quotes, with a colon."""
@@ -104,27 +104,28 @@ class JsonStyle:
         return self._once("keys", names, lambda: self._with_colon(names))
 
     def _possible(self, numbers: NumberSet) -> ByteDFA:
-        """All texts that may be in the set."""
+        """All spellings that may belong to the set."""
         found = numbers.possible()
         if numbers.scientific == "none":
             return found
         return union(found, SCIENTIFIC, self._budget)
 
-    def _quoted(self, texts: ByteDFA) -> ByteDFA:
-        return json_string(texts, self._escapes, self._budget)
+    def _quoted(self, strings: ByteDFA) -> ByteDFA:
+        return json_string(strings, self._escapes, self._budget)
 
     def _with_colon(self, names: ByteDFA) -> ByteDFA:
         return concatenation(self._quoted(names), self._colon, budget=self._budget)
 
-    def _once(self, kind: object, of: object, find: Callable[[], ByteDFA]) -> ByteDFA:
-        """What was found before for this very object; large ones only within this style."""
-        key = (kind, id(of))
+    def _once(self, purpose: object, of: object, find: Callable[[], ByteDFA]) -> ByteDFA:
+        """find(), computed once for a purpose and an object; large results are not shared with
+        other styles."""
+        key = (purpose, id(of))
         if key not in self._memo:
-            self._memo[key] = (of, self.shared.once(kind, of, find))
+            self._memo[key] = (of, self.shared.once(purpose, of, find))
         return self._memo[key][1]
 
-    def _between(self, pair: bytes, place: Place) -> Brackets:
-        level = place if isinstance(place, int) else 0
+    def _between(self, pair: bytes, context: Context) -> Brackets:
+        level = context if isinstance(context, int) else 0
         key = (pair, level)
         if key not in self._brackets:
             self._brackets[key] = self._layout(pair[:1], pair[1:], level)
@@ -153,7 +154,7 @@ def _after_colon(whitespace: Whitespace) -> Piece:
 
 @lru_cache(maxsize=64)
 def _gap(level: int) -> ByteDFA:
-    """Nothing, a space, or a line feed and the spaces of a line that is `level` deep."""
+    """Nothing, a space, or a line feed and up to 2 * level spaces."""
     return compile_regex(rf" ?|\n {{0,{_INDENT * level}}}")
 
 
@@ -161,6 +162,6 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r":
 
 
 def _literal(name: str) -> bytes:
-    """The one spelling of a name with minimal escapes."""
+    """The spelling of a name with minimal escapes."""
     spelled = "".join(_SHORT.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in name)
     return f'"{spelled}"'.encode()

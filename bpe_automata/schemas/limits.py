@@ -1,7 +1,7 @@
-"""How much work the reading of one schema may take.
+"""Limits the work that reading one schema may take.
 
-Counted in steps (a schema read, two shapes compared) and in levels, and only at last in seconds:
-the same schema is refused everywhere or nowhere, however deep the stack is that it is read on.
+It is counted in steps (a schema read, two shapes compared) and in nested levels, so that a schema
+is refused on every machine or on none; seconds are a last resort.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from bpe_automata.budget import check
 from bpe_automata.errors import BudgetExceededError, SchemaError, SchemaTooLargeError
 
 MAX_STEPS = 100_000  # 10 to 100 microseconds each
-MAX_LEVELS = 80  # sets that are read or compared, each for the one before: some 7 calls each
-_left: ContextVar[list[int] | None] = ContextVar("left", default=None)
+MAX_LEVELS = 80  # sets that are read or compared, each because of the one before: some 7 calls each
+_remaining: ContextVar[list[int] | None] = ContextVar("remaining", default=None)
 
 
 @contextmanager
 def limited_steps(steps: int = MAX_STEPS) -> Iterator[None]:
     """Inside, `step` raises BudgetExceededError once it has been called `steps` times."""
-    token = _left.set([steps])
+    token = _remaining.set([steps])
     try:
         yield
     finally:
-        _left.reset(token)
+        _remaining.reset(token)
 
 
 def step() -> None:
-    """Count one. Raises BudgetExceededError, also for the seconds of the budget."""
+    """Count one step. Raises BudgetExceededError, also for the seconds of the budget."""
     check()
-    left = _left.get()
-    if left is None:
+    remaining = _remaining.get()
+    if remaining is None:
         return
-    left[0] -= 1
-    if left[0] < 0:
+    remaining[0] -= 1
+    if remaining[0] < 0:
         advice = "alternatives have to be compared too often; use fewer under oneOf, allOf or not"
         raise BudgetExceededError("comparisons", MAX_STEPS, advice)
 
 
 def check_levels(levels: int) -> None:
-    """Raises BudgetExceededError for more levels than are sure to fit onto the stack."""
+    """Raises BudgetExceededError for more levels than certainly fit onto Python's stack."""
     if levels > MAX_LEVELS:
         advice = (
             "schemas are applied inside one another, or compared, more deeply; use fewer levels"
@@ -52,7 +52,7 @@ def check_levels(levels: int) -> None:
 
 @contextmanager
 def as_too_large(pointer: str) -> Iterator[None]:
-    """Inside, a budget that is exceeded is told as a SchemaTooLargeError at `pointer`."""
+    """Inside, an exceeded budget is reported as a SchemaTooLargeError at `pointer`."""
     try:
         yield
     except SchemaError:

@@ -1,18 +1,19 @@
-"""Sets of numbers, exact.
+"""Represents a set of numbers by the automaton of its decimal spellings.
 
     decimals = { x in T : value(x) in the set },   T = -?(0|[1-9][0-9]*)(\\.[0-9]+)?
 
-A set of values holds a decimal in all its spellings (1, 1.0, 1.00) or in none; only `integer` of
-draft 4 goes by the text. Values are those of the texts, as JSON Schema has it (and as
-`json.loads(parse_float=Decimal)` reads them): 0.99999999999999999999 is below 1, though the nearest
-double is not. What is written is in the set in both readings, and what is taken away from others is
-all that is in it in one of them; see `rounding`. Numbers with an exponent are a second part, of
-which only all, none or "unknown" is known: that `1e5` is an integer and `15e-1` is not is no
-regular property. A single value is also `spelled` as Python and JavaScript print it.
+A set contains all spellings of a number (1, 1.0, 1.00) or none; only `integer` of draft 4 depends
+on the spelling. Values are exact, as JSON Schema defines them and as
+`json.loads(parse_float=Decimal)` reads them: 0.99999999999999999999 is below 1, though the nearest
+double is not. Since most parsers read doubles, a set is written with the spellings that belong to
+it both exactly and as doubles, and subtracted with those that belong to it in either way; see
+`decimals`. Of the spellings with an exponent only "all", "none" or "unknown" is recorded, because
+it is not a regular property that `1e5` is an integer and `15e-1` is not. A single value has, in
+addition, the spelling that Python and JavaScript print.
 
-What is written reads as a finite double, or is an integer: an exponent follows one digit and a
-fraction, as `json.dumps` has it, and is at most 307 (1e308 is finite, 9e308 is not); a fraction
-follows at most 16 digits. Each further state would be one in every number of every schema.
+A spelling that is written is an integer or reads as a finite double: an exponent follows one digit
+and a fraction, as in `json.dumps`, and is at most 307 (1e308 is finite, 9e308 is not); a fraction
+follows at most 16 digits. A longer form would add states to every number of every schema.
 """
 
 from __future__ import annotations
@@ -56,9 +57,10 @@ _NEGATED: dict[Scientific, Scientific] = {"all": "none", "none": "all", "unknown
 
 @dataclass(frozen=True, eq=False)
 class NumberSet:
-    """decimals: the members that T spells. scientific: what is known of those with an exponent.
-    leaving, entering: members that reading as doubles may take out, and others that it may bring
-    in. spelled: members that are written in this way too, as the schema itself has them."""
+    """decimals: the spellings in T of its numbers. scientific: how many of the spellings with an
+    exponent belong to it. leaving: decimals in the set that, read as doubles, may be outside;
+    entering: decimals outside that, read as doubles, may be in the set. spelled: further spellings
+    of numbers in the set, those that the schema itself uses."""
 
     decimals: ByteDFA
     scientific: Scientific
@@ -68,7 +70,7 @@ class NumberSet:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no number is in it. (Each value has a decimal, so those decide.)"""
+        """Whether the set has no number. Each number has a decimal spelling, so those decide."""
         return self.decimals.is_empty and self.scientific != "all"
 
     def __or__(self, other: NumberSet) -> NumberSet:
@@ -95,7 +97,7 @@ class NumberSet:
         return self.leaving | other.leaving, self.entering | other.entering
 
     def _has(self, text: str) -> bool:
-        """Is a number, however it is spelled, in the set in both readings?"""
+        """Whether a number, whatever its spelling, is in the set both exactly and as a double."""
         if text in self.spelled:
             return True
         double = float(text)
@@ -104,9 +106,9 @@ class NumberSet:
         return all(self.decimals.accepts((t if "." in t else f"{t}.0").encode()) for t in plain)
 
     def written(self) -> ByteDFA:
-        """The texts to write: plain integers (no `-0`) for a set of integers, and otherwise the
-        decimals of the set but for those that may leave it, and those with an exponent if they
-        are all in it; and what is `spelled`."""
+        """The spellings to write. Of a set of integers, the plain ones (no `-0`); of another set,
+        the decimals without those that may leave it, and the spellings with an exponent if all of
+        them belong to it. `spelled` is added to both."""
         return self._written
 
     @cached
@@ -122,27 +124,27 @@ class NumberSet:
         return plain if difference(self.decimals, spelled).is_empty else self._finite()
 
     def _finite(self) -> ByteDFA:
-        """The decimals that are in the set in both readings, and no infinity in either."""
+        """The decimals that are in the set both exactly and as finite doubles."""
         if self.leaving:
             return intersection(difference(self.decimals, doubtful(self.leaving)), _FINITE)
         return intersection(self.decimals, _FINITE)
 
     def possible(self) -> ByteDFA:
-        """The decimals that are in the set in one of both readings, and what is `spelled`."""
+        """The decimals that are in the set exactly or as doubles, and `spelled`."""
         if not self.entering and not self.spelled:
             return self.decimals
         return any_of([self.decimals, doubtful(self.entering), from_strings(self.spelled)])
 
 
 def _settled(known: set[Scientific], wins: Scientific, loses: Scientific) -> Scientific:
-    """Three-valued "or" where `wins` is true, "and" where it is false."""
+    """Three-valued logic: "or" if `wins` stands for true, "and" if it stands for false."""
     if wins in known:
         return wins
     return loses if known == {loses} else "unknown"
 
 
 def _with_zeros(plain: ByteDFA) -> ByteDFA:
-    """All decimals equal to one of the plain integers: 7, 7.0, 7.00, and -0 where 0 is one."""
+    """All decimal spellings of some plain integers: 7, 7.0, 7.00, and -0 if 0 is one of them."""
     n = plain.n_states
     byte_class = plain.byte_class.astype(np.int64) + 3
     byte_class[[ord("-"), ord("."), ord("0")]] = range(3)
@@ -161,35 +163,26 @@ def _with_zeros(plain: ByteDFA) -> ByteDFA:
     return reduced((trans, byte_class.astype(np.uint8)), accepting, start, Budget())
 
 
-NONE = NumberSet(from_strings(()), "none")
-ALL = NumberSet(DECIMALS, "all")
-
-
-def no_numbers() -> NumberSet:
-    """The empty set."""
-    return NONE
-
-
-def numbers() -> NumberSet:
-    """Every number."""
-    return ALL
+NO_NUMBER = NumberSet(from_strings(()), "none")
+ALL_NUMBERS = NumberSet(DECIMALS, "all")
 
 
 def integers(by_text: bool = False) -> NumberSet:
-    """The whole numbers: 1.0 is one, as since draft 6; by_text: it is not, as in draft 4."""
+    """The integers. 1.0 is one, as since draft 6; by_text: it is not, as in draft 4."""
     if by_text:
         return NumberSet(_BY_TEXT, "none")
     return multiples_of(1)
 
 
 def at_least(bound: Number) -> NumberSet:
-    """{ x : x >= bound }. This and the next four take a finite int, float (read as the decimal
-    that Python prints for it) or Decimal; they raise ArgumentError for anything else, and
-    BudgetExceededError for a bound of more than 20,000 digits."""
+    """{ x : x >= bound }, for a finite int, Decimal or float (the decimal that Python prints).
+
+    Raises ArgumentError for other bounds, BudgetExceededError for one of more than 20,000 digits,
+    as do the four functions below."""
     return _compared(bound, False, True, True)
 
 
-def above(bound: Number) -> NumberSet:
+def greater_than(bound: Number) -> NumberSet:
     """{ x : x > bound }"""
     return _compared(bound, False, False, True)
 
@@ -199,13 +192,13 @@ def at_most(bound: Number) -> NumberSet:
     return _compared(bound, True, True, False)
 
 
-def below(bound: Number) -> NumberSet:
+def less_than(bound: Number) -> NumberSet:
     """{ x : x < bound }"""
     return _compared(bound, True, False, False)
 
 
 def of_value(value: Number) -> NumberSet:
-    """{ x : x = value }, spelled as the value itself is where it is no integer by its type."""
+    """{ x : x = value }. A value that is not an int is also spelled as Python prints it."""
     found = _compared(value, False, True, False)
     if isinstance(value, int) or (isinstance(value, Decimal) and not value.as_tuple().exponent):
         return found
@@ -220,7 +213,7 @@ def of_value(value: Number) -> NumberSet:
 def multiples_of(divisor: Number) -> NumberSet:
     """{ n * divisor : n an integer }, for a divisor > 0.
 
-    Raises ArgumentError, or BudgetExceededError if the automaton would be too large: it has a
+    Raises ArgumentError, and BudgetExceededError if the automaton would be too large: it has a
     state for each remainder, up to powers of ten.
     """
     exact = exactly(divisor)
@@ -230,7 +223,7 @@ def multiples_of(divisor: Number) -> NumberSet:
 
 
 def exactly(value: Number) -> Decimal:
-    """The decimal that the number is spelled as. Raises ArgumentError if there is none."""
+    """The decimal value of the number's spelling. Raises ArgumentError if there is none."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise ArgumentError(f"{value!r} is no number: give an int, float or Decimal")
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
@@ -246,8 +239,8 @@ def _compared(bound: Number, less: bool, equal: bool, greater: bool) -> NumberSe
 
 
 def _as_read(bound: Decimal) -> Decimal:
-    """A bound such as 1e23, which is no double and not spelled as an integer: all who compare with
-    it compare with the double, 99999999999999991611392, and integers of that size exactly."""
+    """The number that validators compare with. A bound such as 1e23 is no double and is not spelled
+    as an integer, so they read it as 99999999999999991611392."""
     if bound.as_tuple().exponent == 0 or bound.copy_abs() < _EXACT:
         return bound
     near = float(bound)

@@ -1,12 +1,11 @@
-"""Sets of texts by length and by pattern.
+"""Computes the set of strings with a bounded length, or with a match of an ECMA-262 pattern.
 
     L(length_between(m, n)) = { w in UTF-8 : m <= characters of w <= n }
     L(within_length(dfa, m, n)) = L(dfa) & L(length_between(m, n))
     L(ecma_pattern(p)) = { w in UTF-8 : new RegExp(p, "u").test(w) }
 
-Lengths are counted in characters (code points), as JSON Schema has it. They are cut off layer by
-layer, in time linear in the result: a product with `length_between(0, 65535)`, minimised as any
-other, would take seconds.
+A character is a code point, as in JSON Schema. Lengths are bounded layer by layer, in time linear
+in the result; a product with `length_between(0, 65535)` and its minimisation would take seconds.
 """
 
 from __future__ import annotations
@@ -41,25 +40,23 @@ from bpe_automata.schemas.ecma import (
     translate,
 )
 
-# Programs with assertions -> programs without.
+# Assertions are removed from a program: it keeps the paths on which each assertion is true.
 #
-#     { w : some path of the program reads w, and each assertion on it is true where it stands }
-#
-# An assertion speaks of the characters before and after its place. So each place is copied once for
-# each context (what was read last, what may come next): reading a character is allowed by the
-# second part and sets the first, an assertion narrows the second part down.
+# An assertion is about the characters before and after it. So each instruction is copied for each
+# context (the character read last, the characters that may come next): reading a character must be
+# allowed by the second part and sets the first; an assertion narrows the second part.
 
-# What was read last, and (as a set) what may come next: a word character, another, the end.
+# The character read last, and (as a set) those that may come next: word, other, end of the string.
 _START, _WORD, _OTHER = 0, 1, 2
 _NEXT_WORD, _NEXT_OTHER, _NEXT_END = 1, 2, 4
 _ANYTHING = _NEXT_WORD | _NEXT_OTHER | _NEXT_END
 _NO_CLASS = 0
-_STRIDE = 5  # places that one place and context take: SPLIT, character, JUMP, character, JUMP
+_STRIDE = 5  # instructions for one in a context: SPLIT, character, JUMP, character, JUMP
 _Context = tuple[int, int]
 
 
 def compile_marked(text: str, budget: Budget) -> ByteDFA:
-    """The minimal byte DFA of a regex with MARKERS, which must match a whole text.
+    """The minimal byte DFA of a regex with MARKERS, which must match a whole string.
 
     Raises BudgetExceededError.
     """
@@ -69,7 +66,7 @@ def compile_marked(text: str, budget: Budget) -> ByteDFA:
     rows = program.rows()
     markers = {c: _marker(members) for c, members in enumerate(program.classes)}
     expanded = _Expanded(rows, {c: m for c, m in markers.items() if m})
-    if expanded.n_places > budget.max_places:
+    if expanded.size > budget.max_places:
         raise out_of_places(budget)
     classes: list[Inversion] = [()]
     for members in program.classes:
@@ -81,7 +78,7 @@ def compile_marked(text: str, budget: Budget) -> ByteDFA:
 
 
 def _marker(members: Inversion) -> str:
-    """The marker that a class stands for; empty if it is a class of characters."""
+    """The marker that a class represents; empty for a class of characters."""
     single = len(members) == 2 and members[1] == members[0] + 1
     return chr(members[0]) if single and chr(members[0]) in MARKERS else ""
 
@@ -100,17 +97,17 @@ def _asserted(marker: str, context: _Context) -> _Context | None:
 
 
 class _Expanded:
-    """The program over (context, place). Class c of the program is read as 2 c + 1, its word
-    characters, and 2 c + 2, the others."""
+    """The program with an instruction for each context and each instruction of the source. Class c
+    of the source becomes 2 c + 1, its word characters, and 2 c + 2, the others."""
 
     def __init__(self, rows: np.ndarray, markers: dict[int, str]) -> None:
         self._source, self._markers = rows, markers
         self._n = rows.shape[1]
         self._contexts = self._closure()
-        self.n_places = len(self._contexts) * self._n * _STRIDE
+        self.size = len(self._contexts) * self._n * _STRIDE
 
     def _closure(self) -> dict[_Context, int]:
-        """All contexts that may arise, numbered from 0, the start."""
+        """All contexts that can be reached, numbered from 0, the start."""
         contexts = {(_START, _ANYTHING): 0}
         queue = list(contexts)
         for context in queue:
@@ -122,26 +119,26 @@ class _Expanded:
         return contexts
 
     def rows(self) -> np.ndarray:
-        """int32 [4, n_places], as `kernels.determinize` takes it."""
-        out = np.full((4, self.n_places), -1, np.int32)
+        """int32 [4, size], as for `kernels.determinize`."""
+        out = np.full((4, self.size), -1, np.int32)
         out[0], out[1] = _NO_CLASS, 0
         code, arg, near, far = self._source.tolist()
         for context, number in self._contexts.items():
             for i in range(self._n):
                 at = self._at(number, i)
-                self._place(out[:2], at, context, (i, code[i], arg[i]))
+                self._copy(out[:2], at, context, (i, code[i], arg[i]))
                 for row, distance in ((2, near[i]), (3, far[i])):
                     if distance >= 0:  # contexts lie apart, so the first copy is in the same one
                         out[row, at : at + _STRIDE] = distance * _STRIDE
         return out
 
-    def _at(self, context: int, place: int) -> int:
-        return (context * self._n + place) * _STRIDE
+    def _at(self, context: int, instruction: int) -> int:
+        return (context * self._n + instruction) * _STRIDE
 
-    def _place(
+    def _copy(
         self, out: np.ndarray, at: int, context: _Context, source: tuple[int, int, int]
     ) -> None:
-        """Write the copy of one place in one context, at `at`."""
+        """Write the copy of one instruction in one context, at `at`."""
         i, code, arg = source
         if code == MATCH:
             if context[1] & _NEXT_END:
@@ -167,7 +164,7 @@ class _Expanded:
 
 
 _DEFAULT = Budget()
-_COPIES = 3  # of the rows, while they grow
+_COPIES = 3  # of the table, while it grows
 _ANY = "(?s:.*)"
 
 
@@ -211,7 +208,7 @@ def within_length(
 def _numbered(
     rows: np.ndarray, byte_class: np.ndarray, accepting: np.ndarray, start: int
 ) -> ByteDFA:
-    """Minimal rows, without what is unreachable, numbered breadth-first, columns all different."""
+    """The automaton without unreachable states and equal columns, numbered breadth-first."""
     rows, accepting, start = watched(numbered, rows, accepting, start)
     column, count = watched(equal_columns, rows)
     _, kept = np.unique(column, return_index=True)
@@ -221,7 +218,7 @@ def _numbered(
 
 @lru_cache(maxsize=1024)
 def ecma_pattern(pattern: str, budget: Budget = _DEFAULT) -> ByteDFA:
-    """The texts in which the ECMA-262 pattern matches somewhere, by code points.
+    """The strings in which the ECMA-262 pattern matches somewhere, by code points.
 
     Raises RegexSyntaxError, UnsupportedRegexError for lookaround and backreferences (all with a
     position), BudgetExceededError.
@@ -238,8 +235,8 @@ def ecma_pattern(pattern: str, budget: Budget = _DEFAULT) -> ByteDFA:
 
 
 def _without_assertions(translated: Translated) -> str | None:
-    """The whole text as a regex, if all assertions are a `^` that begins an alternative or a `$`
-    that ends one; None if there are others."""
+    """A regex for the whole string, if each assertion is a `^` that begins an alternative or a `$`
+    that ends one; otherwise None."""
     bodies: dict[tuple[bool, bool], list[str]] = {}
     for terms in translated.alternatives:
         begins, ends = BEGIN in terms[:1], END in terms[-1:]
@@ -247,8 +244,8 @@ def _without_assertions(translated: Translated) -> str | None:
         if any(marker in body for marker in MARKERS):
             return None
         bodies.setdefault((begins, ends), []).append(body)
-    # What may stand around them is spelled once: a copy for each alternative would let the
-    # determinized automaton count which of them have matched.
+    # `.*` is written once for all alternatives: with a copy for each, the determinized automaton
+    # would remember which of them have matched.
     found = []
     for ends in (False, True):
         inner = [

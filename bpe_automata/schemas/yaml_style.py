@@ -1,15 +1,16 @@
-"""Values as one block of YAML 1.1, in the one way that this package writes it.
+"""Writes values as a block of YAML 1.1, each value in a single way.
 
     text({k: x, l: y}) = key(k): text(x)        text([x, y]) = - text(x)
                          key(l): text(y)                       - text(y)
 
-Each member and each item begins a line, and every line ends with a line feed. What stands in an
-object under a key begins on the next line, two spaces further in, lists too; what stands in a list
-begins on the line of its dash. `{}` and `[]` are written so; scalars as in `yaml_scalars`; null,
-true, false are those words. No comments, anchors, tags, block scalars or folded lines.
+Each property and each item begins a line, and every line ends with a line feed. An array or object
+that is the value of a key begins on the next line, indented by two more spaces; one that is an item
+begins on the line of the dash. Empty ones are `{}` and `[]`, scalars are as in `yaml_scalars`, and
+null, true and false are these words. There are no comments, anchors, tags, block scalars or folded
+lines.
 
-Every text is one document for `yaml.safe_load`, which gives the value back. What is left out: some
-names beside `properties`, see `yaml_keys`.
+Every text is one document from which `yaml.safe_load` returns the value. Some names of properties
+that the schema does not list are not written, see `yaml_scalars.keys`.
 """
 
 from __future__ import annotations
@@ -24,120 +25,125 @@ from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas import yaml_scalars
 from bpe_automata.schemas.numbers import NumberSet
-from bpe_automata.schemas.style import Brackets, Kept, Piece, Place
-from bpe_automata.schemas.yaml_scalars import key, keys, spelled, yaml_texts
+from bpe_automata.schemas.style import Brackets, Context, IdentityMemo, Piece
+from bpe_automata.schemas.yaml_scalars import key, keys, spelled, spellings
 
 INDENT = 2  # spaces a level
-_SHARED = Kept()
+_SHARED = IdentityMemo()
 
 
-class Spot(NamedTuple):
-    """A place: `level` is how deep the lines of an array or object there begin."""
+class LineContext(NamedTuple):
+    """A context: the level at which the lines of an array or object begin, and whether the value
+    follows a key."""
 
     level: int
     after_key: bool
 
 
 class YamlStyle:
-    """Block YAML, see above. budget: of the set of spellings of one set of strings or names."""
+    """Block YAML. budget: for the spellings of one set of strings or names."""
 
     def __init__(self, budget: Budget = Budget()) -> None:  # noqa: B008 - frozen
         self._budget = budget
         self._memo: dict[tuple[object, ...], tuple[object, ByteDFA]] = {}
-        self._brackets: dict[tuple[Place, bool], Brackets] = {}
+        self._brackets: dict[tuple[Context, bool], Brackets] = {}
 
     @property
-    def shared(self) -> Kept:
-        """There is one way of writing."""
+    def shared(self) -> IdentityMemo:
+        """The cache of all YAML styles, which write in the same way."""
         return _SHARED
 
     @property
-    def root(self) -> Place:
-        """The whole text."""
-        return Spot(0, after_key=False)
+    def root(self) -> Context:
+        """The context of the whole text."""
+        return LineContext(0, after_key=False)
 
-    def around(self, place: Place) -> tuple[Piece, Piece]:
-        """A scalar ends its line."""
-        return (b" " if _spot(place).after_key else b""), b"\n"
+    def around(self, context: Context) -> tuple[Piece, Piece]:
+        """A space after a key, and the line feed that ends the line."""
+        return (b" " if _line(context).after_key else b""), b"\n"
 
-    def objects(self, place: Place) -> Brackets:
-        """One line or more for each member."""
-        return self._block(_spot(place), b"", b"{}\n", after_key=True)
+    def objects(self, context: Context) -> Brackets:
+        """One or more lines for each property."""
+        return self._block(_line(context), b"", b"{}\n", after_key=True)
 
-    def arrays(self, place: Place) -> Brackets:
-        """One line or more for each item."""
-        return self._block(_spot(place), b"- ", b"[]\n", after_key=False)
+    def arrays(self, context: Context) -> Brackets:
+        """One or more lines for each item."""
+        return self._block(_line(context), b"- ", b"[]\n", after_key=False)
 
-    def _block(self, spot: Spot, mark: bytes, empty: bytes, after_key: bool) -> Brackets:
-        key = (spot, after_key)
+    def _block(self, line: LineContext, mark: bytes, empty: bytes, after_key: bool) -> Brackets:
+        key = (line, after_key)
         if key not in self._brackets:
-            margin = b" " * (INDENT * spot.level)
-            first = b"\n" + margin + mark if spot.after_key else mark
-            empty = b" " + empty if spot.after_key else empty
-            inside = Spot(spot.level + 1, after_key)
+            margin = b" " * (INDENT * line.level)
+            first = b"\n" + margin + mark if line.after_key else mark
+            empty = b" " + empty if line.after_key else empty
+            inside = LineContext(line.level + 1, after_key)
             self._brackets[key] = Brackets(first, margin + mark, b"", empty, inside)
         return self._brackets[key]
 
     def null(self) -> Piece:
-        """One of the four spellings."""
+        """One of the four spellings of YAML 1.1."""
         return b"null"
 
     def boolean(self, value: bool) -> Piece:
-        """One of the twelve."""
+        """One of the spellings of YAML 1.1."""
         return b"true" if value else b"false"
 
-    def numbers(self, numbers: NumberSet, generous: bool) -> ByteDFA:
-        """Those texts of numbers that YAML 1.1 reads as JSON does."""
-        return self._once(("numbers", generous), numbers, lambda: _numbers(numbers, generous))
+    def numbers(self, numbers: NumberSet, upper: bool) -> ByteDFA:
+        """The spellings that YAML 1.1 reads in the same way as JSON."""
+        return self._once(("numbers", upper), numbers, lambda: _numbers(numbers, upper))
 
-    def strings(self, texts: ByteDFA, place: Place) -> ByteDFA:
+    def strings(self, strings: ByteDFA, context: Context) -> ByteDFA:
         """Plain, or else in double quotes."""
-        return self._once(("strings",), texts, lambda: yaml_texts(texts, self._budget))
+        return self._once(("strings",), strings, lambda: spellings(strings, self._budget))
 
     def key(self, name: str) -> Piece:
         """The name as a scalar, with a colon. Raises UnsupportedSchemaError if it is too long."""
         return key(name)
 
     def keys(self, names: ByteDFA) -> ByteDFA:
-        """The names, as far as they are written, each with a colon."""
+        """The spellings of names, each with a colon; see `yaml_scalars.keys`."""
         return self._once(("keys",), names, lambda: keys(names, self._budget))
 
-    def _once(self, kind: tuple[object, ...], of: object, find: Callable[[], ByteDFA]) -> ByteDFA:
-        """What was found before for this very object. It is kept, so that its id stays its own."""
-        key = (*kind, id(of))
+    def _once(
+        self, purpose: tuple[object, ...], of: object, find: Callable[[], ByteDFA]
+    ) -> ByteDFA:
+        """find(), computed once for a purpose and an object. The object is kept, so that its id
+        stays unique."""
+        key = (*purpose, id(of))
         if key not in self._memo:
             self._memo[key] = (of, find())
         return self._memo[key][1]
 
 
-def _spot(place: Place) -> Spot:
-    if not isinstance(place, Spot):
-        raise ArgumentError(f"{place!r} is no place in YAML; begin with the root of the style")
-    return place
+def _line(context: Context) -> LineContext:
+    if not isinstance(context, LineContext):
+        raise ArgumentError(f"{context!r} is no place in YAML; begin with the root of the style")
+    return context
 
 
-def _numbers(numbers: NumberSet, generous: bool) -> ByteDFA:
-    """The texts; generous: with those that may be among them."""
-    if not generous:
-        return intersection(numbers.written(), yaml_scalars.numbers())
+def _numbers(numbers: NumberSet, upper: bool) -> ByteDFA:
+    """The spellings of some numbers; upper: of all that may be among them."""
+    if not upper:
+        return intersection(numbers.written(), yaml_scalars.number_spellings())
     if numbers.scientific == "none":
         return numbers.possible()
-    return union(numbers.possible(), yaml_scalars.scientific())
-
-
-# One value as block YAML, in the style of `yaml_style`: what its automata accept, in the given
-# order of keys.
+    return union(numbers.possible(), yaml_scalars.scientific_spellings())
 
 
 def yaml_text(value: Any) -> str:
-    """yaml.safe_load(yaml_text(value)) == value, for any JSON value; integers have no fraction, and
-    only floats of 1e16 and more an exponent, as `yaml.safe_dump` writes them. Raises ArgumentError
-    for what JSON has not: other types, keys that are no strings, NaN and infinities."""
+    """The text of a JSON value in this style, with keys in the order of the value.
+
+        yaml.safe_load(yaml_text(value)) == value
+
+    As with `yaml.safe_dump`, integers have no fraction, and only floats from 1e16 on have an
+    exponent. Raises ArgumentError for values that are not JSON: other types, keys that are no
+    strings, NaN and infinities.
+    """
     return "".join(_lines(value, 0, after_key=False))
 
 
 def _lines(value: Any, level: int, after_key: bool) -> list[str]:
-    """Pieces of the text of a value, the margin before its first line left out."""
+    """Pieces of the text of a value, without the margin before its first line."""
     if not isinstance(value, dict | list) or not value:
         return [" " * after_key, _scalar(value), "\n"]
     margin = " " * (INDENT * level)

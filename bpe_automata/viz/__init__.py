@@ -1,17 +1,22 @@
-"""Floor 0: pictures. Drawings in; SVG, DOT, HTML, text and matplotlib axes out.
+"""Draws labelled graphs, rows of tokens and rectangles as SVG, DOT, HTML, text or by matplotlib.
 
-Nothing here knows an automaton: who has one makes a `Drawing` of it and shows `Picture(drawing)`.
+Nothing here depends on automata: an automaton makes a `Drawing` of itself for `Picture(drawing)`.
 """
 
 from __future__ import annotations
 
-from bpe_automata.viz.coverage import density, rectangles
-from bpe_automata.viz.dot import GraphvizError
-from bpe_automata.viz.drawing import BrokenDrawingError, Drawing, Edge, Node, counted
-from bpe_automata.viz.picture import Picture, UnknownFormatError, check_target
-from bpe_automata.viz.plot import figure, plot
+from bpe_automata.viz.drawing import (
+    BrokenDrawingError,
+    Drawing,
+    Edge,
+    Node,
+    counted,
+    edge_label,
+    visible,
+)
+from bpe_automata.viz.figures import density, figure, plot, rectangles
+from bpe_automata.viz.picture import GraphvizError, Picture, UnknownFormatError, check_target
 from bpe_automata.viz.side_by_side import Pieces, SideBySide, side_by_side
-from bpe_automata.viz.visible import edge_label, visible
 
 __all__ = [
     "BrokenDrawingError",

@@ -1,7 +1,10 @@
-"""A drawing that shows itself: SVG in notebooks, a table without Graphviz, text in terminals."""
+"""Turns a drawing into DOT, SVG, an HTML table, text or a file, and shows it in notebooks."""
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -9,14 +12,108 @@ from pathlib import Path
 from bpe_automata.errors import BpeAutomataError, MissingFileError
 from bpe_automata.optional import require
 from bpe_automata.sharing import cached
-from bpe_automata.viz.dot import GraphvizError, to_dot, to_svg
-from bpe_automata.viz.drawing import INK, LIT, LIT_FILL, Drawing, Edge, Node
-from bpe_automata.viz.plot import figure
-from bpe_automata.viz.visible import columns, printable
+from bpe_automata.viz.drawing import (
+    INK,
+    LIT,
+    LIT_FILL,
+    LIT_WIDTH,
+    Drawing,
+    Edge,
+    Node,
+    circles,
+    columns,
+    printable,
+    wrapped,
+)
+from bpe_automata.viz.figures import figure
 
-# A drawing in words: the text of a terminal, and the HTML table where there is no Graphviz.
+# DOT, and SVG by Graphviz's program `dot` if it is installed.
 
-_WIDEST = 44  # characters: a longer label does not push the arrows of all others to the right
+_SECONDS = 20
+_INK = f'fontname=Helvetica; color="{INK}"; fontcolor="{INK}"'
+_HEAD = f"""digraph {{
+  rankdir=LR; bgcolor=white; nodesep=0.3; ranksep=0.35; fontname=Helvetica; fontsize=12
+  node [{_INK}; fontsize=12; style=filled; fillcolor=white]
+  edge [{_INK}; fontsize=11; arrowsize=0.7]"""
+_ROUND = '  node [shape=circle; width=0.42; margin="0.04,0.04"]'
+_BOX = '  node [shape=box; style="filled,rounded"; height=0.36; margin="0.11,0.06"]'
+
+
+class GraphvizError(BpeAutomataError):
+    """The program `dot` failed; the message contains its output."""
+
+
+def to_dot(drawing: Drawing) -> str:
+    """The drawing in the DOT language, nodes named n0, n1, ... in their order."""
+    lines = [_HEAD, _ROUND if circles(drawing) else _BOX]
+    if drawing.caption:
+        lines.append(f"  label={quoted(drawing.caption)}; labelloc=t; labeljust=l")
+    for index, node in enumerate(drawing.nodes):
+        lines.append(f"  n{index} [{_dot_node(node)}]")
+        if node.start:
+            lines.append(f'  in{index} [shape=point; style=invis; width=0; height=0; label=""]')
+            lines.append(f"  in{index} -> n{index} [{_arrow(node.lit)}minlen=1]")
+    for edge in drawing.edges:
+        lines.append(f"  n{edge.source} -> n{edge.target} [{_dot_edge(edge)}]")
+    return "\n".join([*lines, "}", ""])
+
+
+def quoted(text: str) -> str:
+    """A DOT string that Graphviz shows as this text, with unprintable characters escaped.
+
+    The lexer of DOT unescapes only quotes; labels then interpret backslashes and XML entities.
+    """
+    text = printable(text).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def to_svg(dot: str) -> str | None:
+    """The graph as an `<svg>` element by Graphviz; None if there is no program `dot`.
+
+    Raises GraphvizError if the program fails or takes more than 20 seconds.
+    """
+    program = shutil.which("dot")
+    if program is None:
+        return None
+    try:
+        command = [program, "-Tsvg"]
+        done = subprocess.run(command, input=dot.encode(), capture_output=True, timeout=_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise GraphvizError(f"{program} did not draw: {error}") from error
+    found = re.search(r"<svg.*</svg>", done.stdout.decode("utf-8", "replace"), re.DOTALL)
+    if done.returncode or not found:
+        said = done.stderr.decode("utf-8", "replace").strip()[:300] or f"exit {done.returncode}"
+        raise GraphvizError(f"{program} did not draw: {said}")
+    return _for_pages(found.group())
+
+
+def _for_pages(svg: str) -> str:
+    """The SVG, at most as wide as the page; without ids, as a page may have several pictures, and
+    without titles, as n0->n1 would pop up under the mouse."""
+    svg = re.sub(r'<title>.*?</title>\n?|<!--.*?-->\n?| id="[a-z]+\d+"', "", svg)
+    return svg.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
+
+
+def _dot_node(node: Node) -> str:
+    label = quoted(node.label)
+    if node.note:
+        label = f"{label[:-1]}\\n{quoted(node.note)[1:]}"
+    lit = f'; color="{LIT}"; fillcolor="{LIT_FILL}"; penwidth={LIT_WIDTH}' if node.lit else ""
+    return f"label={label}{'; peripheries=2' if node.accepting else ''}{lit}"
+
+
+def _dot_edge(edge: Edge) -> str:
+    label = "\\n".join(quoted(f" {line} ")[1:-1] for line in wrapped(edge.label))
+    return f'{_arrow(edge.lit)}label="{label}"'
+
+
+def _arrow(lit: bool) -> str:
+    return f'color="{LIT}"; fontcolor="{LIT}"; penwidth={LIT_WIDTH}; ' if lit else ""
+
+
+# Text for a terminal, and the HTML table that replaces the SVG if there is no Graphviz.
+
+_WIDEST = 44  # columns of labels, beyond which a label does not move the arrows of all others
 _TABLE = (
     f"border-collapse:collapse;background:#fff;color:{INK};font:13px/1.5 sans-serif;margin:4px 0"
 )
@@ -27,14 +124,14 @@ _BADGES = {"start": "#d9e8f5", "accepting": "#dcefdc"}
 
 
 def to_text(drawing: Drawing) -> str:
-    """A line for each node and, under it, one for each label and where it leads."""
+    """A line for each node and, below it, one for each edge with its label and target."""
     names, lines = _names(drawing), [_headline(drawing)]
     width = max((columns(printable(edge.label)) for edge in drawing.edges), default=0)
-    for place, node in enumerate(drawing.nodes):
+    for index, node in enumerate(drawing.nodes):
         marks = ("→" if node.start else " ") + ("◎" if node.accepting else " ")
         note = f"  ({printable(node.note)})" if node.note else ""
-        lines.append(f"{_star(node)}{marks} {names[place]}{note}")
-        for edge in drawing.leaving(place):
+        lines.append(f"{_star(node)}{marks} {names[index]}{note}")
+        for edge in drawing.leaving(index):
             label = printable(edge.label)
             space = " " * (min(width, _WIDEST) - columns(label))
             lines.append(f"{_star(edge)}     {label}{space} → {names[edge.target]}")
@@ -42,9 +139,9 @@ def to_text(drawing: Drawing) -> str:
 
 
 def to_html(drawing: Drawing) -> str:
-    """A table with a row for each edge, under its state; lit ones are bold on a coloured ground."""
+    """A table with a row for each edge, grouped by state; highlighted rows are coloured."""
     names = [escape(name) for name in _names(drawing)]
-    rows = "".join(_rows(drawing, place, names) for place in range(len(drawing.nodes)))
+    rows = "".join(_table_rows(drawing, index, names) for index in range(len(drawing.nodes)))
     head = "".join(f'<th style="{_CELL};border-color:{INK}">{h}</th>' for h in _HEADS)
     caption = f"<b>{escape(printable(drawing.caption))}</b> " if drawing.caption else ""
     return (
@@ -58,9 +155,9 @@ def to_html(drawing: Drawing) -> str:
 _HEADS = ("state", "reads", "goes to")
 
 
-def _rows(drawing: Drawing, place: int, names: list[str]) -> str:
-    """The rows of one state; one row also where no edge leaves it."""
-    node, edges = drawing.nodes[place], drawing.leaving(place)
+def _table_rows(drawing: Drawing, index: int, names: list[str]) -> str:
+    """The rows of one state, a single row if no edge leaves it."""
+    node, edges = drawing.nodes[index], drawing.leaving(index)
     badges = "".join(
         f'<span style="{_BADGE}{_BADGES[word]}">{word}</span>'
         for word, holds in (("start", node.start), ("accepting", node.accepting))
@@ -68,7 +165,7 @@ def _rows(drawing: Drawing, place: int, names: list[str]) -> str:
     )
     note = f"<br><small>{escape(printable(node.note))}</small>" if node.note else ""
     span = f' rowspan="{len(edges)}"' if len(edges) > 1 else ""
-    state = f'<td{span} style="{_CELL}{_lit(node)}"><b>{names[place]}</b>{badges}{note}</td>'
+    state = f'<td{span} style="{_CELL}{_lit(node)}"><b>{names[index]}</b>{badges}{note}</td>'
     if not edges:
         return f'<tr>{state}<td style="{_CELL};color:#767676" colspan="2">nothing</td></tr>'
     cells = [
@@ -80,11 +177,11 @@ def _rows(drawing: Drawing, place: int, names: list[str]) -> str:
 
 
 def _names(drawing: Drawing) -> list[str]:
-    return [printable(drawing.name(place)) for place in range(len(drawing.nodes))]
+    return [printable(drawing.name(index)) for index in range(len(drawing.nodes))]
 
 
 def _headline(drawing: Drawing) -> str:
-    """Caption, size, and what the marks mean, as far as they occur."""
+    """The caption, the size, and a legend of the marks that occur."""
     nodes, parts = drawing.nodes, [drawing.size()]
     lit = any(node.lit for node in nodes) or any(edge.lit for edge in drawing.edges)
     used = (any(n.start for n in nodes), any(n.accepting for n in nodes), lit)
@@ -99,11 +196,11 @@ def _star(part: Node | Edge) -> str:
 
 
 def _lit(part: Node | Edge) -> str:
-    """Colour, and weight for those who do not see it."""
+    """The CSS of a highlighted part: colour, and weight for readers who do not see it."""
     return f";background:{LIT_FILL};font-weight:bold;color:{LIT}" if part.lit else ""
 
 
-# Pages, and figures by matplotlib, as files.
+# Files: HTML pages, and figures by matplotlib.
 
 
 class UnknownFormatError(BpeAutomataError):
@@ -116,8 +213,8 @@ SUFFIXES = (".dot", ".txt", ".html", ".svg", ".png", ".pdf")
 def check_target(path: str | Path, others: tuple[str, ...] = ()) -> Path:
     """The path, if a picture can be saved there. others: suffixes that the caller writes itself.
 
-    Raises UnknownFormatError for other suffixes, MissingFileError where the folder is missing or
-    something that is no file stands in its place.
+    Raises UnknownFormatError for other suffixes, MissingFileError if the folder is missing or the
+    path is a folder.
     """
     path = Path(path)
     if path.suffix not in (*others, *SUFFIXES):
@@ -139,16 +236,13 @@ def page(title: str, body: str) -> str:
 
 
 def with_remark(html: str, remark: str) -> str:
-    """Something shown in place of something better, and why."""
+    """A fallback, with the reason for it."""
     return f'<p style="margin:4px 0;font-size:12px">{escape(remark)}</p>{html}'
 
 
 def save_figure(drawing: Drawing, path: Path) -> None:
-    """Draw by matplotlib, in the format of the suffix; the same drawing gives the same file.
-
-    Raises MissingDependencyError.
-    """
-    # Dates and random ids would make each file differ.
+    """Draw by matplotlib, in the format of the suffix. The same drawing gives the same file, as it
+    has no date and no random ids. Raises MissingDependencyError."""
     dated = {".svg": "Date", ".pdf": "CreationDate"}.get(path.suffix)
     with require("matplotlib").rc_context({"svg.hashsalt": "drawing"}):
         figure(drawing).savefig(path, dpi=150, metadata={dated: None} if dated else None)
@@ -156,28 +250,28 @@ def save_figure(drawing: Drawing, path: Path) -> None:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing in every form; each is made when it is asked for."""
+    """A drawing in every form, each made when it is first needed."""
 
     drawing: Drawing
 
     def dot(self) -> str:
-        """The source for Graphviz."""
+        """The graph in the DOT language."""
         return to_dot(self.drawing)
 
     def svg(self) -> str | None:
-        """An `<svg>` element, None where Graphviz is not installed. Raises GraphvizError."""
+        """An `<svg>` element, None if Graphviz is not installed. Raises GraphvizError."""
         return self._svg
 
     def text(self) -> str:
-        """For a terminal: each state and, under it, where its labels lead."""
+        """For a terminal: each state and, below it, its labels with their targets."""
         return to_text(self.drawing)
 
     def html(self) -> str:
-        """A table, for where there is no Graphviz."""
+        """A table, which needs no Graphviz."""
         return to_html(self.drawing)
 
     def best(self) -> tuple[str, str]:
-        """The mime type and the text of the best form at hand: SVG or HTML. Never raises."""
+        """The mime type and the text of the SVG or, if there is none, the HTML. Never raises."""
         try:
             svg = self.svg()
         except GraphvizError as error:
@@ -200,7 +294,7 @@ class Picture:
         return path
 
     def _file(self, suffix: str) -> str | None:
-        """What stands in a file of text; None if matplotlib draws it."""
+        """The content of a text file; None if matplotlib draws the file."""
         if suffix == ".html":
             return page(self.drawing.caption or "automaton", self.best()[1])
         makers = {".dot": self.dot, ".txt": lambda: f"{self.text()}\n", ".svg": self.svg}

@@ -1,4 +1,4 @@
-"""Several pictures in one row, as before and after a step."""
+"""Shows several pictures in a row, and a text in pieces such as tokens as a row of boxes."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ from html import escape
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
-from bpe_automata.viz.drawing import INK, BrokenDrawingError
-from bpe_automata.viz.visible import columns, printable
+from bpe_automata.viz.drawing import INK, BrokenDrawingError, columns, printable
 
 
 @runtime_checkable
 class Shown(Protocol):
-    """What can stand in a row: a Picture, Pieces, a row itself."""
+    """Something that a row can contain: a Picture, Pieces, a row itself."""
 
     def best(self) -> tuple[str, str]:
-        """A mime type, SVG or HTML, and the text."""
+        """(mime type, text) of SVG or HTML."""
 
     def text(self) -> str:
-        """The form for a terminal."""
+        """The text for a terminal."""
 
 
 @runtime_checkable
 class Drawable(Protocol):
-    """What has a picture, for instance an automaton."""
+    """Something with a picture, for instance an automaton."""
 
     def picture(self) -> Shown:
         """The picture."""
@@ -33,13 +32,13 @@ class Drawable(Protocol):
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Pictures with a title each; under one another where the page is narrow, and as text."""
+    """Pictures with a title each, one below the other on narrow pages and as text."""
 
     pictures: tuple[Shown, ...]
     titles: tuple[str, ...]
 
     def html(self) -> str:
-        """One block, each picture in its best form."""
+        """One block with each picture in its best form."""
         blocks = "".join(
             f'<div style="min-width:0"><div style="font-weight:bold">{escape(printable(title))}'
             f"</div>{picture.best()[1]}</div>"
@@ -51,7 +50,7 @@ class SideBySide:
         )
 
     def text(self) -> str:
-        """Each title, underlined, over its picture."""
+        """Each picture below its underlined title."""
         titles = map(printable, self.titles)
         return "\n\n".join(
             f"{title}\n{'-' * columns(title)}\n{picture.text()}"
@@ -59,7 +58,7 @@ class SideBySide:
         )
 
     def best(self) -> tuple[str, str]:
-        """Mime type and text, as of a Picture."""
+        """(mime type, text), as of a Picture."""
         return "text/html", self.html()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
@@ -72,28 +71,26 @@ class SideBySide:
 
 
 def side_by_side(pictures: Sequence[Shown | Drawable], titles: Sequence[str]) -> SideBySide:
-    """Show pictures, or things that have one, in one row. Raises BrokenDrawingError unless they are
-    that and each has a title."""
+    """Pictures, or things that have one, in one row. Raises BrokenDrawingError for anything else,
+    and unless each has a title."""
     if len(pictures) != len(titles):
         raise BrokenDrawingError(f"{len(pictures)} pictures, but {len(titles)} titles")
-    shown = tuple(_shown(thing, place) for place, thing in enumerate(pictures))
+    shown = tuple(_shown(thing, number) for number, thing in enumerate(pictures))
     return SideBySide(shown, tuple(map(str, titles)))
 
 
-def _shown(thing: object, place: int) -> Shown:
+def _shown(thing: object, number: int) -> Shown:
     if isinstance(thing, Drawable):
         thing = thing.picture()
     if isinstance(thing, Shown):
         return thing
     raise BrokenDrawingError(
-        f"picture {place} is {type(thing).__name__!r}: give a Picture, Pieces, a row of them, or "
+        f"picture {number} is {type(thing).__name__!r}: give a Picture, Pieces, a row of them, or "
         "something with a method picture(), such as an automaton"
     )
 
 
-# A text in pieces (tokens, pretokens): a row of boxes, coloured by kind, and a plain form.
-
-# Tints of the colours of Okabe and Ito, told apart by lightness and border too.
+# Tints of the colours of Okabe and Ito, which also differ in lightness.
 _TINTS = ("#cfe6f7", "#fde3b5", "#cdeee2", "#f6d5e6", "#fbfac8", "#f7cfb8", "#d5dcf2", "#e3e3e3")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _WIDEST = 96  # columns of a line of text
@@ -105,9 +102,12 @@ _BOX = (
 
 @dataclass(frozen=True)
 class Pieces:
-    """pieces: (text, kind) each, the text already visible. A kind gives a colour and a line of the
-    legend; the empty kind gives none. caption: stands before. notes: what the mouse shows, one for
-    each piece; the kinds where there are none. Raises BrokenDrawingError unless that is so."""
+    """A text in pieces, as a row of boxes coloured by category, or as plain text.
+
+    pieces: (text, category) each, with text in which all characters are visible. A category has a
+    colour and a line in the legend; the empty one has none. notes: shown by the mouse, one for each
+    piece; the categories by default. Raises BrokenDrawingError for another number of notes.
+    """
 
     pieces: tuple[tuple[str, str], ...]
     caption: str = ""
@@ -118,14 +118,17 @@ class Pieces:
             raise BrokenDrawingError(f"{len(self.pieces)} pieces, but {len(self.notes)} notes")
 
     def html(self) -> str:
-        """Boxes and a legend."""
-        colour = {kind: _TINTS[i % len(_TINTS)] for i, kind in enumerate(self._kinds())}
-        notes = self.notes or [kind for _, kind in self.pieces]
+        """The boxes and a legend."""
+        colours = {c: _TINTS[i % len(_TINTS)] for i, c in enumerate(self._categories())}
+        notes = self.notes or [category for _, category in self.pieces]
         boxes = "".join(
-            _box(text, colour.get(kind, "#fff"), note)
-            for (text, kind), note in zip(self.pieces, notes, strict=True)
+            _box(text, colours.get(category, "#fff"), note)
+            for (text, category), note in zip(self.pieces, notes, strict=True)
         )
-        legend = "".join(f"{_box(' ', colour[kind], kind)} {_safe(kind)} &emsp;" for kind in colour)
+        legend = "".join(
+            f"{_box(' ', colour, category)} {_safe(category)} &emsp;"
+            for category, colour in colours.items()
+        )
         head = f"<b>{_safe(self.caption)}</b><br>" if self.caption else ""
         foot = f'<div style="font-size:11px;margin-top:3px">{legend}</div>' if legend else ""
         return (
@@ -134,34 +137,34 @@ class Pieces:
         )
 
     def text(self) -> str:
-        """`␣the│␣cat│s`, under it a letter for the kind of each, and what the letters mean."""
-        letter = {kind: _letter(i) for i, kind in enumerate(self._kinds())}
+        """`␣the│␣cat│s`, below it a letter for the category of each piece, and a legend."""
+        letters = {category: _letter(i) for i, category in enumerate(self._categories())}
         lines = [printable(self.caption)] if self.caption else []
-        for row in self._rows():
-            lines.append("│".join(printable(text) for text, _ in row))
-            marks = [letter.get(kind, "") for _, kind in row]
-            under = "".join(
+        for line in self._lines():
+            lines.append("│".join(printable(text) for text, _ in line))
+            marks = [letters.get(category, "") for _, category in line]
+            below = "".join(
                 mark + " " * (columns(printable(text)) + 1 - len(mark))
-                for (text, _), mark in zip(row, marks, strict=True)
+                for (text, _), mark in zip(line, marks, strict=True)
             ).rstrip()
-            lines += [under] if under else []
-        lines += [f"{mark} = {printable(kind)}" for kind, mark in letter.items()]
+            lines += [below] if below else []
+        lines += [f"{mark} = {printable(category)}" for category, mark in letters.items()]
         return "\n".join(lines)
 
     def best(self) -> tuple[str, str]:
-        """Mime type and text, as of a Picture."""
+        """(mime type, text), as of a Picture."""
         return "text/html", self.html()
 
-    def _kinds(self) -> list[str]:
-        return list(dict.fromkeys(kind for _, kind in self.pieces if kind))
+    def _categories(self) -> list[str]:
+        return list(dict.fromkeys(category for _, category in self.pieces if category))
 
-    def _rows(self) -> list[list[tuple[str, str]]]:
-        """Lines that are not too wide for a terminal."""
+    def _lines(self) -> list[list[tuple[str, str]]]:
+        """The pieces in lines that fit into a terminal."""
         ends = accumulate(columns(printable(text)) + 1 for text, _ in self.pieces)
-        rows: dict[int, list[tuple[str, str]]] = {}
+        lines: dict[int, list[tuple[str, str]]] = {}
         for piece, end in zip(self.pieces, ends, strict=True):
-            rows.setdefault((end - 1) // _WIDEST, []).append(piece)
-        return list(rows.values())
+            lines.setdefault((end - 1) // _WIDEST, []).append(piece)
+        return list(lines.values())
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": self.text(), "text/html": self.html()}
@@ -180,6 +183,6 @@ def _safe(text: str) -> str:
     return escape(printable(text))
 
 
-def _letter(place: int) -> str:
-    more, place = divmod(place, len(_LETTERS))
-    return _LETTERS[place] + (str(more) if more else "")
+def _letter(number: int) -> str:
+    more, index = divmod(number, len(_LETTERS))
+    return _LETTERS[index] + (str(more) if more else "")

@@ -15,7 +15,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget
 from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.schemas import compile_yaml_schema
-from bpe_automata.schemas.yaml_scalars import written
+from bpe_automata.schemas.yaml_scalars import key_names
 from bpe_automata.schemas.yaml_style import INDENT, yaml_text
 from experiments.run.files import require
 from experiments.schemas.judge import Verdicts
@@ -68,7 +68,7 @@ class Files:
         if self._in_some_order(self._dfa, _whole(value)):
             return NUMBER
         others = {name for mapping in _mappings(value) for name in mapping} - set(self._names)
-        if not all(written().accepts(name.encode()) for name in others):
+        if not all(key_names().accepts(name.encode()) for name in others):
             return KEY
         deeper = any(self._in_some_order(dfa, _whole(value)) for dfa in self._deeper())
         return DEPTH if deeper else UNEXPLAINED

@@ -35,9 +35,9 @@ NEAR = st.one_of(SHORT, TEXTS)
 COMPARISONS: dict[str, tuple[Callable[[Decimal], NumberSet], Callable[[Fraction, Fraction], bool]]]
 COMPARISONS = {
     "at_least": (numbers.at_least, Fraction.__ge__),
-    "above": (numbers.above, Fraction.__gt__),
+    "above": (numbers.greater_than, Fraction.__gt__),
     "at_most": (numbers.at_most, Fraction.__le__),
-    "below": (numbers.below, Fraction.__lt__),
+    "below": (numbers.less_than, Fraction.__lt__),
     "of_value": (numbers.of_value, Fraction.__eq__),
 }
 NO_DECIMALS = (
@@ -98,7 +98,7 @@ def test_only_decimals_are_in_a_set(text: str) -> None:
 PREDICATES: tuple[tuple[NumberSet, Callable[[Fraction], bool]], ...] = (
     (numbers.integers(), lambda x: x.denominator == 1),
     (numbers.at_least(Decimal("-1.5")), lambda x: x >= Fraction(-3, 2)),
-    (numbers.below(10), lambda x: x < 10),
+    (numbers.less_than(10), lambda x: x < 10),
     (numbers.multiples_of(Decimal("0.05")), lambda x: (x * 20).denominator == 1),
     (numbers.of_value(Decimal("9.50")), lambda x: x == Fraction(19, 2)),
 )
@@ -141,7 +141,7 @@ def test_huge_and_tiny_bounds(bound: float) -> None:
 
 
 def test_what_is_known_of_exponents() -> None:
-    some, everything, nothing = numbers.at_most(3), numbers.ALL, numbers.NONE
+    some, everything, nothing = numbers.at_most(3), numbers.ALL_NUMBERS, numbers.NO_NUMBER
     assert some.scientific == (some & everything).scientific == (some | nothing).scientific
     assert some.scientific == (~some).scientific == "unknown"
     assert (some | everything).scientific == (~nothing).scientific == "all"
@@ -151,15 +151,15 @@ def test_what_is_known_of_exponents() -> None:
 
 
 def test_emptiness() -> None:
-    assert (numbers.integers() & numbers.above(3) & numbers.below(4)).is_empty
-    assert not (numbers.above(3) & numbers.below(4)).is_empty
-    assert numbers.NONE.is_empty
-    assert not numbers.ALL.is_empty
-    assert (~numbers.ALL).is_empty
+    assert (numbers.integers() & numbers.greater_than(3) & numbers.less_than(4)).is_empty
+    assert not (numbers.greater_than(3) & numbers.less_than(4)).is_empty
+    assert numbers.NO_NUMBER.is_empty
+    assert not numbers.ALL_NUMBERS.is_empty
+    assert (~numbers.ALL_NUMBERS).is_empty
 
 
 WRITTEN = [
-    (numbers.integers() & numbers.at_least(-2) & numbers.below(2), ["-1", "-2", "0", "1"]),
+    (numbers.integers() & numbers.at_least(-2) & numbers.less_than(2), ["-1", "-2", "0", "1"]),
     (numbers.of_value(Decimal("7")), ["7"]),
     (numbers.of_value(7.0), ["7", "7.0"]),
     (numbers.integers(by_text=True) & numbers.of_value(0), ["0"]),
@@ -181,7 +181,7 @@ def test_other_sets_are_written_with_all_their_decimals() -> None:
     assert [has(no_integers_by_text, t) for t in ("1.0", "1e5", "1")] == [True, True, False]
     only = (numbers.of_value(1) - numbers.integers(by_text=True)).written()
     assert [has(only, t) for t in ("1.0", "1.00", "1")] == [True, True, False]
-    everything = numbers.ALL.written()
+    everything = numbers.ALL_NUMBERS.written()
     assert all(has(everything, t) for t in ("-0", "1e5", "-1.5E-07", "0.00"))
     assert not any(has(everything, t) for t in ("1e", "01e5", "e5", "1.e5"))
 

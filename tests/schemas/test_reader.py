@@ -1,14 +1,20 @@
-"""What single keywords, drafts and references mean."""
+"""What keywords and references mean: by examples, and by the verdicts of jsonschema."""
 
 from __future__ import annotations
 
 import json
+import random
 from typing import Any, Literal
 
+import jsonschema
 import pytest
+from budget import examples
+from hypothesis import event, given
+from hypothesis import strategies as st
+from made_schemas import instances, schemas, texts
 
-from bpe_automata.errors import ArgumentError, UnsatisfiableSchemaError
-from bpe_automata.schemas import compile_json_schema, schema_of
+from bpe_automata.errors import ArgumentError, UnsatisfiableSchemaError, UnsupportedSchemaError
+from bpe_automata.schemas import compile_json_schema, compile_yaml_schema, schema_of
 
 D4 = "http://json-schema.org/draft-04/schema#"
 D7 = "http://json-schema.org/draft-07/schema#"
@@ -181,3 +187,117 @@ def test_the_whole_language_of_a_small_schema() -> None:
 def test_branches_that_exclude_all_others_leave_nothing() -> None:
     with pytest.raises(UnsatisfiableSchemaError):
         compile_json_schema({"oneOf": [{"type": "string"}, {"type": "string"}]})
+
+
+FREE = {"type": "object", "additionalProperties": {"type": "integer"}}
+SCHEMAS: list[Any] = [
+    FREE,
+    {},
+    {"type": "object", "properties": {"a": {}, "b": FREE}, "required": ["b"]},
+    {"type": "object", "patternProperties": {"^x": {"type": "null"}, "^y": FREE}},
+    {"type": "array", "items": FREE | {"minProperties": 1}},
+    {"type": "object", "properties": {"a": {"type": "null"}}, "maxProperties": 2},
+    {"type": "object", "additionalProperties": {}, "not": {"required": ["z"]}},
+    {"oneOf": [FREE, {"type": "object", "required": ["k"], "properties": {"k": {"type": "null"}}}]},
+    {"type": "object", "propertyNames": {"pattern": "^[ab]$"}, "properties": {"a": {}}},
+]
+
+
+def names_twice(text: str) -> bool:
+    """Does an object anywhere in a JSON text have a name twice?"""
+    twice: list[bool] = []
+    json.loads(text, object_pairs_hook=lambda pairs: twice.append(len(dict(pairs)) < len(pairs)))
+    return any(twice)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_no_name_comes_twice_with_unique_names(schema: Any) -> None:
+    found = compile_json_schema(schema, unique_names=True, depth=1)
+    rng, valid = random.Random(0), jsonschema.Draft202012Validator(schema).is_valid
+    for length in (4, 12, 30, 60):
+        for _ in range(25):
+            text = found.sample(rng, length).decode()
+            assert not names_twice(text), text
+            assert valid(json.loads(text)), text
+
+
+def test_one_other_name_is_still_there() -> None:
+    found = compile_json_schema(FREE, unique_names=True)
+    texts = (b"{}", b'{"a":1}', b'{"a":1,"a":2}', b'{"a":1,"b":2}')
+    assert [found.accepts(text) for text in texts] == [True, True, False, False]
+    named = {"type": "object", "properties": {"a": {}, "b": {}}}
+    found = compile_json_schema(named, unique_names=True)
+    texts = (b'{"a":1,"b":2,"c":3}', b'{"a":1,"b":2,"b":3}', b'{"c":3,"c":3}')
+    assert [found.accepts(text) for text in texts] == [True, False, False]
+
+
+def test_readers_of_yaml_get_no_name_twice() -> None:
+    found = compile_yaml_schema(FREE, unique_names=True)
+    assert [found.accepts(text) for text in (b"a: 1\n", b"a: 1\na: 2\n")] == [True, False]
+    ruamel = pytest.importorskip("ruamel.yaml")
+    rng = random.Random(0)
+    for _ in range(40):
+        text = found.sample(rng, 20).decode()
+        assert isinstance(
+            ruamel.YAML(typ="safe", pure=True).load(text), dict
+        )  # no DuplicateKeyError
+
+
+def test_without_it_all_values_of_a_name_are_valid() -> None:
+    assert compile_json_schema(FREE).accepts(b'{"a":1,"a":2}')
+    assert not compile_json_schema(FREE).accepts(b'{"a":1,"a":"x"}')
+    named = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    assert not compile_json_schema(named).accepts(b'{"a":1,"a":2}')
+
+
+DEPTH = 4  # deeper than any instance
+# Not draft 4, which has neither boolean schemas nor an exclusiveMinimum that is a number.
+OLDER = (
+    "http://json-schema.org/draft-06/schema#",
+    "http://json-schema.org/draft-07/schema#",
+    "https://json-schema.org/draft/2019-09/schema",
+)
+
+
+def check(schema: Any, values: list[Any]) -> None:
+    kind = jsonschema.validators.validator_for(schema)  # 2020-12 without a $schema
+    valid = kind(schema, format_checker=kind.FORMAT_CHECKER).is_valid
+    try:
+        dfa = compile_json_schema(schema, depth=DEPTH)
+    except UnsupportedSchemaError as error:
+        event(f"refused: {error.keyword}")
+        return
+    except UnsatisfiableSchemaError:
+        event("unsatisfiable")
+        assert not any(map(valid, values))
+        return
+    found = [any(dfa.accepts(text.encode()) for text in texts(value)) for value in values]
+    assert dict(enumerate(found)) == dict(enumerate(map(valid, values))), values
+    rng = random.Random(len(values))
+    for _ in range(5):
+        text = dfa.sample(rng, 60).decode()
+        try:
+            assert valid(json.loads(text)), text
+        except OverflowError:  # theirs: 1e999 is an infinity, of which they take no multiple
+            event("a number beyond the doubles")
+
+
+@examples(30)
+@given(schemas, st.lists(instances, min_size=5, max_size=15))
+def test_a_text_is_accepted_iff_its_instance_is_valid(schema: Any, values: list[Any]) -> None:
+    check(schema, values)
+
+
+@examples(15)
+@given(st.sampled_from(OLDER), schemas, st.lists(instances, min_size=5, max_size=15))
+def test_so_it_is_in_older_drafts(draft: str, schema: Any, values: list[Any]) -> None:
+    check({"$schema": draft, "allOf": [schema]}, values)
+
+
+@pytest.mark.long
+@examples(50)
+@given(schemas, st.lists(instances, min_size=20, max_size=60))
+def test_a_text_is_accepted_iff_its_instance_is_valid_on_many(
+    schema: Any, values: list[Any]
+) -> None:
+    check(schema, values)

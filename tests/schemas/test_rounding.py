@@ -20,9 +20,9 @@ Read = int | float
 Check = Callable[[Read], bool]
 COMPARISONS = {
     "at_least": operator.ge,
-    "above": operator.gt,
+    "greater_than": operator.gt,
     "at_most": operator.le,
-    "below": operator.lt,
+    "less_than": operator.lt,
     "of_value": operator.eq,
 }
 DOUBLES = (0.0, 1.0, 10.0, -3.0, 0.1, 0.3, -1.5, 2.0**53, 1e22, 1e23, 1e15, 123456.789)

@@ -23,13 +23,12 @@ from bpe_automata.errors import (
     UnsupportedSchemaError,
 )
 from bpe_automata.schemas import compile_json_schema
-from bpe_automata.schemas.combining import read_part
-from bpe_automata.schemas.documents import MAX_NESTING, Document
+from bpe_automata.schemas.documents import Document
 from bpe_automata.schemas.limits import MAX_LEVELS, limited_steps
-from bpe_automata.schemas.python import schema_of
 from bpe_automata.schemas.reader import Reader
-from bpe_automata.schemas.values import ALL, limited
-from bpe_automata.schemas.writable import check_writable
+from bpe_automata.schemas.regularity import check_regular
+from bpe_automata.schemas.sources import MAX_NESTING, schema_of
+from bpe_automata.schemas.values import ALL, limit_recursion
 
 
 def cycle() -> list[Any]:
@@ -285,9 +284,9 @@ def test_the_seconds_of_a_budget_hold(schema: Any, seconds: float) -> None:
 
 def test_sets_of_bounded_depth_are_made_in_time() -> None:
     members = [{"a": i} for i in range(3000)]
-    values = Reader(Document(schema_of({"enum": members}), False), read_part).values("#")
+    values = Reader(Document(schema_of({"enum": members}), False)).values("#")
     with pytest.raises(BudgetExceededError), spending(Budget(max_seconds=0)):
-        limited(values, 3)
+        limit_recursion(values, 3)
 
 
 def counted_seconds() -> float:
@@ -318,10 +317,10 @@ def test_what_is_compared_counts_to_the_budget() -> None:
     taken = {
         "not": {"items": {"properties": {f"p{i}": {"required": [f"q{i}"]} for i in range(20)}}}
     }
-    values = limited(Reader(Document({"properties": {"x": taken}}), read_part).values("#"), 3)
-    check_writable(values)
+    values = limit_recursion(Reader(Document({"properties": {"x": taken}})).values("#"), 3)
+    check_regular(values)
     with limited_steps(30), pytest.raises(SchemaTooLargeError) as caught:
-        check_writable(values)
+        check_regular(values)
     assert (caught.value.resource, caught.value.pointer) == ("comparisons", "#/properties/x/not")
 
 

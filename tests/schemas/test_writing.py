@@ -21,11 +21,22 @@ from bpe_automata.errors import (
 )
 from bpe_automata.schemas import numbers, writing
 from bpe_automata.schemas.json_style import JsonStyle
-from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Property, Term, Values
-from bpe_automata.schemas.spelling import OrderTree
-from bpe_automata.schemas.values import ALL, ALL_TEXTS, NONE, any_value, limited
-from bpe_automata.schemas.writable import check_writable
-from bpe_automata.schemas.writing import anything_to, write
+from bpe_automata.schemas.regularity import check_regular
+from bpe_automata.schemas.style import NameOrder
+from bpe_automata.schemas.values import (
+    ALL,
+    ALL_STRINGS,
+    NONE,
+    ArrayShape,
+    Child,
+    ObjectShape,
+    Property,
+    Term,
+    Values,
+    any_value,
+    limit_recursion,
+)
+from bpe_automata.schemas.writing import depth_of_anything, write
 
 NAMES = ("a", "b", "c")
 SCALARS = (None, True, 0, 1, "a", "")
@@ -93,7 +104,7 @@ def scalars(*given: object) -> Values:
 
 
 def _numbers(given: list[int]) -> numbers.NumberSet:
-    found = numbers.NONE
+    found = numbers.NO_NUMBER
     for value in given:
         found = found | numbers.of_value(value)
     return found
@@ -134,7 +145,7 @@ def array_shapes(draw, inside):
 
 def rests(inside):
     """What other members may be, freely, or all or nothing."""
-    open_or_not = st.sampled_from(((), ((ALL_TEXTS, ANY),)))
+    open_or_not = st.sampled_from(((), ((ALL_STRINGS, ANY),)))
     some = inside.map(lambda v: ((from_strings(("c", "d")), Child.of(v)),))
     return open_or_not | some, open_or_not
 
@@ -197,7 +208,7 @@ def same_members(value: object) -> str:
 def test_the_texts_are_those_of_the_values(values):
     """Each accepted text is valid; each valid value has an order in which it is accepted."""
     try:
-        check_writable(values)
+        check_regular(values)
     except UnsupportedSchemaError:
         assume(False)
     dfa = write(values, JsonStyle())
@@ -232,7 +243,7 @@ def test_networks_are_written_like_automata(values):
 @given(value_sets())
 def test_white_space_changes_nothing_else(values):
     try:
-        check_writable(values)
+        check_regular(values)
     except UnsupportedSchemaError:
         assume(False)
     compact, spaced, flexible = (write(values, JsonStyle(name)) for name in LAYOUTS)
@@ -249,7 +260,7 @@ def test_white_space_changes_nothing_else(values):
 def test_members_come_in_the_order_given_then_others():
     shape = ObjectShape(
         {"b": Property(Child.of(scalars(1)), True), "a": Property(Child.of(scalars(2)))},
-        ((ALL_TEXTS, Child.of(scalars(3))),),
+        ((ALL_STRINGS, Child.of(scalars(3))),),
     )
     dfa = write(objects(shape), JsonStyle())
     for text in ('{"b":1}', '{"b":1,"a":2}', '{"b":1,"a":2,"c":3,"d":3}', '{"b":1,"":3}'):
@@ -261,13 +272,16 @@ def test_members_come_in_the_order_given_then_others():
 def test_a_difference_has_one_order_and_all_spellings_of_numbers():
     """p: a number under x; n: the same, an integer, with the names the other way round."""
     p = ObjectShape(
-        {"x": Property(Child.of(replace(NONE, numbers=numbers.ALL, memo={}))), "y": Property(ANY)},
-        ((ALL_TEXTS, ANY),),
+        {
+            "x": Property(Child.of(replace(NONE, numbers=numbers.ALL_NUMBERS, memo={}))),
+            "y": Property(ANY),
+        },
+        ((ALL_STRINGS, ANY),),
     )
     whole = Child.of(replace(NONE, numbers=numbers.integers(), memo={}))
     n = ObjectShape(
         {"z": Property(ANY), "y": Property(ANY), "x": Property(whole, True)},
-        ((ALL_TEXTS, ANY),),
+        ((ALL_STRINGS, ANY),),
     )
     dfa = write(objects(Term(p, (n,))), JsonStyle())
     for text in ("{}", '{"x":1.5}', '{"x":-0.25,"y":1,"z":2}', '{"y":[]}', '{"y":1,"q":{}}'):
@@ -282,9 +296,9 @@ def test_orders_are_merged_at_every_depth():
     two = ObjectShape({"c": Property(ANY), "b": Property(ANY), "a": Property(ANY)})
     outer = ObjectShape({"m": Property(Child.of(objects(one)))})
     less = ObjectShape(
-        rest=((ALL_TEXTS, Child.of(arrays(ArrayShape((), Child.of(objects(two)))))),)
+        rest=((ALL_STRINGS, Child.of(arrays(ArrayShape((), Child.of(objects(two)))))),)
     )
-    tree = OrderTree((outer, less))
+    tree = NameOrder((outer, less))
     assert tree.names == ("m",)
     assert tree.member("m").names == ("a", "b")
     assert tree.member("m").item.names == ("c", "b", "a")
@@ -309,7 +323,7 @@ def test_items_that_cannot_be_told_apart_are_refused():
 def test_counts_of_members():
     """Named ones count exactly; others count as one for `fewest` and as many for `most`."""
     named = {name: Property(Child.of(scalars(1))) for name in "abc"}
-    shape = ObjectShape(named, ((ALL_TEXTS, Child.of(scalars(1))),), fewest=2, most=3)
+    shape = ObjectShape(named, ((ALL_STRINGS, Child.of(scalars(1))),), fewest=2, most=3)
     dfa = write(objects(shape), JsonStyle())
     for some in itertools.product((0, 1), repeat=3):
         for others in range(4):
@@ -324,7 +338,7 @@ def test_what_nothing_fits_is_empty_and_what_is_not_required_is_left_out():
     assert write(objects(ObjectShape({"a": nobody})), JsonStyle()).is_empty
     assert write(NONE, JsonStyle()).is_empty
     assert write(arrays(ArrayShape((NOBODY,), ANY, fewest=1)), JsonStyle()).is_empty
-    never = ObjectShape({"a": Property(NOBODY)}, ((ALL_TEXTS, ANY),))
+    never = ObjectShape({"a": Property(NOBODY)}, ((ALL_STRINGS, ANY),))
     dfa = write(objects(never), JsonStyle())
     assert dfa.accepts(b'{"b":1}')
     assert not dfa.accepts(b'{"a":1}')
@@ -332,9 +346,9 @@ def test_what_nothing_fits_is_empty_and_what_is_not_required_is_left_out():
 
 def test_anything_is_known_however_it_was_made():
     for depth in range(3):
-        made = limited(ALL, depth)
+        made = limit_recursion(ALL, depth)
         assert made is not any_value(depth)
-        assert anything_to(made) == depth
+        assert depth_of_anything(made) == depth
         assert same(write(made, JsonStyle()), write(any_value(depth), JsonStyle()))
     for less in (
         replace(any_value(1), null=False, memo={}),
@@ -343,7 +357,7 @@ def test_anything_is_known_however_it_was_made():
         replace(any_value(1), objects=(Term(ObjectShape({"a": Property(ANY)})),), memo={}),
         replace(any_value(2), arrays=any_value(1).arrays, memo={}),
     ):
-        assert anything_to(less) is None
+        assert depth_of_anything(less) is None
 
 
 def same(one, other) -> bool:

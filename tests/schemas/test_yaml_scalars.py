@@ -18,7 +18,7 @@ from bpe_automata.automata.algebra import all_texts, difference
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.schemas import compile_yaml_schema, yaml_scalars
-from bpe_automata.schemas.yaml_scalars import escaped, in_quotes, plain, quoted, spelled, yaml_texts
+from bpe_automata.schemas.yaml_scalars import escaped, in_quotes, plain, quoted, spelled, spellings
 
 PLACES = (
     ("{}\n", lambda t: t),
@@ -212,16 +212,16 @@ def test_the_automaton_of_spellings():
         "\0\x1b\x7f\t\n",
     ]
     words += ["".join(pair) for pair in product('\\"x0\ufffe\u2028:\x80', repeat=2)]
-    found = yaml_texts(from_strings(words))
+    found = spellings(from_strings(words))
     assert sorted(found.strings(1000)) == sorted({spelled(w).encode() for w in words})
     found = in_quotes(from_strings(words))
     inside = {"".join(map(escaped, w)) for w in words}
     assert sorted(found.strings(1000)) == sorted(f'"{w}"'.encode() for w in inside)
-    assert yaml_texts(from_strings([])).is_empty
+    assert spellings(from_strings([])).is_empty
 
 
 def test_all_texts_have_one_spelling():
-    rng, found = random.Random(2), yaml_texts(all_texts())
+    rng, found = random.Random(2), spellings(all_texts())
     for _ in range(300):
         text = found.sample(rng, 40).decode()
         value = yaml.safe_load(f"k: {text}\n")["k"]
@@ -237,8 +237,8 @@ def test_numbers_are_read_as_json_reads_them():
     for text in filter(json_number.fullmatch, texts):
         value, wanted = loaded(f"k: {text}\n"), json.loads(text)
         same = value == {"k": wanted} and type(value["k"]) is type(wanted)
-        assert yaml_scalars.numbers().accepts(text.encode()) == same, text
-        has_exponent = yaml_scalars.scientific().accepts(text.encode())
+        assert yaml_scalars.number_spellings().accepts(text.encode()) == same, text
+        has_exponent = yaml_scalars.scientific_spellings().accepts(text.encode())
         assert has_exponent == (same and "e" in text.lower()), text
     for text in ("010", "1_0", "+1", ".5", "1.", "1:30", "0x1", ".inf", "1e5", ""):
-        assert not yaml_scalars.numbers().accepts(text.encode()), text
+        assert not yaml_scalars.number_spellings().accepts(text.encode()), text

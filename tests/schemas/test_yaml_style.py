@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from bpe_automata.automata.algebra import all_texts
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import ArgumentError, UnsupportedSchemaError
-from bpe_automata.schemas.numbers import NumberSet, integers, numbers
+from bpe_automata.schemas.numbers import ALL_NUMBERS, NumberSet, integers
 from bpe_automata.schemas.values import any_value
 from bpe_automata.schemas.writing import write
-from bpe_automata.schemas.yaml_scalars import spelled, written
+from bpe_automata.schemas.yaml_scalars import key_names, spelled
 from bpe_automata.schemas.yaml_style import YamlStyle, yaml_text
 
 STRINGS = st.text(max_size=8) | st.sampled_from(
@@ -115,7 +115,7 @@ def test_the_text_of_a_value_is_read_back(value):
 @given(VALUES)
 def test_a_value_is_accepted_iff_it_is_not_too_deep_and_its_names_are_written(anything, value):
     assume("e+308" not in repr(value))  # which numbers leave out
-    good = depth(value) <= 2 and all(written().accepts(name.encode()) for name in names(value))
+    good = depth(value) <= 2 and all(key_names().accepts(name.encode()) for name in names(value))
     assert anything.accepts(yaml_text(value).encode()) == good
 
 
@@ -174,21 +174,21 @@ def test_other_spellings_are_not_accepted(anything, text):
 
 def test_numbers_are_spelled_so_that_they_are_numbers():
     style = YamlStyle()
-    written = style.numbers(numbers(), generous=False)
+    found = style.numbers(ALL_NUMBERS, upper=False)
     for text, good in (("1", 1), ("1.0", 1), ("-0.5", 1), ("1.5e+3", 1), ("1e5", 0), ("1.5e3", 0)):
-        assert written.accepts(text.encode()) == bool(good), text
-    whole = style.numbers(integers(), generous=False)
-    generous = style.numbers(integers(), generous=True)
-    for text, in_whole, in_generous in (
+        assert found.accepts(text.encode()) == bool(good), text
+    whole = style.numbers(integers(), upper=False)
+    upper = style.numbers(integers(), upper=True)
+    for text, in_whole, in_upper in (
         ("10", 1, 1),
         ("1.0", 0, 1),
         ("1.0e+1", 0, 1),
         ("1.5", 0, 0),
     ):
         assert whole.accepts(text.encode()) == bool(in_whole), text
-        assert generous.accepts(text.encode()) == bool(in_generous), text
+        assert upper.accepts(text.encode()) == bool(in_upper), text
     none = NumberSet(integers().decimals, "none")
-    assert not style.numbers(none, generous=True).accepts(b"1.0e+1")
+    assert not style.numbers(none, upper=True).accepts(b"1.0e+1")
 
 
 def test_keys_end_in_a_colon():

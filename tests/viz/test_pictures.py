@@ -16,8 +16,8 @@ from strategies import TEXTS, a_star_b_star, drawings
 from bpe_automata import viz
 from bpe_automata.automata import compile_regex
 from bpe_automata.errors import MissingDependencyError, MissingFileError
-from bpe_automata.viz import dot as dot_module
-from bpe_automata.viz.visible import printable
+from bpe_automata.viz import picture as dot_module
+from bpe_automata.viz.drawing import printable
 
 PICTURE = viz.Picture(a_star_b_star())
 

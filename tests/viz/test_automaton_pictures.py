@@ -1,17 +1,101 @@
-"""Whatever the size of an automaton, its picture is small enough to be drawn and looked at."""
+"""Pictures of byte automata and of large automata, small enough to be drawn and looked at."""
 
 from __future__ import annotations
 
 import time
 
 import pytest
+from budget import examples
+from hypothesis import given
+from hypothesis import strategies as st
 from strategies import many_arrows
 
-from bpe_automata.automata import ByteDFA, compile_regex
+from bpe_automata.automata import ByteDFA, compile_regex, from_strings
+from bpe_automata.automata.dfa import byte_ranges
 from bpe_automata.errors import ArgumentError
 from bpe_automata.token_automata import TokenAutomaton
-from bpe_automata.viz import Picture, routes
-from bpe_automata.viz.layout import place
+from bpe_automata.viz import Picture, layout
+from bpe_automata.viz.layout import lay_out
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (b"abc", "a-c"),
+        (b"ab", "a, b"),
+        (b"0123456789_xyz", "0-9, _, x-z"),
+        (b" !", "␣, !"),
+        (b",", ","),
+        (range(0x80, 0xC0), "\\x80-\\xbf"),
+        (range(0, 256, 2), "\\x00, \\x02, \\x04, \\x06, \\x08, \\n … +122 more"),
+    ],
+)
+def test_byte_ranges(values, expected: str) -> None:
+    assert byte_ranges(values) == expected
+
+
+def test_a_star_b_star() -> None:
+    dfa = compile_regex("a*b*")
+    drawing = dfa.picture("ab").drawing
+    assert [(n.label, n.accepting, n.start, n.lit) for n in drawing.nodes] == [
+        ("1", True, True, True),
+        ("2", True, False, True),
+    ]
+    edges = [(e.source, e.target, e.label, e.lit) for e in drawing.edges]
+    assert edges == [(0, 0, "a", True), (0, 1, "b", True), (1, 1, "b", False)]
+    assert drawing.caption == "ab: match"
+    assert not any(
+        part.lit for part in (*dfa.picture().drawing.nodes, *dfa.picture().drawing.edges)
+    )
+    assert "text/plain" in dfa._repr_mimebundle_()
+
+
+@pytest.mark.parametrize(
+    ("path", "caption"),
+    [
+        (b"tru", "tru: ends too early"),
+        ("true", "true: match"),
+        ("trip", "trip: no match goes on with i at 2"),
+        (b"\xff", "\\xff: no match goes on with \\xff at 0"),
+        ("", ": ends too early"),
+    ],
+)
+def test_the_caption_says_what_becomes_of_a_text(path: bytes | str, caption: str) -> None:
+    assert compile_regex("true|false").picture(path).drawing.caption == caption
+
+
+@given(st.sets(st.text("abcdxyz", max_size=4), min_size=1, max_size=8))
+@examples(60)
+def test_the_drawing_is_the_automaton(strings: set[str]) -> None:
+    """Read back from labels of single bytes, it accepts the same strings."""
+    drawing = from_strings(strings).picture().drawing
+    leads: dict[tuple[int, str], int] = {}
+    for edge in drawing.edges:
+        for part in edge.label.split(", "):
+            low, high = part[0], part[-1]
+            for code in range(ord(low), ord(high) + 1):
+                leads[edge.source, chr(code)] = edge.target
+    (start,) = (i for i, node in enumerate(drawing.nodes) if node.start)
+    found, level = set(), [("", start)]
+    while level:
+        found |= {word for word, node in level if drawing.nodes[node].accepting}
+        level = [(w + c, to) for w, node in level for (p, c), to in leads.items() if p == node]
+    assert found == strings
+
+
+def test_a_large_automaton_is_summarised_and_shows_the_path() -> None:
+    dfa = compile_regex("[ab]{100}")
+    drawing = dfa.picture("ab" * 10).drawing
+    assert drawing.caption.startswith("101 states, too large to draw")
+    assert len(drawing.nodes) == 21
+    assert sum(edge.lit for edge in drawing.edges) == 20
+
+
+def test_nothing() -> None:
+    drawing = from_strings([]).picture("a").drawing
+    assert [(node.start, node.accepting) for node in drawing.nodes] == [(True, False)]
+    assert drawing.caption.startswith("accepts nothing")
+
 
 DENSE = TokenAutomaton.from_transitions(
     [(p, q, q) for p in range(60) for q in range(60)], 0, [1], states=range(60)
@@ -106,23 +190,23 @@ def test_the_largest_whole_drawing_tries_few_curves(
 ) -> None:
     """40 states, and more arrows than an automaton draws: seconds, not most of a minute."""
     drawing, tried = many_arrows(40, 200, cycles), []
-    plain = routes.bowed
-    monkeypatch.setattr(routes, "bowed", lambda *ends: tried.append(0) or plain(*ends))
+    plain = layout.bowed
+    monkeypatch.setattr(layout, "bowed", lambda *ends: tried.append(0) or plain(*ends))
     begin = time.process_time()
-    places = place(drawing)
+    places = lay_out(drawing)
     assert time.process_time() - begin < 5  # it takes a tenth of a second
-    routes.route(drawing, places)
+    layout.route(drawing, places)
     assert 200 <= len(tried) <= 200 * 17
 
 
 def test_pictures_with_few_arrows_have_all_curves(monkeypatch: pytest.MonkeyPatch) -> None:
     drawing, tried = many_arrows(20, 70, cycles=False), set()
-    plain = routes.bowed
+    plain = layout.bowed
 
     def spied(start, end, bows):
         tried.add(bows)
         return plain(start, end, bows)
 
-    monkeypatch.setattr(routes, "bowed", spied)
-    routes.route(drawing, place(drawing))
+    monkeypatch.setattr(layout, "bowed", spied)
+    layout.route(drawing, lay_out(drawing))
     assert any(first != second for first, second in tried)

@@ -1,4 +1,4 @@
-"""The layout of static figures."""
+"""Figures by matplotlib: the layout of drawings, and exact densities of covered pairs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import a_star_b_star, automaton, drawings
 
-from bpe_automata.viz import Drawing, Edge, Node, figure, plot
-from bpe_automata.viz.layout import place, spread
-from bpe_automata.viz.routes import points, route
+from bpe_automata.viz import (
+    BrokenDrawingError,
+    Drawing,
+    Edge,
+    Node,
+    density,
+    figure,
+    plot,
+    rectangles,
+)
+from bpe_automata.viz.figures import cell_edges
+from bpe_automata.viz.layout import lay_out, points, route, spread
 
 
 def distances(drawing: Drawing) -> dict[int, int]:
@@ -45,43 +54,43 @@ def test_a_drawing_without_cycles_leads_to_the_right() -> None:
     """0 -> 1 -> 2 -> 3 beside the short cut 0 -> 3."""
     nodes = tuple(Node(str(i), start=i == 0) for i in range(4))
     edges = tuple(Edge(p, q, "a") for p, q in [(0, 3), (0, 1), (1, 2), (2, 3)])
-    assert place(Drawing(nodes, edges)).rank.tolist() == [0, 1, 2, 3]
+    assert lay_out(Drawing(nodes, edges)).rank.tolist() == [0, 1, 2, 3]
 
 
 @given(drawings())
 @examples(60)
 def test_no_two_nodes_overlap_and_ranks_ascend(drawing: Drawing) -> None:
-    places = place(drawing)
+    layout = lay_out(drawing)
     n = len(drawing.nodes)
     for i in range(n):
         for j in range(i):
-            boxes = places.centre[i], places.size[i], places.centre[j], places.size[j]
+            boxes = layout.centre[i], layout.size[i], layout.centre[j], layout.size[j]
             assert not boxes_meet(*boxes), (i, j)
     forward = [e for e in drawing.edges if e.source != e.target]
-    if all(places.rank[e.source] < places.rank[e.target] for e in forward):
+    if all(layout.rank[e.source] < layout.rank[e.target] for e in forward):
         into = [0] * n
         for edge in forward:
-            into[edge.target] = max(into[edge.target], int(places.rank[edge.source]) + 1)
-        assert places.rank.tolist() == into, "the longest way"
+            into[edge.target] = max(into[edge.target], int(layout.rank[edge.source]) + 1)
+        assert layout.rank.tolist() == into, "the longest way"
     else:
         assert has_cycle(drawing)
         for node, distance in distances(drawing).items():
-            assert places.rank[node] == distance
+            assert layout.rank[node] == distance
     for i in range(n):
         for j in range(n):
-            assert (places.rank[i] < places.rank[j]) == (places.centre[i, 0] < places.centre[j, 0])
+            assert (layout.rank[i] < layout.rank[j]) == (layout.centre[i, 0] < layout.centre[j, 0])
 
 
 @given(drawings())
 @examples(20)
 def test_curves_join_their_nodes_and_all_is_deterministic(drawing: Drawing) -> None:
-    places = place(drawing)
-    routes = route(drawing, places)
-    again = route(drawing, place(drawing))
+    layout = lay_out(drawing)
+    routes = route(drawing, layout)
+    again = route(drawing, lay_out(drawing))
     assert np.array_equal(routes.curves, again.curves)
     assert np.array_equal(routes.labels, again.labels)
     for edge, curve in zip(drawing.edges, routes.curves, strict=True):
-        ends = places.centre[[edge.source, edge.target]]
+        ends = layout.centre[[edge.source, edge.target]]
         if edge.source != edge.target:
             assert np.allclose(curve[[0, 3]], ends)
         else:
@@ -92,10 +101,10 @@ def test_curves_join_their_nodes_and_all_is_deterministic(drawing: Drawing) -> N
 @pytest.mark.parametrize("seed", range(3))
 def test_labels_do_not_stand_on_nodes(n: int, seed: int) -> None:
     drawing = automaton(n, seed)
-    places = place(drawing)
-    routes = route(drawing, places)
-    for label, size in zip(routes.labels, places.label_size, strict=True):
-        for centre, extent in zip(places.centre, places.size, strict=True):
+    layout = lay_out(drawing)
+    routes = route(drawing, layout)
+    for label, size in zip(routes.labels, layout.label_size, strict=True):
+        for centre, extent in zip(layout.centre, layout.size, strict=True):
             assert not boxes_meet(label, size, centre, extent)
 
 
@@ -103,7 +112,7 @@ def test_parallel_and_opposite_edges_are_apart() -> None:
     drawing = Drawing(
         (Node("0", start=True), Node("1")), (Edge(0, 1, "a"), Edge(0, 1, "b"), Edge(1, 0, "c"))
     )
-    middles = [points(curve)[16] for curve in route(drawing, place(drawing)).curves]
+    middles = [points(curve)[16] for curve in route(drawing, lay_out(drawing)).curves]
     for i in range(3):
         for j in range(i):
             assert np.hypot(*(middles[i] - middles[j])) > 10
@@ -114,10 +123,10 @@ def test_edges_go_around_nodes() -> None:
     nodes = tuple(Node(str(i), start=i == 0) for i in range(4))
     edges = (*(Edge(i, i + 1, "a") for i in range(3)), Edge(3, 0, "b"))
     drawing = Drawing(nodes, edges)
-    places = place(drawing)
-    back = points(route(drawing, places).curves[3])
+    layout = lay_out(drawing)
+    back = points(route(drawing, layout).curves[3])
     for node in (1, 2):
-        assert np.abs(back - places.centre[node]).max(axis=1).min() > places.size[node, 0] / 2
+        assert np.abs(back - layout.centre[node]).max(axis=1).min() > layout.size[node, 0] / 2
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=8), st.data())
@@ -173,7 +182,7 @@ def test_crossings_that_can_be_undone_are_undone() -> None:
     """0 -> {1, 2}, 1 -> 4, 2 -> 3: the last rank is turned round."""
     nodes = tuple(Node(str(i), start=i == 0) for i in range(5))
     edges = tuple(Edge(p, q, "a") for p, q in [(0, 1), (0, 2), (2, 3), (1, 4)])
-    y = place(Drawing(nodes, edges)).centre[:, 1]
+    y = lay_out(Drawing(nodes, edges)).centre[:, 1]
     assert (y[1] > y[2]) == (y[4] > y[3])
 
 
@@ -181,5 +190,65 @@ def test_nodes_of_one_rank_with_an_edge_between_them_are_neighbours() -> None:
     """0 -> {1, 2, 3, 4}, 1 <-> 4, which no sweep sees."""
     nodes = tuple(Node(str(i), start=i == 0) for i in range(5))
     edges = (*(Edge(0, i, "a") for i in range(1, 5)), Edge(1, 4, "b"), Edge(4, 1, "b"))
-    order = np.argsort(place(Drawing(nodes, edges)).centre[1:, 1]).tolist()
+    order = np.argsort(lay_out(Drawing(nodes, edges)).centre[1:, 1]).tolist()
     assert abs(order.index(0) - order.index(3)) == 1
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[tuple[int, int], tuple[int, int], np.ndarray]:
+    shape = draw(st.tuples(st.integers(1, 30), st.integers(1, 30)))
+    grid = draw(st.tuples(st.integers(1, 35), st.integers(1, 35)))
+    side = [st.lists(st.integers(0, n), min_size=2, max_size=2).map(sorted) for n in shape]
+    sides = draw(st.lists(st.tuples(*side), max_size=12))
+    return shape, grid, np.array(sides, np.int64).reshape(-1, 4).T
+
+
+@pytest.mark.parametrize("chunk", [1_000_000, 7])
+@given(case=cases())
+@examples(150)
+def test_density_is_the_count_of_covered_pairs(chunk: int, case) -> None:
+    shape, grid, sides = case
+    covered = np.zeros(shape, bool)
+    for top, bottom, left, right in sides.T.tolist():
+        covered[top:bottom, left:right] = True
+    rows, columns = (cell_edges(n, g) for n, g in zip(shape, grid, strict=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bpe_automata.viz.figures._CHUNK", chunk)
+        found = density(*sides, shape, grid)
+    assert found.shape == (min(grid[0], shape[0]), min(grid[1], shape[1]))
+    for i in range(found.shape[0]):
+        for j in range(found.shape[1]):
+            block = covered[rows[i] : rows[i + 1], columns[j] : columns[j + 1]]
+            assert block.size
+            assert found[i, j] == block.sum() / block.size
+
+
+def test_cells_are_nearly_equal() -> None:
+    sizes = np.diff(cell_edges(49_152, 800))
+    assert sizes.sum() == 49_152
+    assert set(sizes.tolist()) <= {61, 62}
+
+
+@pytest.mark.parametrize(
+    ("sides", "message"),
+    [
+        (([0, 3], [1, 2], [0, 0], [1, 1]), "rectangle 1 has the rows 3 to 2, of 0 to 4"),
+        (([0], [1], [0], [6]), "rectangle 0 has the columns 0 to 6, of 0 to 5"),
+        (([-1], [1], [0], [1]), "rectangle 0 has the rows -1 to 1"),
+        (([0], [1], [0, 1], [1, 2]), "shapes"),
+    ],
+)
+def test_bad_rectangles_are_refused(sides, message: str) -> None:
+    with pytest.raises(BrokenDrawingError, match=message):
+        density(*sides, (4, 5), (2, 2))
+
+
+def test_the_image() -> None:
+    figure = pytest.importorskip("matplotlib.figure", reason="matplotlib is not installed").Figure()
+    axes = figure.add_subplot()
+    image = rectangles(axes, [0], [2], [0], [3], (4, 6), pixels=2)
+    shown = image.get_array()
+    assert shown[0, 0] == 1
+    assert shown.mask.tolist() == [[False, True], [True, True]]
+    assert image.get_extent() == [0, 6, 4, 0] or tuple(image.get_extent()) == (0, 6, 4, 0)
+    figure.canvas.draw()

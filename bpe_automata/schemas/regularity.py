@@ -1,16 +1,16 @@
-"""Whether the texts of a set of values can be told apart by an automaton; else it is refused.
+"""Refuses sets of values whose texts no automaton built by `writing` can describe exactly.
 
-An automaton cannot see that a key comes twice. Where a text repeats a key that is not named, all
-its members must fit, so the value that a parser keeps fits too: what is accepted is right. But in
-p - n a text of p that is not in n only because of a member that the parser drops would be accepted
-wrongly. So of every n that is taken away from a p:
+An automaton cannot tell whether a name comes twice. In a text that repeats a name which is not
+listed, all values of that name must be allowed, so the one that a parser keeps is allowed too, and
+the text is accepted rightly. But p - n would wrongly accept a text of p that is outside n only
+because of a property that the parser drops. So for every n that is subtracted from a p:
 
-    a text of p whose value is in n must be a text of n                       (law of `_compare`)
+    (*)  a text of p whose value is in n must be a text of n
 
-which holds if, for the members that neither names, p's are all in n's, or none is. Counting is
-limited in the same way: see `_check_count`. Where n has a place for the values of some q - m, a
-text of m must have a value of m there, so of every k that is taken away from m the law must hold
-again (`_compare_below`).
+This holds if, for properties that neither p nor n names, the values in p are all in n or none is.
+Counts are restricted in a similar way, see `_check_count`. If n allows q - m for an item or a
+property, a text of m there must have a value of m, so (*) must hold again for every k that is
+subtracted from m; see `_compare_inside`.
 """
 
 from __future__ import annotations
@@ -26,37 +26,46 @@ from bpe_automata.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from bpe_automata.schemas.boolean import difference, intersection, meet_shapes
-from bpe_automata.schemas.constants import ALL
+from bpe_automata.schemas.boolean import difference, intersect_shapes, intersection, property_of
+from bpe_automata.schemas.containers import MAX_VALUES, single_values
 from bpe_automata.schemas.drafts import below, tokens_of
-from bpe_automata.schemas.emptiness import child_is_empty, is_empty, shape_is_empty
-from bpe_automata.schemas.leaves import Bounded, meet_texts
 from bpe_automata.schemas.limits import as_too_large, check_levels, step
 from bpe_automata.schemas.loops import references
 from bpe_automata.schemas.reader import Reader
-from bpe_automata.schemas.shapes import ArrayShape, Child, ObjectShape, Shape, Term, Values
-from bpe_automata.schemas.splitting import member
-from bpe_automata.schemas.unique import MAX_VALUES, single_values
+from bpe_automata.schemas.scalar_sets import Bounded, intersect_strings
+from bpe_automata.schemas.values import (
+    ALL,
+    ArrayShape,
+    Child,
+    ObjectShape,
+    Shape,
+    Term,
+    Values,
+    child_is_empty,
+    is_empty,
+    shape_is_empty,
+)
 
 _COMPARING = frozenset(
     ("not", "oneOf", "if", "contains", "dependentRequired", "dependentSchemas", "dependencies")
 )
 
 
-def check_writable(values: Values) -> None:
-    """Look through a set of bounded depth. Raises UnsupportedSchemaError with the pointer of what
-    cannot be told apart; SchemaTooLargeError where that takes more steps than `limits` allows."""
-    _Check().values(values)
+def check_regular(values: Values) -> None:
+    """Check a set of bounded nesting. Raises UnsupportedSchemaError, with the pointer of the schema
+    that no automaton can express; SchemaTooLargeError where the check takes more steps than
+    `limits` allows."""
+    _Checks().values(values)
 
 
-class _Check:
+class _Checks:
     def __init__(self) -> None:
         self._levels = 0  # of comparisons inside one another
         self._seen: dict[int, Values] = {}
         self._compared: dict[tuple[str, int, int], tuple[Values, Values]] = {}
 
     def values(self, values: Values) -> None:
-        """Everything in and below a set; one that is under way is found again, not gone into."""
+        """Check a set and everything inside, each set once."""
         waiting = [values]
         while waiting:
             check()
@@ -81,8 +90,8 @@ class _Check:
                 self._compare(term.shape, taken)
 
     def _compare(self, shape: Shape, taken: Shape) -> None:
-        """The law above, for one shape less another."""
-        if shape is taken or shape_is_empty(meet_shapes(shape, taken)):
+        """Check (*) for one shape without another."""
+        if shape is taken or shape_is_empty(intersect_shapes(shape, taken)):
             return
         with self._one_level():
             if isinstance(shape, ObjectShape) and isinstance(taken, ObjectShape):
@@ -108,13 +117,13 @@ class _Check:
 
     def _compare_objects(self, shape: ObjectShape, taken: ObjectShape) -> None:
         for name in {**shape.named, **taken.named}:
-            self._compare_children(member(shape, name).child, member(taken, name).child)
+            self._compare_children(property_of(shape, name).child, property_of(taken, name).child)
         _check_names(shape, taken)
         for mine, have in shape.rest:
             for theirs, need in taken.rest:
-                if not meet_texts(mine, theirs).is_empty:
+                if not intersect_strings(mine, theirs).is_empty:
                     self._compare_rest(have, need, taken.pointer)
-        both = meet_shapes(shape, taken)
+        both = intersect_shapes(shape, taken)
         _check_count(both)
         required = sum(found.required for found in both.named.values())
         counts = taken.most is not None and (shape.most is None or shape.most > taken.most)
@@ -130,30 +139,30 @@ class _Check:
         self._compare_children(have, need)
 
     def _compare_children(self, have: Child, need: Child) -> None:
-        """The law, for what may stand at one place."""
+        """Check (*) for the values of one item or property."""
         for one, other in self._pairs("compared", have, need):
             self._compare(one.shape, other.shape)
-            for kept in other.minus:
-                self._compare_below(one.shape, meet_shapes(other.shape, kept))
+            for added in other.minus:
+                self._compare_inside(one.shape, intersect_shapes(other.shape, added))
 
-    def _compare_below(self, shape: Shape, kept: Shape) -> None:
-        """The law for all that is taken away inside of `kept`, a shape that is not taken away."""
-        both = meet_shapes(shape, kept)
+    def _compare_inside(self, shape: Shape, added: Shape) -> None:
+        """Check (*) for everything subtracted inside of `added`, a shape not subtracted itself."""
+        both = intersect_shapes(shape, added)
         if shape_is_empty(both):
             return
         _check_shape(both)
         with self._one_level():
-            for have, need in _places(shape, kept):
-                for one, other in self._pairs("below", have, need):
-                    common = meet_shapes(one.shape, other.shape)
-                    self._compare_below(one.shape, other.shape)
+            for have, need in _common_children(shape, added):
+                for one, other in self._pairs("inside", have, need):
+                    common = intersect_shapes(one.shape, other.shape)
+                    self._compare_inside(one.shape, other.shape)
                     for taken in other.minus:
                         self._compare(common, taken)
 
-    def _pairs(self, kind: str, have: Child, need: Child) -> list[tuple[Term[Any], Term[Any]]]:
-        """The terms of both, each with each; none where nothing is to be found out any more."""
+    def _pairs(self, purpose: str, have: Child, need: Child) -> list[tuple[Term[Any], Term[Any]]]:
+        """All pairs of their terms; none if they have been compared before, or need not be."""
         one, other = have.values, need.values
-        key = (kind, id(one), id(other))
+        key = (purpose, id(one), id(other))
         if other is ALL or one is other or key in self._compared:
             return []
         self._compared[key] = (one, other)
@@ -161,26 +170,26 @@ class _Check:
         return pairs + list(product(one.objects, other.objects))
 
 
-def _places(shape: Shape, other: Shape) -> list[tuple[Child, Child]]:
-    """What two shapes say of the same place, for each place that one of them speaks of."""
+def _common_children(shape: Shape, other: Shape) -> list[tuple[Child, Child]]:
+    """The children of both shapes for the same item or property."""
     if isinstance(shape, ArrayShape) and isinstance(other, ArrayShape):
         last = max(len(shape.prefix), len(other.prefix))
         return [(shape.item(at), other.item(at)) for at in range(last + 1)]
     if isinstance(shape, ObjectShape) and isinstance(other, ObjectShape):
         names = {**shape.named, **other.named}
-        named = [(member(shape, name).child, member(other, name).child) for name in names]
+        named = [(property_of(shape, name).child, property_of(other, name).child) for name in names]
         rest = [
             (have, need)
             for a, have in shape.rest
             for b, need in other.rest
-            if not meet_texts(a, b).is_empty
+            if not intersect_strings(a, b).is_empty
         ]
         return named + rest
     raise TypeError("an object and an array are never compared")
 
 
 def _check_shape(shape: Shape) -> None:
-    """What one shape counts and compares by itself."""
+    """Check what one shape counts and compares by itself."""
     if isinstance(shape, ArrayShape):
         _check_unique(shape)
     elif isinstance(shape, ObjectShape):
@@ -188,7 +197,7 @@ def _check_shape(shape: Shape) -> None:
 
 
 def _check_names(*shapes: ObjectShape) -> None:
-    """What is taken away must have all its names."""
+    """Raises UnsupportedSchemaError if a set of names is known only by bounds."""
     for shape in shapes:
         if any(isinstance(names, Bounded) for names, _ in shape.rest):
             why = "names would have to be compared, but of some it is not decided if they are of it"
@@ -196,7 +205,8 @@ def _check_names(*shapes: ObjectShape) -> None:
 
 
 def _check_count(shape: ObjectShape) -> None:
-    """Members that are not named count as one: they might all be the same."""
+    """Raises UnsupportedSchemaError if the count needs more than one property that is not named:
+    those might all have one name."""
     required = sum(found.required for found in shape.named.values())
     if shape.fewest <= required + 1 or all(child_is_empty(child) for _, child in shape.rest):
         return
@@ -220,7 +230,7 @@ def _check_unique(shape: ArrayShape) -> None:
 
 
 def _few(values: Values) -> bool:
-    """Are there at most MAX_VALUES values, all of them scalars?"""
+    """Whether there are at most MAX_VALUES values, all of them scalars."""
     if isinstance(values.strings, Bounded):
         return False
     try:
@@ -235,9 +245,9 @@ def _refused(pointer: str, why: str) -> UnsupportedSchemaError:
     return UnsupportedSchemaError(named[-1] if named else "oneOf", pointer, why)
 
 
+# Why no value is valid: the innermost schema that has no value although the whole needs one of it.
+
 _WHY = "no value is valid under this schema"
-
-
 _NO_TEXT = (
     "no value that is valid under this schema can be written: it would be nested too deeply, has "
     "no spelling in this style, or is too close to one that is not valid (a rounded number, or a "
@@ -246,7 +256,7 @@ _NO_TEXT = (
 
 
 def unsatisfiable(reader: Reader) -> UnsatisfiableSchemaError:
-    """The error for a schema whose automaton accepts nothing."""
+    """The error for a schema whose automaton accepts no text."""
     pointer, seen = "#", set[str]()
     if not is_empty(reader.values("#")):
         return UnsatisfiableSchemaError(pointer, _NO_TEXT)
@@ -260,7 +270,7 @@ def unsatisfiable(reader: Reader) -> UnsatisfiableSchemaError:
 
 
 def _needed(reader: Reader, pointer: str) -> Iterator[str]:
-    """The schemas without which the one at a pointer has no value, though there may be more."""
+    """Schemas that must have a value for the one at a pointer to have one, not necessarily all."""
     part = reader.document.part(pointer)
     if not isinstance(part.schema, dict):
         return
