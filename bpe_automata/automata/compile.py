@@ -105,7 +105,8 @@ def _program(parsed: Parsed, budget: Budget) -> Program:
 
 
 def atoms(classes: list[Inversion]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The atoms of the classes, no surrogate in any of them; see `kernels.atoms.partition`."""
+    """The atoms of the classes, no surrogate in any of them; see
+    `kernels.determinize.partition`."""
     lists = (*classes, SURROGATES)
     ptr = np.zeros(len(lists) + 1, np.int32)
     np.cumsum([len(members) for members in lists], out=ptr[1:])

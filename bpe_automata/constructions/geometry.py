@@ -112,7 +112,7 @@ def _numbers(derivation: Derivation) -> np.ndarray:
 
 def _boxes(derivation: Derivation, rows: Forest, columns: Forest) -> np.ndarray:
     """int64 [n, 6]: the pairs whose joint a merge may cross while its own epoch uses up one of its
-    parts inside, as `kernels.tied_pairs.broken_pairs` takes them.
+    parts inside, as `kernels.bpe.broken_pairs` takes them.
 
     What happens up to that epoch is the same for all R that carry v beyond it, v itself among them,
     which is the first of its interval: so (L, v) tells for most of them; likewise for u."""

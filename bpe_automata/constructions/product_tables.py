@@ -156,7 +156,7 @@ class ProductTables:
 
     @locked
     def row(self, place: int, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(both, open) of `kernels.product_row`; a packed set, not to be written to, that `both` is
+        """(both, open) of `kernels.masks`; a packed set, not to be written to, that `both` is
         mostly like where a collapsed vocabulary was used, or where the row is short."""
         free, bound = self.canonical.sets.rows(number)
         collapsed, alone = self._collapsed(place, self.canonical.sets.sets[number].row)
@@ -220,7 +220,7 @@ class ProductTables:
 
     @locked
     def add_lively(self, open_: np.ndarray, free: np.ndarray, bound: np.ndarray) -> None:
-        """Set in packed rows the ids of open ones (see `kernels.product_row`) that are not dead
+        """Set in packed rows the ids of open ones (see `kernels.masks`) that are not dead
         where they lead."""
         if len(unsettled(open_, self.settled)):
             open_ = open_[np.lexsort((open_[:, 1], open_[:, 2]))]

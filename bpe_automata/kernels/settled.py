@@ -68,7 +68,7 @@ def unsettled(rows: np.ndarray, known: Settled) -> np.ndarray:
 def add_settled(
     rows: np.ndarray, free: np.ndarray, bound: np.ndarray, known: Settled, left_at: np.ndarray
 ) -> None:
-    """Set the ids of open rows (see `kernels.product_row`) that are not dead where they lead, which
+    """Set the ids of open rows (see `kernels.masks`) that are not dead where they lead, which
     must be settled; in `free` or `bound`, packed int32."""
     last: Any = EMPTY
     row = UNSETTLED

@@ -57,7 +57,7 @@ def merges_in_order(description: Description) -> list[Merge]:
     """The merge table, of a pair that is listed twice the last listing, as encoders read it; of an
     improper table the derivations, each right after its parts, which is when encoders carry them
     out. Raises ImproperMergeTableError where encoders have no such order: see
-    `constructions.ties`."""
+    `constructions.geometry`."""
     derivation = derive(description)
     if len(np.unique(derivation.epoch)) < len(derivation.epoch):
         if not Geometry(derivation).ordered:

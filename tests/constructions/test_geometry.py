@@ -1,4 +1,4 @@
-"""BPE alone: the pair lemma, when a pair is broken, and the rectangles (design 2)."""
+"""BPE alone: the pair lemma, when a pair is broken, and the rectangles."""
 
 from __future__ import annotations
 
