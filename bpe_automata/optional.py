@@ -8,7 +8,7 @@ from typing import Any
 from bpe_automata.errors import MissingDependencyError
 
 
-def require(module: str, install: str = "pip install 'bpe-automata[experiments]'") -> Any:
+def require(module: str, install: str = "pip install 'bpe-automata[viz]'") -> Any:
     """The module, imported. Raises MissingDependencyError, which gives the command `install`."""
     try:
         return importlib.import_module(module)

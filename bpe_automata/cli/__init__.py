@@ -45,8 +45,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bpe-automata",
         description="Regex-constrained decoding along the tokenizer's own tokenization.",
-        epilog="TOKENIZER is a tokenizer.json, a folder that holds one, a .gguf file, or (with "
-        "transformers) a model's name on the hub. Every command takes --json.",
+        epilog="TOKENIZER is a file (tokenizer.json, SentencePiece .model, tekken.json, .gguf), a "
+        "folder that holds one, a name such as smollm2, or (with transformers) a model's name on "
+        "the hub. Every command takes --json.",
     )
     parser.add_argument("--version", action="version", version=f"bpe-automata {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

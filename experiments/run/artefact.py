@@ -41,9 +41,6 @@ from experiments.run.readme import says
 from experiments.run.report import Report, labelled, publish, read_published, write
 from experiments.run.tables import frame
 
-# What an artefact says of its rows: tables and figures, written in every format at once.
-
-
 ROWS = "rows"
 """The folder, in that of the tables, of the rows behind them."""
 LONGEST = 40

@@ -49,8 +49,9 @@ def records(group: Group) -> list[Row]:
 
 @dataclass(frozen=True)
 class Column:
-    """name: the heading; of: what it is of a group, or the name of a field that is the same in all
-    of its rows; format: how that is shown (None and nan are shown as `missing`)."""
+    """name: the heading; of: what the cell holds, a function of the group, or the name of a field
+    that is the same in all of its rows; format: how that is shown (None and nan are shown as
+    `missing`)."""
 
     name: str
     of: str | Callable[[Group], Any]
@@ -98,7 +99,7 @@ def values(group: Group, field: str) -> list[Any]:
 
 
 def total(field: str) -> Callable[[Group], Any]:
-    """The sum."""
+    """The sum; 0 of nothing."""
     return lambda group: sum(values(group, field))
 
 
@@ -151,7 +152,7 @@ def fixed(digits: int, unit: str = "") -> Callable[[float], str]:
 
 
 def three(value: float) -> str:
-    """Three digits: 0.123, 1.23, 123, 12,345."""
+    """Three significant digits, and from 100 on a whole number: 0.123, 1.23, 123, 12,345."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 

@@ -70,7 +70,7 @@ def passed(texts: pd.DataFrame) -> pd.DataFrame:
 
 
 def wrong(rows: pd.DataFrame, manifest: Row) -> list[str]:
-    """A line for each text of either mode that holds a banned word."""
+    """A line for each text, by mask or by going back, that holds a banned word."""
     return [
         f"{text['key']}, {text['mode']}: {', '.join(text['banned'])} in {text['text']!r}"
         for text in records(passed(written(rows)))
@@ -78,8 +78,8 @@ def wrong(rows: pd.DataFrame, manifest: Row) -> list[str]:
 
 
 def facts(rows: pd.DataFrame, manifest: Row) -> Row:
-    """lists; free: of them with a banned word in the unconstrained text; let_through: texts of
-    either mode with one; exact, rollback: seconds an id, as multiples of the free text's (None
+    """lists; free: of them with a banned word in the unconstrained text; let_through: texts by mask
+    or by going back with one; exact, rollback: seconds an id, as multiples of the free text's (None
     where nothing was timed)."""
     texts = written(rows)
     lists = texts[texts["kind"] == "list"]
