@@ -14,6 +14,8 @@ Words that are this package's, or that it means one thing by:
     joint        where two ids meet; it is free at a boundary of pretokens, bound inside one
     hypothesis   which piece is being read, and which matches of the split pattern must not come
     derivation   of which two parts a merge makes a token; its birth is the rank of that merge
+    atom         a class of characters that nothing in the tokenizer's pipeline can tell apart
+    spelling     the bytes that an id stands for
     place        a state of the byte DFA with one of the text automaton
     node         a place with a set of hypotheses: all that a mask depends on but the last id
 
