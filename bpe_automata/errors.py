@@ -66,7 +66,7 @@ ONLY_BPE = f"only BPE is modelled; for a tokenizer of another kind {MASK_OTHERWI
 
 
 class ImproperMergeTableError(TokenizerError):
-    """A merge uses a token before the merge that makes it (design: "properness")."""
+    """A merge uses a token before the merge that makes it."""
 
 
 class UnsupportedTokenizerError(TokenizerError):

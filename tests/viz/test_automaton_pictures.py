@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from budget import examples
 from hypothesis import given
@@ -181,21 +179,18 @@ def test_labels_are_not_negative() -> None:
     assert three.picture(labels=0).drawing.edges[0].label == "… +3 more"
 
 
-# ---------------------------------------------------------------- time
+# ---------------------------------------------------------------- work
 
 
 @pytest.mark.parametrize("cycles", [False, True])
 def test_the_largest_whole_drawing_tries_few_curves(
     cycles: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """40 states, and more arrows than an automaton draws: seconds, not most of a minute."""
+    """40 states, and more arrows than an automaton draws; with all curves it takes a minute."""
     drawing, tried = many_arrows(40, 200, cycles), []
     plain = layout.bowed
     monkeypatch.setattr(layout, "bowed", lambda *ends: tried.append(0) or plain(*ends))
-    begin = time.process_time()
-    places = lay_out(drawing)
-    assert time.process_time() - begin < 5  # it takes a tenth of a second
-    layout.route(drawing, places)
+    layout.route(drawing, lay_out(drawing))
     assert 200 <= len(tried) <= 200 * 17
 
 
