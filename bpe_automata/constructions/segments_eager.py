@@ -23,7 +23,6 @@ from bpe_automata.budget import check
 from bpe_automata.constructions.canonical import NO_TOKEN
 from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata.constructions.hypothesis_sets import BEGINNING
-from bpe_automata.constructions.relevance import Node as Pair
 from bpe_automata.constructions.relevance import Node as ProductNode
 from bpe_automata.constructions.relevance import Row
 from bpe_automata.constructions.segments import At, Node, Segment, Segments
@@ -149,7 +148,7 @@ class _Maker:
         ids, added = leads.ids[kept], leads.added[kept]
         numbers = np.where(binds, leads.bound, leads.free)[kept]
         targets = np.empty(len(ids), dtype=np.int64)
-        cuts: dict[Pair, At | None] = {}
+        cuts: dict[ProductNode, At | None] = {}
         columns = leads.places[kept].tolist(), numbers.tolist(), ids.tolist(), added.tolist()
         for k, (place, number, token, is_added) in enumerate(zip(*columns, strict=True)):
             check()
@@ -218,15 +217,15 @@ class _Walk:
 
     def __init__(self, rows: SharedRows) -> None:
         self._rows, self._segments = rows, rows.segments
-        self._after: dict[Pair, set[Pair]] = {}
+        self._after: dict[ProductNode, set[ProductNode]] = {}
 
-    def beyond(self, start: Pair) -> tuple[int, set[Pair]]:
+    def beyond(self, start: ProductNode) -> tuple[int, set[ProductNode]]:
         """How many nodes there are from here to the next cuts, and those at the cuts; of a node in
         no segment, itself and where its ids lead."""
         node, cache = self._segments.of(*start), self._rows.cache
         if node is None:
             return 1, self._after_node(start)
-        key, strange = node.segment.key, set[Pair]()
+        key, strange = node.segment.key, set[ProductNode]()
         closure = cache.of(key).closures.get(node.at)
         if closure is None:
             closure, strange = self._closure(node, start)
@@ -235,9 +234,9 @@ class _Walk:
         exits = {self._segments.pair(node.segment, at) for at in closure.exits}
         return closure.n_inner, strange | exits
 
-    def _closure(self, node: Node, start: Pair) -> tuple[Closure, set[Pair]]:
+    def _closure(self, node: Node, start: ProductNode) -> tuple[Closure, set[ProductNode]]:
         """Up to the cuts of a segment, and what is met that is not in the segment."""
-        inner, exits, strange, todo = {start}, dict[At, None](), set[Pair](), [start]
+        inner, exits, strange, todo = {start}, dict[At, None](), set[ProductNode](), [start]
         while todo:
             check()
             for pair in self._after_node(todo.pop()) - inner:
@@ -251,7 +250,7 @@ class _Walk:
                     todo.append(pair)
         return Closure(len(inner), tuple(exits)), strange
 
-    def _after_node(self, pair: Pair) -> set[Pair]:
+    def _after_node(self, pair: ProductNode) -> set[ProductNode]:
         if pair not in self._after:
             self._after[pair] = beyond(self._rows.engine, pair, self._rows.row(*pair))
         return self._after[pair]

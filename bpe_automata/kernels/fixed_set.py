@@ -1,12 +1,12 @@
-"""Ids that lead on because a text does: why, without a pretokenizer, hardly anything is dead.
+"""States with no dead ids, shown by one witness: a shortest accepted string for each first byte.
 
-Where there is never a boundary, one hypothesis set stays for ever, the fixed one, and a node of it
-is a DFA state. A text of the DFA has a canonical spelling, whose first id n leads on; so only ids
-that n may not follow can be dead there. For each byte that can be read one shortest text that
-begins with it is looked at. Where they leave no candidate, the node is ALIVE.
+A tokenizer without a pretokenizer never has a boundary, so it keeps one hypothesis set, the fixed
+set, and a state of the product is a DFA state. An accepted string has a canonical spelling. Its
+first id n leads to acceptance, so only ids that n may not follow can be dead. Where the first ids
+of these strings leave no candidate, the state is ALIVE.
 
-The first ids of all shortest texts come backwards, each from those of the texts that it ends in:
-t is the first id of  bytes(t) v  iff  the first id of v may follow t.
+The first ids are found backwards: t is the first id of  bytes(t) v  iff  the first id of v may
+follow t.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ NONE, NOT_YET = -1, -2
 class FixedSet(NamedTuple):
     """number: the fixed set, NONE if the tokenizer has none. Of its trie: token int32 [nodes], the
     reachable id there that keeps the set and the text automaton's state 0, or NONE; root int32
-    [256], the node of each first byte, or NONE. order: uint8 [256], bytes, those first that the
-    fewest ids may not come before. loose: bool [n_ids], ids that every id may follow. apart: has
-    every byte inside a character an id of its own that may stand beside every id? Of the DFA:
-    distance int32 [n_states], bytes to acceptance; first int32 [n_states], the first id of the
+    [256], the node of each first byte, or NONE. order: uint8 [256], the bytes, sorted by how many
+    ids may not stand before them, ascending. loose: bool [n_ids], ids that every id may follow.
+    apart: has every byte inside a character an id of its own that may stand beside every id?
+    Of the DFA: distance int32 [n_states], bytes to acceptance; first int32 [n_states], the first id of the
     shortest text, NONE where it has no text in the fixed set, NOT_YET; step int32 [n_states], that
     text's first byte, or NOT_YET; leading int32 [n_states, k], a few ids that lead on, then
     NONE."""

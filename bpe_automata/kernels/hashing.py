@@ -14,10 +14,8 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 
-# Hash tables with open addressing, and arrays that grow, for the automata kernels.
-#
-# A table is an int32 array whose size is a power of two; it holds numbers of entries, 0 where free.
-# The caller keeps the key of each entry and compares what the key stands for.
+# Tables without keys, for the automata kernels: int32 arrays, of a size that is a power of two, of
+# the numbers of entries, 0 where free. The caller keeps the key of each entry and compares keys.
 
 
 @kernel

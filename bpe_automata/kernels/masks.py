@@ -1,4 +1,5 @@
-"""The row of a node: which ids can be read there, and where that is settled at once."""
+"""Masks by kernels: which ids a state of the product can read, with certainty or only perhaps, and
+which ids a state of the lift can."""
 
 from __future__ import annotations
 
@@ -240,7 +241,7 @@ def _read_added(state: int, added: int, bits: np.ndarray, w: Product) -> None:
             bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
 
 
-# The row of a DFA state in the lift: the ids whose bytes lead to one of some states.
+# The lift: the ids whose bytes lead from a DFA state to one of some states.
 
 
 @kernel

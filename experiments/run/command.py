@@ -133,7 +133,7 @@ def _parser(artefacts: Sequence[Artefact]) -> argparse.ArgumentParser:
     add("--render", action="store_true", help="measure nothing; write what the rows on disk say")
     add("--again", action="store_true", help="put the rows aside and measure anew")
     add("--retry", action="store_true", help="measure the failures again")
-    where = "of cells that mind no company; what is timed runs alone here (default: %(default)s)"
+    where = "where cells run; those that measure time run here, one by one (default: %(default)s)"
     choices = ("inline", "processes", "ray")
     add("--executor", choices=choices, default=Settings.executor, help=where)
     add("--jobs", type=int, default=Settings.jobs, help="cells at a time (default: %(default)s)")

@@ -124,12 +124,8 @@ def _pool(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Row | None]]
 
 
 def executor(name: Name) -> Executor:
-    """By its name. Ray is imported only for that one. Raises MissingDependencyError."""
-    if name == "ray":
-        pass
-
-        return on_ray
-    return {"inline": inline, "processes": processes}[name]
+    """By its name."""
+    return {"inline": inline, "processes": processes, "ray": on_ray}[name]
 
 
 # Cells on a Ray cluster: an actor a job, each with its own process and, where there are GPUs, its

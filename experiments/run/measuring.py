@@ -112,7 +112,7 @@ MANIFEST = "manifest.json"
 class Settings:
     """What determines no number: where, how many at a time, and what of it.
 
-    results, paper: folders; executor: for cells that do not mind company; jobs: of them at a time;
+    results, paper: folders; executor: of cells that measure no time; jobs: cells at a time;
     retry: measure failures again; again: put all rows aside first.
     """
 

@@ -60,12 +60,9 @@ def _lay_out(figure: Any) -> None:
 
 
 MOST_SHOWN = 5
-
-
+"""Failures that a table names."""
 MODEL = "model"
 """The key of the row that says which model was read, or its first word where there are several."""
-
-
 _PATH = re.compile(r"(?<![\w#])[~.]*/[^\s'\",;]+")
 """Absolute paths, those that begin with ~ or a dot, and what comes after the scheme of a URL; not
 JSON pointers."""
