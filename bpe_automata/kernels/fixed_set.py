@@ -31,10 +31,11 @@ class FixedSet(NamedTuple):
     [256], the node of each first byte, or NONE. order: uint8 [256], the bytes, sorted by how many
     ids may not stand before them, ascending. loose: bool [n_ids], ids that every id may follow.
     apart: has every byte inside a character an id of its own that may stand beside every id?
-    Of the DFA: distance int32 [n_states], bytes to acceptance; first int32 [n_states], the first id of the
-    shortest text, NONE where it has no text in the fixed set, NOT_YET; step int32 [n_states], that
-    text's first byte, or NOT_YET; leading int32 [n_states, k], a few ids that lead on, then
-    NONE."""
+    Of the DFA: distance int32 [n_states], bytes to acceptance; first int32 [n_states], the
+    first id of the shortest text, NONE where it has no text in the fixed set, NOT_YET; step
+    int32 [n_states], that text's first byte, or NOT_YET; leading int32 [n_states, k], a few ids
+    that lead on, then NONE.
+    """
 
     number: int
     trie: Trie
