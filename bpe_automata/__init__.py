@@ -8,16 +8,16 @@
 
 Words that are this package's, or that it means one thing by:
 
-    canonical    of ids: encode(decode(ids)) == ids, they are the tokenizer's own
-    lift         all ids that spell a text of the language, canonical or not
-    pretoken     a piece that the tokenizer splits a text into before BPE runs on it
-    joint        where two ids meet; it is free at a boundary of pretokens, bound inside one
-    hypothesis   which piece is being read, and which matches of the split pattern must not come
-    derivation   of which two parts a merge makes a token; its birth is the rank of that merge
-    atom         a class of characters that nothing in the tokenizer's pipeline can tell apart
-    spelling     the bytes that an id stands for
-    place        a state of the byte DFA with one of the text automaton
-    node         a place with a set of hypotheses: all that a mask depends on but the last id
+    canonical      of ids: encode(decode(ids)) == ids, they are the tokenizer's own
+    lift           all ids that spell a text of the language, canonical or not
+    pretoken       a piece that the tokenizer splits a text into before BPE runs on it
+    joint          where two ids meet; it is free at a boundary of pretokens, bound inside one
+    hypothesis     which piece is being read, and which matches of the split pattern must not come
+    derivation     of which two parts a merge makes a token; its birth is the rank of that merge
+    atom           a class of characters that nothing in the tokenizer's pipeline can tell apart
+    spelling       the bytes that an id stands for
+    state pair     a state of the byte DFA with one of the text automaton
+    configuration  a state pair with a set of hypotheses: all that a mask depends on but the last id
 
 Importing the package imports nothing else: each of its names brings what it needs. Beside those
 below there are `schemas`, `banning`, `sampling`, `integrations`, `models`, `testing` and

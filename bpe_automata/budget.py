@@ -42,7 +42,8 @@ _CALLS_AROUND = 120  # of a caller; what is below has nearly all of Python's 1,0
 class Budget:
     """Limits of one call.
 
-    max_states: states of an automaton over characters; 10 times as many places of the program that
+    max_states: states of an automaton over characters; 10 times as many instructions of the program
+    that
         it is made from. (Over bytes `.` alone needs 7 more per state; max_bytes bounds those.)
     max_seconds: of the thread's own work, see the module's docstring; exceeded by a fifth or half a
         second at most.
@@ -58,7 +59,7 @@ class Budget:
         object.__setattr__(self, "max_bytes", min(self.max_bytes, 4 * NUMBERS))
 
     @property
-    def max_places(self) -> int:
+    def max_instructions(self) -> int:
         """Places of the Thompson program that the regex is written out to."""
         return min(10 * self.max_states, NUMBERS // 2)
 
@@ -264,7 +265,7 @@ def out_of_memory(budget: Budget) -> BudgetExceededError:
     return BudgetExceededError("bytes", budget.max_bytes, f"{advice}; {_FEWER}")
 
 
-def out_of_places(budget: Budget) -> BudgetExceededError:
+def out_of_instructions(budget: Budget) -> BudgetExceededError:
     """The error for a regex that is too long once its repeats are written out."""
     advice = f"the regex is longer than that once its repeats are written out; {_SMALLER}"
-    return BudgetExceededError("places", budget.max_places, advice)
+    return BudgetExceededError("instructions", budget.max_instructions, advice)

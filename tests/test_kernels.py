@@ -135,7 +135,7 @@ def test_a_change_is_seen_by_all_that_call_it(tmp_path, monkeypatch):
     with (tmp_path / "hashing.py").open("a") as file:
         file.write("# another way to hash\n")
     changed = {name for name, stamp in stamps().items() if stamp != before[name]}
-    assert {"hashing", "product", "node_status", "masks"} <= changed  # at several removes
+    assert {"hashing", "product", "status_at", "masks"} <= changed  # at several removes
     assert "distance" not in changed
 
 

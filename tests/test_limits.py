@@ -102,10 +102,10 @@ def test_states_of_more_bits_than_fan_once_had(n):
     ("module", "name", "limit", "resource"),
     [
         (tokenizers, "NUMBERS", 1, "bytes of all tokens"),
-        (product_tables, "MOST_KINDS", 1, "kinds of tokens"),
+        (product_tables, "MOST_TOKEN_CLASSES", 1, "classes of tokens"),
         (product_tables, "MOST_PLACES", 1, "pairs of states"),
         (product_parts, "NUMBERS", 1, "steps of hypotheses"),
-        (product_tables, "NUMBERS", 3, "places"),
+        (product_tables, "NUMBERS", 3, "state pairs"),
         (hypothesis_sets, "MOST_SETS", 1, "hypothesis sets"),
         (hypothesis_sets, "NUMBERS", 1, "members of hypothesis sets"),
     ],
@@ -121,7 +121,7 @@ def test_a_tokenizer_and_its_product(module, name, limit, resource, monkeypatch)
 def test_classes_of_tokens_as_one_number():
     keys = np.array([[2**30, 0, 1, 2**30], [0, 0, 0, -1]])
     assert len({*token_actions._packed(keys).tolist()}) == 2
-    with pytest.raises(BudgetExceededError, match="kinds of tokens"):
+    with pytest.raises(BudgetExceededError, match="classes of tokens"):
         token_actions._packed(keys + np.array([[0, 1, 0, 0]]))
 
 
@@ -165,5 +165,5 @@ def test_transitions(monkeypatch):
 
 def test_a_budget_counts_what_can_be_numbered():
     most = Budget(max_states=10**12, max_bytes=10**15)
-    assert (most.max_places, most.max_bytes) == (2**30 - 1, 2**33 - 4)
+    assert (most.max_instructions, most.max_bytes) == (2**30 - 1, 2**33 - 4)
     assert compile_regex("a+", budget=most).accepts(b"aa")

@@ -104,12 +104,12 @@ def concatenation(*pieces: ByteDFA | bytes, budget: Budget = _DEFAULT) -> ByteDF
     """{ u v ... : u in L(pieces[0]), v in L(pieces[1]), ... }; bytes stand for one text. See
     `any_of`."""
     parts = Assembly()
-    start = place = parts.state()
+    start = state = parts.state()
     for piece in pieces:
         after_it = parts.state()
-        parts.put(place, piece, after_it)
-        place = after_it
-    parts.accept(place)
+        parts.put(state, piece, after_it)
+        state = after_it
+    parts.accept(state)
     return parts.dfa(start, budget)
 
 
@@ -119,17 +119,17 @@ def repeated(
     """{ u1 u2 ... un : each in L(dfa), fewest <= n <= most }, with no bound if most is None. See
     `any_of`."""
     parts = Assembly()
-    start = place = parts.state()
+    start = state = parts.state()
     for count in range(fewest if most is None else most):
         if count >= fewest:
-            parts.accept(place)
+            parts.accept(state)
         after_it = parts.state()
-        parts.put(place, dfa, after_it)
-        place = after_it
+        parts.put(state, dfa, after_it)
+        state = after_it
     if most is None:
-        parts.put(place, dfa, place)
+        parts.put(state, dfa, state)
     if most is None or most >= fewest:
-        parts.accept(place)
+        parts.accept(state)
     return parts.dfa(start, budget)
 
 

@@ -36,7 +36,7 @@ from bpe_automata.limits import NUMBERS
 
 _DEFAULT = Budget()
 _SMALLER = "allow fewer repeats or shorter texts, or pass a larger Budget"
-_MOST_PLACES = 10_000_000  # of all networks that one assembly takes over
+_MOST_STATES = 10_000_000  # of all networks that one assembly takes over
 MANY = 2**62
 _INT = np.int32
 
@@ -46,38 +46,38 @@ class Assembly:
     each start."""
 
     def __init__(self) -> None:
-        self._places = 0
+        self._states = 0
         self._accepting: list[int] = []
         self._silent: list[tuple[int, int]] = []
         self._texts: list[tuple[int, bytes, int]] = []
-        self._copies: list[tuple[int, int, int]] = []  # place of entry, block, exit
+        self._copies: list[tuple[int, int, int]] = []  # state of entry, block, exit
         self._blocks: list[ByteDFA] = []
         self._block_of: dict[int, int] = {}
         self._entry: dict[tuple[int, int], int] = {}
 
     def state(self) -> int:
-        """A new place."""
-        self._places += 1
-        return self._places - 1
+        """A new state."""
+        self._states += 1
+        return self._states - 1
 
-    def accept(self, place: int) -> None:
+    def accept(self, state: int) -> None:
         """A way may end there."""
-        self._accepting.append(place)
+        self._accepting.append(state)
 
     def skip(self, one: int, other: int) -> None:
-        """From one place to another, reading nothing."""
+        """From one state to another, reading nothing."""
         self._silent.append((one, other))
 
     def read(self, one: int, data: bytes, other: int) -> None:
-        """From one place to another, reading a text."""
+        """From one state to another, reading a text."""
         if data:
             self._texts.append((one, data, other))
         else:
             self.skip(one, other)
 
     def embed(self, dfa: ByteDFA, leave: int) -> int:
-        """A place from which `leave` is reached by reading any text of `dfa`. Asked again, the same
-        place; its own, so nothing else should lead out of it."""
+        """A state from which `leave` is reached by reading any text of `dfa`. Asked again, the same
+        state; its own, so nothing else should lead out of it."""
         block = self._block(dfa)
         entry = self._entry.get((block, leave))
         if entry is None:
@@ -87,7 +87,7 @@ class Assembly:
         return entry
 
     def put(self, one: int, piece: bytes | ByteDFA | Network, other: int) -> None:
-        """From one place to another, reading one text, or any of a DFA's or network's."""
+        """From one state to another, reading one text, or any of a DFA's or network's."""
         if isinstance(piece, bytes):
             self.read(one, piece, other)
         elif isinstance(piece, ByteDFA):
@@ -96,17 +96,17 @@ class Assembly:
             self._take_over(one, piece, other)
 
     def _take_over(self, one: int, network: Network, other: int) -> None:
-        """The network's own places, anew, between the two; each time it is put."""
-        parts, first = network.parts, self._places
-        self._places += parts._places
-        if self._places > _MOST_PLACES:
-            raise BudgetExceededError("states", _MOST_PLACES, _SMALLER)
+        """The network's own states, anew, between the two; each time it is put."""
+        parts, first = network.parts, self._states
+        self._states += parts._states
+        if self._states > _MOST_STATES:
+            raise BudgetExceededError("states", _MOST_STATES, _SMALLER)
         self._silent += [(a + first, b + first) for a, b in parts._silent]
         self._texts += [(a + first, text, b + first) for a, text, b in parts._texts]
         blocks = [self._block(dfa) for dfa in parts._blocks]
         self._copies += [(a + first, blocks[n], b + first) for a, n, b in parts._copies]
         self.skip(one, network.start + first)
-        self._silent += [(place + first, other) for place in parts._accepting]
+        self._silent += [(state + first, other) for state in parts._accepting]
 
     def _block(self, dfa: ByteDFA) -> int:
         block = self._block_of.get(id(dfa))
@@ -117,24 +117,24 @@ class Assembly:
 
     @property
     def nodes(self) -> int:
-        """How large it is: places, letters of texts, and states of all copies of DFAs."""
+        """How large it is: states, letters of texts, and states of all copies of DFAs."""
         letters = sum(len(text) for _, text, _ in self._texts)
-        return self._places + letters + sum(self._blocks[n].n_states for _, n, _ in self._copies)
+        return self._states + letters + sum(self._blocks[n].n_states for _, n, _ in self._copies)
 
     def is_empty(self, start: int) -> bool:
         """Does no way from `start` end?"""
         return not self._ends()[start]
 
     def dfa(self, start: int, budget: Budget = _DEFAULT, largest_reduced: int = MANY) -> ByteDFA:
-        """What is read from `start` to an accepting place.
+        """What is read from `start` to an accepting state.
 
         Minimal, trimmed and numbered as those of `compile_regex` are; but with more cells than
         `largest_reduced` it is left as it comes, trimmed if all that was embedded is, which saves
-        most of the time and memory. Places and states (over bytes) are each limited to max_places
-        of the budget. Raises BudgetExceededError.
+        most of the time and memory. Places and states (over bytes) are each limited to
+        max_instructions of the budget. Raises BudgetExceededError.
         """
-        if self.nodes > budget.max_places:
-            raise BudgetExceededError("states", budget.max_places, _SMALLER)
+        if self.nodes > budget.max_instructions:
+            raise BudgetExceededError("states", budget.max_instructions, _SMALLER)
         with spending(budget):
             net, byte_class = _network(self._lively())
             subsets, first = _subsets(net, start, len(byte_class[1]), budget)
@@ -145,7 +145,7 @@ class Assembly:
         return ByteDFA(trans, byte_class[0].astype(np.uint8), accepting, first)
 
     def _lively(self) -> Assembly:
-        """The same without what leads to places from which no way ends."""
+        """The same without what leads to states from which no way ends."""
         live = self._ends().tolist()
         if all(live):
             return self
@@ -156,18 +156,18 @@ class Assembly:
         return left
 
     def _ends(self) -> np.ndarray:
-        """bool of each place: whether a way from there ends."""
+        """bool of each state: whether a way from there ends."""
         joins = [(one, other) for one, _, other in (*self._texts, *self._copies)]
         pairs = np.array(self._silent + joins, _INT).reshape(-1, 2)
-        accepts = np.zeros(self._places, np.bool_)
+        accepts = np.zeros(self._states, np.bool_)
         accepts[self._accepting] = True
-        ends: np.ndarray = distances_by_head(*_by_head(pairs, self._places), accepts) != NEVER
+        ends: np.ndarray = distances_by_head(*_by_head(pairs, self._states), accepts) != NEVER
         return ends
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """What an assembly reads from a place, of which no DFA is made: for a part of something larger
+    """What an assembly reads from a state, of which no DFA is made: for a part of something larger
     that is itself so large that it should be written out only once. The assembly must not change.
     """
 
@@ -175,10 +175,10 @@ class Network:
     start: int
 
 
-def _by_head(pairs: np.ndarray, places: int) -> tuple[np.ndarray, np.ndarray]:
-    """(ptr int64 [places + 1], tail int32) of edges int32 [n, 2], sorted by where they lead."""
-    ptr = np.zeros(places + 1, np.int64)
-    np.cumsum(np.bincount(pairs[:, 1], minlength=places), out=ptr[1:])
+def _by_head(pairs: np.ndarray, states: int) -> tuple[np.ndarray, np.ndarray]:
+    """(ptr int64 [states + 1], tail int32) of edges int32 [n, 2], sorted by where they lead."""
+    ptr = np.zeros(states + 1, np.int64)
+    np.cumsum(np.bincount(pairs[:, 1], minlength=states), out=ptr[1:])
     return ptr, np.ascontiguousarray(pairs[np.argsort(pairs[:, 1], kind="stable"), 0])
 
 
@@ -186,7 +186,7 @@ def _network(parts: Assembly) -> tuple[Nodes, tuple[np.ndarray, np.ndarray]]:
     """The arrays, and (column of each byte, first byte of each column)."""
     data = np.frombuffer(b"".join(text for _, text, _ in parts._texts), np.uint8)
     alphabet = _alphabet(parts._blocks, data)
-    hubs, letters = parts._places, len(data)
+    hubs, letters = parts._states, len(data)
     ends = np.cumsum([len(text) for _, text, _ in parts._texts], dtype=np.int64)
     follow = np.arange(hubs + 1, hubs + letters + 1, dtype=_INT)
     follow[ends - 1] = [to for _, _, to in parts._texts]
@@ -257,11 +257,11 @@ def _final(dfa: ByteDFA) -> np.ndarray:
     return final
 
 
-def _by_origin(edges: list[tuple[int, int]], places: int) -> tuple[np.ndarray, np.ndarray]:
-    """(ptr int32 [places + 1], to int32 [edges]), sorted by where they begin."""
+def _by_origin(edges: list[tuple[int, int]], states: int) -> tuple[np.ndarray, np.ndarray]:
+    """(ptr int32 [states + 1], to int32 [edges]), sorted by where they begin."""
     pairs = np.array(edges, _INT).reshape(len(edges), 2)
-    ptr = np.zeros(places + 1, _INT)
-    np.cumsum(np.bincount(pairs[:, 0], minlength=places), out=ptr[1:])
+    ptr = np.zeros(states + 1, _INT)
+    np.cumsum(np.bincount(pairs[:, 0], minlength=states), out=ptr[1:])
     return ptr, np.ascontiguousarray(pairs[np.argsort(pairs[:, 0], kind="stable"), 1])
 
 
@@ -270,7 +270,7 @@ def _subsets(net: Nodes, start: int, columns: int, budget: Budget) -> tuple[Subs
     nodes = len(net.accepts) + len(net.letter) + len(net.copy_of)
     # As a rule there are fewer states than nodes. Rows that are never written take no memory, so
     # what may become large has all the room that it may use: there is never a second copy of it.
-    expected = budget.max_places if nodes > budget.max_places // 4 else nodes
+    expected = budget.max_instructions if nodes > budget.max_instructions // 4 else nodes
     room = min(expected, max(budget.max_bytes, 0) // (4 * columns), NUMBERS // 16) + columns + 64
     subsets = Subsets(
         np.zeros((room, columns), _INT),
@@ -293,9 +293,9 @@ def _subsets(net: Nodes, start: int, columns: int, budget: Budget) -> tuple[Subs
     )
     first = begin(net, subsets, scratch, start)
     while True:
-        status = watched(expand, net, subsets, scratch, budget.max_places)
-        if subsets.counts[STATES] > budget.max_places:
-            raise BudgetExceededError("states", budget.max_places, _SMALLER)
+        status = watched(expand, net, subsets, scratch, budget.max_instructions)
+        if subsets.counts[STATES] > budget.max_instructions:
+            raise BudgetExceededError("states", budget.max_instructions, _SMALLER)
         if status == DONE:
             return subsets, int(first)
         subsets = _roomier(subsets, budget)

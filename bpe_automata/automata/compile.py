@@ -60,7 +60,7 @@ def _is_narrow(program: Program, budget: Budget) -> bool:
     program has lines? `determinize` doubles them, with the old and the new there at once, and keeps
     room for one more row."""
     atoms = len(program.classes)
-    return 24 * (program.n_places + atoms) * atoms <= budget.max_bytes
+    return 24 * (program.n_instructions + atoms) * atoms <= budget.max_bytes
 
 
 def _by_atoms(program: Program, budget: Budget) -> ByteDFA:

@@ -201,14 +201,14 @@ def _picture(dfa: ByteDFA, path: bytes | str | None) -> Picture:
     small = len(states) <= _MOST_STATES and len(arrows) <= _MOST_ARROWS
     if not small:
         states, arrows = _summarised(dfa, route)
-    place = {state: i for i, state in enumerate(states)}
+    position = {state: i for i, state in enumerate(states)}
     steps, lit = set(pairwise(route)), set(route if data is not None else ())
     nodes = tuple(
         Node(str(state), bool(dfa.accepting[state]), state == dfa.start, state in lit)
         for state in states
     )
     edges = tuple(
-        Edge(place[p], place[q], byte_ranges(labels), (p, q) in steps)
+        Edge(position[p], position[q], byte_ranges(labels), (p, q) in steps)
         for (p, q), labels in arrows.items()
     )
     parts = [] if small else [*_left_out(dfa, route, edges)]

@@ -1,6 +1,6 @@
 """Thompson's construction: a parsed regex as a program of characters, splits and jumps.
 
-    L(program) = { w : some path from place 0 to MATCH reads w }
+    L(program) = { w : some path from instruction 0 to MATCH reads w }
 
 All jumps are relative, so that a repeated body is copied as a block. Copies of the body of a
 bounded repeat know how far they are from the first one (rows `near` and `far`), by which
@@ -30,7 +30,7 @@ from bpe_automata.automata.codepoints import (
     without,
 )
 from bpe_automata.automata.syntax import Parsed, Unsupported
-from bpe_automata.budget import Budget, check, out_of_places
+from bpe_automata.budget import Budget, check, out_of_instructions
 from bpe_automata.kernels.determinize import JUMP, MATCH, SPLIT
 
 _TYPE_FLAGS = re.ASCII | re.LOCALE | re.UNICODE
@@ -60,7 +60,7 @@ class Program:
         self._add(MATCH, 0)
 
     @property
-    def n_places(self) -> int:
+    def n_instructions(self) -> int:
         return len(self._code)
 
     def rows(self) -> np.ndarray:
@@ -128,8 +128,8 @@ class Program:
         self._sequence(body, flags)
         length = len(self._code) - first
         copies = max(least, 1) if most == _parser.MAXREPEAT else most
-        if start + copies * (length + 1) > self._budget.max_places:
-            raise out_of_places(self._budget)
+        if start + copies * (length + 1) > self._budget.max_instructions:
+            raise out_of_instructions(self._budget)
         self._copy(first, length, max(least, 1) - 1)
         if most == _parser.MAXREPEAT:
             self._add(SPLIT, -length)

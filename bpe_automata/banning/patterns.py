@@ -104,7 +104,7 @@ def _folded(text: str) -> str:
 
 
 def _over(middle: int, length: int) -> Iterator[tuple[int, int]]:
-    """The spans of 2 or 3 places that `middle` is inside of."""
+    """The spans of 2 or 3 positions that `middle` is inside of."""
     for low in range(max(0, middle - _LONGEST + 1), middle):
         for high in range(middle + 1, min(length, low + _LONGEST) + 1):
             yield low, high

@@ -245,11 +245,11 @@ class Watch:
         return tuple(self._data)
 
     def text(self, first: int = 0) -> bytes:
-        """What the ids from place `first` on spell."""
+        """What the ids from position `first` on spell."""
         return b"".join(self._data[first:])
 
     def push(self, token: int) -> tuple[int, ...]:
-        """Read one id, of ordinary text; the places of the first ids of the banned texts that it
+        """Read one id, of ordinary text; the positions of the first ids of the banned texts that it
         completes, ascending, each once."""
         spellings, here = self._spellings, len(self._ids)
         before = (*self._prompt, *self._ids)[-1:]
@@ -264,12 +264,12 @@ class Watch:
         return _distinct(first for first, threads in after if threads == MATCH)
 
     def ended(self) -> tuple[int, ...]:
-        """The places of the first ids of what is complete if the text ends here, ascending."""
+        """The positions of the first ids of what is complete if the text ends here, ascending."""
         ends = self._spellings.ends
         return _distinct(first for first, threads in self._threads[-1] if ends(threads))
 
     def word(self, first: int, ended: bool) -> str:
-        """What is banned of the text and begins in the id at place `first`. ended: does the text
+        """What is banned of the text and begins in the id at position `first`. ended: does the text
         end here?"""
         low = len(self._before) + len(self.text()) - len(self.text(first))
         high = low + len(self._data[first])
@@ -277,7 +277,7 @@ class Watch:
         for start, end in self._spellings.ban.spans(data, len(self._before), ended):
             if start < high and (start >= low or not first):
                 return data[start:end].decode()
-        raise DecodingError(f"nothing that begins in the id at place {first} is banned")
+        raise DecodingError(f"nothing that begins in the id at position {first} is banned")
 
     def back(self, n: int) -> None:
         """Take back the last n ids. Raises DecodingError if there are fewer."""
@@ -287,7 +287,7 @@ class Watch:
             del self._ids[-n:], self._data[-n:], self._contexts[-n:], self._threads[-n:]
 
 
-def _distinct(places: Iterable[int]) -> tuple[int, ...]:
-    """Each place once: what begins before the first id is told apart from what begins in it, and
-    has the same place."""
-    return tuple(dict.fromkeys(places))
+def _distinct(positions: Iterable[int]) -> tuple[int, ...]:
+    """Each position once: what begins before the first id is told apart from what begins in it, and
+    has the same position."""
+    return tuple(dict.fromkeys(positions))

@@ -35,7 +35,7 @@ _CONTINUES = range(0x80, 0xC0)
 
 
 class Found(NamedTuple):
-    """A banned part of a text: text[start:end] == word, places in characters."""
+    """A banned part of a text: text[start:end] == word, positions in characters."""
 
     start: int
     end: int
@@ -130,19 +130,20 @@ class Ban(Immutable):
         return algebra.followed(self._ending, state, follows, self.budget)
 
     def found_in(self, text: str, before: str = "") -> tuple[Found, ...]:
-        """What is banned in `text`, in order: from each place the shortest part. A part that begins
-        in the text `before` has a negative start; parts that end there are left out."""
+        """What is banned in `text`, in order: from each position the shortest part. A part that
+        begins in the text `before` has a negative start; parts that end there are left out."""
         first = _encoded(before)
         whole, shift = before + text, len(before)
-        place = _characters(first + _encoded(text))
+        position = _characters(first + _encoded(text))
         return tuple(
-            Found(place[a] - shift, place[b] - shift, whole[place[a] : place[b]])
+            Found(position[a] - shift, position[b] - shift, whole[position[a] : position[b]])
             for a, b in self.spans(first + _encoded(text), len(first))
         )
 
     def spans(self, data: bytes, past: int = 0, ended: bool = True) -> Iterator[tuple[int, int]]:
         """(start, end) in bytes of what is banned in the text `data` and ends after `past`: from
-        each place the shortest. ended: does a word end where the text does? (Else it may go on.)"""
+        each position the shortest. ended: does a word end where the text does? (Else it may go
+        on.)"""
         begins = _may_begin(data) if self.whole_word else None
         for start in range(len(data)):
             if data[start] not in _CONTINUES and (begins is None or begins[start]):
@@ -252,7 +253,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _characters(data: bytes) -> list[int]:
-    """For each place between bytes: how many characters have begun before it."""
+    """For each position between bytes: how many characters have begun before it."""
     found = [0]
     for byte in data:
         found.append(found[-1] + (byte not in _CONTINUES))
@@ -260,7 +261,7 @@ def _characters(data: bytes) -> list[int]:
 
 
 def _may_begin(data: bytes) -> list[bool]:
-    """For each place of a text: may a word begin there?"""
+    """For each position of a text: may a word begin there?"""
     dfa = word_may_begin()
     state, found = dfa.start, [True]
     for byte in data:

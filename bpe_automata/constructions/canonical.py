@@ -110,7 +110,7 @@ class CanonicalAutomaton(Immutable):
         text = self.text_after(state.text, state.hypotheses, token)
         if text < 0:
             return None
-        free, bound = self.sets.rows(state.hypotheses)
+        free, bound = self.sets.successors(state.hypotheses)
         token_class = self.actions.of_token[token]
         after = int(free[token_class])
         if bound[token_class] != NONE and self.allowed(state.last, token):
@@ -127,15 +127,15 @@ class CanonicalAutomaton(Immutable):
     def text_after(self, text: int, hypotheses: int, token: int) -> int:
         """State of the text automaton after the text of an ordinary token; -1: no text with
         canonical ids goes on so."""
-        row = self.sets.sets[hypotheses].row
-        if text == 0 and row == 0:
+        utf8_row = self.sets.sets[hypotheses].utf8_row
+        if text == 0 and utf8_row == 0:
             return int(self.actions.text[token])
         utf8 = self.pipeline.alphabet.utf8
         for byte in self.tokenizer.spellings[token]:
-            entry = int(utf8[row, byte])
+            entry = int(utf8[utf8_row, byte])
             if entry == -1:
                 return -1
-            row = max(entry, 0)
+            utf8_row = max(entry, 0)
             if entry < 0:
                 text = int(self.pipeline.text.next[text, -2 - entry])
                 if text < 0:
@@ -184,8 +184,8 @@ def build_parts(tokenizer: Tokenizer) -> Parts:
 
 def _nodes(trie: Trie, actions: TokenActions) -> Nodes:
     """In the order of the trie's nodes, so that a walk reads memory in order."""
-    kind = np.where(trie.token < 0, 0, actions.of_token[trie.token])
-    return Nodes(kind, actions.text[trie.token], actions.first[trie.token])
+    token_class = np.where(trie.token < 0, 0, actions.of_token[trie.token])
+    return Nodes(token_class, actions.text[trie.token], actions.first[trie.token])
 
 
 def _refuse_single_words(description: Description, usable: np.ndarray) -> None:

@@ -2,10 +2,10 @@
 
     { ids in D : bytes(ids) in L(dfa) },      D = { ids : encode(decode(ids)) = ids }
 
-A state is (place, hypotheses, last): a DFA state with that of the text automaton, a set of boundary
-hypotheses, and the last id. Its row does not depend on the last id:
+A state is (state pair, hypotheses, last): a DFA state with that of the text automaton, a set of
+boundary hypotheses, and the last id. Its row does not depend on the last id:
 
-    mask(state) = free(place, hypotheses) | (bound(place, hypotheses) & ~forbidden(last))
+    mask(state) = free(state pair, hypotheses) | (bound(state pair, hypotheses) & ~forbidden(last))
 
 free: ids with a boundary at the joint, bound: ids without one. Both hold only ids that lead to a
 relevant state, one from which acceptance can be reached (see `relevance`). After a prompt the state
@@ -33,7 +33,7 @@ from bpe_automata.constructions.canonical import (
 from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata.constructions.prefixed import prefixed
 from bpe_automata.constructions.product_tables import ProductTables
-from bpe_automata.constructions.relevance import Node, Relevance, Row
+from bpe_automata.constructions.relevance import Configuration, Readable, Relevance
 from bpe_automata.errors import (
     EmptyLanguageError,
     PromptError,
@@ -48,56 +48,59 @@ from bpe_automata.tokenizer import AddedTokens, Tokenizer
 if TYPE_CHECKING:
     from bpe_automata.constructions.lift import Lift
 
-# Where all the ids of one node of CartesianMerge lead, at once.
+# Where all the ids of one configuration of CartesianMerge lead, at once.
 #
-# A node is (place, hypotheses). Where an id leads from a state there depends on the last id only in
-# one bit, whether the two may stand side by side in one pretoken; so what is known of a node serves
-# all of its states.
+# A configuration is (state pair, hypotheses). Where an id leads from a state there depends on the
+# last id only in one bit, whether the two may stand side by side in one pretoken; so what is known
+# of a configuration serves all of its states.
 
 _BYTES_OF_ID = 29  # in Leads, whose `free` is int32
 _LOW = (1 << 32) - 1
 
 
 class Leads(NamedTuple):
-    """ids: int64, ascending, all that can be read at the node, end-of-sequence left out; added:
-    bool, the added tokens, of which nothing else is said; places: where each leads; free, bound:
-    the hypothesis set after it if it may not, or may, follow the last id without a boundary."""
+    """ids: int64, ascending, all that can be read at the configuration, end-of-sequence left out;
+    added: bool, the added tokens, of which nothing else is said; state_pairs: where each leads;
+    free, bound: the hypothesis set after it if it may not, or may, follow the last id without a
+    boundary."""
 
     ids: np.ndarray
     added: np.ndarray
-    places: np.ndarray
+    state_pairs: np.ndarray
     free: np.ndarray
     bound: np.ndarray
 
 
 class Successors:
-    """The successors of the nodes of one product, memoised."""
+    """The successors of the configurations of one product, memoised."""
 
     def __init__(self, tables: ProductTables, relevance: Relevance) -> None:
         self._tables, self._relevance = tables, relevance
         self._canonical = tables.canonical
-        self._nodes: BoundedMemo[Node, Leads] = BoundedMemo(
+        self._configurations: BoundedMemo[Configuration, Leads] = BoundedMemo(
             _BYTES_OF_ID * self._canonical.tokenizer.n_ids
         )
 
-    def of_node(self, place: int, hypotheses: int) -> Leads:
-        """The ids of the node, and where they lead."""
-        found = self._nodes.get((place, hypotheses))
+    def of_configuration(self, state_pair: int, hypotheses: int) -> Leads:
+        """The ids of the configuration, and where they lead."""
+        found = self._configurations.get((state_pair, hypotheses))
         if found is None:
-            found = self._led(place, hypotheses)
-            self._nodes.put((place, hypotheses), found)
+            found = self._led(state_pair, hypotheses)
+            self._configurations.put((state_pair, hypotheses), found)
         return found
 
-    def _led(self, place: int, hypotheses: int) -> Leads:
-        row, sets = self._relevance.row(place, hypotheses), self._canonical.sets
+    def _led(self, state_pair: int, hypotheses: int) -> Leads:
+        row, sets = self._relevance.readable(state_pair, hypotheses), self._canonical.sets
         ids = members(row.free | row.bound)
-        places, kinds, start, grouped = self._tables.edges(place, sets.sets[hypotheses].row)
+        state_pairs, token_classes, start, grouped = self._tables.edges(
+            state_pair, sets.sets[hypotheses].utf8_row
+        )
         # Added tokens are in no group: their own is the last one, of which nothing is said.
-        group_of = np.full(self._canonical.tokenizer.n_ids, len(kinds), dtype=np.int32)
-        group_of[grouped] = np.repeat(np.arange(len(kinds), dtype=np.int32), np.diff(start))
-        group, places = group_of[ids], np.append(places, 0)
+        group_of = np.full(self._canonical.tokenizer.n_ids, len(token_classes), dtype=np.int32)
+        group_of[grouped] = np.repeat(np.arange(len(token_classes), dtype=np.int32), np.diff(start))
+        group, state_pairs = group_of[ids], np.append(state_pairs, 0)
         none = np.int32(NONE)
-        free, bound = (np.append(after, none) for after in sets.after(hypotheses, kinds))
+        free, bound = (np.append(after, none) for after in sets.after(hypotheses, token_classes))
         by_free = np.where(contained(row.free, ids), free[group], none)
         by_bound = np.where(contained(row.bound, ids), bound[group], none)
         # (numpy's own way with pairs makes another error of an interrupt.)
@@ -105,14 +108,14 @@ class Successors:
         pairs, which = np.unique(both, return_inverse=True)
         unions = [sets.union((pair >> 32) - 1, (pair & _LOW) - 1) for pair in pairs.tolist()]
         by_bound = np.array(unions, dtype=np.int64)[which]
-        return Leads(ids, group == len(kinds), places[group], by_free, by_bound)
+        return Leads(ids, group == len(token_classes), state_pairs[group], by_free, by_bound)
 
 
 class ProductState(NamedTuple):
-    """place: number of (DFA state, text state); hypotheses: number of a hypothesis set;
+    """state_pair: number of (DFA state, text state); hypotheses: number of a hypothesis set;
     last: the last id, or NO_TOKEN."""
 
-    place: int
+    state_pair: int
     hypotheses: int
     last: int
 
@@ -141,7 +144,7 @@ class CartesianMerge(Immutable):
         self._tables = ProductTables(self.canonical, self.prefixed, {*eos_ids, *unread})
         self._relevance = Relevance(self._tables, self.canonical.geometry)
         self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
-        self.leads = Successors(self._tables, self._relevance).of_node
+        self.leads = Successors(self._tables, self._relevance).of_configuration
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -157,8 +160,8 @@ class CartesianMerge(Immutable):
         return self._tables
 
     @property
-    def rows(self) -> Relevance:
-        """The rows of the nodes."""
+    def relevance(self) -> Relevance:
+        """The ids that can be read at each configuration, and its dead sets."""
         return self._relevance
 
     def keep(self) -> None:
@@ -177,8 +180,8 @@ class CartesianMerge(Immutable):
         if self.dfa.is_empty:
             raise EmptyLanguageError("nothing matches the constraint")
         after = self._after_prompt(prefix)
-        place = self._tables.place(self._start_after(prefix), after.text)
-        state = ProductState(place, after.hypotheses, after.last)
+        state_pair = self._tables.state_pair(self._start_after(prefix), after.text)
+        state = ProductState(state_pair, after.hypotheses, after.last)
         if not self.accepting(state) and not self.mask(state).any():
             self._explain_impossible(prefix)
         return state
@@ -186,13 +189,13 @@ class CartesianMerge(Immutable):
     def accepting(self, state: ProductState) -> bool:
         memo, text = self._tables.memo, self.canonical.pipeline.text
         return (
-            bool(self.dfa.accepting[memo.state[state.place]])
-            and bool(text.ends[memo.added[state.place]])
+            bool(self.dfa.accepting[memo.state[state.state_pair]])
+            and bool(text.ends[memo.added[state.state_pair]])
             and self.canonical.sets.ends(state.hypotheses)
         )
 
     def dfa_state(self, state: ProductState) -> int:
-        return int(self._tables.memo.state[state.place])
+        return int(self._tables.memo.state[state.state_pair])
 
     def _start_after(self, prefix: Sequence[int]) -> int:
         """The DFA state at the beginning of the constrained text."""
@@ -208,7 +211,7 @@ class CartesianMerge(Immutable):
 
     @spent
     def _mask(self, state: ProductState) -> np.ndarray:
-        row = self._relevance.row(state.place, state.hypotheses)
+        row = self._relevance.readable(state.state_pair, state.hypotheses)
         bits = self._bound(row, state.last).copy()
         bits |= row.free
         if self.accepting(state):
@@ -217,9 +220,9 @@ class CartesianMerge(Immutable):
 
     def bound(self, state: ProductState) -> np.ndarray:
         """The ids of the mask that come without a boundary at the joint, packed."""
-        return self._bound(self._relevance.row(state.place, state.hypotheses), state.last)
+        return self._bound(self._relevance.readable(state.state_pair, state.hypotheses), state.last)
 
-    def _bound(self, row: Row, last: int) -> np.ndarray:
+    def _bound(self, row: Readable, last: int) -> np.ndarray:
         """Those of a row that is written to."""
         if last == NO_TOKEN or not self.canonical.derivation.reachable[last]:
             row.bound[:] = 0
@@ -233,35 +236,39 @@ class CartesianMerge(Immutable):
         canonical, tables = self.canonical, self._tables
         if canonical.is_added(token):
             return self._step_added(state, token)
-        is_free, is_bound = self._relevance.holds(state.place, state.hypotheses, token)
-        free, bound = canonical.sets.rows(state.hypotheses)
-        kind = canonical.actions.of_token[token]
-        number = int(free[kind]) if is_free else NONE
+        is_free, is_bound = self._relevance.holds(state.state_pair, state.hypotheses, token)
+        free, bound = canonical.sets.successors(state.hypotheses)
+        token_class = canonical.actions.of_token[token]
+        number = int(free[token_class]) if is_free else NONE
         if is_bound and canonical.allowed(state.last, token):
-            number = canonical.sets.union(number, int(bound[kind]))
-        return ProductState(tables.place_after(state.place, state.hypotheses, token), number, token)
+            number = canonical.sets.union(number, int(bound[token_class]))
+        return ProductState(
+            tables.state_pair_after(state.state_pair, state.hypotheses, token), number, token
+        )
 
     def _step_added(self, state: ProductState, token: int) -> ProductState:
         text, q = (
-            int(at[state.place]) for at in (self._tables.memo.added, self._tables.memo.state)
+            int(at[state.state_pair]) for at in (self._tables.memo.added, self._tables.memo.state)
         )
         before = CanonicalState(text, state.hypotheses, state.last)
         after = self.canonical.step(before, token) or self.canonical.start
         data = np.frombuffer(self.tokenizer.spellings[token], dtype=np.uint8)
         q = int(walk(self.dfa.trans, self.dfa.byte_class, int(self.prefixed.added_from[q]), data))
-        place = self._tables.place(int(self.prefixed.after_added[q]), after.text)
-        return ProductState(place, BEGINNING, NO_TOKEN)
+        state_pair = self._tables.state_pair(int(self.prefixed.after_added[q]), after.text)
+        return ProductState(state_pair, BEGINNING, NO_TOKEN)
 
     @spent
     def steps(self, state: ProductState, tokens: np.ndarray) -> list[ProductState]:
-        node = self.leads(state.place, state.hypotheses)
-        at = np.searchsorted(node.ids, tokens)
+        configuration = self.leads(state.state_pair, state.hypotheses)
+        at = np.searchsorted(configuration.ids, tokens)
         binds = contained(self.bound(state), tokens)
-        numbers = np.where(binds, node.bound[at], node.free[at])
-        triples = zip(node.places[at].tolist(), numbers.tolist(), tokens.tolist(), strict=True)
+        numbers = np.where(binds, configuration.bound[at], configuration.free[at])
+        triples = zip(
+            configuration.state_pairs[at].tolist(), numbers.tolist(), tokens.tolist(), strict=True
+        )
         # As ProductState(*triple), without a call in Python for each.
         found = list(map(partial(tuple.__new__, ProductState), triples))
-        for k in np.flatnonzero(node.added[at]).tolist():
+        for k in np.flatnonzero(configuration.added[at]).tolist():
             found[k] = self.step(state, found[k].last)
         return found
 

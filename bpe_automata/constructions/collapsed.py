@@ -41,7 +41,7 @@ NOTHING = Collapsed(
     parent=_NONE,
     skip=_NONE,
     node=_NONE,
-    kind=_NONE,
+    token_class=_NONE,
     text=_NONE,
     start=np.zeros(1, dtype=np.int32),
     ids=_NONE,
@@ -94,19 +94,19 @@ class CollapsedVocabularies:
 
     @cached
     def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """int32: of each node of the trie the number of its pair of kind and text, -1 for none; the
-        kinds of the pairs; the texts."""
-        kind, text = self._nodes.kind, self._nodes.text
-        # Nearly all have text 0, and kinds are small numbers.
-        pair = np.where(kind > 0, kind, -1).astype(np.int32)
-        some = np.flatnonzero((kind > 0) & (text != 0))
-        both = kind[some].astype(np.int64) << 32 | (text[some] + 1)
+        """int32: of each node of the trie the number of its pair of token_class and text, -1 for
+        none; the token_classes of the pairs; the texts."""
+        token_class, text = self._nodes.token_class, self._nodes.text
+        # Nearly all have text 0, and token_classes are small numbers.
+        pair = np.where(token_class > 0, token_class, -1).astype(np.int32)
+        some = np.flatnonzero((token_class > 0) & (text != 0))
+        both = token_class[some].astype(np.int64) << 32 | (text[some] + 1)
         pairs, number = np.unique(both, return_inverse=True)
-        most = int(kind.max(initial=0)) + 1
+        most = int(token_class.max(initial=0)) + 1
         pair[some] = most + number
-        kinds = np.append(np.arange(most), pairs >> 32).astype(np.int32)
+        token_classes = np.append(np.arange(most), pairs >> 32).astype(np.int32)
         texts = np.append(np.zeros(most), (pairs & 0xFFFFFFFF) - 1).astype(np.int32)
-        return pair, kinds, texts
+        return pair, token_classes, texts
 
     def _file(self, classes: np.ndarray) -> str:
         return f"{self._key}; classes {classes.tobytes().hex()}"
@@ -220,18 +220,18 @@ def _sorted(tokens: np.ndarray, start: np.ndarray, data: np.ndarray) -> np.ndarr
     """`tokens` by their bytes, equal ones in the order given: sorted by the first bytes, then the
     runs that these do not tell apart by the next ones, and so on."""
     padded = np.append(data, np.zeros(_GOES_ON, dtype=np.uint8))
-    words = np.ndarray(len(data) + 1, ">u8", padded, strides=(1,))  # the 8 bytes from each place
+    words = np.ndarray(len(data) + 1, ">u8", padded, strides=(1,))  # the 8 bytes from each position
     order = tokens.copy()
-    places, runs, done = np.arange(len(order)), np.zeros(len(order), dtype=np.int64), 0
-    while len(places):
-        keys = _keys(order[places], done, start, words)
+    positions, runs, done = np.arange(len(order)), np.zeros(len(order), dtype=np.int64), 0
+    while len(positions):
+        keys = _keys(order[positions], done, start, words)
         by_key = np.lexsort((keys, runs))
-        order[places], keys = order[places[by_key]], keys[by_key]
+        order[positions], keys = order[positions[by_key]], keys[by_key]
         begins = np.ones(len(keys), dtype=bool)
         begins[1:] = (keys[1:] != keys[:-1]) | (runs[1:] != runs[:-1])
         runs = np.cumsum(begins)
         tied = (keys & 15 == _GOES_ON) & (np.bincount(runs)[runs] > 1)
-        places, runs, done = places[tied], runs[tied], done + _AT_ONCE
+        positions, runs, done = positions[tied], runs[tied], done + _AT_ONCE
     return order
 
 

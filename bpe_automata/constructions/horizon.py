@@ -21,12 +21,12 @@ from bpe_automata.constructions.horizon_search import Search
 from bpe_automata.kernels.bits import set_bits
 from bpe_automata.sharing import BoundedMemo, Lock, locked
 
-_MOST_UNSURE = 64  # nodes from which a mask looks for ways before it opens its own
+_MOST_UNSURE = 64  # configurations from which a mask looks for ways before it opens its own
 State = TypeVar("State", bound=Hashable)
 Read = TypeVar("Read", bound=Hashable, contravariant=True)
 
 
-class Row(NamedTuple):
+class Readable(NamedTuple):
     """free, bound: packed int32 ids, those with and without a boundary at the joint."""
 
     free: np.ndarray
@@ -37,22 +37,23 @@ class Reader(Source, Protocol[Read]):
     """A source that knows its engine's states."""
 
     def key(self, state: Read) -> int:
-        """The node of a state."""
+        """The configuration of a state."""
 
     def before(self, state: Read) -> tuple[int, int | None]:
-        """(node, last id) of the state: of the node what is dead after the id counts; None: the
-        node is one that nothing is bound to."""
+        """(configuration, last id) of the state: of the configuration what is dead after the id
+        counts; None: the configuration is one that nothing is bound to."""
 
     def at_most(self, key: int) -> int:
-        """A bound on the ids from a node to acceptance, whatever the last id was; NEVER: none is
-        known."""
+        """A bound on the ids from a configuration to acceptance, whatever the last id was; NEVER:
+        none is known."""
 
     def bounded(self, key: int, k: int) -> bool:
-        """Does surely no way from a node to acceptance take more than k ids?"""
+        """Does surely no way from a configuration to acceptance take more than k ids?"""
 
     def unsure(self, key: int, k: int) -> list[int] | None:
-        """Keys of nodes that ids of a node lead to, each once: all that are not dead and of which
-        it is not known that k ids are enough to acceptance. None: nothing is known."""
+        """Keys of configurations that ids of a configuration lead to, each once: all that are not
+        dead and of which it is not known that k ids are enough to acceptance. None: nothing is
+        known."""
 
     def plain(self, state: Read) -> np.ndarray:
         """The engine's own mask."""
@@ -82,7 +83,7 @@ class Horizon(ABC, Generic[State]):
 
 
 class GraphHorizon(Horizon[State]):
-    """That of an engine whose nodes a reader gives."""
+    """That of an engine whose configurations a reader gives."""
 
     def __init__(
         self, reader: Reader[State], lock: Lock | None = None, budget: Budget | None = None
@@ -95,24 +96,28 @@ class GraphHorizon(Horizon[State]):
         self._plain_from: dict[int, int] = {}
         self._unsure_to: dict[int, int] = {}
         nothing = np.zeros(reader.n_words, dtype=np.int32)
-        self._nothing = Row(nothing, nothing)
-        self._rows: BoundedMemo[tuple[int, int], Row] = BoundedMemo(2 * nothing.nbytes)
+        self._nothing = Readable(nothing, nothing)
+        self._rows: BoundedMemo[tuple[int, int], Readable] = BoundedMemo(2 * nothing.nbytes)
 
     @spent
     @locked
     def least(self, state: State) -> int:
         key, last = self._reader.before(state)
-        node = self._number(key)
-        low, high, more = max(int(self._graph.lower[node]), self._reader.least(key)), None, 0
+        configuration = self._number(key)
+        low, high, more = (
+            max(int(self._graph.lower[configuration]), self._reader.least(key)),
+            None,
+            0,
+        )
         while high is None or low < high:
             check()
             k = low + more if high is None else (low + high) // 2
-            if self._reached(node, last, k):
+            if self._reached(configuration, last, k):
                 high = k
             else:
-                low, more = max(k + 1, int(self._graph.lower[node])), 2 * more + 1
-                if high is None and self._graph.final[node] < NEVER:
-                    high = int(self._graph.final[node])
+                low, more = max(k + 1, int(self._graph.lower[configuration])), 2 * more + 1
+                if high is None and self._graph.final[configuration] < NEVER:
+                    high = int(self._graph.final[configuration])
         return high
 
     @spent
@@ -144,32 +149,35 @@ class GraphHorizon(Horizon[State]):
     def _number(self, key: int) -> int:
         return int(self._graph.numbers(np.array([key]))[0])
 
-    def _reached(self, node: int, last: int | None, k: int) -> bool:
+    def _reached(self, configuration: int, last: int | None, k: int) -> bool:
         graph = self._graph
-        graph.tighten(np.array([node], dtype=np.int32), k)
+        graph.tighten(np.array([configuration], dtype=np.int32), k)
         ids = np.array([] if last is None else [last], dtype=np.int64)
-        return bool(self._search.live(node, k, graph.reached_by(node, ids)).any())
+        return bool(self._search.live(configuration, k, graph.reached_by(configuration, ids)).any())
 
-    def _row(self, key: int, k: int) -> Row | None:
-        """The ids of a node by which acceptance can be reached with k ids; None: all of them."""
+    def _row(self, key: int, k: int) -> Readable | None:
+        """The ids of a configuration by which acceptance can be reached with k ids; None: all of
+        them."""
         if k <= 0:
             return self._nothing
         row = self._rows.get((key, k))
         if row is None:
-            node, left, graph = self._number(key), k - 1, self._graph
-            targets = graph.edges(node, NEVER).any
+            configuration, left, graph = self._number(key), k - 1, self._graph
+            targets = graph.edges(configuration, NEVER).any
             graph.tighten(graph.open(targets, left), left)
             if not ((graph.final[targets] > left) & (graph.lower[targets] < NEVER)).any():
                 return None
-            spread = graph.spread(node, NEVER)
-            row = Row(*(self._side(node, side, left) for side in (spread.free, spread.bound)))
+            spread = graph.spread(configuration, NEVER)
+            row = Readable(
+                *(self._side(configuration, side, left) for side in (spread.free, spread.bound))
+            )
             self._rows.put((key, k), row)
         return row
 
     def _surely_plain(self, key: int, k: int) -> bool:
-        """With k ids left, are all ids of a node live that are live with any number? True is proved
-        by texts, and by a search from the few nodes where those say nothing; False proves
-        nothing."""
+        """With k ids left, are all ids of a configuration live that are live with any number? True
+        is proved by texts, and by a search from the few configurations where those say nothing;
+        False proves nothing."""
         if self._plain_from.get(key, NEVER) <= k:
             return True
         if k <= self._unsure_to.get(key, 0):
@@ -178,9 +186,9 @@ class GraphHorizon(Horizon[State]):
         if keys is not None and len(keys) <= _MOST_UNSURE:
             graph, left = self._graph, k - 1
             unsure = graph.numbers(np.array(keys, dtype=np.int64))
-            for node in graph.open(unsure, left).tolist():
-                self._search.live(node, left, graph.universe(node))
-                if graph.final[node] > left:
+            for configuration in graph.open(unsure, left).tolist():
+                self._search.live(configuration, left, graph.universe(configuration))
+                if graph.final[configuration] > left:
                     break
             if (graph.final[unsure] <= left).all():
                 self._plain_from[key] = min(k, self._plain_from.get(key, NEVER))
@@ -188,16 +196,17 @@ class GraphHorizon(Horizon[State]):
         self._unsure_to[key] = k
         return False
 
-    def _side(self, node: int, side: np.ndarray, k: int) -> np.ndarray:
-        """Packed: the ids of the node's groups that are not dead at level k where they lead."""
+    def _side(self, configuration: int, side: np.ndarray, k: int) -> np.ndarray:
+        """Packed: the ids of the configuration's groups that are not dead at level k where they
+        lead."""
         graph = self._graph
         bits = self._nothing.free.copy()
         known = side >= 0
         whole = known & (graph.final[side] <= k) & graph.whole[side]
-        set_bits(bits, graph.ids(node, NEVER, np.flatnonzero(whole)))
+        set_bits(bits, graph.ids(configuration, NEVER, np.flatnonzero(whole)))
         partly = known & ~whole & (graph.lower[side] <= k)
         for target in np.unique(side[partly]).tolist():
-            ids = graph.ids(node, NEVER, np.flatnonzero(side == target))
+            ids = graph.ids(configuration, NEVER, np.flatnonzero(side == target))
             live = self._search.live(target, k, graph.reached_by(target, ids))
             set_bits(bits, graph.among(ids, live))
         return bits

@@ -1,13 +1,14 @@
-"""The nodes of an engine, and what is known so far of how far each is from acceptance.
+"""The configurations of an engine, and what is known so far of how far each is from acceptance.
 
-A node is what the future depends on, apart from the last id r. With D(node, r) the least number of
-ids to acceptance, there is for each node
+A configuration is what the future depends on, apart from the last id r. With D(c, r) the least
+number of ids to acceptance, there is for each configuration c
 
-    dead_k(node) = { r : D(node, r) > k },    which only shrinks as k grows
+    dead_k(c) = { r : D(c, r) > k },    which only shrinks as k grows
 
     lower: dead_k is everything for all k < lower        final: dead_k stays the same for k >= final
 
-`whole` nodes end with nothing dead. For most nodes of most languages nothing lies in between.
+`whole` configurations end with nothing dead. For most configurations of most languages nothing lies
+in between.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ _TYPES = (np.int32, np.int32, bool, np.int32, bool)
 
 
 class Facts(NamedTuple):
-    """Of nodes, at first sight. lower, final: int32, in ids (NEVER: unknown, or not at all); whole:
-    bool; hint: int32, where to look first for a short way: smaller is nearer; seen: bool, need they
-    not be looked at any closer?"""
+    """Of configurations, at first sight. lower, final: int32, in ids (NEVER: unknown, or not at
+    all); whole: bool; hint: int32, where to look first for a short way: smaller is nearer; seen:
+    bool, need they not be looked at any closer?"""
 
     lower: np.ndarray
     final: np.ndarray
@@ -39,23 +40,25 @@ class Facts(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Where the ids of a node lead, in groups that lead alike. free, bound: for each group the node
-    that it leads to with and without a boundary at the joint, -1: none. As int64 keys when a source
-    gives it, as int32 numbers from a graph."""
+    """Where the ids of a configuration lead, in groups that lead alike. free, bound: for each group
+    the configuration that it leads to with and without a boundary at the joint, -1: none. As int64
+    keys when a source gives it, as int32 numbers from a graph."""
 
     free: np.ndarray
     bound: np.ndarray
 
 
 class Edges(NamedTuple):
-    """The distinct nodes that one leads to, int32: in any way, and whatever the last id was."""
+    """The distinct configurations that one leads to, int32: in any way, and whatever the last id
+    was."""
 
     any: np.ndarray
     free: np.ndarray
 
 
 class Source(Protocol):
-    """Where the nodes come from. A node is known by its key, a non-negative int64."""
+    """Where the configurations come from. A configuration is known by its key, a non-negative
+    int64."""
 
     @property
     def n_words(self) -> int:
@@ -66,19 +69,19 @@ class Source(Protocol):
         """Does it save work to leave out of a spread what is too far?"""
 
     def facts(self, keys: np.ndarray) -> Facts:
-        """What is known of nodes at once."""
+        """What is known of configurations at once."""
 
     def look(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(never, whole, final), bool and int: at second sight, does the node never accept, is it
-        `whole`, and for which k is dead_k surely what it stays (NEVER: unknown)?"""
+        """(never, whole, final), bool and int: at second sight, does the configuration never
+        accept, is it `whole`, and for which k is dead_k surely what it stays (NEVER: unknown)?"""
 
     def spread(self, key: int, k: int) -> Spread:
-        """Where the groups of a node lead. Ids that leave more than k - 1 others to acceptance may
-        be left out."""
+        """Where the groups of a configuration lead. Ids that leave more than k - 1 others to
+        acceptance may be left out."""
 
     def step(self, key: int, token: int) -> tuple[int, int]:
-        """The nodes that an id leads to with and without a boundary before it, -1: none, or it is
-        not told. The id is one of `members` of some node."""
+        """The configurations that an id leads to with and without a boundary before it, -1: none,
+        or it is not told. The id is one of `members` of some configuration."""
 
     def members(self, key: int, k: int, groups: np.ndarray) -> np.ndarray:
         """The ids of some groups of that spread, int64."""
@@ -90,18 +93,19 @@ class Source(Protocol):
         """The best of such bounds."""
 
     def near(self, key: int) -> int:
-        """About how many ids it takes from a node to acceptance, NEVER where that is not known."""
+        """About how many ids it takes from a configuration to acceptance, NEVER where that is not
+        known."""
 
     def goal(self, key: int) -> np.ndarray | None:
-        """The set of ids after which the node never accepts; None: none. Nodes that are `whole` at
-        first sight are not asked for."""
+        """The set of ids after which the configuration never accepts; None: none. Configurations
+        that are `whole` at first sight are not asked for."""
 
     def universe(self, key: int) -> np.ndarray:
-        """The set of ids by which the node can be reached, or more; new."""
+        """The set of ids by which the configuration can be reached, or more; new."""
 
     def reached_by(self, key: int, ids: np.ndarray) -> np.ndarray:
-        """The set of some ids (int64) that lead to a node; of a node that nothing is bound to, the
-        universe; new."""
+        """The set of some ids (int64) that lead to a configuration; of a configuration that nothing
+        is bound to, the universe; new."""
 
     def following(self, ids: np.ndarray, candidates: np.ndarray) -> np.ndarray:
         """int64: those of the ids (int64), bound to it, that may follow some of a set, or more."""
@@ -115,7 +119,8 @@ class Source(Protocol):
 
 
 class Graph:
-    """Nodes by number, in the order in which they were met, with bounds that get better."""
+    """Configurations by number, in the order in which they were met, with bounds that get
+    better."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -129,26 +134,26 @@ class Graph:
 
     @property
     def lower(self) -> np.ndarray:
-        """int32 [nodes], writable."""
+        """int32 [configurations], writable."""
         return self._room.lower[: len(self.keys)]
 
     @property
     def final(self) -> np.ndarray:
-        """int32 [nodes], writable."""
+        """int32 [configurations], writable."""
         return self._room.final[: len(self.keys)]
 
     @property
     def whole(self) -> np.ndarray:
-        """bool [nodes], writable."""
+        """bool [configurations], writable."""
         return self._room.whole[: len(self.keys)]
 
     @property
     def hint(self) -> np.ndarray:
-        """int32 [nodes]."""
+        """int32 [configurations]."""
         return self._room.hint[: len(self.keys)]
 
     def numbers(self, keys: np.ndarray) -> np.ndarray:
-        """int32: the numbers of nodes; new ones are met."""
+        """int32: the numbers of configurations; new ones are met."""
         known = self._numbers
         if len(keys) <= _FEW:
             listed, which = keys.tolist(), None
@@ -161,103 +166,112 @@ class Graph:
         found = np.array([known[key] for key in listed], dtype=np.int32)
         return found if which is None else found[which.reshape(-1)]
 
-    def spread(self, node: int, k: int) -> Spread:
+    def spread(self, configuration: int, k: int) -> Spread:
         """By number; what leads to acceptance with k ids is not left out."""
-        k = self.opened(node, k)
-        found = self._spreads.get((node, k))
+        k = self.opened(configuration, k)
+        found = self._spreads.get((configuration, k))
         if found is None:
-            keyed = self.source.spread(self.keys[node], k)
+            keyed = self.source.spread(self.keys[configuration], k)
             both = np.concatenate([keyed.free, keyed.bound])
             numbers = np.full(len(both), -1, dtype=np.int32)
             numbers[both >= 0] = self.numbers(both[both >= 0])
             found = Spread(numbers[: len(keyed.free)], numbers[len(keyed.free) :])
-            _, times = self._opened.get(node, (0, 0))
-            self._opened[node] = k, times + 1
-            self._spreads.put((node, k), found)
+            _, times = self._opened.get(configuration, (0, 0))
+            self._opened[configuration] = k, times + 1
+            self._spreads.put((configuration, k), found)
         return found
 
-    def edges(self, node: int, k: int) -> Edges:
+    def edges(self, configuration: int, k: int) -> Edges:
         """The same, as sets."""
-        at = node, self.opened(node, k)
+        at = configuration, self.opened(configuration, k)
         found = self._edges.get(at)
         if found is None:
-            spread = self.spread(node, k)
+            spread = self.spread(configuration, k)
             found = Edges(*distinct(spread.free, spread.bound))
             self._edges[at] = found
         return found
 
-    def ids(self, node: int, k: int, groups: np.ndarray) -> np.ndarray:
+    def ids(self, configuration: int, k: int, groups: np.ndarray) -> np.ndarray:
         """int64: the ids of some groups of that spread."""
-        return self.source.members(self.keys[node], self.opened(node, k), groups)
+        return self.source.members(self.keys[configuration], self.opened(configuration, k), groups)
 
-    def step(self, node: int, token: int) -> tuple[int, int]:
-        """The nodes that an id leads to with and without a boundary, by number, -1: none."""
-        found = self.source.step(self.keys[node], token)
+    def step(self, configuration: int, token: int) -> tuple[int, int]:
+        """The configurations that an id leads to with and without a boundary, by number, -1:
+        none."""
+        found = self.source.step(self.keys[configuration], token)
         free, bound = (int(self.numbers(np.array([key]))[0]) if key >= 0 else -1 for key in found)
         return free, bound
 
-    def opened(self, node: int, k: int) -> int:
-        """For how many ids a node is opened: what it was opened for, if k is no more; k, where
-        little is near enough, _FEW_OPENINGS times; else any number."""
-        for_, times = self._opened.get(node, (0, 0))
+    def opened(self, configuration: int, k: int) -> int:
+        """For how many ids a configuration is opened: what it was opened for, if k is no more; k,
+        where little is near enough, _FEW_OPENINGS times; else any number."""
+        for_, times = self._opened.get(configuration, (0, 0))
         if k <= for_:
             return for_
-        few = self.source.partial and k <= self.near(node, k) + 1
+        few = self.source.partial and k <= self.near(configuration, k) + 1
         return k if few and times < _FEW_OPENINGS else NEVER
 
-    def near(self, node: int, k: int) -> int:
+    def near(self, configuration: int, k: int) -> int:
         """At most k: about how many ids it takes."""
-        near = self.source.near(self.keys[node])
-        return min(k, max(int(self.lower[node]), 0 if near == NEVER else near))
+        near = self.source.near(self.keys[configuration])
+        return min(k, max(int(self.lower[configuration]), 0 if near == NEVER else near))
 
-    def goal(self, node: int) -> np.ndarray | None:
-        """dead_k of the node for large k; None: nothing is dead."""
-        self.look(np.array([node]))
-        if self.whole[node]:
+    def goal(self, configuration: int) -> np.ndarray | None:
+        """dead_k of the configuration for large k; None: nothing is dead."""
+        self.look(np.array([configuration]))
+        if self.whole[configuration]:
             return None
-        if node not in self._goals:
-            goal = self.source.goal(self.keys[node])
-            goal = None if goal is None else goal & self.universe(node)
-            self._goals[node] = goal if goal is not None and goal.any() else None
-            self.whole[node] = self._goals[node] is None
-        return self._goals[node]
+        if configuration not in self._goals:
+            goal = self.source.goal(self.keys[configuration])
+            goal = None if goal is None else goal & self.universe(configuration)
+            self._goals[configuration] = goal if goal is not None and goal.any() else None
+            self.whole[configuration] = self._goals[configuration] is None
+        return self._goals[configuration]
 
-    def universe(self, node: int) -> np.ndarray:
-        """The set of ids among which dead ones are told apart at the node, new."""
-        return self.source.universe(self.keys[node])
+    def universe(self, configuration: int) -> np.ndarray:
+        """The set of ids among which dead ones are told apart at the configuration, new."""
+        return self.source.universe(self.keys[configuration])
 
-    def reached_by(self, node: int, ids: np.ndarray) -> np.ndarray:
-        """The set of some ids that lead to a node, new."""
-        return self.source.reached_by(self.keys[node], ids)
+    def reached_by(self, configuration: int, ids: np.ndarray) -> np.ndarray:
+        """The set of some ids that lead to a configuration, new."""
+        return self.source.reached_by(self.keys[configuration], ids)
 
     def among(self, ids: np.ndarray, live: np.ndarray) -> np.ndarray:
-        """int64: those of the ids, all of which lead to one node, that are in a set of last ids.
-        Those without a place in sets lead to nodes where all last ids are alike: they are in each
-        set that is not empty."""
+        """int64: those of the ids, all of which lead to one configuration, that are in a set of
+        last ids. Those without a position in sets lead to configurations where all last ids are
+        alike: they are in each set that is not empty."""
         return self.source.outside(ids, ~live) if live.any() else ids[:0]
 
-    def open(self, nodes: np.ndarray, k: int) -> np.ndarray:
-        """Those of the nodes of which dead_k is not settled by the bounds."""
-        nodes = nodes[(self.lower[nodes] <= k) & (self.final[nodes] > k)]
-        self.look(nodes)
-        return nodes[(self.lower[nodes] <= k) & (self.final[nodes] > k)]
+    def open(self, configurations: np.ndarray, k: int) -> np.ndarray:
+        """Those of the configurations of which dead_k is not settled by the bounds."""
+        configurations = configurations[
+            (self.lower[configurations] <= k) & (self.final[configurations] > k)
+        ]
+        self.look(configurations)
+        return configurations[(self.lower[configurations] <= k) & (self.final[configurations] > k)]
 
-    def tighten(self, nodes: np.ndarray, k: int) -> None:
-        """Raise `lower` of nodes, where that helps to say that they are farther than k."""
-        keys = np.array([self.keys[node] for node in nodes.tolist()], dtype=np.int64)
-        self.lower[nodes] = np.maximum(self.lower[nodes], self.source.lower(keys, k))
+    def tighten(self, configurations: np.ndarray, k: int) -> None:
+        """Raise `lower` of configurations, where that helps to say that they are farther than k."""
+        keys = np.array(
+            [self.keys[configuration] for configuration in configurations.tolist()], dtype=np.int64
+        )
+        self.lower[configurations] = np.maximum(
+            self.lower[configurations], self.source.lower(keys, k)
+        )
 
-    def look(self, nodes: np.ndarray) -> None:
-        """Look closer at nodes, once."""
-        nodes = nodes[~self._room.seen[nodes]]
-        if len(nodes):
+    def look(self, configurations: np.ndarray) -> None:
+        """Look closer at configurations, once."""
+        configurations = configurations[~self._room.seen[configurations]]
+        if len(configurations):
             keys = self.keys
-            looked = self.source.look(np.array([keys[node] for node in nodes.tolist()]))
+            looked = self.source.look(
+                np.array([keys[configuration] for configuration in configurations.tolist()])
+            )
             never, whole, final = looked
-            self.lower[nodes[never]] = NEVER
-            self.whole[nodes[whole]] = True
-            self.final[nodes] = np.minimum(self.final[nodes], final)
-            self._room.seen[nodes] = True  # not if the source was stopped
+            self.lower[configurations[never]] = NEVER
+            self.whole[configurations[whole]] = True
+            self.final[configurations] = np.minimum(self.final[configurations], final)
+            self._room.seen[configurations] = True  # not if the source was stopped
 
     def _meet(self, keys: list[int]) -> None:
         n = len(self.keys)
@@ -265,5 +279,5 @@ class Graph:
             self._room = Facts(*(np.concatenate([a, np.zeros_like(a)]) for a in self._room))
         for have, new in zip(self._room, self.source.facts(np.array(keys)), strict=True):
             have[n : n + len(keys)] = new
-        self.keys.extend(keys)  # first: an interrupt leaves no number without its node
+        self.keys.extend(keys)  # first: an interrupt leaves no number without its configuration
         self._numbers.update(zip(keys, range(n, n + len(keys)), strict=True))

@@ -41,7 +41,7 @@ class LiftHorizon(Horizon[int]):
     def __init__(self, lift: Lift) -> None:
         self.lock, self.budget, self._lift = Lock(), lift.budget, lift
         added = lift.added, lift.prefixed.added_from, lift.prefixed.after_added
-        self._spelled = Spelled(lift.trie, lift.kinds, *added)
+        self._spelled = Spelled(lift.trie, lift.token_classes, *added)
         self._towards = _towards(lift, self._spelled)
         by_bytes = lift.by_bytes  # a bound that costs no search
         self._by_bytes = np.where(by_bytes < 0, NEVER, by_bytes).astype(np.int32)
@@ -49,12 +49,12 @@ class LiftHorizon(Horizon[int]):
         self._plain_from: dict[int, int] = {}
         self._rows: BoundedMemo[tuple[int, int], np.ndarray] = BoundedMemo(lift.n_ids // 8)
 
-    def towards_of(self, trie: Trie, kinds: np.ndarray) -> Towards:
-        """What is known, also later, for another trie of tokens of this vocabulary. kinds: int32
-        [nodes], 0: left out."""
+    def towards_of(self, trie: Trie, token_classes: np.ndarray) -> Towards:
+        """What is known, also later, for another trie of tokens of this vocabulary. token_classes:
+        int32 [nodes], 0: left out."""
         dfa, towards = self._lift.dfa, self._towards
         gain = gain_of_bytes(dfa.trans, dfa.byte_class, towards.far)
-        return towards._replace(gain=gain_below(trie, kinds, gain)[0])
+        return towards._replace(gain=gain_below(trie, token_classes, gain)[0])
 
     @property
     def hint(self) -> np.ndarray:
@@ -122,7 +122,7 @@ class LiftHorizon(Horizon[int]):
     def _near(self, state: int, k: int) -> np.ndarray:
         """The mask as far as is known."""
         lift, near = self._lift, (self._towards.upper < k) | (self._by_bytes < k)
-        bits = lift.row(state, near)
+        bits = lift.readable(state, near)
         set_bits(bits, lift.added[near[lift.after_added(state, lift.added)]])
         lift.mark_ends(state, bits)
         return bits
@@ -178,7 +178,7 @@ def _towards(lift: Lift, spelled: Spelled) -> Towards:
 def _gains(lift: Lift, spelled: Spelled, far: np.ndarray) -> tuple[np.ndarray, int]:
     """(`Towards.gain`, `Towards.most`)."""
     gain = gain_of_bytes(lift.dfa.trans, lift.dfa.byte_class, far)
-    below, most = gain_below(spelled.trie, spelled.kinds, gain)
+    below, most = gain_below(spelled.trie, spelled.token_classes, gain)
     silent = sum(_silent_gain(far, after) for after in (spelled.added_from, spelled.after_added))
     for token in spelled.added.tolist():
         spelling = np.frombuffer(lift.tokenizer.spellings[token], dtype=np.uint8)

@@ -1,14 +1,15 @@
 """What the bounds leave open: after which last ids acceptance is near enough.
 
-An id n is live at level k, with or without a boundary before it, if it leads to a node from which
-k - 1 ids are enough after n. From a node k ids are enough
+An id n is live at level k, with or without a boundary before it, if it leads to a configuration
+from which k - 1 ids are enough after n. From a configuration k ids are enough
 
-    after every r    if the node accepts, or some n is live behind a boundary
+    after every r    if the configuration accepts, or some n is live behind a boundary
     after r          if some n is live without a boundary, and may follow r
 
 So a question about some last ids leads to the same question about the ids that may come next:
 depth-first, nearest targets first, and no further than whoever asked needs it. Ids that led on
-elsewhere are tried before a node is opened: most nodes of a mask are near enough by the same few.
+elsewhere are tried before a configuration is opened: most configurations of a mask are near enough
+by the same few.
 """
 
 from __future__ import annotations
@@ -64,14 +65,17 @@ class _Visit(NamedTuple):
 
 
 _REMEMBERED = 8  # ids, for each number of ids that are left
-_FEWEST_STEPS, _MOST_STEPS = 32, 64  # by them, before a node is opened: more where they help
+_FEWEST_STEPS, _MOST_STEPS = (
+    32,
+    64,
+)  # by them, before a configuration is opened: more where they help
 _BYTES_OF_ENTRY = 1000  # of Python's objects, about
 _NOWHERE = _Visit(-1, 0, False, np.empty(0, dtype=np.int64))
 
 
 @dataclass
 class _Question:
-    """After which last ids are k ids enough from a node?
+    """After which last ids are k ids enough from a configuration?
 
     asked: those that are asked about; never written to
     unknown, live: last ids, asked or not, of which it is not known, and after which they are enough
@@ -79,7 +83,7 @@ class _Question:
     targets: what is still to be looked at
     visit: what is looked at now"""
 
-    node: int
+    configuration: int
     k: int
     asked: np.ndarray
     unknown: np.ndarray
@@ -105,16 +109,18 @@ class Search:
         self._led_on: dict[int, list[int]] = {}
         self._steps = _MOST_STEPS
 
-    def live(self, node: int, k: int, asked: np.ndarray) -> np.ndarray:
-        """Those of a set of last ids after which k ids are enough from a node."""
-        level, step, graph, known = k, 1, self._graph, self._known(node, k)
-        if not self._still_unknown(node, k, asked & ~known.live & ~known.dead).any():
+    def live(self, configuration: int, k: int, asked: np.ndarray) -> np.ndarray:
+        """Those of a set of last ids after which k ids are enough from a configuration."""
+        level, step, graph, known = k, 1, self._graph, self._known(configuration, k)
+        if not self._still_unknown(configuration, k, asked & ~known.live & ~known.dead).any():
             return asked & ~known.dead
-        if graph.source.near(graph.keys[node]) == NEVER:  # nothing says which targets are near
-            level = min(k, graph.near(node, k) + 1)
+        if (
+            graph.source.near(graph.keys[configuration]) == NEVER
+        ):  # nothing says which targets are near
+            level = min(k, graph.near(configuration, k) + 1)
         while True:
-            known = self._known(node, level)
-            root = self._question(node, level, asked, known, any_will_do=False)
+            known = self._known(configuration, level)
+            root = self._question(configuration, level, asked, known, any_will_do=False)
             stack = [] if root.answered else [root]
             while stack:
                 check()
@@ -206,27 +212,29 @@ class Search:
         led_on.insert(0, token)
         del led_on[_REMEMBERED:]
 
-    def _still_unknown(self, node: int, k: int, asked: np.ndarray) -> np.ndarray:
+    def _still_unknown(self, configuration: int, k: int, asked: np.ndarray) -> np.ndarray:
         """`_not_shown`, in as many steps as have been worth it."""
         steps = [self._steps]
-        rest = self._not_shown(node, k, asked, steps)
+        rest = self._not_shown(configuration, k, asked, steps)
         if steps[0] < self._steps and rest.any():
             self._steps = max(self._steps // 2, _FEWEST_STEPS)
         elif steps[0] < self._steps:
             self._steps = min(2 * self._steps, _MOST_STEPS)
         return rest
 
-    def _not_shown(self, node: int, k: int, asked: np.ndarray, steps: list[int]) -> np.ndarray:
+    def _not_shown(
+        self, configuration: int, k: int, asked: np.ndarray, steps: list[int]
+    ) -> np.ndarray:
         """Those of a set of last ids of which remembered ids do not show that k are enough after
         them. steps: how many may still be made, one number, counted down."""
-        graph, asked = self._graph, self._not_known(node, k, asked)
-        if not self._hopeful(node, k, asked):
+        graph, asked = self._graph, self._not_known(configuration, k, asked)
+        if not self._hopeful(configuration, k, asked):
             return asked
         ways: list[tuple[int, int, bool]] = []
-        led_on = (self._led_on.get(level, []) for level in self._levels(node, k))
+        led_on = (self._led_on.get(level, []) for level in self._levels(configuration, k))
         for token in [*dict.fromkeys(chain.from_iterable(led_on))][: steps[0]]:
             steps[0] -= 1
-            free, bound = graph.step(node, token)
+            free, bound = graph.step(configuration, token)
             ways += [(token, free, True)] if free >= 0 else []
             ways += [(token, bound, False)] if bound >= 0 else []
         for further in (False, True):  # most lead to where it is known
@@ -236,55 +244,66 @@ class Search:
                     rest = self._not_shown(after, k - 1, rest, steps)
                 if rest.any():
                     continue
-                self._remember(graph.near(node, k), token)
+                self._remember(graph.near(configuration, k), token)
                 if behind:
-                    graph.final[node], graph.whole[node] = min(graph.final[node], k), True
+                    graph.final[configuration], graph.whole[configuration] = (
+                        min(graph.final[configuration], k),
+                        True,
+                    )
                     return np.zeros_like(asked)
                 rest = asked.copy()
                 graph.source.narrow(np.array([token]), rest)
-                self._add_live(node, k, asked & ~rest)
+                self._add_live(configuration, k, asked & ~rest)
                 asked = rest
                 if not asked.any():
                     return asked
         return asked
 
-    def _hopeful(self, node: int, k: int, asked: np.ndarray) -> bool:
+    def _hopeful(self, configuration: int, k: int, asked: np.ndarray) -> bool:
         """Are there some of which it is not known that k ids are too few after them?"""
-        graph, kept = self._graph, self._kept.get((node, k))
-        if not graph.lower[node] <= k < graph.final[node]:
+        graph, kept = self._graph, self._kept.get((configuration, k))
+        if not graph.lower[configuration] <= k < graph.final[configuration]:
             return False  # it is known of all
         return bool((asked if kept is None else _without(asked, kept.dead)).any())
 
-    def _not_known(self, node: int, k: int, asked: np.ndarray) -> np.ndarray:
+    def _not_known(self, configuration: int, k: int, asked: np.ndarray) -> np.ndarray:
         """Those of a set of last ids of which it is not known that k ids are enough after them."""
         graph = self._graph
-        if graph.final[node] <= k:
-            goal = graph.goal(node)
+        if graph.final[configuration] <= k:
+            goal = graph.goal(configuration)
             return np.zeros_like(asked) if goal is None else asked & goal
-        kept = self._kept.get((node, k))
+        kept = self._kept.get((configuration, k))
         return asked if kept is None else _without(asked, kept.live)
 
     # ------------------------------------------------------------ what is known
 
     def _question(
-        self, node: int, k: int, asked: np.ndarray, known: _Known, *, any_will_do: bool
+        self, configuration: int, k: int, asked: np.ndarray, known: _Known, *, any_will_do: bool
     ) -> _Question:
-        unknown = self._graph.universe(node) & ~known.live & ~known.dead
-        return _Question(node, k, asked, unknown, known.live, any_will_do, self._targets(node, k))
+        unknown = self._graph.universe(configuration) & ~known.live & ~known.dead
+        return _Question(
+            configuration,
+            k,
+            asked,
+            unknown,
+            known.live,
+            any_will_do,
+            self._targets(configuration, k),
+        )
 
-    def _known(self, node: int, k: int) -> _Known:
+    def _known(self, configuration: int, k: int) -> _Known:
         """`live` is a new set; `dead` may be shared, and is not written to."""
         graph = self._graph
-        everything, goal = graph.universe(node), graph.goal(node)
+        everything, goal = graph.universe(configuration), graph.goal(configuration)
         nothing = np.zeros_like(everything)
-        if k < graph.lower[node]:
+        if k < graph.lower[configuration]:
             return _Known(nothing, everything)
         dead = nothing if goal is None else goal
-        if k >= graph.final[node]:
+        if k >= graph.final[configuration]:
             return _Known(everything & ~dead, dead)
         live = nothing.copy()
-        for level in self._levels(node, k):
-            kept = self._kept.get((node, level))
+        for level in self._levels(configuration, k):
+            kept = self._kept.get((configuration, level))
             if kept is not None:
                 live[kept.live.at] |= kept.live.words
                 if level == k:
@@ -293,63 +312,74 @@ class Search:
 
     def _keep_live(self, question: _Question, new: np.ndarray) -> None:
         """What is complete goes into the bounds."""
-        graph, node, level = self._graph, question.node, question.visit.level
+        graph, configuration, level = self._graph, question.configuration, question.visit.level
         if question.visit.behind:
-            graph.final[node], graph.whole[node] = min(graph.final[node], level), True
+            graph.final[configuration], graph.whole[configuration] = (
+                min(graph.final[configuration], level),
+                True,
+            )
             return
-        if self._add_live(node, level, new):
-            goal = graph.goal(node)
-            rest = graph.universe(node) if goal is None else graph.universe(node) & ~goal
+        if self._add_live(configuration, level, new):
+            goal = graph.goal(configuration)
+            rest = (
+                graph.universe(configuration)
+                if goal is None
+                else graph.universe(configuration) & ~goal
+            )
             if not (rest & ~question.live).any():
-                graph.final[node] = min(graph.final[node], question.k)
+                graph.final[configuration] = min(graph.final[configuration], question.k)
 
-    def _add_live(self, node: int, k: int, new: np.ndarray) -> bool:
+    def _add_live(self, configuration: int, k: int, new: np.ndarray) -> bool:
         """Is some last id left of which it is not known?"""
         graph = self._graph
-        kept, goal = self._kept.get((node, k), _Kept()), graph.goal(node)
+        kept, goal = self._kept.get((configuration, k), _Kept()), graph.goal(configuration)
         live = _with(new, kept.live)
-        rest = graph.universe(node) if goal is None else graph.universe(node) & ~goal
+        rest = (
+            graph.universe(configuration) if goal is None else graph.universe(configuration) & ~goal
+        )
         if not (rest & ~live).any():
-            graph.final[node] = min(graph.final[node], k)
+            graph.final[configuration] = min(graph.final[configuration], k)
             return False
-        self._keep(node, k, kept._replace(live=_words_of(live)))
+        self._keep(configuration, k, kept._replace(live=_words_of(live)))
         return True
 
     def _keep_dead(self, question: _Question, new: np.ndarray) -> None:
-        graph, node, k = self._graph, question.node, question.k
-        kept, goal = self._kept.get((node, k), _Kept()), graph.goal(node)
+        graph, configuration, k = self._graph, question.configuration, question.k
+        kept, goal = self._kept.get((configuration, k), _Kept()), graph.goal(configuration)
         dead = _with(new, kept.dead)
-        rest = graph.universe(node) if goal is None else graph.universe(node) & ~goal
+        rest = (
+            graph.universe(configuration) if goal is None else graph.universe(configuration) & ~goal
+        )
         if not (rest & ~dead).any():
-            graph.lower[node] = max(graph.lower[node], k + 1)
+            graph.lower[configuration] = max(graph.lower[configuration], k + 1)
         else:
-            self._keep(node, k, kept._replace(dead=_words_of(dead)))
+            self._keep(configuration, k, kept._replace(dead=_words_of(dead)))
 
-    def _keep(self, node: int, k: int, known: _Kept) -> None:
+    def _keep(self, configuration: int, k: int, known: _Kept) -> None:
         """What was kept first goes first, where there is too much of it."""
-        old = self._kept.pop((node, k), None)
+        old = self._kept.pop((configuration, k), None)
         self._n_bytes -= 0 if old is None else old.n_bytes
-        self._kept[node, k] = known
+        self._kept[configuration, k] = known
         self._n_bytes += known.n_bytes
         while self._n_bytes > BYTES:
             self._n_bytes -= self._kept.pop(next(iter(self._kept))).n_bytes
 
     # ------------------------------------------------------------ where to look
 
-    def _levels(self, node: int, k: int) -> list[int]:
+    def _levels(self, configuration: int, k: int) -> list[int]:
         """With about as many ids as it takes, first: with more, most targets are detours."""
-        near = self._graph.near(node, k)
+        near = self._graph.near(configuration, k)
         return sorted({near, min(near + 1, k), k})
 
-    def _targets(self, node: int, k: int) -> Iterator[_Visit]:
+    def _targets(self, configuration: int, k: int) -> Iterator[_Visit]:
         """What is settled first, then what is nearest."""
-        graph, goal = self._graph, self._graph.goal(node)
-        for level in self._levels(node, k):
-            edges = graph.edges(node, level)
+        graph, goal = self._graph, self._graph.goal(configuration)
+        for level in self._levels(configuration, k):
+            edges = graph.edges(configuration, level)
             targets = edges.any[graph.lower[edges.any] < level]
             graph.tighten(targets, level - 1)
             targets = targets[graph.lower[targets] < level]
-            sides = graph.spread(node, level)
+            sides = graph.spread(configuration, level)
             far = graph.final[targets] >= level
             bound, n_groups = np.unique(sides.bound, return_counts=True)
             bound, n_groups = np.append(bound, NEVER), np.append(n_groups, 0)
@@ -359,14 +389,14 @@ class Search:
             behind = set(edges.free.tolist()) if goal is None else set()
             for target, n in zip(targets[order].tolist(), size[order].tolist(), strict=True):
                 if target in behind:
-                    yield self._visit(node, target, level, behind=True)
+                    yield self._visit(configuration, target, level, behind=True)
                 if n:
-                    yield self._visit(node, target, level, behind=False)
+                    yield self._visit(configuration, target, level, behind=False)
 
-    def _visit(self, node: int, target: int, level: int, *, behind: bool) -> _Visit:
-        spread = self._graph.spread(node, level)
+    def _visit(self, configuration: int, target: int, level: int, *, behind: bool) -> _Visit:
+        spread = self._graph.spread(configuration, level)
         groups = np.flatnonzero((spread.free if behind else spread.bound) == target)
-        return _Visit(target, level, behind, self._graph.ids(node, level, groups))
+        return _Visit(target, level, behind, self._graph.ids(configuration, level, groups))
 
 
 def _words_of(ids: np.ndarray) -> _Words:

@@ -43,9 +43,9 @@ _INTRICATE = "more than are told apart: the tokenizer's pretokenizer is too intr
 
 @dataclass(frozen=True)
 class HypothesisSet:
-    """row: UTF-8 row of the character being read (0: none); members: sorted."""
+    """utf8_row: UTF-8 row of the character being read (0: none); members: sorted."""
 
-    row: int
+    utf8_row: int
     members: tuple[Member, ...]
 
     def by_whole(self) -> dict[int, list[int]]:
@@ -60,11 +60,11 @@ _FIRST = HypothesisSet(0, ((0, 0, OFF),))
 
 
 class KnownSets(NamedTuple):
-    """What is known of hypothesis sets, to be kept on the disk. The sets by number: row int32 [n],
-    start int32 [n + 1] into members, int32 [m, 3]. Those with known rows: numbers int32 [k], free
-    and bound int32 [k, n_classes]."""
+    """What is known of hypothesis sets, to be kept on the disk. The sets by number: utf8_row int32
+    [n], start int32 [n + 1] into members, int32 [m, 3]. Those with known rows: numbers int32 [k],
+    free and bound int32 [k, n_classes]."""
 
-    row: np.ndarray
+    utf8_row: np.ndarray
     start: np.ndarray
     members: np.ndarray
     numbers: np.ndarray
@@ -104,7 +104,7 @@ class HypothesisSets:
         self._own = np.array([c.own for c in actions.classes], dtype=np.int32)
         self._begun = whole.after_each(OFF, self._own, True)
         self._completed = _completed(pipeline)
-        self.number(_FIRST.row, [*_FIRST.members])
+        self.number(_FIRST.utf8_row, [*_FIRST.members])
         if known is not None:
             self._learn(known)
         self._n_kept = len(self._rows)
@@ -126,7 +126,7 @@ class HypothesisSets:
         sizes = [len(found.members) for found in sets]
         free, bound = zip(*(self._rows[number] for number in numbers), strict=True)
         known = KnownSets(
-            row=np.array([found.row for found in sets], dtype=np.int32),
+            utf8_row=np.array([found.utf8_row for found in sets], dtype=np.int32),
             start=np.append(0, np.cumsum(sizes)).astype(np.int32),
             members=np.array(members, dtype=np.int32),
             numbers=np.array(numbers, dtype=np.int32),
@@ -136,14 +136,14 @@ class HypothesisSets:
         self._n_kept = len(numbers)
         self._keep(known)
 
-    def number(self, row: int, members: list[Member]) -> int:
+    def number(self, utf8_row: int, members: list[Member]) -> int:
         """The number of a set, NONE if it is empty. Members that no character from its UTF-8 row
         can follow are left out. Raises BudgetExceededError over MOST_SETS."""
-        if row != 0:
-            members = [(h, b, w) for h, b, w in members if self._completed[row, b, h]]
+        if utf8_row != 0:
+            members = [(h, b, w) for h, b, w in members if self._completed[utf8_row, b, h]]
         if not members:
             return NONE
-        found = HypothesisSet(row, tuple(sorted(set(members))))
+        found = HypothesisSet(utf8_row, tuple(sorted(set(members))))
         number = self._numbers.get(found)
         return self._new(found) if number is None else number
 
@@ -167,7 +167,7 @@ class HypothesisSets:
         key = (one, other)
         if key not in self._unions:
             first, second = self.sets[one], self.sets[other]
-            self._unions[key] = self.number(first.row, [*first.members, *second.members])
+            self._unions[key] = self.number(first.utf8_row, [*first.members, *second.members])
         return self._unions[key]
 
     def ends(self, number: int) -> bool:
@@ -175,17 +175,17 @@ class HypothesisSets:
         known = self._ends.get(number)
         if known is None:
             found, ends = self.sets[number], self.pipeline.boundaries.ends
-            known = self._ends[number] = found.row == 0 and any(
+            known = self._ends[number] = found.utf8_row == 0 and any(
                 bool(ends[h]) and self.whole.may_end(w) for h, _, w in found.members
             )
         return known
 
-    def rows(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+    def successors(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """(free, bound): int32 [n_classes], the set after a token of each class when there is, or
         is not, a boundary at the joint before it."""
         if number not in self._rows:
             found = self.sets[number]
-            build = self._full_rows if found.row == 0 else self._partial_rows
+            build = self._full_rows if found.utf8_row == 0 else self._partial_rows
             self._rows[number] = build(found)
             self.keep_rows(max(_MORE, self._n_kept // 4))
         return self._rows[number]
@@ -203,7 +203,7 @@ class HypothesisSets:
         if len(more):
             few = np.unique(more).tolist()
             if len(few) > _FEW:
-                free, bound = self.rows(number)
+                free, bound = self.successors(number)
             else:
                 for c in few:  # free[c] last: where it is known both are
                     after_boundary, bound[c] = self._after(self.sets[number], c)
@@ -212,10 +212,10 @@ class HypothesisSets:
 
     def _after(self, found: HypothesisSet, c: int) -> tuple[int, int]:
         """(free, bound) of `rows` for one class."""
-        if found.row == 0:
+        if found.utf8_row == 0:
             by_whole = found.by_whole()
             return self._one(by_whole, 1, c), self._one(by_whole, 0, c)
-        entry = self._continuing(found.row).get(c)
+        entry = self._continuing(found.utf8_row).get(c)
         if entry is None:
             return NONE, NONE
         return NONE, self._continued(found, entry, self.actions.classes[c])
@@ -274,61 +274,61 @@ class HypothesisSets:
         n = len(self.actions.classes)
         free, bound = np.full(n, NONE, dtype=np.int32), np.full(n, NONE, dtype=np.int32)
         alike: dict[tuple[int, int, int, int], int] = {}
-        for c, entry in self._continuing(found.row).items():
-            kind = self.actions.classes[c]
-            key = entry, kind.element, kind.tail, kind.own
+        for c, entry in self._continuing(found.utf8_row).items():
+            token_class = self.actions.classes[c]
+            key = entry, token_class.element, token_class.tail, token_class.own
             if key not in alike:
-                alike[key] = self._continued(found, entry, kind)
+                alike[key] = self._continued(found, entry, token_class)
             bound[c] = alike[key]
         return free, bound
 
-    def _continuing(self, row: int) -> dict[int, int]:
+    def _continuing(self, utf8_row: int) -> dict[int, int]:
         """For each class whose leading fragment can be read from a UTF-8 row what is there then: a
-        row, or -1 - the coarse atom that is complete."""
-        known = self._entries.get(row)
+        UTF-8 row, or -1 - the coarse atom that is complete."""
+        known = self._entries.get(utf8_row)
         if known is None:
             utf8, known = self.pipeline.alphabet.utf8, {}
-            for c, kind in enumerate(self.actions.classes):
-                entry = row if kind.lead else DEAD
-                for byte in kind.lead:
+            for c, token_class in enumerate(self.actions.classes):
+                entry = utf8_row if token_class.lead else DEAD
+                for byte in token_class.lead:
                     entry = int(utf8[entry, byte]) if entry >= 0 else DEAD
                 if entry >= 0:
                     known[c] = entry
                 elif entry != DEAD:
                     known[c] = -1 - int(self.pipeline.coarse[-2 - entry])
-            self._entries[row] = known
+            self._entries[utf8_row] = known
         return known
 
-    def _continued(self, found: HypothesisSet, entry: int, kind: TokenClass) -> int:
+    def _continued(self, found: HypothesisSet, entry: int, token_class: TokenClass) -> int:
         """The set after a token of a class that leads to such an entry."""
-        moved = [(h, b, self.whole.after(w, kind.own, False)) for h, b, w in found.members]
+        moved = [(h, b, self.whole.after(w, token_class.own, False)) for h, b, w in found.members]
         kept = [(h, b, w) for h, b, w in moved if w is not None]
-        relation = self.actions.relations[kind.element]
+        relation = self.actions.relations[token_class.element]
         if entry >= 0:  # the character goes on, so the token must be nothing but its fragment
             same = relation.shape[0] == relation.shape[1] and relation.trace() == len(relation)
-            return self.number(entry, kept) if same and kind.tail == 0 else NONE
+            return self.number(entry, kept) if same and token_class.tail == 0 else NONE
         follow = self.pipeline.boundaries.follow
         members = [
             (int(h2), 0, w)
             for h, b, w in kept
             for h2 in np.flatnonzero(relation[follow[b, h, -1 - entry]].any(axis=0))
         ]
-        return self.number(kind.tail, members)
+        return self.number(token_class.tail, members)
 
 
 def _listed(known: KnownSets) -> list[HypothesisSet]:
     members = [(h, b, w) for h, b, w in known.members.tolist()]
-    rows, start = known.row.tolist(), known.start.tolist()
+    rows, start = known.utf8_row.tolist(), known.start.tolist()
     parts = zip(rows, start[:-1], start[1:], strict=True)
-    return [HypothesisSet(row, tuple(members[low:high])) for row, low, high in parts]
+    return [HypothesisSet(utf8_row, tuple(members[low:high])) for utf8_row, low, high in parts]
 
 
 def check_known(known: KnownSets, pipeline: Pipeline, n_classes: int, n_whole: int) -> None:
     """Are these numbers that kernels can be given, who check nothing? n_whole: nodes of the trie of
     `WholePieces`. Raises CorruptFileError."""
-    n, shape, members = len(known.row), (len(known.numbers), n_classes), known.members
+    n, shape, members = len(known.utf8_row), (len(known.numbers), n_classes), known.members
     between = (  # array, its least value and the one that is too large
-        (known.row, 0, len(pipeline.alphabet.utf8)),
+        (known.utf8_row, 0, len(pipeline.alphabet.utf8)),
         (known.numbers, 0, n),
         (known.free, NONE, n),
         (known.bound, NONE, n),
@@ -353,11 +353,11 @@ def _completed(pipeline: Pipeline) -> np.ndarray:
     with or without a boundary before it?"""
     utf8, follows = pipeline.alphabet.utf8, pipeline.boundaries.follow.any(axis=3)
     atoms = np.zeros((len(utf8), follows.shape[2]), dtype=bool)
-    for row, entries in enumerate(utf8):
-        atoms[row, pipeline.coarse[-2 - entries[entries < DEAD]]] = True
+    for utf8_row, entries in enumerate(utf8):
+        atoms[utf8_row, pipeline.coarse[-2 - entries[entries < DEAD]]] = True
     for _ in range(_LONGEST):
-        for row, entries in enumerate(utf8):
-            atoms[row] |= atoms[entries[entries > 0]].any(axis=0)
+        for utf8_row, entries in enumerate(utf8):
+            atoms[utf8_row] |= atoms[entries[entries > 0]].any(axis=0)
     found: np.ndarray = np.einsum("rk,bhk->rbh", atoms.astype(int), follows.astype(int)) > 0
     return found
 
@@ -397,12 +397,12 @@ class _Stacked:
     def alike(
         self, after: list[np.ndarray], wholes: list[np.ndarray]
     ) -> tuple[list[bytes], np.ndarray, np.ndarray]:
-        """(what tells them apart [kinds], first [kinds], which [k]) of the classes with one tail,
-        one row in each of `after`, bool [k, n], and one number in each of `wholes`, int32
+        """(what tells them apart [distinct], first [distinct], which [k]) of the classes with one
+        tail, one row in each of `after`, bool [k, n], and one number in each of `wholes`, int32
         [n_classes]."""
         bits = [np.packbits(rows, axis=1) for rows in after]
         numbers = np.stack([self._tails, *(where[self.classes] for where in wholes)], axis=1)
         told = np.ascontiguousarray(np.concatenate([numbers.view(np.uint8), *bits], axis=1))
         rows = told.view(np.dtype((np.void, told.shape[1]))).reshape(-1)
-        kinds, first, which = np.unique(rows, return_index=True, return_inverse=True)
-        return [kind.tobytes() for kind in kinds], first, which.reshape(-1)
+        distinct, first, which = np.unique(rows, return_index=True, return_inverse=True)
+        return [row.tobytes() for row in distinct], first, which.reshape(-1)

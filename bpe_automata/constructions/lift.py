@@ -28,7 +28,7 @@ from bpe_automata.kernels.bits import clear_bits, has, set_bits
 from bpe_automata.kernels.distance import distances
 from bpe_automata.kernels.edges import Nodes, Vocabulary
 from bpe_automata.kernels.fewest_tokens import ANYWHERE
-from bpe_automata.kernels.masks import lift_row
+from bpe_automata.kernels.masks import lift_ids
 from bpe_automata.kernels.references import packed
 from bpe_automata.kernels.trie import Spelled, Trie, settle_alive, states_after, walk
 from bpe_automata.kernels.watch import watched
@@ -72,7 +72,7 @@ class Lift(Immutable):
         )
         self._banned = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
         read = (self.trie.token >= 0) & ~np.isin(self.trie.token, self._banned)
-        self.kinds = read.astype(np.int32)
+        self.token_classes = read.astype(np.int32)
         self._masks: BoundedMemo[int, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
         self._regions = Regions(self.dfa, tokenizer.lock, self.trie, lambda: self._vocabularies)
         self.alive = self._alive_states()
@@ -113,7 +113,7 @@ class Lift(Immutable):
     def mask(self, state: int) -> np.ndarray:
         bits = self._masks.get(state)
         if bits is None:
-            bits = self.row(state, self.alive)
+            bits = self.readable(state, self.alive)
             set_bits(bits, self.added[self.alive[self.after_added(state, self.added)]])
             self.mark_ends(state, bits)
             bits.flags.writeable = False
@@ -124,7 +124,7 @@ class Lift(Immutable):
         """Put on the disk what was found out of the tokenizer alone."""
         self._regions.keep()
 
-    def row(self, state: int, alive: np.ndarray) -> np.ndarray:
+    def readable(self, state: int, alive: np.ndarray) -> np.ndarray:
         """Packed: the ordinary ids that lead from a state to one of `alive` (bool [n_states])."""
         collapsed = self._regions.at(state)
         full = collapsed.ids
@@ -132,7 +132,7 @@ class Lift(Immutable):
             full = self._vocabularies.full_row(collapsed, 0, _ALL, _ALL)
         dfa, vocabulary = self.dfa, self.tokenizer.derived("lift vocabulary", _vocabulary)
         begin = state, self._regions.outside(state), dfa.trans, dfa.byte_class, alive
-        return watched(lift_row, *begin, packed(collapsed), full, packed(vocabulary))
+        return watched(lift_ids, *begin, packed(collapsed), full, packed(vocabulary))
 
     @property
     def _vocabularies(self) -> CollapsedVocabularies:
@@ -196,7 +196,7 @@ class Lift(Immutable):
         open_ = np.flatnonzero((distances(steps, dfa.accepting) >= 0) & ~alive)
         if len(open_):
             added = self.added, prefixed.added_from, prefixed.after_added
-            spelled = Spelled(self.trie, self.kinds, *added)
+            spelled = Spelled(self.trie, self.token_classes, *added)
             open_ = open_.astype(np.int32)
             watched(settle_alive, dfa.trans, dfa.byte_class, alive, open_, spelled)
         return alive

@@ -13,7 +13,7 @@ from bpe_automata.constructions.hypothesis_sets import BEGINNING, NONE
 from bpe_automata.constructions.token_actions import INSIDE, MUST_END
 from bpe_automata.kernels.distance import distances
 from bpe_automata.kernels.fixed_set import NOT_YET, FixedSet
-from bpe_automata.kernels.geometry import ForbiddenSets, places_of, weights
+from bpe_automata.kernels.geometry import ForbiddenSets, positions_of, weights
 from bpe_automata.kernels.hashing import EMPTY
 from bpe_automata.kernels.product import Fragments, Reading, Witnesses
 from bpe_automata.limits import NUMBERS, check_fits
@@ -38,8 +38,8 @@ def reading_of(canonical: CanonicalAutomaton) -> Reading:
 def forbidden_sets_of(canonical: CanonicalAutomaton) -> ForbiddenSets:
     before, after = canonical.geometry.before, canonical.geometry.after
     birth = canonical.derivation.birth
-    places = places_of(before.order, len(birth)), places_of(after.order, len(birth))
-    return ForbiddenSets(before, after, birth, *places)
+    positions = positions_of(before.order, len(birth)), positions_of(after.order, len(birth))
+    return ForbiddenSets(before, after, birth, *positions)
 
 
 def fragments_of(canonical: CanonicalAutomaton) -> Fragments:
@@ -87,9 +87,9 @@ def _open_ends(
 #
 #     after(S, t) = (none, S)      for every ordinary token t of whole characters
 #
-# Then a node of S is a DFA state, and its texts are spelled without a look at hypotheses: see
-# `kernels.fixed_set`. Most tokenizers with a pretokenizer have no such set, and need none, as a
-# boundary can come at most nodes.
+# Then a configuration of S is a DFA state, and its texts are spelled without a look at hypotheses:
+# see `kernels.fixed_set`. Most tokenizers with a pretokenizer have no such set, and need none, as a
+# boundary can come at most configurations.
 
 _LEADING = 4
 
@@ -110,7 +110,7 @@ def _fixed_set(canonical: CanonicalAutomaton) -> FixedSet:
     number = _fixed_set_number(canonical)
     token = np.full(len(trie.token), NONE, dtype=np.int32)
     if number != NONE:
-        keeps = _keeps(canonical, number)[canonical.nodes.kind] & (canonical.nodes.text == 0)
+        keeps = _keeps(canonical, number)[canonical.nodes.token_class] & (canonical.nodes.text == 0)
         keeps &= (trie.token >= 0) & derivation.reachable[trie.token]
         token[keeps] = trie.token[keeps]
     root = np.full(256, NONE, dtype=np.int32)
@@ -134,23 +134,23 @@ def _fixed_set(canonical: CanonicalAutomaton) -> FixedSet:
 
 def _fixed_set_number(canonical: CanonicalAutomaton) -> int:
     """Its number, NONE if there is none."""
-    sets, kinds = canonical.sets, _whole_kinds(canonical)
-    if canonical.whole.tokens or not canonical.pipeline.text.ends[0] or not len(kinds):
+    sets, token_classes = canonical.sets, _whole_classes(canonical)
+    if canonical.whole.tokens or not canonical.pipeline.text.ends[0] or not len(token_classes):
         return NONE
-    free, bound = sets.rows(BEGINNING)
-    for number in {int(free[kinds[0]]), int(bound[kinds[0]])} - {NONE, BEGINNING}:
-        if _keeps(canonical, number)[kinds].all() and sets.ends(number):
+    free, bound = sets.successors(BEGINNING)
+    for number in {int(free[token_classes[0]]), int(bound[token_classes[0]])} - {NONE, BEGINNING}:
+        if _keeps(canonical, number)[token_classes].all() and sets.ends(number):
             return number
     return NONE
 
 
 def _keeps(canonical: CanonicalAutomaton, number: int) -> np.ndarray:
     """bool [n_classes]: the classes that leave the set as it is, and never have a boundary."""
-    free, bound = canonical.sets.rows(number)
+    free, bound = canonical.sets.successors(number)
     return (free == NONE) & (bound == number)
 
 
-def _whole_kinds(canonical: CanonicalAutomaton) -> np.ndarray:
+def _whole_classes(canonical: CanonicalAutomaton) -> np.ndarray:
     """The classes of whole characters."""
     classes = canonical.actions.classes
     whole = [k > 0 and not c.lead and not c.tail for k, c in enumerate(classes)]
@@ -171,8 +171,11 @@ def _apart(canonical: CanonicalAutomaton, loose: np.ndarray) -> bool:
     trie, classes = canonical.trie, canonical.actions.classes
     single = np.flatnonzero((trie.depth == 1) & (trie.token >= 0) & (trie.label >= 0x80))
     tokens = trie.token[single].astype(np.int64)
-    kinds = [classes[k] for k in canonical.actions.of_token[tokens]]
-    plain = np.array([kind.lead != b"" and kind.own < 0 for kind in kinds], dtype=bool)
+    token_classes = [classes[k] for k in canonical.actions.of_token[tokens]]
+    plain = np.array(
+        [token_class.lead != b"" and token_class.own < 0 for token_class in token_classes],
+        dtype=bool,
+    )
     weight = weights(tokens, canonical.derivation.birth, canonical.geometry.before)
     found = trie.label[single[plain & loose[tokens] & (weight == 0)]]
     return {*found.tolist()} >= {*range(0x80, 0xC0)}
@@ -204,7 +207,7 @@ class _Growing:
         self._array: np.ndarray = np.zeros((256, *shape), dtype=dtype)
 
     def filled(self, count: int, values: list[int] | np.ndarray) -> np.ndarray:
-        """The first `count` places, then `values`."""
+        """The first `count` positions, then `values`."""
         needed = count + len(values)
         if needed > len(self._array):
             self._array = resized(self._array[:count], 2 * needed)
@@ -220,7 +223,7 @@ class Columns(NamedTuple):
     boundary: np.ndarray
     may_break: np.ndarray
     may_bind: np.ndarray
-    row: np.ndarray
+    utf8_row: np.ndarray
     ends: np.ndarray
 
 
@@ -231,7 +234,7 @@ class SetArrays:
         self.lock = canonical.tokenizer.lock
         self._sets, self._whole = canonical.sets.sets, canonical.whole
         self._ends, self._text_ends = canonical.sets.ends, bool(canonical.pipeline.text.ends[0])
-        self._rows, n_classes = canonical.sets.rows, len(canonical.actions.classes)
+        self._rows, n_classes = canonical.sets.successors, len(canonical.actions.classes)
         self._bound = _Growing(np.int32, (n_classes,))
         self._known = np.empty(0, dtype=np.int32), self._bound.filled(0, np.empty((0, n_classes)))
         self._columns = [_Growing(t) for t in (*[np.int32] * 3, bool, bool, np.int32, bool)]
@@ -240,7 +243,7 @@ class SetArrays:
 
     def current(self) -> Columns:
         """The arrays of all sets interned so far."""
-        if len(self._arrays.row) < len(self._sets):
+        if len(self._arrays.utf8_row) < len(self._sets):
             self._extend()
         return self._arrays
 
@@ -278,18 +281,18 @@ class SetArrays:
     @locked
     def _extend(self) -> None:
         """Interrupted, it has done nothing: what was written so far is written again."""
-        done, before = len(self._arrays.row), len(self._arrays.hypothesis)
+        done, before = len(self._arrays.utf8_row), len(self._arrays.hypothesis)
         fresh = self._sets[done:]
         members = [member for found in fresh for member in found.members]
         sizes = np.cumsum([len(found.members) for found in fresh], dtype=np.int64)
-        start, hypothesis, boundary, may_break, may_bind, row, ends = self._columns
+        start, hypothesis, boundary, may_break, may_bind, utf8_row, ends = self._columns
         self._arrays = Columns(
             start.filled(done + 1, (before + sizes).tolist()),
             hypothesis.filled(before, [h for h, _, _ in members]),
             boundary.filled(before, [b for _, b, _ in members]),
             may_break.filled(before, [self._whole.may_end(w) for _, _, w in members]),
             may_bind.filled(before, [w != MUST_END for _, _, w in members]),
-            row.filled(done, [found.row for found in fresh]),
+            utf8_row.filled(done, [found.utf8_row for found in fresh]),
             ends.filled(
                 done, [self._text_ends and self._ends(done + k) for k in range(len(fresh))]
             ),

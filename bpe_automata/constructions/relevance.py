@@ -1,17 +1,17 @@
 """Relevance: which ids keep acceptance within reach, exactly and only where visited.
 
-Whether acceptance can be reached after an id r depends on where r leads, a node (place, set), and
-on r itself only through the pairs that r forbids. If acceptance can be reached through a boundary
-right at the node, or the text can end there, every r is relevant. Otherwise the next id n stands in
-the same pretoken, and
+Whether acceptance can be reached after an id r depends on where r leads, a configuration c = (state
+pair, set), and on r itself only through the pairs that r forbids. If acceptance can be reached
+through a boundary right at c, or the text can end there, every r is relevant. Otherwise the next id
+n stands in the same pretoken, and
 
-    dead(node) = { r : every n that leads on from the node is forbidden after r }
+    dead(c) = { r : every n that leads on from c is forbidden after r }
 
-    n leads on from the node  iff  n leads to a node where n is not dead       (least fixpoint)
+    n leads on from c  iff  n leads to a configuration where n is not dead       (least fixpoint)
 
-The sets of n that lead on are the least solution, and the dead sets so the greatest: dead(node) is
-the intersection, over the n that lead on, of the ids that forbid n; all ids, where none leads on. A
-few n nearly always make it empty; then the rest of the node is never looked at.
+The sets of n that lead on are the least solution, and the dead sets so the greatest:
+dead(c) is the intersection, over the n that lead on, of the ids that forbid n; all ids,
+where none leads on. A few n nearly always make it empty; then the rest of c is never looked at.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import numpy as np
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.product_tables import ProductTables
 from bpe_automata.kernels.bits import differing
-from bpe_automata.kernels.product import SET_BITS, node_key
+from bpe_automata.kernels.product import SET_BITS, configuration_key
 from bpe_automata.kernels.settled import NOTHING, UNSETTLED, settled_at
 from bpe_automata.sharing import BoundedMemo, locked
 
-Node = tuple[int, int]
+Configuration = tuple[int, int]
 
 
-class Row(NamedTuple):
+class Readable(NamedTuple):
     """free, bound: packed int32 ids, those with and without a boundary at the joint."""
 
     free: np.ndarray
@@ -60,20 +60,20 @@ class Relevance:
     def __init__(self, tables: ProductTables, geometry: Geometry) -> None:
         self._tables, self.lock, self._n_words = tables, tables.lock, geometry.n_words
         # Most differ little from an empty one, or a full one that many share.
-        self._rows: BoundedMemo[Node, _Kept] = BoundedMemo(2 * 4 * geometry.n_words)
+        self._rows: BoundedMemo[Configuration, _Kept] = BoundedMemo(2 * 4 * geometry.n_words)
 
-    def row(self, place: int, number: int) -> Row:
-        """The ids that can be read at a node and are relevant there; new arrays. number: of the
-        hypothesis set."""
-        found = self._rows.get((place, number))
-        both = self._new_row((place, number)) if found is None else _written_out(found)
-        return Row(both[: self._n_words], both[self._n_words :])
+    def readable(self, state_pair: int, number: int) -> Readable:
+        """The ids that can be read at a configuration and are relevant there; new arrays. number:
+        of the hypothesis set."""
+        found = self._rows.get((state_pair, number))
+        both = self._new_row((state_pair, number)) if found is None else _written_out(found)
+        return Readable(both[: self._n_words], both[self._n_words :])
 
-    def holds(self, place: int, number: int, token: int) -> tuple[bool, bool]:
-        """Is an id in the row of a node, as a free one, as a bound one?"""
-        kept = self._rows.get((place, number))
+    def holds(self, state_pair: int, number: int, token: int) -> tuple[bool, bool]:
+        """Is an id in the row of a configuration, as a free one, as a bound one?"""
+        kept = self._rows.get((state_pair, number))
         if kept is None:
-            kept = _Kept(self._new_row((place, number)), *_NOTHING)
+            kept = _Kept(self._new_row((state_pair, number)), *_NOTHING)
         base, where, words = kept
         found = []
         for word in (token >> 5, self._n_words + (token >> 5)):
@@ -83,34 +83,36 @@ class Relevance:
         return found[0], found[1]
 
     @locked
-    def _new_row(self, node: Node) -> np.ndarray:
+    def _new_row(self, configuration: Configuration) -> np.ndarray:
         """Free and then bound ids, packed, and kept."""
-        found = self._rows.get(node)  # by another thread meanwhile
+        found = self._rows.get(configuration)  # by another thread meanwhile
         if found is not None:
             return _written_out(found)
-        both, open_, base = self._tables.row(*node)
+        both, open_, base = self._tables.readable(*configuration)
         if len(open_):
             self._tables.add_lively(open_, both[: self._n_words], both[self._n_words :])
         where, words = differing(both, base)
         few = 2 * len(where) < len(both)
-        self._rows.put(node, _Kept(base, where, words) if few else _Kept(both.copy(), *_NOTHING))
+        self._rows.put(
+            configuration, _Kept(base, where, words) if few else _Kept(both.copy(), *_NOTHING)
+        )
         return both
 
     @locked
-    def dead(self, node: Node) -> np.ndarray | None:
-        """The ids that are irrelevant when they lead to this node, None if none is: a set of places
-        (see `kernels.geometry`), not to be written to."""
-        at = self._at(node)
+    def dead(self, configuration: Configuration) -> np.ndarray | None:
+        """The ids that are irrelevant when they lead to this configuration, None if none is: a set
+        of positions (see `kernels.geometry`), not to be written to."""
+        at = self._at(configuration)
         return None if at == NOTHING else self._tables.settled.dead.sets[at]
 
     @locked
-    def any_dead(self, node: Node) -> bool:
-        """Is any id dead at this node?"""
-        return self._at(node) != NOTHING
+    def any_dead(self, configuration: Configuration) -> bool:
+        """Is any id dead at this configuration?"""
+        return self._at(configuration) != NOTHING
 
-    def _at(self, node: Node) -> int:
+    def _at(self, configuration: Configuration) -> int:
         """NOTHING, or the row of its set."""
-        key = int(node_key(*node))
+        key = int(configuration_key(*configuration))
         at = int(settled_at(key, self._tables.settled))
         if at == UNSETTLED:
             self._tables.settle(np.array([key]))
@@ -118,6 +120,6 @@ class Relevance:
         return at
 
     @locked
-    def settle(self, places: np.ndarray, numbers: np.ndarray) -> None:
-        """Find what is dead at many nodes, int64."""
-        self._tables.settle(places << SET_BITS | numbers)
+    def settle(self, state_pairs: np.ndarray, numbers: np.ndarray) -> None:
+        """Find what is dead at many configurations, int64."""
+        self._tables.settle(state_pairs << SET_BITS | numbers)

@@ -11,8 +11,9 @@ tokenizer at hand, in one of two ways:
 and no added token is read across it, nor is it inside a character. So every canonical sequence has
 a joint there, and what may follow depends on the boundary hypotheses there, not on the last id.
 
-A *segment* is the DFA from an entry (a place and hypotheses) to the next cuts. Which ids can be
-read at a node inside it depends on the segment alone, and on which hypotheses live on at its cuts:
+A *segment* is the DFA from an entry (a state pair and hypotheses) to the next cuts. Which ids can
+be read at a configuration inside it depends on the segment alone, and on which hypotheses live on
+at its cuts:
 
     key = (tokenizer, DFA to the cuts, entry, at each cut: text states, hypotheses, how they go on)
 
@@ -87,13 +88,13 @@ class At(NamedTuple):
 
     number: int
     text: int
-    row: int
+    utf8_row: int
     members: tuple[Member, ...]
 
 
 @dataclass(frozen=True)
-class Node:
-    """A node of a product, as a node of its segment."""
+class Located:
+    """A configuration of a product, as a configuration of its segment."""
 
     segment: Segment
     at: At
@@ -110,7 +111,7 @@ class Segments:
 
     def __init__(self, tables: ProductTables) -> None:
         self._tables, self._canonical = tables, tables.canonical
-        dfa, added = tables._world.dfa, tables._world.added
+        dfa, added = tables._product.dfa, tables._product.added
         n = len(dfa.trans)
         self._joints = joints(self._canonical, dfa)
         # Where added tokens are read from elsewhere, the form would not tell where.
@@ -122,53 +123,59 @@ class Segments:
         self._homes: dict[int, Segment] = {}  # by DFA state, for those before the cuts
         self._begun: dict[tuple[int, Entry], Segment | None] = {}  # by DFA state, too
         self._too_large: set[int] = set()  # DFA states of what has over `LIMIT` of them
-        self._flags: dict[int, dict[int, int]] = {}  # by place and hypothesis
+        self._flags: dict[int, dict[int, int]] = {}  # by state pair and hypothesis
         self._ends: dict[tuple[int, int, int, int], list[tuple[int, int, int]]] = {}
         self._slot, self._local = np.full((2, n), -1, dtype=np.int32)  # scratch
 
-    def of(self, place: int, hypotheses: int) -> Node | None:
-        """The node in a segment; None where none was found. That of a cut is the entry of the
-        segment that begins there."""
-        state, found = int(self._tables.memo.state[place]), self._canonical.sets.sets[hypotheses]
+    def of(self, state_pair: int, hypotheses: int) -> Located | None:
+        """The configuration in a segment; None where none was found. That of a cut is the entry of
+        the segment that begins there."""
+        state, found = (
+            int(self._tables.memo.state[state_pair]),
+            self._canonical.sets.sets[hypotheses],
+        )
         home = self._homes.get(state)
-        if home is not None and (node := self.within(home, place, hypotheses)) is not None:
-            return node
-        if found.row or state in self._too_large:
+        if (
+            home is not None
+            and (configuration := self.within(home, state_pair, hypotheses)) is not None
+        ):
+            return configuration
+        if found.utf8_row or state in self._too_large:
             return None
-        flags = self._flags_at(place, found.members)
+        flags = self._flags_at(state_pair, found.members)
         live = sorted({h for h, _, _ in found.members if flags[h]})
-        entry = int(self._tables.memo.added[place]), *live
+        entry = int(self._tables.memo.added[state_pair]), *live
         if (state, entry) not in self._begun:
             self._begun[state, entry] = self._entered(state, entry)
         segment = self._begun[state, entry]
-        return None if segment is None else self.within(segment, place, hypotheses)
+        return None if segment is None else self.within(segment, state_pair, hypotheses)
 
     def pair(self, segment: Segment, at: At) -> tuple[int, int]:
-        """(place, hypothesis set) of a node of a segment, with only the members that can come
-        true."""
-        place = self._tables.place(int(segment.order[at.number]), at.text)
-        return place, self._canonical.sets.number(at.row, list(at.members))
+        """(state pair, hypothesis set) of a configuration of a segment, with only the members that
+        can come true."""
+        state_pair = self._tables.state_pair(int(segment.order[at.number]), at.text)
+        return state_pair, self._canonical.sets.number(at.utf8_row, list(at.members))
 
-    def within(self, segment: Segment, place: int, hypotheses: int) -> Node | None:
-        """The node in this segment, its cuts included; None if it is none of its nodes, or text
-        gets there by a way that the segment does not have."""
+    def within(self, segment: Segment, state_pair: int, hypotheses: int) -> Located | None:
+        """The configuration in this segment, its cuts included; None if it is none of its
+        configurations, or text gets there by a way that the segment does not have."""
         memo, found = self._tables.memo, self._canonical.sets.sets[hypotheses]
-        number, text = segment.number.get(int(memo.state[place])), int(memo.added[place])
+        number, text = segment.number.get(int(memo.state[state_pair])), int(memo.added[state_pair])
         if number is None:
             return None
-        if found.row:
-            live = self._completed(segment, place, found)
+        if found.utf8_row:
+            live = self._completed(segment, state_pair, found)
         else:
-            live = self._come_true(segment, number, place, found.members)
-        return None if live is None else Node(segment, At(number, text, found.row, live))
+            live = self._come_true(segment, number, state_pair, found.members)
+        return None if live is None else Located(segment, At(number, text, found.utf8_row, live))
 
     def _completed(
-        self, segment: Segment, place: int, found: HypothesisSet
+        self, segment: Segment, state_pair: int, found: HypothesisSet
     ) -> tuple[Member, ...] | None:
         """The members from which the character can be completed; None if that leads elsewhere."""
         live = []
         for h, b, w in found.members:
-            ends = self._ends_of(place, found.row, h, b)
+            ends = self._ends_of(state_pair, found.utf8_row, h, b)
             for state, text, after in ends:
                 check()
                 number = segment.number.get(state, -1)
@@ -178,23 +185,29 @@ class Segments:
                 live.append((h, b, w))
         return tuple(live)
 
-    def _ends_of(self, place: int, row: int, h: int, b: int) -> list[tuple[int, int, int]]:
+    def _ends_of(
+        self, state_pair: int, utf8_row: int, h: int, b: int
+    ) -> list[tuple[int, int, int]]:
         """(DFA state, text state, hypothesis) where the character can be completed."""
-        key = place, row, h, b
+        key = state_pair, utf8_row, h, b
         if key not in self._ends:
             pairs, count = self._tables.ask(completions, *key)
             # Only now: the memo may have grown.
-            memo, (places, after) = self._tables.memo, pairs[:count].T
-            columns = memo.state[places].tolist(), memo.added[places].tolist(), after.tolist()
+            memo, (state_pairs, after) = self._tables.memo, pairs[:count].T
+            columns = (
+                memo.state[state_pairs].tolist(),
+                memo.added[state_pairs].tolist(),
+                after.tolist(),
+            )
             self._ends[key] = list(zip(*columns, strict=True))
         return self._ends[key]
 
     def _come_true(
-        self, segment: Segment, number: int, place: int, members: tuple[Member, ...]
+        self, segment: Segment, number: int, state_pair: int, members: tuple[Member, ...]
     ) -> tuple[Member, ...] | None:
         """The members from which text goes on; None if the segment does not have one of them."""
-        whole, text, live = self._canonical.whole, int(self._tables.memo.added[place]), []
-        flags = self._flags_at(place, members)
+        whole, text, live = self._canonical.whole, int(self._tables.memo.added[state_pair]), []
+        flags = self._flags_at(state_pair, members)
         for h, b, w in members:
             after, within = flags[h] & AFTER, flags[h] & WITHIN
             if (after and whole.may_end(w)) or (within and w != MUST_END):
@@ -203,13 +216,16 @@ class Segments:
                 live.append((h, b, w))
         return tuple(live)
 
-    def _flags_at(self, place: int, members: tuple[Member, ...]) -> dict[int, int]:
+    def _flags_at(self, state_pair: int, members: tuple[Member, ...]) -> dict[int, int]:
         """By hypothesis: how text goes on."""
-        known = self._flags.setdefault(place, {})
+        known = self._flags.setdefault(state_pair, {})
         fresh = [h for h, _, _ in members if h not in known]
         if fresh:
             memo, hypotheses = self._tables.memo, np.array(fresh, dtype=np.int64)
-            state, text = int(memo.state[place]), memo.added[place : place + 1].astype(np.int64)
+            state, text = (
+                int(memo.state[state_pair]),
+                memo.added[state_pair : state_pair + 1].astype(np.int64),
+            )
             flags = self._tables.ask(all_flags, state, text, hypotheses)[0].tolist()
             known.update(zip(fresh, flags, strict=True))
         return known

@@ -14,7 +14,7 @@ import numpy as np
 
 from bpe_automata.arguments import integer
 from bpe_automata.constructions import stored
-from bpe_automata.constructions.relevance import Row
+from bpe_automata.constructions.relevance import Readable
 from bpe_automata.constructions.segments import At
 from bpe_automata.errors import ArgumentError
 from bpe_automata.kernels.bits import members, set_bits
@@ -27,15 +27,15 @@ _FOLDER = "segments"
 
 
 class Closure(NamedTuple):
-    """The nodes that ids lead to from one node of a segment. n_inner: how many there are before its
-    cuts, whose rows are made; exits: those at its cuts."""
+    """The configurations that ids lead to from one configuration of a segment. n_inner: how many
+    there are before its cuts, whose rows are made; exits: those at its cuts."""
 
     n_inner: int
     exits: tuple[At, ...]
 
 
 class Piece(NamedTuple):
-    """The token automaton from one node of a segment to its cuts.
+    """The token automaton from one configuration of a segment to its cuts.
 
     accepting: bool [n]; offsets: int64 [n + 1]; symbols, targets: int32 [m], as in
     `token_automata.Table`; the start is 0, and target n + k is exits[k]."""
@@ -49,19 +49,20 @@ class Piece(NamedTuple):
 
 @dataclass
 class Known:
-    """What is known of one segment. rows: of its nodes; closures, pieces: by the node where they
-    begin; changed: is there something that the disk does not have? n_bytes: in memory, about."""
+    """What is known of one segment. rows: of its configurations; closures, pieces: by the
+    configuration where they begin; changed: is there something that the disk does not have?
+    n_bytes: in memory, about."""
 
-    rows: dict[At, Row] = field(default_factory=dict)
+    rows: dict[At, Readable] = field(default_factory=dict)
     closures: dict[At, Closure] = field(default_factory=dict)
     pieces: dict[At, Piece] = field(default_factory=dict)
     changed: bool = False
     n_bytes: int = 0
 
-    def add(self, at: At, found: Row | Closure | Piece) -> int:
+    def add(self, at: At, found: Readable | Closure | Piece) -> int:
         """Keep it, if it is new; returns how many more bytes that takes."""
         kinds: dict[type, dict[At, Any]] = {
-            Row: self.rows,
+            Readable: self.rows,
             Closure: self.closures,
             Piece: self.pieces,
         }
@@ -74,16 +75,16 @@ class Known:
         return more
 
 
-def _size(entry: Row | Closure | Piece) -> int:
-    exits = () if isinstance(entry, Row) else entry.exits
+def _size(entry: Readable | Closure | Piece) -> int:
+    exits = () if isinstance(entry, Readable) else entry.exits
     arrays = (part.nbytes for part in entry if isinstance(part, np.ndarray))
     return sum(arrays) + _OVERHEAD * (1 + len(exits))
 
 
 @dataclass
 class Counts:
-    """Of rows. made: put into the cache; apart: made of nodes that are in no segment; loaded: read
-    from disk."""
+    """Of rows. made: put into the cache; apart: made of configurations that are in no segment;
+    loaded: read from disk."""
 
     made: int = 0
     apart: int = 0
@@ -139,9 +140,9 @@ class SegmentCache:
         self.counts.apart += 1
 
     @locked
-    def add(self, key: bytes, at: At, found: Row | Closure | Piece) -> None:
-        """Keep what was made of a segment, from this node on."""
-        self.counts.made += isinstance(found, Row)
+    def add(self, key: bytes, at: At, found: Readable | Closure | Piece) -> None:
+        """Keep what was made of a segment, from this configuration on."""
+        self.counts.made += isinstance(found, Readable)
         self._grown(key, self.of(key).add(at, found))
 
     @locked
@@ -208,7 +209,7 @@ def _restored(arrays: dict[str, np.ndarray]) -> Known:
     ranges = zip(kept.start[:-1].tolist(), kept.start[1:].tolist(), strict=True)
     sides = [_whole(kept.ids[low:high], kept.n_words) for low, high in ranges]
     for at, free, bound in zip(kept.rows, sides[::2], sides[1::2], strict=True):
-        known.add(at, Row(free, bound))
+        known.add(at, Readable(free, bound))
     for at, closure in kept.closures:
         known.add(at, closure)
     for k, (at, exits) in enumerate(kept.pieces):

@@ -1,12 +1,12 @@
 """A whole product put together from segments, which a `SegmentCache` keeps for other products.
 
     assembled(engine, state, cache) = explore(engine, state)              as languages
-    prepared(engine, state, cache): the rows of all nodes, those of `all_nodes`
+    prepared(engine, state, cache): the rows of all configurations, those of `all_configurations`
 
 Written out, each segment is a `Piece`, and the pieces are laid side by side; at a cut all ways meet
 in one state, as the last id changes nothing there. Languages that are too large for that, as nearly
-all are that hold a string, have few nodes still: of a segment that the cache knows none is visited,
-as its rows are in the cache, and its `Closure` says at which cuts its ids arrive.
+all are that hold a string, have few configurations still: of a segment that the cache knows none is
+visited, as its rows are in the cache, and its `Closure` says at which cuts its ids arrive.
 
 A row that is asked for alone costs less to make than to look up: the lazy engine has no segments.
 """
@@ -23,9 +23,8 @@ from bpe_automata.budget import check
 from bpe_automata.constructions.canonical import NO_TOKEN
 from bpe_automata.constructions.cartesian_merge import CartesianMerge, ProductState
 from bpe_automata.constructions.hypothesis_sets import BEGINNING
-from bpe_automata.constructions.relevance import Node as ProductNode
-from bpe_automata.constructions.relevance import Row
-from bpe_automata.constructions.segments import At, Node, Segment, Segments
+from bpe_automata.constructions.relevance import Configuration, Readable
+from bpe_automata.constructions.segments import At, Located, Segment, Segments
 from bpe_automata.constructions.segments_cache import Closure, Piece, SegmentCache
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.bits import contained
@@ -33,11 +32,11 @@ from bpe_automata.kernels.product import PARTLY
 from bpe_automata.token_automata import TokenAutomaton
 
 ANY = -2
-"""As the last id: one after which every id may stand that is read at the node."""
+"""As the last id: one after which every id may stand that is read at the configuration."""
 
 _ADVICE = "the automaton is too large to list; raise max_edges, or ask the engine step by step"
 K = TypeVar("K", bound=Hashable)
-Start = tuple[int, int, int]  # place, hypothesis set, last id
+Start = tuple[int, int, int]  # state pair, hypothesis set, last id
 
 
 def assembled(
@@ -49,7 +48,7 @@ def assembled(
     BudgetExceededError over `max_edges`."""
     maker = _Maker(engine, cache, max_edges)
     starts = _Numbered[Start]()
-    starts.number((state.place, state.hypotheses, state.last))
+    starts.number((state.state_pair, state.hypotheses, state.last))
     pieces: list[tuple[Piece, list[int]]] = []
     left = max_edges
     for here in starts.items:  # grows while we go
@@ -108,15 +107,15 @@ class _Maker:
 
     def piece(self, start: Start) -> tuple[Piece, list[Start]]:
         """The token automaton from here to the cuts, and where its exits lead."""
-        node = self._segments.of(*start[:2])
-        if node is None:
+        configuration = self._segments.of(*start[:2])
+        if configuration is None:
             return self._written(start, None), []
-        segment, cache = node.segment, self._cache
-        known = cache.of(segment.key).pieces.get(node.at) if start[2] == ANY else None
+        segment, cache = configuration.segment, self._cache
+        known = cache.of(segment.key).pieces.get(configuration.at) if start[2] == ANY else None
         if known is None:
             known = self._written(start, segment)
             if start[2] == ANY and not self._strange:
-                cache.add(segment.key, node.at, known)
+                cache.add(segment.key, configuration.at, known)
         return known, [(*self._segments.pair(segment, at), ANY) for at in known.exits]
 
     def _written(self, start: Start, segment: Segment | None) -> Piece:
@@ -141,18 +140,18 @@ class _Maker:
     ) -> tuple[np.ndarray, np.ndarray]:
         """(ids, targets) of one state; target -1 - k is exit k."""
         engine = self._engine
-        leads, row = engine.leads(*here[:2]), engine.rows.row(*here[:2])
+        leads, row = engine.leads(*here[:2]), engine.relevance.readable(*here[:2])
         bound = row.bound if here[2] == ANY else engine.bound(ProductState(*here))
         binds = contained(bound, leads.ids)
         kept = binds | contained(row.free, leads.ids)
         ids, added = leads.ids[kept], leads.added[kept]
         numbers = np.where(binds, leads.bound, leads.free)[kept]
         targets = np.empty(len(ids), dtype=np.int64)
-        cuts: dict[ProductNode, At | None] = {}
-        columns = leads.places[kept].tolist(), numbers.tolist(), ids.tolist(), added.tolist()
-        for k, (place, number, token, is_added) in enumerate(zip(*columns, strict=True)):
+        cuts: dict[Configuration, At | None] = {}
+        columns = leads.state_pairs[kept].tolist(), numbers.tolist(), ids.tolist(), added.tolist()
+        for k, (state_pair, number, token, is_added) in enumerate(zip(*columns, strict=True)):
             check()
-            after: Start = (place, number, token)
+            after: Start = (state_pair, number, token)
             if is_added:
                 after = engine.step(ProductState(*here[:2], NO_TOKEN), token)
             pair = after[:2]
@@ -165,82 +164,84 @@ class _Maker:
                 targets[k] = -1 - exits.number(at)
         return ids, targets
 
-    def _cut(self, segment: Segment | None, place: int, number: int) -> At | None:
+    def _cut(self, segment: Segment | None, state_pair: int, number: int) -> At | None:
         if segment is None:
             return None
-        node = self._segments.within(segment, place, number)
-        self._strange |= node is None
-        return node.at if node is not None and node.is_cut else None
+        configuration = self._segments.within(segment, state_pair, number)
+        self._strange |= configuration is None
+        return configuration.at if configuration is not None and configuration.is_cut else None
 
 
-# ---------------------------------------------------------------- the rows of all nodes
+# ---------------------------------------------------------------- the rows of all configurations
 
 
 def prepared(engine: CartesianMerge, state: ProductState, cache: SegmentCache) -> int:
-    """Make the rows of all nodes that ids from `state` lead to, so that `SharedRows` finds them;
-    returns how many nodes. In a segment that is entered in several ways a node counts for each of
-    them; at a cut, those that go on alike count once."""
-    walk = _Walk(SharedRows(engine, cache))
-    start = state.place, state.hypotheses
+    """Make the rows of all configurations that ids from `state` lead to, so that `SharedRelevance`
+    finds them; returns how many configurations. In a segment that is entered in several ways a
+    configuration counts for each of them; at a cut, those that go on alike count once."""
+    walk = _Walk(SharedRelevance(engine, cache))
+    start = state.state_pair, state.hypotheses
     seen, todo, count = {start}, [start], 0
     while todo:
         check()
-        n_nodes, after = walk.beyond(todo.pop())
-        count += n_nodes
+        n_configurations, after = walk.beyond(todo.pop())
+        count += n_configurations
         fresh = after - seen
         seen |= fresh
         todo += fresh
     return count
 
 
-class SharedRows:
+class SharedRelevance:
     """The rows of one product, out of a cache where it has them; for one thread."""
 
     def __init__(self, engine: CartesianMerge, cache: SegmentCache) -> None:
         self.engine, self.cache, self.segments = engine, cache, Segments(engine.tables)
 
-    def row(self, place: int, number: int) -> Row:
-        """The ids readable at a node that lead to relevant states."""
-        node = self.segments.of(place, number)
-        if node is None:
+    def readable(self, state_pair: int, number: int) -> Readable:
+        """The ids readable at a configuration that lead to relevant states."""
+        configuration = self.segments.of(state_pair, number)
+        if configuration is None:
             self.cache.count_apart()
-            return self.engine.rows.row(place, number)
-        row = self.cache.of(node.segment.key).rows.get(node.at)
+            return self.engine.relevance.readable(state_pair, number)
+        row = self.cache.of(configuration.segment.key).rows.get(configuration.at)
         if row is None:
-            row = self.engine.rows.row(place, number)
-            self.cache.add(node.segment.key, node.at, row)
+            row = self.engine.relevance.readable(state_pair, number)
+            self.cache.add(configuration.segment.key, configuration.at, row)
         return row
 
 
 class _Walk:
     """From cuts to cuts."""
 
-    def __init__(self, rows: SharedRows) -> None:
+    def __init__(self, rows: SharedRelevance) -> None:
         self._rows, self._segments = rows, rows.segments
-        self._after: dict[ProductNode, set[ProductNode]] = {}
+        self._after: dict[Configuration, set[Configuration]] = {}
 
-    def beyond(self, start: ProductNode) -> tuple[int, set[ProductNode]]:
-        """How many nodes there are from here to the next cuts, and those at the cuts; of a node in
-        no segment, itself and where its ids lead."""
-        node, cache = self._segments.of(*start), self._rows.cache
-        if node is None:
-            return 1, self._after_node(start)
-        key, strange = node.segment.key, set[ProductNode]()
-        closure = cache.of(key).closures.get(node.at)
+    def beyond(self, start: Configuration) -> tuple[int, set[Configuration]]:
+        """How many configurations there are from here to the next cuts, and those at the cuts; of a
+        configuration in no segment, itself and where its ids lead."""
+        configuration, cache = self._segments.of(*start), self._rows.cache
+        if configuration is None:
+            return 1, self._after_configuration(start)
+        key, strange = configuration.segment.key, set[Configuration]()
+        closure = cache.of(key).closures.get(configuration.at)
         if closure is None:
-            closure, strange = self._closure(node, start)
+            closure, strange = self._closure(configuration, start)
             if not strange:
-                cache.add(key, node.at, closure)
-        exits = {self._segments.pair(node.segment, at) for at in closure.exits}
+                cache.add(key, configuration.at, closure)
+        exits = {self._segments.pair(configuration.segment, at) for at in closure.exits}
         return closure.n_inner, strange | exits
 
-    def _closure(self, node: Node, start: ProductNode) -> tuple[Closure, set[ProductNode]]:
+    def _closure(
+        self, configuration: Located, start: Configuration
+    ) -> tuple[Closure, set[Configuration]]:
         """Up to the cuts of a segment, and what is met that is not in the segment."""
-        inner, exits, strange, todo = {start}, dict[At, None](), set[ProductNode](), [start]
+        inner, exits, strange, todo = {start}, dict[At, None](), set[Configuration](), [start]
         while todo:
             check()
-            for pair in self._after_node(todo.pop()) - inner:
-                found = self._segments.within(node.segment, *pair)
+            for pair in self._after_configuration(todo.pop()) - inner:
+                found = self._segments.within(configuration.segment, *pair)
                 if found is None:
                     strange.add(pair)
                 elif found.is_cut:
@@ -250,73 +251,84 @@ class _Walk:
                     todo.append(pair)
         return Closure(len(inner), tuple(exits)), strange
 
-    def _after_node(self, pair: ProductNode) -> set[ProductNode]:
+    def _after_configuration(self, pair: Configuration) -> set[Configuration]:
         if pair not in self._after:
-            self._after[pair] = beyond(self._rows.engine, pair, self._rows.row(*pair))
+            self._after[pair] = beyond(self._rows.engine, pair, self._rows.readable(*pair))
         return self._after[pair]
 
 
-# The eager engine: all nodes of a product, and what is dead at each, before any is visited.
+# The eager engine: all configurations of a product and their dead sets, before any is visited.
 #
-#     nodes  contains  { (place, hypotheses) : some ids lead there from the start }
+#     configurations  contains  { (state pair, hypotheses) : some ids lead there from the start }
 #
-# and besides only what an id of a node's row leads to that may not follow each last id there.
+# and besides only what an id of a configuration's row leads to that may not follow each last id
+# there.
 #
-# A state of CartesianMerge is a node with the last id, and its mask follows from the node's row; so
-# the rows of all nodes are the whole automaton, in as many numbers as the lift has. Written out
-# with its transitions (`engine.explore`) it has one state for each last id.
+# A state of CartesianMerge is a configuration with the last id, and its mask follows from the row
+# of the configuration; so the rows of all configurations are the whole automaton, in as many
+# numbers as the lift has. Written out with its transitions (`engine.explore`) it has one state for
+# each last id.
 
 
 class Where(NamedTuple):
-    """A node, for any product of the same automata: the DFA's state, the text automaton's, and the
-    number of the hypothesis set."""
+    """A configuration, for any product of the same automata: the DFA's state, the text automaton's,
+    and the number of the hypothesis set."""
 
     state: int
     text: int
     hypotheses: int
 
 
-def all_nodes(engine: CartesianMerge, state: ProductState) -> list[Where]:
-    """All nodes that ids lead to from a state, itself first. Their rows are found on the way."""
-    first = (state.place, state.hypotheses)
-    found: dict[ProductNode, None] = {first: None}
+def all_configurations(engine: CartesianMerge, state: ProductState) -> list[Where]:
+    """All configurations that ids lead to from a state, itself first. Their rows are found on the
+    way."""
+    first = (state.state_pair, state.hypotheses)
+    found: dict[Configuration, None] = {first: None}
     todo = [first]
     while todo:
         check()
         here = todo.pop()
-        for node in beyond(engine, here, engine.rows.row(*here)):
-            if node not in found:
-                found[node] = None
-                todo.append(node)
+        for configuration in beyond(engine, here, engine.relevance.readable(*here)):
+            if configuration not in found:
+                found[configuration] = None
+                todo.append(configuration)
     memo = engine.tables.memo
     return [Where(int(memo.state[p]), int(memo.added[p]), number) for p, number in found]
 
 
-def settle(engine: CartesianMerge, nodes: Iterable[Where]) -> int:
-    """Find what is dead at each of these nodes; returns at how many anything is."""
-    tables, relevance = engine.tables, engine.rows
-    states, texts, numbers = np.fromiter(chain.from_iterable(nodes), np.int64).reshape(-1, 3).T
-    places = tables.places(states, texts)
-    partly = np.flatnonzero(tables.statuses(places, numbers.copy()) == PARTLY)
-    relevance.settle(places[partly], numbers[partly])
-    found = zip(places[partly].tolist(), numbers[partly].tolist(), strict=True)
+def settle(engine: CartesianMerge, configurations: Iterable[Where]) -> int:
+    """Find what is dead at each of these configurations; returns at how many anything is."""
+    tables, relevance = engine.tables, engine.relevance
+    states, texts, numbers = (
+        np.fromiter(chain.from_iterable(configurations), np.int64).reshape(-1, 3).T
+    )
+    state_pairs = tables.state_pairs(states, texts)
+    partly = np.flatnonzero(tables.statuses(state_pairs, numbers.copy()) == PARTLY)
+    relevance.settle(state_pairs[partly], numbers[partly])
+    found = zip(state_pairs[partly].tolist(), numbers[partly].tolist(), strict=True)
     return sum(map(relevance.any_dead, found))
 
 
-def beyond(engine: CartesianMerge, node: ProductNode, row: Row) -> set[ProductNode]:
-    """Where the ids of a node's row lead, whatever the last id was."""
+def beyond(
+    engine: CartesianMerge, configuration: Configuration, row: Readable
+) -> set[Configuration]:
+    """Where the ids of a configuration's row lead, whatever the last id was."""
     tables, sets = engine.tables, engine.canonical.sets
-    places, kinds, start, ids = tables.edges(node[0], sets.sets[node[1]].row)
-    free, bound = sets.rows(node[1])
+    state_pairs, token_classes, start, ids = tables.edges(
+        configuration[0], sets.sets[configuration[1]].utf8_row
+    )
+    free, bound = sets.successors(configuration[1])
     is_free, is_bound = (contained(side, ids) for side in row)
-    leads: set[ProductNode] = set()
+    leads: set[Configuration] = set()
     for side, after in ((is_free, free), (is_bound & ~is_free, bound)):
         groups = np.flatnonzero(_any(side, start))
-        leads |= {*zip(places[groups].tolist(), after[kinds[groups]].tolist(), strict=True)}
+        leads |= {
+            *zip(state_pairs[groups].tolist(), after[token_classes[groups]].tolist(), strict=True)
+        }
     for group in np.flatnonzero(_any(is_free & is_bound, start)).tolist():
-        number = sets.union(int(free[kinds[group]]), int(bound[kinds[group]]))
-        leads.add((int(places[group]), number))
-    added, after = tables.added_steps(node[0])
+        number = sets.union(int(free[token_classes[group]]), int(bound[token_classes[group]]))
+        leads.add((int(state_pairs[group]), number))
+    added, after = tables.added_steps(configuration[0])
     return leads | {(p, BEGINNING) for p in after[contained(row.free, added)].tolist()}
 
 

@@ -160,7 +160,7 @@ class EngineReader(Generic[State]):
         return Facts(lower, final, true, lower, true)
 
     def groups(self, key: int) -> Groups:
-        """Where the ids of a node lead."""
+        """Where the ids of a configuration lead."""
         state = self._states[key]
         ids = members(self._engine.mask(state))
         if self._engine.accepting(state):

@@ -317,16 +317,18 @@ def _named(names: tuple[Hashable, ...], wanted: list[Hashable]) -> np.ndarray:
 
 
 def _refuse_ids(listed: list[Transition], ends: tuple[int, ...], n_ids: int) -> None:
-    def reads(place: int) -> str:
-        return f"transition {place}, {short(listed[place])}, reads"
+    def reads(position: int) -> str:
+        return f"transition {position}, {short(listed[position])}, reads"
 
-    for place, (_, token, _) in enumerate(listed):
+    for position, (_, token, _) in enumerate(listed):
         if token is None or isinstance(token, bool):
-            raise MalformedAutomatonError(f"{reads(place)} {token!r}, no id: give an integer")
+            raise MalformedAutomatonError(f"{reads(position)} {token!r}, no id: give an integer")
         if int(token) >= n_ids:
-            raise TokenOutOfRangeError(f"{reads(place)} id {token}, not in 0 .. {n_ids - 1}")
+            raise TokenOutOfRangeError(f"{reads(position)} id {token}, not in 0 .. {n_ids - 1}")
         if int(token) in ends:
-            raise MalformedAutomatonError(f"{reads(place)} the end-of-sequence id: {END_IS_LISTED}")
+            raise MalformedAutomatonError(
+                f"{reads(position)} the end-of-sequence id: {END_IS_LISTED}"
+            )
 
 
 def _integers(values: Any, name: str) -> np.ndarray:

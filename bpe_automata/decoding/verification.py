@@ -164,10 +164,10 @@ class Oracle:
         """The first counterexample among `count` new walks."""
         for _ in range(count):
             tally.walks += 1
-            place, finished = self.walker.walk(self.begin, self.rng)
+            path, finished = self.walker.walk(self.begin, self.rng)
             if not finished:
-                return self._found("nothing can finish this, yet it was allowed", place.ids)
-            found = self._check_prefixes(place.ids) or self._check_refused(place.ids)
+                return self._found("nothing can finish this, yet it was allowed", path.ids)
+            found = self._check_prefixes(path.ids) or self._check_refused(path.ids)
             if found:
                 return found
         return None
@@ -175,14 +175,14 @@ class Oracle:
     def _check_prefixes(self, ids: tuple[int, ...]) -> Counterexample | None:
         """accepting, and end-of-sequence in the mask, iff the text is complete, at every prefix."""
         prefixes = [ids[:k] for k in range(len(ids) + 1)]
-        engine, place = self.constraint.engine, self.begin
+        engine, path = self.constraint.engine, self.begin
         for prefix, true in zip(prefixes, self._complete(prefixes), strict=True):
             if prefix:
-                place = self.walker.step(place, prefix[-1])
-            accepting = engine.accepting(place.state)
+                path = self.walker.step(path, prefix[-1])
+            accepting = engine.accepting(path.state)
             if accepting != true:
                 return self._wrong_end("accepted" if accepting else "not accepted", prefix)
-            mask = engine.mask(place.state)
+            mask = engine.mask(path.state)
             if any(has(mask, token) != accepting for token in engine.eos_ids):
                 said = "refused" if accepting else "allowed"
                 return self._found(f"end-of-sequence is {said} here, wrongly", prefix)
@@ -190,15 +190,15 @@ class Oracle:
 
     def _check_refused(self, ids: tuple[int, ...]) -> Counterexample | None:
         """At a random prefix: refused ids that would complete a text of the language."""
-        place = self.begin
+        path = self.begin
         for token in ids[: self.rng.randrange(len(ids) + 1)]:
-            place = self.walker.step(place, token)
-        refused = self.walker.distances(place) == 0
-        refused[self.walker.allowed(place)] = False
+            path = self.walker.step(path, token)
+        refused = self.walker.distances(path) == 0
+        refused[self.walker.allowed(path)] = False
         refused[list(self.constraint.unread)] = False
         candidates = np.flatnonzero(refused).tolist()
         chosen = self.rng.sample(candidates, min(_REFUSED, len(candidates)))
-        tried = [(*place.ids, token) for token in chosen]
+        tried = [(*path.ids, token) for token in chosen]
         for longer, true in zip(tried, self._complete(tried), strict=True):
             if true:
                 return self._found(f"id {longer[-1]} is refused after the others", longer)
@@ -269,12 +269,12 @@ class Oracle:
         return max(map(len, self._spelled), default=0)
 
     def _check_allowed(self, ids: tuple[int, ...]) -> Counterexample | None:
-        engine, place = self.constraint.engine, self.begin
+        engine, path = self.constraint.engine, self.begin
         for position, token in enumerate(ids):
-            if not has(engine.mask(place.state), token):
+            if not has(engine.mask(path.state), token):
                 return self._found(f"id {token} is refused at position {position}", ids)
-            place = self.walker.step(place, token)
-        if not engine.accepting(place.state):
+            path = self.walker.step(path, token)
+        if not engine.accepting(path.state):
             return self._wrong_end("not accepted", ids)
         return None
 

@@ -26,7 +26,7 @@ _MOST_TRIED = 100_000  # ids that the way home may try
 
 
 @dataclass(frozen=True)
-class Place:
+class Path:
     """Where a walk is. state: of the engine; ids: read so far."""
 
     state: Hashable
@@ -43,40 +43,40 @@ class Walker:
         self._data = np.frombuffer(b"".join(tokenizer.spellings), dtype=np.uint8)
         self._after: BoundedMemo[int, np.ndarray] = BoundedMemo(4 * tokenizer.n_ids)
 
-    def start(self, prefix: tuple[int, ...] = ()) -> Place:
+    def start(self, prefix: tuple[int, ...] = ()) -> Path:
         """The beginning, after the prompt `prefix`."""
-        return Place(self.engine.initial(prefix), ())
+        return Path(self.engine.initial(prefix), ())
 
-    def step(self, place: Place, token: int) -> Place:
-        """The place after one more allowed id."""
-        return Place(self.engine.step(place.state, token), (*place.ids, token))
+    def step(self, path: Path, token: int) -> Path:
+        """The path after one more allowed id."""
+        return Path(self.engine.step(path.state, token), (*path.ids, token))
 
-    def allowed(self, place: Place) -> np.ndarray:
+    def allowed(self, path: Path) -> np.ndarray:
         """The ids of the mask that are text, ascending."""
-        ids = members(self.engine.mask(place.state))
+        ids = members(self.engine.mask(path.state))
         return ids[~np.isin(ids, self.engine.eos_ids)]
 
-    def walk(self, place: Place, rng: random.Random) -> tuple[Place, bool]:
-        """(where a random walk from `place` ended, did it end in an accepting state).
+    def walk(self, path: Path, rng: random.Random) -> tuple[Path, bool]:
+        """(where a random walk from `path` ended, did it end in an accepting state).
 
         Raises BudgetExceededError when the search for the way home is cut short.
         """
         for _ in range(rng.randrange(_LONGEST)):
-            if self.engine.accepting(place.state) and rng.random() < _STOP:
-                return place, True
-            ids = self.allowed(place)
+            if self.engine.accepting(path.state) and rng.random() < _STOP:
+                return path, True
+            ids = self.allowed(path)
             if not len(ids):
                 break
-            place = self.step(place, int(ids[rng.randrange(len(ids))]))
-        home = self._home(place)
-        return (place, False) if home is None else (home, True)
+            path = self.step(path, int(ids[rng.randrange(len(ids))]))
+        home = self._home(path)
+        return (path, False) if home is None else (home, True)
 
-    def _home(self, place: Place) -> Place | None:
-        """An accepting place within reach, by best-first search; None if there is none."""
-        if self.engine.accepting(place.state):
-            return place
-        heap = [(0, 0, place, self._nearest_first(place))]
-        seen, tried = {place.state}, 0
+    def _home(self, path: Path) -> Path | None:
+        """An accepting path within reach, by best-first search; None if there is none."""
+        if self.engine.accepting(path.state):
+            return path
+        heap = [(0, 0, path, self._nearest_first(path))]
+        seen, tried = {path.state}, 0
         while heap:
             _, _, here, successors = heap[0]
             distance, token = next(successors, (0, -1))
@@ -85,7 +85,7 @@ class Walker:
                 continue
             tried += 1
             if tried > _MOST_TRIED:
-                raise BudgetExceededError("ids", tried, f"no way to finish after ids {place.ids}")
+                raise BudgetExceededError("ids", tried, f"no way to finish after ids {path.ids}")
             heapq.heapreplace(heap, (distance, tried, here, successors))
             after = self.step(here, token)
             if self.engine.accepting(after.state):
@@ -95,17 +95,17 @@ class Walker:
                 heapq.heappush(heap, (distance, -tried, after, self._nearest_first(after)))
         return None
 
-    def _nearest_first(self, place: Place) -> Iterator[tuple[int, int]]:
+    def _nearest_first(self, path: Path) -> Iterator[tuple[int, int]]:
         """(bytes still needed, id) over the allowed ids, fewest first."""
-        ids = self.allowed(place)
-        distances = self.distances(place)[ids]
+        ids = self.allowed(path)
+        distances = self.distances(path)[ids]
         order = np.argsort(distances, kind="stable")
         yield from zip(distances[order].tolist(), ids[order].tolist(), strict=True)
 
-    def distances(self, place: Place) -> np.ndarray:
+    def distances(self, path: Path) -> np.ndarray:
         """int32 [n_ids]: bytes that a shortest text still needs after each id read from the
-        place, as ordinary text; -1: none is in reach, or the id spells nothing."""
-        dfa_state = self.engine.dfa_state(place.state)
+        path, as ordinary text; -1: none is in reach, or the id spells nothing."""
+        dfa_state = self.engine.dfa_state(path.state)
         found = self._after.get(dfa_state)
         if found is None:
             states = np.full(self.tokenizer.n_ids, dfa_state, dtype=np.int32)

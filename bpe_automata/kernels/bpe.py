@@ -2,7 +2,7 @@
 
 Source: the algorithm that `tokenizers` runs: while some adjacent pair is in the merge table, merge
 the leftmost pair of least rank. For few symbols that pair is looked for among all; for many, which
-would take quadratic time, the pairs lie in a heap, as (rank << 32 | place of the left part).
+would take quadratic time, the pairs lie in a heap, as (rank << 32 | position of the left part).
 Merges are rows of a table; several of them may have the same rank.
 """
 
@@ -85,8 +85,8 @@ def _merge_many(
     symbols: np.ndarray, ranks: np.ndarray, n: int, m: Merges, watch: np.ndarray
 ) -> tuple[int, int, int, int]:
     """The same in O(n log n): symbols are linked to their neighbours, and a pair of the heap counts
-    while its rank is still that of its place. Each merge adds two pairs at most, so there are fewer
-    than 3n of them, and as many turns."""
+    while its rank is still that of its position. Each merge adds two pairs at most, so there are
+    fewer than 3n of them, and as many turns."""
     last_left, last_right, row = -1, -1, -1
     heap, size = np.empty(3 * n, np.int64), 0
     before, after = np.arange(-1, n - 1), np.arange(1, n + 1)
@@ -124,11 +124,11 @@ def _merge_many(
 
 
 @kernel
-def _put(heap: np.ndarray, size: int, rank: int, place: int) -> int:
+def _put(heap: np.ndarray, size: int, rank: int, position: int) -> int:
     """Add a pair to the heap, if it has a rank: the new size."""
     if rank == NO_RANK:
         return size
-    key, at = rank << 32 | place, size
+    key, at = rank << 32 | position, size
     while at > 0 and heap[(at - 1) >> 1] > key:
         heap[at] = heap[(at - 1) >> 1]
         at = (at - 1) >> 1

@@ -33,15 +33,15 @@ _NEAR_THE_ROOT = 2  # where the clock is looked at
 class Collapsed(NamedTuple):
     """classes: int16 [256], see `partition`. Nodes in depth-first order, the root first: label
     uint8, one byte of the class; parent int32; skip int32 as in `Trie`. Groups of ids, node by
-    node, int32: node, kind and text, see `edges.Nodes`; start [groups + 1] into ids. left_at int32:
-    the nodes where a byte leaves, leaving int32: that byte's node in the trie."""
+    node, int32: node, token_class and text, see `edges.Nodes`; start [groups + 1] into ids. left_at
+    int32: the nodes where a byte leaves, leaving int32: that byte's node in the trie."""
 
     classes: np.ndarray
     label: np.ndarray
     parent: np.ndarray
     skip: np.ndarray
     node: np.ndarray
-    kind: np.ndarray
+    token_class: np.ndarray
     text: np.ndarray
     start: np.ndarray
     ids: np.ndarray
@@ -272,9 +272,9 @@ def full_row(
     the collapsed trie, and all nodes are ALIVE. Ids behind a leaving byte are not among them."""
     n_words = (n_ids + 31) >> 5
     both = np.zeros(2 * n_words, np.int32)
-    for g in range(len(collapsed.kind)):
+    for g in range(len(collapsed.token_class)):
         for side in range(2):
-            after = (bound_after if side == 1 else free_after)[collapsed.kind[g]]
+            after = (bound_after if side == 1 else free_after)[collapsed.token_class[g]]
             if collapsed.text[g] >= 0 and after >= 0:
                 _set_group(both[side * n_words :], collapsed, g)
     return both
@@ -310,24 +310,24 @@ def n_readable(classes: np.ndarray, trie: Trie) -> int:
 def collapse(
     classes: np.ndarray,
     pair: np.ndarray,
-    kinds: np.ndarray,
+    token_classes: np.ndarray,
     texts: np.ndarray,
     trie: Trie,
     watch: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
     """The fields of `Collapsed`. classes: int16 [256], of `partition`. pair: int32, for each node
-    of the trie which pair (kinds, texts: int32) of class and text is that of its token, -1 for
-    none."""
+    of the trie which pair (token_classes, texts: int32) of class and text is that of its token, -1
+    for none."""
     words, groups, ids, leaving = _words(classes, pair, trie, watch)
-    order, place = _depth_first(words[:, 0], words[:, 1])
+    order, position = _depth_first(words[:, 0], words[:, 1])
     depth, parent = np.zeros(len(order), np.int32), np.zeros(len(order), np.int32)
     for i in range(1, len(order)):
-        parent[i] = place[words[order[i], 2]]
+        parent[i] = position[words[order[i], 2]]
         depth[i] = depth[parent[i]] + 1
-    by_node = _sorted(groups[:, 1], len(kinds))
-    by_node = by_node[_sorted(place[groups[by_node, 0]], len(order))]
-    leaving = leaving[_sorted(place[leaving[:, 1]], len(order))]
-    node, number, size = place[groups[by_node, 0]], groups[by_node, 1], groups[by_node, 2]
+    by_node = _sorted(groups[:, 1], len(token_classes))
+    by_node = by_node[_sorted(position[groups[by_node, 0]], len(order))]
+    leaving = leaving[_sorted(position[leaving[:, 1]], len(order))]
+    node, number, size = position[groups[by_node, 0]], groups[by_node, 1], groups[by_node, 2]
     start = np.zeros(len(groups) + 1, np.int32)
     start[1:] = np.cumsum(size)
     to, sorted_ids = np.empty(len(groups), np.int32), np.empty(len(ids), np.int32)
@@ -342,11 +342,11 @@ def collapse(
         parent,
         skips(depth),
         node,
-        kinds[number],
+        token_classes[number],
         texts[number],
         start,
         sorted_ids,
-        place[leaving[:, 1]],
+        position[leaving[:, 1]],
         leaving[:, 0].copy(),
     )
 
@@ -441,19 +441,19 @@ def _numbered(
 @kernel
 def _depth_first(first: np.ndarray, next_: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(int32, the nodes in depth-first order; int32, the place of each)."""
-    order, place = np.empty(len(first), np.int32), np.empty(len(first), np.int32)
+    order, position = np.empty(len(first), np.int32), np.empty(len(first), np.int32)
     stack, open_, count = np.zeros(len(first) + 1, np.int32), 1, 0
     while open_ > 0:
         open_ -= 1
         node = stack[open_]
-        order[count], place[node] = node, count
+        order[count], position[node] = node, count
         count += 1
         child = first[node]
         while child >= 0:
             stack[open_] = child
             open_ += 1
             child = next_[child]
-    return order, place
+    return order, position
 
 
 @kernel

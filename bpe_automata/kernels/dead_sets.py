@@ -1,18 +1,19 @@
-"""The dead sets of nodes: see `constructions.relevance`.
+"""The dead sets of configurations: see `constructions.relevance`.
 
-    dead(node) = { r : every id that leads on from the node is forbidden after r }
+    dead(c) = { r : every id that leads on from the configuration c is forbidden after r }
 
-A node is a place with a hypothesis set, whatever the last id was (`kernels.product`); its key is
-both in one integer. A depth-first search over the nodes that ids lead to, which it numbers as it
-meets them. The candidates of a node, ids that may be dead there, are narrowed down by what costs
-least: a few ids that are known to lead on, then those that lead to ALIVE nodes, then those that
-lead to nodes that are settled. An id that leads to another node can matter only if it may follow a
-candidate that is left, and then that node is settled first. Where much can follow, tokens that took
-candidates of other nodes are tried first, then those of a few bytes, then all.
+A configuration is a state pair with a hypothesis set, whatever the last id was (`kernels.product`);
+its key is both in one integer. A depth-first search over the configurations that ids lead to, which
+it numbers as it meets them. The candidates of a configuration, ids that may be dead there, are
+narrowed down by what costs least: a few ids that are known to lead on, then those that lead to
+ALIVE configurations, then those that lead to configurations that are settled. An id that leads to
+another configuration can matter only if it may follow a candidate that is left, and then that
+configuration is settled first. Where much can follow, tokens that took candidates of other
+configurations are tried first, then those of a few bytes, then all.
 
-Where a node needs one that is on its way, both are on a cycle. Then all nodes that they need are
-settled together: every candidate counts as dead, until ids that lead on show otherwise. So leading
-on is a least fixpoint."""
+Where a configuration needs one that is on its way, both are on a cycle. Then all configurations
+that they need are settled together: every candidate counts as dead, until ids that lead on show
+otherwise. So leading on is a least fixpoint."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ import numpy as np
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.geometry import (
     ForbiddenSets,
-    all_places,
+    all_positions,
     exceeds,
     forbid,
     how_many,
@@ -34,7 +35,7 @@ from bpe_automata.kernels.geometry import (
     which_follow,
 )
 from bpe_automata.kernels.hashing import grown, grown_rows
-from bpe_automata.kernels.node_ids import (
+from bpe_automata.kernels.leading_ids import (
     SHALLOW,
     Tokens,
     first_forbidden,
@@ -43,7 +44,7 @@ from bpe_automata.kernels.node_ids import (
     leading_ids,
     reads_much,
 )
-from bpe_automata.kernels.product import ALIVE, Product, key_number, key_place, remember_status
+from bpe_automata.kernels.product import ALIVE, Product, key_number, key_state_pair, remember_status
 from bpe_automata.kernels.settled import (
     NOTHING,
     UNDER_WAY,
@@ -53,8 +54,8 @@ from bpe_automata.kernels.settled import (
     Settled,
     lacks,
     meet,
-    no_nodes,
-    nodes_with_room,
+    met_with_room,
+    none_met,
     stored,
     with_all,
 )
@@ -63,10 +64,10 @@ from bpe_automata.kernels.watch import poll, stopped
 _SUSPECTS, _ON_CYCLE = -4, -5
 _MOST_HINTS = 64
 DONE, AGAIN = -1, -2
-_NONE = -1  # no node
+_NONE = -1  # no configuration
 _FEW_SUSPECTS = 16  # of which followers are looked for one by one
 _FRAMES, _SETS, _POOL, _HINTS, _NOTED = 0, 1, 2, 3, 4  # of a stack: how many; hints ever noted
-_NODE, _BEGIN, _NEXT, _END = 0, 1, 2, 3  # of a frame: its open ids in the pool
+_CONFIGURATION, _BEGIN, _NEXT, _END = 0, 1, 2, 3  # of a frame: its open ids in the pool
 _FEWER = 4  # of a frame: are there fewer candidates than when its open ids were listed?
 _STAGE = 5  # of a frame: which of its ids are these?
 _TRIED, _SHORT, _ALL = 0, 1, 2  # hints, those of a few bytes, all
@@ -79,10 +80,11 @@ _Arrays = tuple[tuple[_Array, _Array, _Array], tuple[_Array, _Array, _Array, _Ar
 
 
 class _Stack(NamedTuple):
-    """The nodes under way. frames int64 [room, 8]: see the constants; saved int64 [room, words]:
-    candidates of those that wait; pool int64 [room, 2]: ids that may take out more, and the node
-    that each leads to, ~ of it once it was passed on its way; hints int64 [64]: the last ids that
-    took candidates of a node away; n int64 [5]: how many of each, and hints ever noted."""
+    """The configurations under way. frames int64 [room, 8]: see the constants; saved int64 [room,
+    words]: candidates of those that wait; pool int64 [room, 2]: ids that may take out more, and the
+    configuration that each leads to, ~ of it once it was passed on its way; hints int64 [64]: the
+    last ids that took candidates of a configuration away; n int64 [5]: how many of each, and hints
+    ever noted."""
 
     frames: np.ndarray
     saved: np.ndarray
@@ -93,25 +95,28 @@ class _Stack(NamedTuple):
 
 @kernel
 def settle(
-    nodes: np.ndarray, known: Settled, tokens: Tokens, forbidden_sets: ForbiddenSets, w: Product
+    configurations: np.ndarray,
+    known: Settled,
+    tokens: Tokens,
+    forbidden_sets: ForbiddenSets,
+    w: Product,
 ) -> tuple[_Arrays, int]:
-    """Settle nodes (int64, `product.node_key`), and those that they need; best with those nearest
-    to acceptance first.
+    """Settle configurations (int64, `product.configuration_key`), and those that they need; best
+    with those nearest to acceptance first.
 
     Returns ((the arrays of what is settled now, those of `Settled.dead`); DONE, or AGAIN where the
     memo had no room to remember more, or the number of a hypothesis set whose row must be known
-    first). A search that was stopped returns
-    `known` as it was; any other may have written into it, so that only what is returned is of use.
-    Each node has one frame in all, and each turn begins or ends one, passes an open id of it, or
-    turns to other ids of it.
+    first). A search that was stopped returns `known` as it was; any other may have written into it,
+    so that only what is returned is of use. Each configuration has one frame in all, and each turn
+    begins or ends one, passes an open id of it, or turns to other ids of it.
     """
-    met, everything = no_nodes(), all_places(len(forbidden_sets.before.order))
-    # Where places run out the search is begun again with what was known.
+    met, everything = none_met(), all_positions(len(forbidden_sets.before.order))
+    # Where state pairs run out the search is begun again with what was known.
     sets, slots, values, n_sets = known.dead
     dead = Dead(sets, slots.copy(), values.copy(), n_sets)
     left, stack, wanted = everything.copy(), _empty_stack(len(everything)), DONE
-    for key in nodes:
-        met = nodes_with_room(met, 1)
+    for key in configurations:
+        met = met_with_room(met, 1)
         needed = meet(key, met, known)
         if met.found[needed] != UNSETTLED:
             continue
@@ -126,7 +131,7 @@ def settle(
                     stage, stack, met, known, dead, left, tokens, forbidden_sets, w
                 )
             frame = stack.frames[stack.n[_FRAMES] - 1]
-            node = frame[_NODE]
+            configuration = frame[_CONFIGURATION]
             verdict, needed = _advanced(
                 frame, met.found, dead, left, stack.pool, forbidden_sets, w.watch
             )
@@ -141,12 +146,12 @@ def settle(
                 )
                 continue
             if verdict == NOTHING:
-                _note_alive(node, met, w)
+                _note_alive(configuration, met, w)
             elif verdict == _SUSPECTS:
-                dead, met.found[node] = stored(left, dead)
+                dead, met.found[configuration] = stored(left, dead)
             else:
                 met, dead, wanted = _settle_together(
-                    node, met, known, dead, tokens, forbidden_sets, w
+                    configuration, met, known, dead, tokens, forbidden_sets, w
                 )
                 if wanted != DONE:
                     break
@@ -166,22 +171,22 @@ def settle(
 
 
 @kernel
-def _note_alive(node: int, met: Met, w: Product) -> None:
-    """Nothing is dead at a node: rows that lead there need not ask again."""
-    met.found[node], key = NOTHING, met.key[node]
-    remember_status(key_place(key), key_number(key), ALIVE, w.memo, w.watch)
+def _note_alive(configuration: int, met: Met, w: Product) -> None:
+    """Nothing is dead at a configuration: rows that lead there need not ask again."""
+    met.found[configuration], key = NOTHING, met.key[configuration]
+    remember_status(key_state_pair(key), key_number(key), ALIVE, w.memo, w.watch)
 
 
 @kernel
 def _hindrance(key: int, tokens: Tokens, w: Product) -> int:
-    """Why a node cannot be opened now, as `settle` says it."""
-    if 2 * w.memo.n_nodes[0] >= len(w.memo.nodes):
+    """Why a configuration cannot be opened now, as `settle` says it."""
+    if 2 * w.memo.n_configurations[0] >= len(w.memo.configurations):
         return AGAIN
     number = key_number(key)
     return number if tokens.row_of[number] < 0 else DONE
 
 
-# ---------------------------------------------------------------- the nodes under way
+# ---------------------------------------------------------------- the configurations under way
 
 
 @kernel
@@ -192,8 +197,8 @@ def _empty_stack(words: int) -> _Stack:
 
 
 @kernel
-def _pushed(node: int, left: np.ndarray, everything: np.ndarray, stack: _Stack) -> _Stack:
-    """With a frame for a node, of which all ids are candidates; those of the one above are
+def _pushed(configuration: int, left: np.ndarray, everything: np.ndarray, stack: _Stack) -> _Stack:
+    """With a frame for a configuration, of which all ids are candidates; those of the one above are
     saved."""
     frames, saved, pool, hints, n = stack
     if n[_FRAMES] > 0:
@@ -211,7 +216,7 @@ def _pushed(node: int, left: np.ndarray, everything: np.ndarray, stack: _Stack) 
     if n[_FRAMES] == len(frames):
         frames = grown_rows(frames)
     left[:] = everything
-    frames[n[_FRAMES], _NODE], frames[n[_FRAMES], _BEGIN] = node, n[_POOL]
+    frames[n[_FRAMES], _CONFIGURATION], frames[n[_FRAMES], _BEGIN] = configuration, n[_POOL]
     n[_FRAMES] += 1
     return _Stack(frames, saved, pool, hints, n)
 
@@ -223,7 +228,7 @@ def _pop(stack: _Stack, found: np.ndarray, left: np.ndarray, everything: np.ndar
     frames, saved, n = stack.frames, stack.saved, stack.n
     n[_FRAMES] -= 1
     n[_POOL] = frames[n[_FRAMES], _BEGIN]
-    while n[_FRAMES] > 0 and found[frames[n[_FRAMES] - 1, _NODE]] != UNDER_WAY:
+    while n[_FRAMES] > 0 and found[frames[n[_FRAMES] - 1, _CONFIGURATION]] != UNDER_WAY:
         n[_FRAMES] -= 1
         n[_SETS] -= frames[n[_FRAMES], _SAVED]
         n[_POOL] = frames[n[_FRAMES], _BEGIN]
@@ -245,11 +250,11 @@ def _listed(
     forbidden_sets: ForbiddenSets,
     w: Product,
 ) -> tuple[Met, _Stack]:
-    """With the open ids of the last frame's node in the pool; what surely leads on is taken out of
-    its candidates."""
+    """With the open ids of the last frame's configuration in the pool; what surely leads on is
+    taken out of its candidates."""
     frame, n = stack.frames[stack.n[_FRAMES] - 1], stack.n
-    key = met.key[frame[_NODE]]
-    if stage == _TRIED and not reads_much(w.memo.state[key_place(key)], w):
+    key = met.key[frame[_CONFIGURATION]]
+    if stage == _TRIED and not reads_much(w.memo.state[key_state_pair(key)], w):
         stage = _SHORT  # which are all there are
     if stage == _TRIED:
         complete = False
@@ -260,13 +265,13 @@ def _listed(
     if stage == _ALL and how_many(left) <= _FEW_SUSPECTS:
         for candidate in listed(left):
             _note_follower(candidate, ids, rows, forbidden_sets, stack)
-    met = nodes_with_room(met, len(rows))
+    met = met_with_room(met, len(rows))
     open_, helped = _begun(key, ids, rows, met, known, dead, left, forbidden_sets, w)
     if stage != _TRIED:
         for token in helped:
             _note_hint(token, stack)
     elif 0 < len(helped) < n[_HINTS] and not keep(left, left):
-        fewer, others = helped[::-1].copy(), all_places(len(forbidden_sets.before.order))
+        fewer, others = helped[::-1].copy(), all_positions(len(forbidden_sets.before.order))
         take_out(fewer, others, forbidden_sets, w.watch)
         if not keep(others, others):  # they are all that it takes, best first
             n[_HINTS] = len(fewer)
@@ -336,11 +341,11 @@ def _begun(
     forbidden_sets: ForbiddenSets,
     w: Product,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Take out of the candidates what all that is known to lead on from a node leaves. ids, rows:
-    of `leading_ids`. Returns (int64 [n, 2], what may take out more: (id, number of the node that it
-    leads to); of `take_out`)."""
-    number, state = key_number(key), w.memo.state[key_place(key)]
-    if number == w.fixed_set.number and w.memo.added[key_place(key)] == 0:
+    """Take out of the candidates what all that is known to lead on from a configuration leaves.
+    ids, rows: of `leading_ids`. Returns (int64 [n, 2], what may take out more: (id, number of the
+    configuration that it leads to); of `take_out`)."""
+    number, state = key_number(key), w.memo.state[key_state_pair(key)]
+    if number == w.fixed_set.number and w.memo.added[key_state_pair(key)] == 0:
         take_out_leading(w.fixed_set.leading[state], candidates, forbidden_sets)
     helped = take_out(ids, candidates, forbidden_sets, w.watch)
     lively, n_lively = np.empty(len(rows), np.int64), 0
@@ -372,9 +377,9 @@ def _advanced(
     forbidden_sets: ForbiddenSets,
     watch: np.ndarray,
 ) -> tuple[int, int]:
-    """(verdict, number of the node that must be settled before, or _NONE). If there is such a node
-    the verdict says nothing. Else NOTHING is dead, or _SUSPECTS are what is dead, or an id that
-    matters leads to a node on its way: _ON_CYCLE."""
+    """(verdict, number of the configuration that must be settled before, or _NONE). If there is
+    such a configuration the verdict says nothing. Else NOTHING is dead, or _SUSPECTS are what is
+    dead, or an id that matters leads to a configuration on its way: _ON_CYCLE."""
     forbidden, birth, before = (
         np.empty(len(candidates), np.int64),
         forbidden_sets.birth,
@@ -422,11 +427,12 @@ def _settle_together(
     forbidden_sets: ForbiddenSets,
     w: Product,
 ) -> tuple[Met, Dead, int]:
-    """The least fixpoint over a node and all unsettled ones that it needs: see the module's
-    docstring. The third: as in `settle`; if it is not DONE, none of them is settled.
+    """The least fixpoint over a configuration and all unsettled ones that it needs: see the
+    module's docstring. The third: as in `settle`; if it is not DONE, none of them is settled.
 
-    The first loop opens each node once; each pass of the second but the last takes ids away."""
-    everything = all_places(len(forbidden_sets.before.order))
+    The first loop opens each configuration once; each pass of the second but the last takes ids
+    away."""
+    everything = all_positions(len(forbidden_sets.before.order))
     region, at = np.empty(64, np.int64), np.full(len(met.key), _NONE, np.int32)
     candidates = np.empty((64, len(everything)), np.int64)
     pool, begin, end = np.empty((64, 2), np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
@@ -436,7 +442,7 @@ def _settle_together(
         if wanted != DONE or is_void(w):
             return met, dead, wanted
         _, ids, rows = leading_ids(met.key[region[n]], tokens.vocabulary.trie.deepest, tokens, w)
-        met = nodes_with_room(met, len(rows))
+        met = met_with_room(met, len(rows))
         while len(met.key) > len(at):
             at = grown(at, len(at))
             at[len(at) >> 1 :] = _NONE
@@ -462,8 +468,8 @@ def _settle_together(
             k = begin[i]
             while k < end[i] and not poll(w.watch):
                 token, target = pool[k]
-                place = forbidden_sets.left_at[token]
-                if (candidates[at[target], place >> 6] >> (place & 63)) & 1:
+                position = forbidden_sets.left_at[token]
+                if (candidates[at[target], position >> 6] >> (position & 63)) & 1:
                     k += 1
                     continue
                 forbid(token, forbidden_sets.birth, 1, forbidden_sets.before, forbidden)

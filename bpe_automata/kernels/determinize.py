@@ -1,16 +1,17 @@
-"""Subset construction: states of the DFA are sets of places of a Thompson program.
+"""Subset construction: states of the DFA are sets of instructions of a Thompson program.
 
-    L(set) = union of L(place) over its places
+    L(set) = union of L(instruction) over its instructions
 
 Two things differ from the textbook. Sets are interned by a hash that does not depend on order, so
-nothing is sorted. And a place is dropped if a stronger one is in the set: in x{m,n} the same place
-of an *earlier* optional copy can do all that the later copy can (one more repeat may follow), so
-only the earliest copy is kept. Without this, `.{0,200}b.{0,200}` has 2**200 sets; with it, 20,503.
+nothing is sorted. And an instruction is dropped if a stronger one is in the set: in x{m,n} the same
+instruction of an *earlier* optional copy can do all that the later copy can (one more repeat may
+follow), so only the earliest copy is kept. Without this, `.{0,200}b.{0,200}` has 2**200 sets; with
+it, 20,503.
 
-A program is three parallel arrays `code, near, far` and `arg`: place i reads a character of class
-code[i] >= 0 and goes to i + 1; SPLIT goes to i + 1 and i + arg[i]; JUMP to i + arg[i]; MATCH ends.
-near[i] is the distance back to the same place in the first copy of the innermost bounded repeat,
-far[i] the same for the next repeat around it, -1 where there is none.
+A program is three parallel arrays `code, near, far` and `arg`: instruction i reads a character of
+class code[i] >= 0 and goes to i + 1; SPLIT goes to i + 1 and i + arg[i]; JUMP to i + arg[i]; MATCH
+ends. near[i] is the distance back to the same instruction in the first copy of the innermost
+bounded repeat, far[i] the same for the next repeat around it, -1 where there is none.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from bpe_automata.kernels.watch import poll
 SPLIT, JUMP, MATCH = -1, -2, -3
 DONE, RUNNING, OUT_OF_STATES, OUT_OF_MEMORY = 0, 1, 2, 3
 
-# Rows of the scratch array, one column per place.
+# Rows of the scratch array, one column per instruction.
 _SEEN, _SET, _STACK, _IN_SET, _NEAR, _NEAR_AT, _FAR, _FAR_AT = 0, 1, 2, 3, 4, 5, 6, 7
 _SCRATCH_ROWS = 8
 # Rows of the array of groups, one column per atom or per group.
@@ -52,7 +53,7 @@ def determinize(
 
     program: int32 [4, n] rows code, arg, near, far. member: uint8 [n_atoms, n_classes].
     limits: int64 [2] states, bytes. counters: int64 [2] states so far, states expanded.
-    trans: int32 [capacity, n_atoms]; pool, ptr: int32, the places of state s are
+    trans: int32 [capacity, n_atoms]; pool, ptr: int32, the instructions of state s are
     pool[ptr[s]:ptr[s+1]]; accepting: bool [capacity]; keys: uint64 [capacity]; table: int32.
     State 0 is dead, state 1 is the start. All arrays are zeros at first, and are replaced by larger
     ones.
@@ -72,13 +73,13 @@ def determinize(
         trans, ptr, accepting, keys, table = _with_room(
             counters[0] + member.shape[0] + 2, trans, ptr, accepting, keys, table
         )
-        places = pool[ptr[state] : ptr[state + 1]]
-        n_groups = _group_atoms(program, class_ptr, class_atoms, places, groups, watch)
+        instructions = pool[ptr[state] : ptr[state + 1]]
+        n_groups = _group_atoms(program, class_ptr, class_atoms, instructions, groups, watch)
         for g in range(n_groups):
             if poll(watch):
                 break
             epoch += 1
-            count = _step(program, member[groups[_SOME, g]], scratch, epoch, places)
+            count = _step(program, member[groups[_SOME, g]], scratch, epoch, instructions)
             count = _prune(program, scratch, epoch, count)
             groups[_TARGET, g], pool = _intern(
                 program, scratch, epoch, count, pool, ptr, accepting, keys, table, counters
@@ -127,7 +128,7 @@ def _atoms_of_classes(member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @kernel
 def _close(program: np.ndarray, scratch: np.ndarray, epoch: int, first: int, count: int) -> int:
-    """Add to the set all reading or matching places that `first` leads to; the new count."""
+    """Add to the set all reading or matching instructions that `first` leads to; the new count."""
     if scratch[_SEEN, first] == epoch:
         return count
     scratch[_SEEN, first], scratch[_STACK, 0], top = epoch, first, 1
@@ -151,7 +152,8 @@ def _close(program: np.ndarray, scratch: np.ndarray, epoch: int, first: int, cou
 
 @kernel
 def _prune(program: np.ndarray, scratch: np.ndarray, epoch: int, count: int) -> int:
-    """Keep the places that no other place of the set dominates, and mark them; their count."""
+    """Keep the instructions that no other instruction of the set dominates, and mark them; their
+    count."""
     for k in range(count):
         i = scratch[_SET, k]
         _lower(scratch, _NEAR, epoch, i, program[2, i])
@@ -170,9 +172,9 @@ def _prune(program: np.ndarray, scratch: np.ndarray, epoch: int, count: int) -> 
 
 
 @kernel
-def _lower(scratch: np.ndarray, row: int, epoch: int, place: int, distance: int) -> None:
-    """Note at the first copy of `place` how near the nearest copy in the set is."""
-    first = place - distance
+def _lower(scratch: np.ndarray, row: int, epoch: int, instruction: int, distance: int) -> None:
+    """Note at the first copy of `instruction` how near the nearest copy in the set is."""
+    first = instruction - distance
     if distance >= 0 and (scratch[row + 1, first] != epoch or distance < scratch[row, first]):
         scratch[row, first], scratch[row + 1, first] = distance, epoch
 
@@ -182,20 +184,20 @@ def _group_atoms(
     program: np.ndarray,
     class_ptr: np.ndarray,
     class_atoms: np.ndarray,
-    places: np.ndarray,
+    instructions: np.ndarray,
     groups: np.ndarray,
     watch: np.ndarray,
 ) -> int:
-    """Group the atoms that none of `places` tells apart; the number of groups.
+    """Group the atoms that none of `instructions` tells apart; the number of groups.
 
     Afterwards groups[_GROUP, a] is the group of atom a and groups[_SOME, g] an atom of group g.
     """
     n_atoms = groups.shape[1]
     groups[_GROUP, :], groups[_COUNT, 0], n_groups = 0, n_atoms, 1
-    for place in places:
+    for instruction in instructions:
         if poll(watch):
             break
-        c = program[0, place]
+        c = program[0, instruction]
         if c >= 0:
             atoms = class_atoms[class_ptr[c] : class_ptr[c + 1]]
             n_groups = _split_groups(atoms, groups, n_groups)
@@ -231,14 +233,18 @@ def _split_groups(atoms: np.ndarray, groups: np.ndarray, n_groups: int) -> int:
 
 @kernel
 def _step(
-    program: np.ndarray, reads: np.ndarray, scratch: np.ndarray, epoch: int, places: np.ndarray
+    program: np.ndarray,
+    reads: np.ndarray,
+    scratch: np.ndarray,
+    epoch: int,
+    instructions: np.ndarray,
 ) -> int:
-    """Put what `places` lead to by an atom into the set; `reads` is its row of `member`."""
+    """Put what `instructions` lead to by an atom into the set; `reads` is its row of `member`."""
     count = 0
-    for place in places:
-        c = program[0, place]
+    for instruction in instructions:
+        c = program[0, instruction]
         if c >= 0 and reads[c]:
-            count = _close(program, scratch, epoch, place + 1, count)
+            count = _close(program, scratch, epoch, instruction + 1, count)
     return count
 
 
@@ -275,20 +281,20 @@ def _intern(
     table[slot], keys[state], ptr[state + 1] = state, key, used + count
     accepting[state] = False
     for k in range(count):
-        place = scratch[_SET, k]
-        pool[used + k] = place
-        if program[0, place] == MATCH:
+        instruction = scratch[_SET, k]
+        pool[used + k] = instruction
+        if program[0, instruction] == MATCH:
             accepting[state] = True
     return state, pool
 
 
 @kernel
-def _same(scratch: np.ndarray, epoch: int, count: int, places: np.ndarray) -> bool:
-    """Whether `places` are the set in scratch; both hold each place once."""
-    if places.size != count:
+def _same(scratch: np.ndarray, epoch: int, count: int, instructions: np.ndarray) -> bool:
+    """Whether `instructions` are the set in scratch; both hold each instruction once."""
+    if instructions.size != count:
         return False
-    for place in places:  # noqa: SIM110 - numba compiles a loop better than a generator
-        if scratch[_IN_SET, place] != epoch:
+    for instruction in instructions:  # noqa: SIM110 - numba compiles a loop better than a generator
+        if scratch[_IN_SET, instruction] != epoch:
             return False
     return True
 

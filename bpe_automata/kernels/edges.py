@@ -1,4 +1,4 @@
-"""Edges: where each token leads from a place, whatever the hypotheses.
+"""Edges: where each token leads from a state pair, whatever the hypotheses.
 
     edges(q, a) = { (token, d(q, token), e(a, token)) : both automata read the token }
 
@@ -18,24 +18,25 @@ from bpe_automata.kernels import kernel
 from bpe_automata.kernels.collapsed import Collapsed, beginnings, states_after
 from bpe_automata.kernels.fewest_tokens import NEVER, Towards
 from bpe_automata.kernels.hashing import EMPTY, slot_of, table_size, with_room
-from bpe_automata.kernels.product import Product, intern_place
+from bpe_automata.kernels.product import Product, intern_state_pair
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie
 from bpe_automata.kernels.watch import poll
 
-_KIND_BITS, _GROUPS = 20, 256
+_CLASS_BITS, _GROUPS = 20, 256
 _NEAR_THE_ROOT = 2  # where the clock is looked at: less than a millisecond is spent further down
-MOST_KINDS, MOST_PLACES = 1 << _KIND_BITS, 1 << (63 - _KIND_BITS)
+MOST_TOKEN_CLASSES, MOST_STATE_PAIRS = 1 << _CLASS_BITS, 1 << (63 - _CLASS_BITS)
 ALL = NEVER  # bytes, of tokens that may be of any length
 
 
 @by_reference
 class Nodes(NamedTuple):
-    """What each node of the trie stands for, int32 [nodes]: kind, the token's class (0: no token
-    that can be read); text, state of the text automaton after the token from state 0 and UTF-8 row
-    0 (-1: none); first, the atom of its first character (-1: it begins with a part of one)."""
+    """What each node of the trie stands for, int32 [nodes]: token_class, the token's class (0: no
+    token that can be read); text, state of the text automaton after the token from state 0 and
+    UTF-8 row 0 (-1: none); first, the atom of its first character (-1: it begins with a part of
+    one)."""
 
-    kind: np.ndarray
+    token_class: np.ndarray
     text: np.ndarray
     first: np.ndarray
 
@@ -43,8 +44,8 @@ class Nodes(NamedTuple):
 @by_reference
 class Vocabulary(NamedTuple):
     """The tokens, as a trie; utf8, next: tables of UTF-8 and of the text automaton. towards: which
-    states are near acceptance, or `ANYWHERE`. Of tokens there may be MOST_KINDS classes, and
-    MOST_PLACES pairs of a state of the DFA and one of the text automaton."""
+    states are near acceptance, or `ANYWHERE`. Of tokens there may be MOST_TOKEN_CLASSES classes,
+    and MOST_STATE_PAIRS pairs of a state of the DFA and one of the text automaton."""
 
     trie: Trie
     nodes: Nodes
@@ -57,7 +58,7 @@ class Vocabulary(NamedTuple):
 def edges(
     state: int,
     text: int,
-    row: int,
+    utf8_row: int,
     alone: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
@@ -67,7 +68,7 @@ def edges(
     left: int,
     watch: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The edges from a state of the DFA, one of the text automaton, and UTF-8 row `row` of a
+    """The edges from a state of the DFA, one of the text automaton, and UTF-8 row `utf8_row` of a
     character: (int32 [n, 4]: DFA state and text state after a token, its class and its id, for the
     tokens that are read in the full trie; int32: the DFA state after each node of the collapsed
     trie, of length 0 if that is not used; bool [256]: the bytes apart, whose tokens are read in the
@@ -89,23 +90,25 @@ def edges(
         apart[:] = True
         begins = _by_bytes(state, apart, trans, byte_class, trie)
         tokens = _read_trie(
-            begins, text, row, alone, trans, byte_class, vocabulary, deepest, left, watch
+            begins, text, utf8_row, alone, trans, byte_class, vocabulary, deepest, left, watch
         )
         return tokens, states, apart[:0]
     for byte in range(256):
-        if vocabulary.utf8[row, byte] == -1 and trans[state, byte_class[byte]] != 0:
+        if vocabulary.utf8[utf8_row, byte] == -1 and trans[state, byte_class[byte]] != 0:
             apart[byte] = True
     states = states_after(state, begin, collapsed, trans, byte_class)
     begins = _leaving(collapsed, states, trie)
     tokens = _read_trie(
-        begins, text, row, alone, trans, byte_class, vocabulary, deepest, left, watch
+        begins, text, utf8_row, alone, trans, byte_class, vocabulary, deepest, left, watch
     )
     if not apart.any():
         return tokens, states, apart[:0]
     # What begins with a byte apart is read from where that leads.
     tokens = tokens[~apart[trie.data[trie.start[tokens[:, 3]]]]]
     begins = _by_bytes(state, apart, trans, byte_class, trie)
-    more = _read_trie(begins, text, row, alone, trans, byte_class, vocabulary, deepest, left, watch)
+    more = _read_trie(
+        begins, text, utf8_row, alone, trans, byte_class, vocabulary, deepest, left, watch
+    )
     return np.concatenate((tokens, more)), states, apart
 
 
@@ -113,7 +116,7 @@ def edges(
 def grouped_edges(
     state: int,
     text: int,
-    row: int,
+    utf8_row: int,
     alone: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
@@ -126,7 +129,7 @@ def grouped_edges(
     start int32 [groups + 1] into; ids int32). Arguments as of `edges`."""
     lower = vocabulary.towards.lower
     tokens, states, apart = edges(
-        state, text, row, alone, trans, byte_class, collapsed, vocabulary, ALL, left, watch
+        state, text, utf8_row, alone, trans, byte_class, collapsed, vocabulary, ALL, left, watch
     )
     items, n = np.empty((len(states) and len(collapsed.node), 4), np.int32), 0
     for group in range(len(items)):
@@ -135,7 +138,7 @@ def grouped_edges(
             items[n, 0], items[n, 1], items[n, 2], items[n, 3] = (
                 q,
                 after,
-                collapsed.kind[group],
+                collapsed.token_class[group],
                 group,
             )
             n += 1
@@ -172,7 +175,7 @@ def _by_bytes(
 def _read_trie(
     begins: np.ndarray,
     before: int,
-    row: int,
+    utf8_row: int,
     alone: np.ndarray,
     trans: np.ndarray,
     byte_class: np.ndarray,
@@ -185,8 +188,13 @@ def _read_trie(
     first node of each, the one behind the last, and the state above."""
     trie, towards, nodes = vocabulary.trie, vocabulary.towards, vocabulary.nodes
     label, depths, skip, ids = trie.label, trie.depth, trie.skip, trie.token
-    kinds, texts = nodes.kind, nodes.text
-    utf8, bounded, plain, size = vocabulary.utf8[row], left < NEVER, row == 0 and before == 0, 0
+    token_classes, texts = nodes.token_class, nodes.text
+    utf8, bounded, plain, size = (
+        vocabulary.utf8[utf8_row],
+        left < NEVER,
+        utf8_row == 0 and before == 0,
+        0,
+    )
     for i in range(len(begins)):
         size += begins[i, 1] - begins[i, 0]
     path, found, n = np.empty(trie.deepest + 1, np.int32), np.empty((size, 4), np.int32), 0
@@ -210,34 +218,38 @@ def _read_trie(
                 continue
             path[depth] = q
             node = skip[node] if depth == deepest else node + 1
-            if kinds[here] != 0 and not (bounded and towards.lower[q] > left):
-                text = texts[here] if plain else _text_at(here, before, row, alone, vocabulary)
+            if token_classes[here] != 0 and not (bounded and towards.lower[q] > left):
+                text = texts[here] if plain else _text_at(here, before, utf8_row, alone, vocabulary)
                 if text >= 0:
-                    found[n, 0], found[n, 1], found[n, 2] = q, text, kinds[here]
+                    found[n, 0], found[n, 1], found[n, 2] = q, text, token_classes[here]
                     found[n, 3] = ids[here]
                     n += 1
     return found[:n]
 
 
 @kernel
-def _text_at(node: int, before: int, row: int, alone: np.ndarray, vocabulary: Vocabulary) -> int:
+def _text_at(
+    node: int, before: int, utf8_row: int, alone: np.ndarray, vocabulary: Vocabulary
+) -> int:
     """State of the text automaton after the token of a node, -1 where no text goes on so."""
     # It depends on the text before only if the token's first character does, or, of a token that is
     # no more than the beginning of one, if some such character does.
     trie, next_ = vocabulary.trie, vocabulary.next
     first, token = vocabulary.nodes.first[node], trie.token[node]
-    if row == 0 and first >= 0 and next_[before, first] == next_[0, first]:
+    if utf8_row == 0 and first >= 0 and next_[before, first] == next_[0, first]:
         return vocabulary.nodes.text[node]
-    if row == 0 and first < 0 and not alone[trie.data[trie.start[token]]]:
+    if utf8_row == 0 and first < 0 and not alone[trie.data[trie.start[token]]]:
         return vocabulary.nodes.text[node]
     data = trie.data[trie.start[token] : trie.start[token + 1]]
-    return text_after(before, row, data, vocabulary.utf8, next_)
+    return text_after(before, utf8_row, data, vocabulary.utf8, next_)
 
 
 @kernel
-def text_after(text: int, row: int, data: np.ndarray, utf8: np.ndarray, next_: np.ndarray) -> int:
+def text_after(
+    text: int, utf8_row: int, data: np.ndarray, utf8: np.ndarray, next_: np.ndarray
+) -> int:
     """State of the text automaton after bytes, from a UTF-8 row; -1 where no text goes on so."""
-    entry = row
+    entry = utf8_row
     for byte in data:
         entry = utf8[max(entry, 0), byte]
         if entry == -1:
@@ -317,23 +329,23 @@ def _numbered(
     for i in range(first, len(to_row)):
         own, t = 1, i - len(groups)
         if t >= 0:
-            state, text, kind = tokens[t, 0], tokens[t, 1], tokens[t, 2]
+            state, text, token_class = tokens[t, 0], tokens[t, 1], tokens[t, 2]
         else:
-            state, text, kind = groups[i, 0], groups[i, 1], groups[i, 2]
+            state, text, token_class = groups[i, 0], groups[i, 1], groups[i, 2]
             low, high = starts[groups[i, 3]], starts[groups[i, 3] + 1]
             own = high - low
             for k in range(low, high if some else low):
                 own -= apart[trie.data[trie.start[ids[k]]]]
             if own == 0:
                 continue  # nothing leads there
-        key = (np.int64(state) * n_texts + text) << _KIND_BITS | kind
+        key = (np.int64(state) * n_texts + text) << _CLASS_BITS | token_class
         if key != last:
             at = slot_of(slots, key)
             if slots[at] != key:
                 if 2 * (n + 1) > len(slots):
                     return i, n
                 slots[at], values[at] = key, n
-                rows[n, 0], rows[n, 1], rows[n, 2] = state, text, kind
+                rows[n, 0], rows[n, 1], rows[n, 2] = state, text, token_class
                 n += 1
             last, value = key, values[at]
         to_row[i] = value
@@ -391,9 +403,10 @@ def distinct(free: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 @kernel
-def intern_places(states: np.ndarray, texts: np.ndarray, w: Product) -> np.ndarray:
-    """int64: `intern_place` of each state, int64, with a state of the text automaton, int64."""
+def intern_state_pairs(states: np.ndarray, texts: np.ndarray, w: Product) -> np.ndarray:
+    """int64: `intern_state_pair` of each state, int64, with a state of the text automaton,
+    int64."""
     found = np.empty(len(states), np.int64)
     for k in range(len(states)):
-        found[k] = intern_place(states[k], texts[k], w)
+        found[k] = intern_state_pair(states[k], texts[k], w)
     return found

@@ -96,16 +96,16 @@ def gain_of_bytes(trans: np.ndarray, byte_class: np.ndarray, far: np.ndarray) ->
 
 
 @kernel
-def gain_below(trie: Trie, kinds: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, int]:
-    """(`Towards.gain`, the greatest gain of a token of the trie). kinds: int32 [nodes], 0: left
-    out; gain: int32 [256]. From the last node to the first, so that children come before."""
+def gain_below(trie: Trie, token_classes: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, int]:
+    """(`Towards.gain`, the greatest gain of a token of the trie). token_classes: int32 [nodes], 0:
+    left out; gain: int32 [256]. From the last node to the first, so that children come before."""
     found = np.empty(len(trie.label), np.int32)
     waiting = np.full(trie.deepest + 2, _NO_GAIN, np.int32)  # by depth: best of the later siblings
     for node in range(len(found) - 1, -1, -1):
         depth = trie.depth[node]
         best = waiting[depth + 1]
         waiting[depth + 1] = _NO_GAIN
-        if kinds[node] != 0:
+        if token_classes[node] != 0:
             best = max(best, 0)
         found[node] = best
         step = gain[trie.label[node]]
@@ -275,18 +275,18 @@ def _read(
     """The states with lower <= left < upper to which a token leads, each once, into `found` from
     `top` on, where there is room for all states. How many; with `soon` -1 as soon as a token leads
     to one with upper <= left, which `upper` of this state then tells."""
-    trie, kinds, gain, far = spelled.trie, spelled.kinds, towards.gain, towards.far
+    trie, token_classes, gain, far = spelled.trie, spelled.token_classes, towards.gain, towards.far
     lower, upper, seen, path = towards.lower, towards.upper, scratch.seen, scratch.path
     reach, count = towards.most * left, 0
     path[0], node = state, 0
-    while node < len(kinds):
+    while node < len(token_classes):
         depth = trie.depth[node]
         after = trans[path[depth - 1], byte_class[trie.label[node]]]
         if after == 0 or far[after] - gain[node] > reach:
             node = trie.skip[node]
             continue
         path[depth] = after
-        if kinds[node] != 0 and seen[after] != stamp:
+        if token_classes[node] != 0 and seen[after] != stamp:
             seen[after] = stamp
             if upper[after] <= left:
                 if soon:

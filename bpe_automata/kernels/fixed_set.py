@@ -17,7 +17,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.distance import NEVER
-from bpe_automata.kernels.geometry import Pairs, all_places, breaks, exceeds, forbid, keep
+from bpe_automata.kernels.geometry import Pairs, all_positions, breaks, exceeds, forbid, keep
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.trie import Trie
 
@@ -64,7 +64,7 @@ def candidates_left(
     NONE: no text was found, which says nothing. begins: bool [256], the first bytes of texts that
     are looked at. remember: fill in `leading`; then `begins` must hold all bytes."""
     left, last, n_leading = NONE, NONE, 0
-    candidates = all_places(len(p.before.order))
+    candidates = all_positions(len(p.before.order))
     forbidden = np.empty_like(candidates)
     for byte in s.order:
         after = trans[state, byte_class[byte]]

@@ -259,7 +259,7 @@ class ForbiddenSets(NamedTuple):
 
 
 @kernel
-def places_of(order: np.ndarray, n_ids: int) -> np.ndarray:
+def positions_of(order: np.ndarray, n_ids: int) -> np.ndarray:
     """int32 [n_ids]: the place of each id in an order (int32, ids), -1 for one that has none."""
     found = np.full(n_ids, -1, np.int32)
     for at in range(len(order)):
@@ -269,7 +269,7 @@ def places_of(order: np.ndarray, n_ids: int) -> np.ndarray:
 
 @kernel
 def placed(ids: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
-    """The set of the places of ids (int64), out of n: int64 words. at: as of `places_of`."""
+    """The set of the positions of ids (int64), out of n: int64 words. at: as of `positions_of`."""
     found = np.zeros((n + 63) >> 6, np.int64)
     for token in ids:
         if at[token] >= 0:
@@ -278,82 +278,82 @@ def placed(ids: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
 
 
 @kernel
-def outside(ids: np.ndarray, places: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """int64: those of the ids (int64) that are not in a set of places, or have none."""
+def outside(ids: np.ndarray, positions: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """int64: those of the ids (int64) that are not in a set of positions, or have none."""
     found, n = np.empty(len(ids), np.int64), 0
     for token in ids:
-        if at[token] < 0 or not (places[at[token] >> 6] >> (at[token] & 63)) & 1:
+        if at[token] < 0 or not (positions[at[token] >> 6] >> (at[token] & 63)) & 1:
             found[n] = token
             n += 1
     return found[:n].copy()
 
 
 @kernel
-def all_places(n: int) -> np.ndarray:
-    """The set of the first n places: int64 words."""
+def all_positions(n: int) -> np.ndarray:
+    """The set of the first n positions: int64 words."""
     found = np.zeros((n + 63) >> 6, np.int64)
     _fill(found, 0, n)
     return found
 
 
 @kernel
-def forbid(token: int, birth: np.ndarray, slack: int, half: Half, places: np.ndarray) -> None:
-    """Make `places` the set of what may not stand beside `token`, by place in `half.order`.
+def forbid(token: int, birth: np.ndarray, slack: int, half: Half, positions: np.ndarray) -> None:
+    """Make `positions` the set of what may not stand beside `token`, by position in `half.order`.
 
     slack: 0 for what may not follow, 1 for what may not come before, with that half."""
-    places[:] = 0
+    positions[:] = 0
     node, limit = token, np.int64(FOREVER)
     while node >= 0:
         for i in range(half.by_part[node], half.by_part[node + 1]):
             rank = half.merges[i]
             if rank >= limit:
                 break
-            _fill(places, half.low[rank], half.high[rank])
+            _fill(positions, half.low[rank], half.high[rank])
         limit = np.int64(birth[node]) + slack
         node = half.part[node]
 
 
 @kernel
-def _fill(places: np.ndarray, low: int, high: int) -> None:
-    """Add the places low .. high - 1."""
+def _fill(positions: np.ndarray, low: int, high: int) -> None:
+    """Add the positions low .. high - 1."""
     if low >= high:
         return
     first, last = low >> 6, (high - 1) >> 6
     begin = np.int64(-1) << (low & 63)
     end = ~((np.int64(-1) << ((high - 1) & 63)) << 1)
     if first == last:
-        places[first] |= begin & end
+        positions[first] |= begin & end
         return
-    places[first] |= begin
+    positions[first] |= begin
     for word in range(first + 1, last):
-        places[word] = -1
-    places[last] |= end
+        positions[word] = -1
+    positions[last] |= end
 
 
 @kernel
-def keep(places: np.ndarray, others: np.ndarray) -> bool:
-    """Take what is not in `others` out of `places`: is any left?"""
+def keep(positions: np.ndarray, others: np.ndarray) -> bool:
+    """Take what is not in `others` out of `positions`: is any left?"""
     some = np.int64(0)
-    for word in range(len(places)):
-        places[word] &= others[word]
-        some |= places[word]
+    for word in range(len(positions)):
+        positions[word] &= others[word]
+        some |= positions[word]
     return some != 0
 
 
 @kernel
-def exceeds(places: np.ndarray, others: np.ndarray) -> bool:
-    """Is some place not in `others`?"""
+def exceeds(positions: np.ndarray, others: np.ndarray) -> bool:
+    """Is some position not in `others`?"""
     some = np.int64(0)
-    for word in range(len(places)):
-        some |= places[word] & ~others[word]
+    for word in range(len(positions)):
+        some |= positions[word] & ~others[word]
     return some != 0
 
 
 @kernel
-def how_many(places: np.ndarray) -> int:
-    """How many places are in a set."""
+def how_many(positions: np.ndarray) -> int:
+    """How many positions are in a set."""
     count = 0
-    for word in places:
+    for word in positions:
         # Sums of 2, 4 and 8 neighbouring bits side by side, then all eight in the highest byte.
         word = word - ((word >> 1) & 0x5555555555555555)
         word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333)
@@ -363,17 +363,17 @@ def how_many(places: np.ndarray) -> int:
 
 
 @kernel
-def listed(places: np.ndarray) -> np.ndarray:
-    """int64: the places of a set, ascending."""
-    found, count = np.empty(how_many(places), np.int64), 0
-    for at in range(len(places)):
-        word, place = places[at], at << 6
+def listed(positions: np.ndarray) -> np.ndarray:
+    """int64: the positions of a set, ascending."""
+    found, count = np.empty(how_many(positions), np.int64), 0
+    for at in range(len(positions)):
+        word, position = positions[at], at << 6
         while word != 0:
             if word & 1:
-                found[count] = place
+                found[count] = position
                 count += 1
             word = (word >> 1) & 0x7FFFFFFFFFFFFFFF
-            place += 1
+            position += 1
     return found
 
 

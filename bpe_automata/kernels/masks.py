@@ -11,15 +11,6 @@ from bpe_automata.kernels.edges import ALL, Vocabulary, edges, text_after
 from bpe_automata.kernels.fewest_tokens import NEVER
 from bpe_automata.kernels.fixed_set import surely_lively
 from bpe_automata.kernels.hashing import slot_of
-from bpe_automata.kernels.node_status import (
-    NO_SET,
-    ODD,
-    Certificates,
-    all_alive,
-    needed,
-    node_status,
-    reads_alike,
-)
 from bpe_automata.kernels.product import (
     ALIVE,
     DEAD,
@@ -29,11 +20,20 @@ from bpe_automata.kernels.product import (
     Witnesses,
     added_step,
     at_once,
-    intern_place,
+    configuration_key,
+    intern_state_pair,
     known_status,
-    node_key,
     set_ends,
     status_at_once,
+)
+from bpe_automata.kernels.status import (
+    NO_SET,
+    ODD,
+    Certificates,
+    all_alive,
+    needed,
+    reads_alike,
+    status_at,
 )
 from bpe_automata.kernels.text_search import reads
 from bpe_automata.kernels.trie import Trie, walk
@@ -41,8 +41,8 @@ from bpe_automata.kernels.watch import poll, stopped
 
 
 @kernel
-def product_row(
-    place: int,
+def readable_ids(
+    state_pair: int,
     number: int,
     alone: np.ndarray,
     collapsed: Collapsed,
@@ -53,21 +53,22 @@ def product_row(
     vocabulary: Vocabulary,
     w: Product,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The ids readable at a node, by whether there is a boundary at the joint before them.
+    """The ids readable at a configuration, by whether there is a boundary at the joint before them.
 
-    alone, collapsed: as of `edges`; full: the collapsed trie's `full_row`; certificates: what
-    is known of those that its nodes need. free_after, bound_after: int32 [n_classes], the set after
-    a token of each class with and without a boundary at the joint (-1: none).
+    alone, collapsed: as of `edges`; full: the collapsed trie's `full_row`; certificates: what is
+    known of those that its configurations need. free_after, bound_after: int32 [n_classes], the set
+    after a token of each class with and without a boundary at the joint (-1: none).
 
-    Returns (both, open): packed int32 ids that are known to lead on, as their node is ALIVE or a
-    known id may follow them there, free ones (also added tokens), then bound ones; and rows (id,
-    place, set, is it free) of int32 for those at a PARTLY node of which it is not known yet.
+    Returns (both, open): packed int32 ids that are known to lead on, as their configuration is
+    ALIVE or a known id may follow them there, free ones (also added tokens), then bound ones; and
+    rows (id, state pair, set, is it free) of int32 for those at a PARTLY configuration of which it
+    is not known yet.
     """
-    q0, a0, trie = w.memo.state[place], w.memo.added[place], vocabulary.trie
+    q0, a0, trie = w.memo.state[state_pair], w.memo.added[state_pair], vocabulary.trie
     n_words, after_sides = (len(trie.start) + 30) >> 5, (free_after, bound_after)
     tokens, states, apart = edges(
-        q0, a0, w.sets.row[number], alone, w.dfa.trans, w.dfa.byte_class, collapsed, vocabulary,
-        ALL, NEVER, w.watch,
+        q0, a0, w.sets.utf8_row[number], alone, w.dfa.trans, w.dfa.byte_class, collapsed,
+        vocabulary, ALL, NEVER, w.watch,
     )  # fmt: skip
     if len(states) > 0:
         both = full.copy()
@@ -87,18 +88,22 @@ def product_row(
             break
         if i < len(groups):
             group, side = groups[i] >> 1, groups[i] & 1
-            q, a, kind = states[collapsed.node[group]], collapsed.text[group], collapsed.kind[group]
+            q, a, token_class = (
+                states[collapsed.node[group]],
+                collapsed.text[group],
+                collapsed.token_class[group],
+            )
             ids = collapsed.ids[collapsed.start[group] : collapsed.start[group + 1]]
         else:
             item, side = single[i - len(groups)] >> 1, single[i - len(groups)] & 1
-            q, a, kind = tokens[item, 0], tokens[item, 1], tokens[item, 2]
+            q, a, token_class = tokens[item, 0], tokens[item, 1], tokens[item, 2]
             ids = tokens[item, 3:]
-        after, p = after_sides[side][kind], intern_place(q, a, w)
+        after, p = after_sides[side][token_class], intern_state_pair(q, a, w)
         for token in ids:
             if i < len(groups) and len(apart) > 0 and apart[trie.data[trie.start[token]]]:
                 continue
-            # Where many ids lead to a node that is only PARTLY open, nearly all of them are lively,
-            # and one pair shows it; the rest is left to `constructions.relevance`.
+            # Where many ids lead to a configuration that is only PARTLY open, nearly all of them
+            # are lively, and one pair shows it; the rest is left to `constructions.relevance`.
             lively = known_lively(token, p, after, trie, w)
             if lively == ALIVE:
                 both[side * n_words + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
@@ -121,15 +126,15 @@ def _partly_groups(
     both: np.ndarray,
     w: Product,
 ) -> np.ndarray:
-    """Take out of `both`, packed free and bound ids, the groups whose nodes are not ALIVE. Returns
-    int32, 2 * group + side, of those whose nodes are PARTLY."""
-    nodes, statuses, n_words = w.memo.nodes, w.memo.status, len(both) >> 1
+    """Take out of `both`, packed free and bound ids, the groups whose configurations are not ALIVE.
+    Returns int32, 2 * group + side, of those whose configurations are PARTLY."""
+    configurations, statuses, n_words = w.memo.configurations, w.memo.status, len(both) >> 1
     found, n = np.empty(2 * len(collapsed.node), np.int32), 0
     call, need, columns = needed(after_sides, certificates, w)
     at, seen = certificates.at, certificates.seen
     for g in range(len(collapsed.node)):
-        kind, a, q = collapsed.kind[g], collapsed.text[g], states[collapsed.node[g]]
-        column = columns[kind]
+        token_class, a, q = collapsed.token_class[g], collapsed.text[g], states[collapsed.node[g]]
+        column = columns[token_class]
         if a < 0 or column == NO_SET:
             continue
         if column != ODD and q != 0 and (a == 0 or reads_alike(a, certificates, w)):
@@ -139,12 +144,12 @@ def _partly_groups(
             if all_alive(q, column, need, certificates, w):
                 continue
         for side in range(2):
-            after = after_sides[side][kind]
+            after = after_sides[side][token_class]
             if after < 0:
                 continue
             status = DEAD if q == 0 else UNKNOWN
             if q != 0 and a == 0:
-                status = statuses[slot_of(nodes, node_key(q, after))]
+                status = statuses[slot_of(configurations, configuration_key(q, after))]
             if status == UNKNOWN:
                 status = status_of(q, a, after, w)
             if status == ALIVE:
@@ -162,19 +167,20 @@ def _partly_groups(
 def _partly_tokens(
     tokens: np.ndarray, after_sides: tuple[np.ndarray, np.ndarray], both: np.ndarray, w: Product
 ) -> np.ndarray:
-    """Set in `both`, packed free and bound ids, the tokens (of `edges`) whose nodes are ALIVE.
-    Returns int32, 2 * (the row in `tokens`) + side, of those whose nodes are PARTLY."""
-    nodes, statuses, n_words = w.memo.nodes, w.memo.status, len(both) >> 1
+    """Set in `both`, packed free and bound ids, the tokens (of `edges`) whose configurations are
+    ALIVE. Returns int32, 2 * (the row in `tokens`) + side, of those whose configurations are
+    PARTLY."""
+    configurations, statuses, n_words = w.memo.configurations, w.memo.status, len(both) >> 1
     some, n = np.zeros(len(tokens), np.uint8), 0
     for i in range(len(tokens)):
-        q, a, kind, token = tokens[i, 0], tokens[i, 1], tokens[i, 2], tokens[i, 3]
+        q, a, token_class, token = tokens[i, 0], tokens[i, 1], tokens[i, 2], tokens[i, 3]
         for side in range(2):
-            after = after_sides[side][kind]
+            after = after_sides[side][token_class]
             if after < 0:
                 continue
             status = UNKNOWN
             if a == 0:  # looked up here, as most tokens need no more: a call costs as much again
-                status = statuses[slot_of(nodes, node_key(q, after))]
+                status = statuses[slot_of(configurations, configuration_key(q, after))]
             if status == UNKNOWN:
                 status = status_of(q, a, after, w)
             if status == ALIVE:
@@ -195,22 +201,22 @@ def _partly_tokens(
 
 @kernel
 def status_of(state: int, text: int, number: int, w: Product) -> int:
-    """Of the node at a DFA state and a state of the text automaton."""
-    place = intern_place(state, text, w)
+    """Of the configuration at a DFA state and a state of the text automaton."""
+    state_pair = intern_state_pair(state, text, w)
     status = status_at_once(state, number, at_once(w)) if text == 0 else UNKNOWN
     if text != 0:
-        status = known_status(place, number, w.memo)
-    return node_status(place, number, w) if status == UNKNOWN else status
+        status = known_status(state_pair, number, w.memo)
+    return status_at(state_pair, number, w) if status == UNKNOWN else status
 
 
 @kernel
-def known_lively(token: int, place: int, number: int, trie: Trie, w: Product) -> int:
-    """What one remembered follower shows of an id at a node: ALIVE, it is not dead there; DEAD, no
-    id may follow it at all; UNKNOWN."""
-    state, a = w.memo.state[place], w.memo.added[place]
+def known_lively(token: int, state_pair: int, number: int, trie: Trie, w: Product) -> int:
+    """What one remembered follower shows of an id at a configuration: ALIVE, it is not dead there;
+    DEAD, no id may follow it at all; UNKNOWN."""
+    state, a = w.memo.state[state_pair], w.memo.added[state_pair]
     if number == w.fixed_set.number and a == 0:
         return ALIVE if surely_lively(token, state, w.fixed_set, w.pairs) else UNKNOWN
-    key = node_key(token, number)
+    key = configuration_key(token, number)
     at = witness_slot(key, w.witnesses)
     if w.witnesses.key[at] != key:
         return UNKNOWN
@@ -219,8 +225,8 @@ def known_lively(token: int, place: int, number: int, trie: Trie, w: Product) ->
         return UNKNOWN if n == IN_VAIN else DEAD
     data = trie.data[trie.start[n] : trie.start[n + 1]]
     q = walk(w.dfa.trans, w.dfa.byte_class, state, data)
-    a = text_after(a, w.sets.row[number], data, w.reading.utf8, w.added.next)
-    if q == 0 or a < 0 or node_status(intern_place(q, a, w), after, w) != ALIVE:
+    a = text_after(a, w.sets.utf8_row[number], data, w.reading.utf8, w.added.next)
+    if q == 0 or a < 0 or status_at(intern_state_pair(q, a, w), after, w) != ALIVE:
         return UNKNOWN
     return ALIVE
 
@@ -236,7 +242,7 @@ def _read_added(state: int, added: int, bits: np.ndarray, w: Product) -> None:
     """Set the added tokens that lead on to acceptance."""
     for k in range(len(w.added.ids)):
         a, q = added_step(state, added, k, w)
-        if a >= 0 and q != 0 and reads(intern_place(q, a, w), 0, w):
+        if a >= 0 and q != 0 and reads(intern_state_pair(q, a, w), 0, w):
             token = w.added.ids[k]
             bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
 
@@ -245,7 +251,7 @@ def _read_added(state: int, added: int, bits: np.ndarray, w: Product) -> None:
 
 
 @kernel
-def lift_row(
+def lift_ids(
     state: int,
     alone: np.ndarray,
     trans: np.ndarray,

@@ -21,7 +21,7 @@ from bpe_automata.kernels.utf8 import numbered
 from bpe_automata.kernels.watch import poll, stopped
 
 # Rows of a partition: its elements grouped by set; where an element is; the set of an element;
-# and for each set its first place, the place past its last one, how many elements are marked, and
+# and for each set its first index, the index past its last one, how many elements are marked, and
 # the list of sets that have marks. counts holds the number of sets, and of sets with marks.
 _ELEMENT, _WHERE, _SET, _FIRST, _PAST, _MARKS, _TOUCHED = 0, 1, 2, 3, 4, 5, 6
 _ROWS = 7
@@ -174,17 +174,17 @@ def blocks(
     edges, edge_counts = _sets_by_label(label, n_labels, watch)
     splitter, block = 0, 1
     while splitter < edge_counts[0] and not stopped(watch):
-        for place in range(edges[_FIRST, splitter], edges[_PAST, splitter]):
+        for index in range(edges[_FIRST, splitter], edges[_PAST, splitter]):
             if poll(watch):
                 break
-            _mark(states, state_counts, tail[edges[_ELEMENT, place]])
+            _mark(states, state_counts, tail[edges[_ELEMENT, index]])
         _split(states, state_counts)
         splitter += 1
         while block < state_counts[0]:
-            for place in range(states[_FIRST, block], states[_PAST, block]):
+            for index in range(states[_FIRST, block], states[_PAST, block]):
                 if poll(watch):
                     break
-                s = states[_ELEMENT, place]
+                s = states[_ELEMENT, index]
                 for edge in range(ptr[s], ptr[s + 1]):
                     _mark(edges, edge_counts, edge)
             _split(edges, edge_counts)
@@ -211,7 +211,7 @@ def _sets_by_label(
     for a in label:
         first[a + 1] += 1
     first = first.cumsum()
-    place, number = first.copy(), np.zeros(n_labels, np.int32)
+    index, number = first.copy(), np.zeros(n_labels, np.int32)
     counts[0] = 0
     for a in range(n_labels):
         if first[a + 1] > first[a]:
@@ -222,9 +222,9 @@ def _sets_by_label(
         if poll(watch):
             break
         a = label[edge]
-        partition[_ELEMENT, place[a]], partition[_WHERE, edge] = edge, place[a]
+        partition[_ELEMENT, index[a]], partition[_WHERE, edge] = edge, index[a]
         partition[_SET, edge] = number[a]
-        place[a] += 1
+        index[a] += 1
     return partition, counts
 
 
@@ -262,8 +262,8 @@ def _split(partition: np.ndarray, counts: np.ndarray) -> None:
         else:
             partition[_FIRST, new], partition[_PAST, new] = cut, past
             partition[_PAST, which] = cut
-        for place in range(partition[_FIRST, new], partition[_PAST, new]):
-            partition[_SET, partition[_ELEMENT, place]] = new
+        for index in range(partition[_FIRST, new], partition[_PAST, new]):
+            partition[_SET, partition[_ELEMENT, index]] = new
     counts[1] = 0
 
 

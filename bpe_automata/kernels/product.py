@@ -1,7 +1,8 @@
 """The product of a byte DFA with the canonical automaton of a tokenizer: what its kernels run on.
 
-A place is a DFA state q together with a state a of the text automaton; place p < n_states is
-(p, 0), others are interned as they come up. A node is a place with a hypothesis set. A node is
+A state pair is a DFA state q together with a state a of the text automaton; state pair p < n_states
+is (p, 0), others are interned as they come up. A configuration is a state pair with a hypothesis
+set. It is
 
     ALIVE    if some text goes on from it to acceptance whatever the last id was: it accepts, or a
              boundary can come right here, or texts are known that are enough for every id
@@ -74,19 +75,19 @@ class Added(NamedTuple):
 @by_reference
 class Sets(NamedTuple):
     """start int32 [n_sets + 1] into the members; hypothesis, boundary int32; may_break, may_bind
-    bool: can there be, or not be, a boundary after this member; row int32 [n_sets]: UTF-8 row;
-    ends bool [n_sets]: can a text end, in state 0 of the text automaton;
-    given_up bool [n_sets]: has the search of `kernels.split_characters` failed once?
-    shown int32 [n_sets, ways, 3]: texts that show the status of a node, see `shown_status`: up to
-    MOST_SHOWN bytes, the first one lowest; one more than the hypothesis after them, times 4, plus
-    how many bytes, 0 behind the last text; the atom that they complete."""
+    bool: can there be, or not be, a boundary after this member; utf8_row int32 [n_sets]: UTF-8 row;
+    ends bool [n_sets]: can a text end, in state 0 of the text automaton; given_up bool [n_sets]:
+    has the search of `kernels.split_characters` failed once? shown int32 [n_sets, ways, 3]: texts
+    that show the status of a configuration, see `shown_status`: up to MOST_SHOWN bytes, the first
+    one lowest; one more than the hypothesis after them, times 4, plus how many bytes, 0 behind the
+    last text; the atom that they complete."""
 
     start: np.ndarray
     hypothesis: np.ndarray
     boundary: np.ndarray
     may_break: np.ndarray
     may_bind: np.ndarray
-    row: np.ndarray
+    utf8_row: np.ndarray
     ends: np.ndarray
     given_up: np.ndarray
     shown: np.ndarray
@@ -113,8 +114,8 @@ class Fragments(NamedTuple):
 class Witnesses(NamedTuple):
     """Ids that show that others are not dead: after id t that led to set H, the id n may follow and
     leads to set H'. What fell into a slot last is there. key int64 [slots]: t and H, see
-    `node_key`, -1 where there is none; id, after int32 [slots]: n, -1 where no id of the tokenizer
-    may follow, IN_VAIN where no n led on from some node, and H'."""
+    `configuration_key`, -1 where there is none; id, after int32 [slots]: n, -1 where no id of the
+    tokenizer may follow, IN_VAIN where no n led on from some configuration, and H'."""
 
     key: np.ndarray
     id: np.ndarray
@@ -123,15 +124,15 @@ class Witnesses(NamedTuple):
 
 @by_reference
 class Memo(NamedTuple):
-    """What is known. nodes int64, status uint8: hash table of statuses by `node_key`; n_nodes int64
-    [1]; text uint8 [places, n]: ALIVE or DEAD for a hypothesis at a character's end; order int32,
-    the same shape: scratch of the search; free uint8, the same shape: see
-    `kernels.split_characters`; keys int64, values int32: hash table of places; state, added int32
-    [places]; n_places int64 [1]."""
+    """What is known. configurations int64, status uint8: hash table of statuses by
+    `configuration_key`; n_configurations int64 [1]; text uint8 [state pairs, n]: ALIVE or DEAD for
+    a hypothesis at a character's end; order int32, the same shape: scratch of the search; free
+    uint8, the same shape: see `kernels.split_characters`; keys int64, values int32: hash table of
+    state pairs; state, added int32 [state pairs]; n_state_pairs int64 [1]."""
 
-    nodes: np.ndarray
+    configurations: np.ndarray
     status: np.ndarray
-    n_nodes: np.ndarray
+    n_configurations: np.ndarray
     text: np.ndarray
     order: np.ndarray
     free: np.ndarray
@@ -139,7 +140,7 @@ class Memo(NamedTuple):
     values: np.ndarray
     state: np.ndarray
     added: np.ndarray
-    n_places: np.ndarray
+    n_state_pairs: np.ndarray
 
 
 @by_reference
@@ -160,34 +161,34 @@ class Product(NamedTuple):
 
 
 @kernel
-def intern_place(state: int, added: int, w: Product) -> int:
-    """The number of a place. Where there is no room for it the memo says so (`is_full`), and what
-    the kernel answers then is worth nothing. (No exception: numba never frees the arrays that a
-    kernel holds when it raises one.)"""
+def intern_state_pair(state: int, added: int, w: Product) -> int:
+    """The number of a state_pair. Where there is no room for it the memo says so (`is_full`), and
+    what the kernel answers then is worth nothing. (No exception: numba never frees the arrays that
+    a kernel holds when it raises one.)"""
     if added == 0:
         return state
     key = state * len(w.added.next) + added
     at = slot_of(w.memo.keys, key)
     if w.memo.keys[at] != key:
-        if w.memo.n_places[0] >= len(w.memo.state):
-            w.memo.n_places[0] = len(w.memo.state) + 1
+        if w.memo.n_state_pairs[0] >= len(w.memo.state):
+            w.memo.n_state_pairs[0] = len(w.memo.state) + 1
             return 0
         w.memo.keys[at] = key
-        w.memo.values[at] = w.memo.n_places[0]
-        w.memo.state[w.memo.n_places[0]] = state
-        w.memo.added[w.memo.n_places[0]] = added
-        w.memo.n_places[0] += 1
+        w.memo.values[at] = w.memo.n_state_pairs[0]
+        w.memo.state[w.memo.n_state_pairs[0]] = state
+        w.memo.added[w.memo.n_state_pairs[0]] = added
+        w.memo.n_state_pairs[0] += 1
     return w.memo.values[at]
 
 
 @kernel
-def node_key(place: int, number: int) -> int:
-    """Of a place and one of MOST_SETS hypothesis sets."""
-    return (place << SET_BITS) | number
+def configuration_key(state_pair: int, number: int) -> int:
+    """Of a state pair and one of MOST_SETS hypothesis sets."""
+    return (state_pair << SET_BITS) | number
 
 
 @kernel
-def key_place(key: int) -> int:
+def key_state_pair(key: int) -> int:
     return key >> SET_BITS
 
 
@@ -197,26 +198,28 @@ def key_number(key: int) -> int:
 
 
 @kernel
-def known_status(place: int, number: int, memo: Memo) -> int:
-    """UNKNOWN where nobody has asked yet: automata are large, and few of their nodes are met."""
-    return memo.status[slot_of(memo.nodes, node_key(place, number))]
+def known_status(state_pair: int, number: int, memo: Memo) -> int:
+    """UNKNOWN where nobody has asked yet: automata are large, and few of their configurations are
+    met."""
+    return memo.status[slot_of(memo.configurations, configuration_key(state_pair, number))]
 
 
 class AtOnce(NamedTuple):
-    """What tells the status of a node without a search, out of `Product`: to hand over all of that
-    costs more than to look. nodes, status, n_nodes, text, free: of `Memo`; trans, byte_class,
-    accepting: of `Dfa`; text_next: `Added.next`; row, ends, given_up, shown: of `Sets`; watch."""
+    """What tells the status of a configuration without a search, out of `Product`: to hand over all
+    of that costs more than to look. configurations, status, n_configurations, text, free: of
+    `Memo`; trans, byte_class, accepting: of `Dfa`; text_next: `Added.next`; utf8_row, ends,
+    given_up, shown: of `Sets`; watch."""
 
-    nodes: np.ndarray
+    configurations: np.ndarray
     status: np.ndarray
-    n_nodes: np.ndarray
+    n_configurations: np.ndarray
     text: np.ndarray
     free: np.ndarray
     trans: np.ndarray
     byte_class: np.ndarray
     accepting: np.ndarray
     text_next: np.ndarray
-    row: np.ndarray
+    utf8_row: np.ndarray
     ends: np.ndarray
     given_up: np.ndarray
     shown: np.ndarray
@@ -227,16 +230,16 @@ class AtOnce(NamedTuple):
 def at_once(w: Product) -> AtOnce:
     """The part of it."""
     return AtOnce(
-        w.memo.nodes,
+        w.memo.configurations,
         w.memo.status,
-        w.memo.n_nodes,
+        w.memo.n_configurations,
         w.memo.text,
         w.memo.free,
         w.dfa.trans,
         w.dfa.byte_class,
         w.dfa.accepting,
         w.added.next,
-        w.sets.row,
+        w.sets.utf8_row,
         w.sets.ends,
         w.sets.given_up,
         w.sets.shown,
@@ -246,22 +249,26 @@ def at_once(w: Product) -> AtOnce:
 
 @kernel
 def status_at_once(state: int, number: int, known: AtOnce) -> int:
-    """The status of a node at a DFA state, in state 0 of the text automaton, if it is remembered or
-    known texts show it; UNKNOWN if not."""
-    slot = slot_of(known.nodes, node_key(state, number))
+    """The status of a configuration at a DFA state, in state 0 of the text automaton, if it is
+    remembered or known texts show it; UNKNOWN if not."""
+    slot = slot_of(known.configurations, configuration_key(state, number))
     if known.status[slot] == UNKNOWN:
         status = shown_status(state, number, known)
-        if status == UNKNOWN or 2 * known.n_nodes[0] >= len(known.nodes) or stopped(known.watch):
+        if (
+            status == UNKNOWN
+            or 2 * known.n_configurations[0] >= len(known.configurations)
+            or stopped(known.watch)
+        ):
             return status
-        known.nodes[slot], known.status[slot] = node_key(state, number), status
-        known.n_nodes[0] += 1
+        known.configurations[slot], known.status[slot] = configuration_key(state, number), status
+        known.n_configurations[0] += 1
     return known.status[slot]
 
 
 @kernel
 def shown_status(state: int, number: int, known: AtOnce) -> int:
-    """What known texts of a hypothesis set show of its node at a DFA state, in state 0 of the text
-    automaton: ALIVE, PARTLY (where it was given up to look for more), UNKNOWN.
+    """What known texts of a hypothesis set show of its configuration at a DFA state, in state 0 of
+    the text automaton: ALIVE, PARTLY (where it was given up to look for more), UNKNOWN.
 
     At a character's end one text is enough: the empty one, or a character before which a boundary
     can come, and after which acceptance is within reach. Inside a character all must complete it,
@@ -273,7 +280,7 @@ def shown_status(state: int, number: int, known: AtOnce) -> int:
     if known.accepting[state] and known.ends[number]:
         return ALIVE
     given_up = known.given_up[number]
-    then = known.text if known.row[number] == 0 or given_up else known.free
+    then = known.text if known.utf8_row[number] == 0 or given_up else known.free
     found = UNKNOWN
     for i in range(known.shown.shape[1]):
         code = known.shown[number, i, 1]
@@ -292,14 +299,16 @@ def shown_status(state: int, number: int, known: AtOnce) -> int:
 
 
 @kernel
-def remember_status(place: int, number: int, status: int, memo: Memo, watch: np.ndarray) -> None:
+def remember_status(
+    state_pair: int, number: int, status: int, memo: Memo, watch: np.ndarray
+) -> None:
     """As long as there is room, and nothing was stopped: what is not remembered is found again."""
-    if 2 * memo.n_nodes[0] >= len(memo.nodes) or stopped(watch):
+    if 2 * memo.n_configurations[0] >= len(memo.configurations) or stopped(watch):
         return
-    key = node_key(place, number)
-    slot = slot_of(memo.nodes, key)
-    memo.n_nodes[0] += memo.nodes[slot] != key
-    memo.nodes[slot], memo.status[slot] = key, status
+    key = configuration_key(state_pair, number)
+    slot = slot_of(memo.configurations, key)
+    memo.n_configurations[0] += memo.configurations[slot] != key
+    memo.configurations[slot], memo.status[slot] = key, status
 
 
 @kernel
@@ -313,7 +322,7 @@ def step_range(boundary: int, hypothesis: int, atom: int, w: Product) -> tuple[i
 
 @kernel
 def set_ends(number: int, w: Product) -> bool:
-    if w.sets.row[number] != 0:
+    if w.sets.utf8_row[number] != 0:
         return False
     for m in range(w.sets.start[number], w.sets.start[number + 1]):
         if w.sets.may_break[m] and w.reading.ends[w.sets.hypothesis[m]]:

@@ -76,10 +76,10 @@ def _memory(context: Any, kind: Reference) -> ir.Type:
 
 @lower_getattr_generic(Reference)
 def _lower_attribute(context: Any, builder: Any, kind: Reference, value: Any, name: str) -> Any:
-    place = kind.names.index(name)
+    index = kind.names.index(name)
     memory = builder.bitcast(value, _memory(context, kind).as_pointer())
-    field = kind.fields[place]
-    found = _read(builder, cgutils.gep_inbounds(builder, memory, 0, place), field)
+    field = kind.fields[index]
+    found = _read(builder, cgutils.gep_inbounds(builder, memory, 0, index), field)
     return impl_ret_borrowed(context, builder, field, found)
 
 
@@ -117,9 +117,9 @@ def _from_object(kind: Reference, value: Any, c: Any) -> NativeValue:
         with is_tuple:
             c.pyapi.err_clear()
             builder.store(cgutils.true_bit, written)
-            for place, field in enumerate(kind.fields):
-                member = c.unbox(field, c.pyapi.tuple_getitem(value, place))
-                builder.store(member.value, cgutils.gep_inbounds(builder, memory, 0, place))
+            for index, field in enumerate(kind.fields):
+                member = c.unbox(field, c.pyapi.tuple_getitem(value, index))
+                builder.store(member.value, cgutils.gep_inbounds(builder, memory, 0, index))
                 builder.store(builder.or_(builder.load(failed), member.is_error), failed)
                 cleanups.append(member.cleanup)
             # Behind this LLVM does not know that it was written to the memory just now: were the
@@ -135,10 +135,10 @@ def _from_object(kind: Reference, value: Any, c: Any) -> NativeValue:
 
     def cleanup() -> None:
         with builder.if_then(builder.load(written)):
-            for place, field in enumerate(kind.fields):
-                if cleanups[place] is not None:
-                    cleanups[place]()
-                member = builder.load(cgutils.gep_inbounds(builder, memory, 0, place))
+            for index, field in enumerate(kind.fields):
+                if cleanups[index] is not None:
+                    cleanups[index]()
+                member = builder.load(cgutils.gep_inbounds(builder, memory, 0, index))
                 c.context.nrt.decref(builder, field, member)
 
     return NativeValue(builder.load(pointer), is_error=builder.load(failed), cleanup=cleanup)

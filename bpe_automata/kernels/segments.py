@@ -13,7 +13,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import grown, grown_rows
-from bpe_automata.kernels.product import Product, added_step, intern_place, step_range
+from bpe_automata.kernels.product import Product, added_step, intern_state_pair, step_range
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.text_search import ascii_steps, reads, wide_steps
 from bpe_automata.kernels.trie import walk
@@ -98,7 +98,7 @@ def part(
                 n_open += 1
     if count > limit:
         mode[:] = 0
-    if w.memo.n_places[0] > len(w.memo.state) or stopped(w.watch):  # this is asked for again
+    if w.memo.n_state_pairs[0] > len(w.memo.state) or stopped(w.watch):  # this is asked for again
         slot[states[:count]] = -1
     return states[:count].copy(), mode[:count].copy(), hs[:count].copy(), ts[:count].copy()
 
@@ -146,15 +146,15 @@ def _is_cut(
         return True
     for h in np.flatnonzero(hs):
         for a in at:
-            if lives_on(int(intern_place(q, int(a), w)), int(h), 0, w):
+            if lives_on(int(intern_state_pair(q, int(a), w)), int(h), 0, w):
                 return False
     return True
 
 
 @kernel
-def lives_on(place: int, h: int, boundary: int, w: Product) -> bool:
+def lives_on(state_pair: int, h: int, boundary: int, w: Product) -> bool:
     """Does some character lead on to acceptance, with or without a boundary before it?"""
-    q, a = w.memo.state[place], w.memo.added[place]
+    q, a = w.memo.state[state_pair], w.memo.added[state_pair]
     for wide in range(2):
         if wide == 1:
             atoms, states = wide_steps(0, int(q), w)
@@ -165,7 +165,7 @@ def lives_on(place: int, h: int, boundary: int, w: Product) -> bool:
             low, high = step_range(boundary, h, int(atoms[i]), w)
             if a2 < 0 or low == high:
                 continue
-            p2 = intern_place(int(states[i]), int(a2), w)
+            p2 = intern_state_pair(int(states[i]), int(a2), w)
             for j in range(low, high):
                 if reads(int(p2), int(w.reading.step_to[j]), w):
                     return True
@@ -218,7 +218,7 @@ def _live_ones(q: int, hs: np.ndarray, ts: np.ndarray, w: Product) -> np.ndarray
             continue
         live = len(at) > _TRIED
         for a in at[:_TRIED]:
-            live = live or reads(int(intern_place(q, int(a), w)), h, w)
+            live = live or reads(int(intern_state_pair(q, int(a), w)), h, w)
         if live:
             hs[h], fresh[count] = DONE, h
             count += 1
@@ -293,8 +293,8 @@ def _added_leads(
 
 # The form of a part: what it is, apart from the states at which it stands in the product.
 #
-# Flags say how text goes on from a node to acceptance: AFTER with a boundary right there (or the
-# end of the text), WITHIN without one.
+# Flags say how text goes on from a configuration to acceptance: AFTER with a boundary right there
+# (or the end of the text), WITHIN without one.
 
 AFTER, WITHIN = 1, 2
 _ROW, _CUT = -1, -2  # in the form: what follows
@@ -308,24 +308,24 @@ def all_flags(q: int, at: np.ndarray, hypotheses: np.ndarray, w: Product) -> np.
     for i in range(len(at)):
         if poll(w.watch):
             break
-        place = int(intern_place(q, int(at[i]), w))
+        state_pair = int(intern_state_pair(q, int(at[i]), w))
         for j in range(len(hypotheses)):
-            found[i, j] = _flags_of(place, int(hypotheses[j]), w)
+            found[i, j] = _flags_of(state_pair, int(hypotheses[j]), w)
     return found
 
 
 @kernel
-def _flags_of(place: int, h: int, w: Product) -> int:
-    q, a = w.memo.state[place], w.memo.added[place]
-    flags = WITHIN if lives_on(place, h, 0, w) else 0
+def _flags_of(state_pair: int, h: int, w: Product) -> int:
+    q, a = w.memo.state[state_pair], w.memo.added[state_pair]
+    flags = WITHIN if lives_on(state_pair, h, 0, w) else 0
     if w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[h]:
         return flags | AFTER
-    if lives_on(place, h, 1, w):
+    if lives_on(state_pair, h, 1, w):
         return flags | AFTER
     if w.reading.ends[h]:
         for k in range(len(w.added.ids)):
             a2, q2 = added_step(int(q), int(a), k, w)
-            if a2 >= 0 and q2 != 0 and reads(int(intern_place(int(q2), int(a2), w)), 0, w):
+            if a2 >= 0 and q2 != 0 and reads(int(intern_state_pair(int(q2), int(a2), w)), 0, w):
                 return flags | AFTER
     return flags
 
@@ -345,9 +345,9 @@ def form_of(
 
     mode, hs, ts, slot: as `part` leaves them. local: int32 [n_states], all -1: scratch, left as it
     was. Returns (order int32: the DFA state of each number; is_cut int32: of each number, 1 if it
-    is a cut, else 0; form int32: see `_put_node` and `_put_cut`). Each DFA state has one number.
-    Equal forms are isomorphic parts that go on alike, and if the DFA is minimal, equal languages
-    between cuts have equal forms.
+    is a cut, else 0; form int32: see `_put_configuration` and `_put_cut`). Each DFA state has one
+    number. Equal forms are isomorphic parts that go on alike, and if the DFA is minimal, equal
+    languages between cuts have equal forms.
     """
     order, n_order = np.empty(64, np.int32), 1
     is_cut, form, n_form = np.zeros(64, np.int32), np.empty(256, np.int32), 0
@@ -360,7 +360,7 @@ def form_of(
         if is_cut[at]:
             form, n_form = _put_cut(int(q), hs[k], ts[k], form, n_form, w)
         else:
-            form, n_form, order, n_order = _put_node(
+            form, n_form, order, n_order = _put_configuration(
                 int(q), slot, inside, local, form, n_form, order, n_order, w
             )
         at += 1
@@ -395,7 +395,7 @@ def _put_cut(
 
 
 @kernel
-def _put_node(
+def _put_configuration(
     q: int,
     slot: np.ndarray,
     inside: np.ndarray,
@@ -430,20 +430,20 @@ def _put_node(
 
 @kernel
 def completions(
-    place: int, row: int, hypothesis: int, boundary: int, w: Product
+    state_pair: int, utf8_row: int, hypothesis: int, boundary: int, w: Product
 ) -> tuple[np.ndarray, int]:
-    """The live (place, hypothesis) that the rest of a character leads to, from UTF-8 row `row`;
-    `hypothesis` is that before the character, `boundary` whether there is one there."""
+    """The live (state pair, hypothesis) that the rest of a character leads to, from UTF-8 row
+    `utf8_row`; `hypothesis` is that before the character, `boundary` whether there is one there."""
     found, count = np.empty((64, 2), np.int32), 0
-    a = w.memo.added[place]
-    atoms, states = wide_steps(row, int(w.memo.state[place]), w)
+    a = w.memo.added[state_pair]
+    atoms, states = wide_steps(utf8_row, int(w.memo.state[state_pair]), w)
     for i in range(len(atoms)):
         a2 = w.added.next[a, atoms[i]]
         if a2 < 0:
             continue
         low, high = step_range(boundary, hypothesis, int(atoms[i]), w)
         for j in range(low, high):
-            p2 = int(intern_place(int(states[i]), int(a2), w))
+            p2 = int(intern_state_pair(int(states[i]), int(a2), w))
             if reads(p2, int(w.reading.step_to[j]), w):
                 if count == len(found):
                     found = grown_rows(found)

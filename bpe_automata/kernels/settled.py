@@ -1,4 +1,4 @@
-"""What is dead at which nodes: sets of ids, each kept once. See `kernels.dead_sets`."""
+"""What is dead at which configurations: sets of ids, each kept once. See `kernels.dead_sets`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import EMPTY, grown, grown_rows, mix, slot_of, with_room
-from bpe_automata.kernels.product import node_key
+from bpe_automata.kernels.product import configuration_key
 
 NOTHING, UNSETTLED, UNDER_WAY = -1, -2, -3
 
@@ -24,8 +24,8 @@ class Dead(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What is dead where. slots int64, values int32: hash table from nodes (`product.node_key`) to
-    NOTHING or a row of `dead`; n int64 [1]: nodes."""
+    """What is dead where. slots int64, values int32: hash table from configurations
+    (`product.configuration_key`) to NOTHING or a row of `dead`; n int64 [1]: configurations."""
 
     slots: np.ndarray
     values: np.ndarray
@@ -34,7 +34,7 @@ class Settled(NamedTuple):
 
 
 class Met(NamedTuple):
-    """The nodes that a search meets, numbered. key int64 [room]; found int32 [room]: as in
+    """The configurations that a search meets, numbered. key int64 [room]; found int32 [room]: as in
     `Settled`, or UNSETTLED, UNDER_WAY; slots int64, values int32: hash table from keys to numbers;
     n int64 [1]."""
 
@@ -47,17 +47,18 @@ class Met(NamedTuple):
 
 @kernel
 def settled_at(key: int, known: Settled) -> int:
-    """NOTHING, or the row of what is dead at a node; UNSETTLED."""
+    """NOTHING, or the row of what is dead at a configuration; UNSETTLED."""
     at = slot_of(known.slots, key)
     return known.values[at] if known.slots[at] == key else UNSETTLED
 
 
 @kernel
 def unsettled(rows: np.ndarray, known: Settled) -> np.ndarray:
-    """int64: the nodes that open rows lead to of which it is not known what is dead there."""
+    """int64: the configurations that open rows lead to of which it is not known what is dead
+    there."""
     found, n = np.empty(len(rows), np.int64), 0
     for i in range(len(rows)):
-        key = node_key(rows[i, 1], rows[i, 2])
+        key = configuration_key(rows[i, 1], rows[i, 2])
         if settled_at(key, known) == UNSETTLED:
             found[n] = key
             n += 1
@@ -73,17 +74,17 @@ def add_settled(
     last: Any = EMPTY
     row = UNSETTLED
     for i in range(len(rows)):
-        token, bits, key = rows[i, 0], bound, node_key(rows[i, 1], rows[i, 2])
+        token, bits, key = rows[i, 0], bound, configuration_key(rows[i, 1], rows[i, 2])
         if rows[i, 3]:
             bits = free
-        if key != last:  # many ids lead to one node, side by side
+        if key != last:  # many ids lead to one configuration, side by side
             last, row = key, settled_at(key, known)
         if lacks(token, row, known.dead, left_at):
             bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
 
 
 @kernel
-def no_nodes() -> Met:
+def none_met() -> Met:
     return Met(
         np.empty(64, np.int64),
         np.empty(64, np.int32),
@@ -94,8 +95,8 @@ def no_nodes() -> Met:
 
 
 @kernel
-def nodes_with_room(met: Met, more: int) -> Met:
-    """The same with room for `more` nodes."""
+def met_with_room(met: Met, more: int) -> Met:
+    """The same with room for `more` configurations."""
     key, found, slots, values = met.key, met.found, met.slots, met.values
     while met.n[0] + more > len(key):
         key, found = grown(key, len(key)), grown(found, len(found))
@@ -106,7 +107,7 @@ def nodes_with_room(met: Met, more: int) -> Met:
 
 @kernel
 def meet(key: int, met: Met, known: Settled) -> int:
-    """The number of a node."""
+    """The number of a configuration."""
     at = slot_of(met.slots, key)
     if met.slots[at] != key:
         n = met.n[0]
@@ -131,22 +132,22 @@ def with_all(known: Settled, met: Met, dead: Dead) -> Settled:
 
 
 @kernel
-def stored(places: np.ndarray, dead: Dead) -> tuple[Dead, int]:
+def stored(positions: np.ndarray, dead: Dead) -> tuple[Dead, int]:
     """With a set, and its row."""
     digest = np.uint64(0)
-    for word in places:
+    for word in positions:
         digest = mix(digest ^ np.uint64(word))
     key: Any = np.int64(digest >> np.uint64(1))
     n = dead.n[0]
     at = slot_of(dead.slots, key)
-    if dead.slots[at] == key and not (dead.sets[dead.values[at]] != places).any():
+    if dead.slots[at] == key and not (dead.sets[dead.values[at]] != positions).any():
         return dead, dead.values[at]
     sets, slots, values = dead.sets, dead.slots, dead.values
     if n == len(sets):
         sets = grown_rows(sets)
         slots, values = with_room(slots, values, len(sets))
         at = slot_of(slots, key)
-    sets[n], values[at], slots[at] = places, n, key
+    sets[n], values[at], slots[at] = positions, n, key
     count = np.empty(1, np.int64)
     count[0] = n + 1
     return Dead(sets, slots, values, count), n

@@ -1,13 +1,13 @@
 """Bounds on how many ids lead to acceptance, from the bytes of texts.
 
 Every text has a canonical tokenization, and each of its ids spells at least one byte. So where some
-text leads on from a node to acceptance, whatever the last id was, the text's length is a bound.
-Looked at are the shortest text u(q) of the byte DFA from a state q, where it will not do one that
-begins with an ASCII character a of another kind and goes on with u(q a), and the texts x that show
-the node to be ALIVE (see `product.shown_status`), each followed by such a text:
+text leads on from a configuration c to acceptance, whatever the last id was, the text's length is a
+bound. Looked at are the shortest text u(q) of the byte DFA from a state q, where it will not do one
+that begins with an ASCII character a of another kind and goes on with u(q a), and the texts x that
+show c to be ALIVE (see `product.shown_status`), each followed by such a text:
 
-    D(node) <= |u(q)|                        if a boundary can come at the node, and u(q) follow it
-    D(node) <= max { |x| + |u(q x)| : x }    where texts x show the node to be ALIVE
+    D(c) <= |u(q)|                        if a boundary can come at c, and u(q) follow it
+    D(c) <= max { |x| + |u(q x)| : x }    where texts x show c to be ALIVE
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from bpe_automata.kernels.fewest_tokens import NEVER
 from bpe_automata.kernels.geometry import breaks
 from bpe_automata.kernels.hashing import EMPTY, grown, grown_rows
 from bpe_automata.kernels.masks import witness_slot
-from bpe_automata.kernels.node_status import NO_SET, Certificates, needed, node_status
-from bpe_automata.kernels.product import DEAD, Product, intern_place, node_key
+from bpe_automata.kernels.product import DEAD, Product, configuration_key, intern_state_pair
 from bpe_automata.kernels.references import by_reference
+from bpe_automata.kernels.status import NO_SET, Certificates, needed, status_at
 from bpe_automata.kernels.trie import Trie, walk
 from bpe_automata.kernels.watch import poll, stopped
 
@@ -33,7 +33,7 @@ NOT_YET, _NONE = -2, -1
 _RECENT = 32
 _PATIENCE = 4096  # ids of which `unsure` looks at what follows them
 _INSIDE = 32
-_SEEN = 4096  # places and UTF-8 rows that `unsure` has in mind: a power of two
+_SEEN = 4096  # state pairs and UTF-8 rows that `unsure` has in mind: a power of two
 
 
 @by_reference
@@ -55,7 +55,7 @@ class Shortest(NamedTuple):
 
 @kernel
 def unsure(
-    place: int,
+    state_pair: int,
     utf8_row: int,
     alone: np.ndarray,
     collapsed: Collapsed,
@@ -69,14 +69,14 @@ def unsure(
     shortest: Shortest,
     w: Product,
 ) -> np.ndarray:
-    """int32 [found, 3]: DFA state, text state and hypothesis set of nodes that tokens lead to from
-    a place and a UTF-8 row: all from which some id that leads on may need more than `most` ids to
-    acceptance, and perhaps others. after_sides: int32 [kinds], the sets after tokens of each kind;
-    live: the node's row, packed ids of either side; known: `SetArrays.known_rows`; none: an empty
-    one; the other arguments as of `edges`."""
+    """int32 [found, 3]: DFA state, text state and hypothesis set of configurations that tokens lead
+    to from a state pair and a UTF-8 row: all from which some id that leads on may need more than
+    `most` ids to acceptance, and perhaps others. after_sides: int32 [token_classes], the sets after
+    tokens of each class; live: the configuration's row, packed ids of either side; known:
+    `SetArrays.known_rows`; none: an empty one; the other arguments as of `edges`."""
     trie = vocabulary.trie
     tokens, states, apart = edges(
-        w.memo.state[place], w.memo.added[place], utf8_row, alone, w.dfa.trans,
+        w.memo.state[state_pair], w.memo.added[state_pair], utf8_row, alone, w.dfa.trans,
         w.dfa.byte_class, collapsed, vocabulary, ALL, NEVER, w.watch,
     )  # fmt: skip
     _, need, columns = needed(after_sides, certificates, w)
@@ -86,15 +86,15 @@ def unsure(
     for i in range(n_groups + len(tokens)):
         if i < n_groups:
             state, text = states[collapsed.node[i]], collapsed.text[i]
-            kind = collapsed.kind[i]
+            token_class = collapsed.token_class[i]
         else:
             state, text = tokens[i - n_groups, 0], tokens[i - n_groups, 1]
-            kind = tokens[i - n_groups, 2]
-        column = columns[kind]
+            token_class = tokens[i - n_groups, 2]
+        column = columns[token_class]
         if state == 0 or text < 0 or column == NO_SET:
             continue
         if column >= 0:
-            # Hundreds of tokens lead to one place: what may come there, of any of these sets?
+            # Hundreds of tokens lead to one state_pair: what may come there, of any of these sets?
             key = (np.int64(state) * len(vocabulary.next) + text) * len(need) + column
             at = (key * -7046029254386353131 >> 40) & (_SEEN - 1)
             if seen[at] != key:
@@ -109,7 +109,7 @@ def unsure(
         else:
             ids, without = tokens[i - n_groups, 3:], apart[:0]
         for side in range(2):
-            number = after_sides[side][kind]
+            number = after_sides[side][token_class]
             if number < 0 or ids_at_most(state, text, number, shortest, w) <= most:
                 continue
             after = state, text, number
@@ -117,7 +117,7 @@ def unsure(
                 ids, without, live[side], after, most, patience, trie, shortest, w
             )
             if some:
-                found, n = _with_node(found, n, state, text, number)
+                found, n = _with_configuration(found, n, state, text, number)
     kept = 0
     for i in range(n):
         if not _goes_on_surely(found[i], alone, none, vocabulary, known, most, shortest, w):
@@ -138,9 +138,9 @@ def _some_may_need_more(
     shortest: Shortest,
     w: Product,
 ) -> tuple[bool, int]:
-    """Of ids that lead to one node (state, text, set): is it not known of some in a packed row,
-    that does not begin with a byte of `without`, that `most` ids are enough after it? And for how
-    many ids there is patience left."""
+    """Of ids that lead to one configuration (state, text, set): is it not known of some in a packed
+    row, that does not begin with a byte of `without`, that `most` ids are enough after it? And for
+    how many ids there is patience left."""
     state, text, number = after
     for token in ids:
         if len(without) > 0 and without[trie.data[trie.start[token]]]:
@@ -166,8 +166,8 @@ def _follower_at_most(
     shortest: Shortest,
     w: Product,
 ) -> bool:
-    """After an id that led to a node, does a remembered follower (`product.Witnesses`, or of the
-    fixed set, `FixedSet.leading`) show that `most` more ids are enough?"""
+    """After an id that led to a configuration, does a remembered follower (`product.Witnesses`, or
+    of the fixed set, `FixedSet.leading`) show that `most` more ids are enough?"""
     if number == w.fixed_set.number and text == 0:
         for lead in w.fixed_set.leading[state]:
             if lead < 0:
@@ -181,20 +181,20 @@ def _follower_at_most(
             ):
                 return True
         return False
-    key = node_key(token, number)
+    key = configuration_key(token, number)
     at = witness_slot(key, w.witnesses)
     if w.witnesses.key[at] != key or w.witnesses.id[at] < 0:
         return False
     n, after = w.witnesses.id[at], w.witnesses.after[at]
     data = trie.data[trie.start[n] : trie.start[n + 1]]
     q = walk(w.dfa.trans, w.dfa.byte_class, state, data)
-    a = text_after(text, w.sets.row[number], data, w.reading.utf8, w.added.next)
+    a = text_after(text, w.sets.utf8_row[number], data, w.reading.utf8, w.added.next)
     return q != 0 and a >= 0 and ids_at_most(q, a, after, shortest, w) < most
 
 
 @kernel
 def _goes_on_surely(
-    node: np.ndarray,
+    configuration: np.ndarray,
     alone: np.ndarray,
     none: Collapsed,
     vocabulary: Vocabulary,
@@ -203,27 +203,27 @@ def _goes_on_surely(
     shortest: Shortest,
     w: Product,
 ) -> bool:
-    """Inside a character: is it known of all nodes that tokens lead to from this one (int32: DFA
-    state, text state, set) that it takes at most `most` - 1 ids from there? Then whatever leads on
-    from here needs at most `most`. Nodes that are inside a character too are looked at in the same
-    way, _INSIDE of them at most."""
+    """Inside a character: is it known of all configurations that tokens lead to from this one
+    (int32: DFA state, text state, set) that it takes at most `most` - 1 ids from there? Then
+    whatever leads on from here needs at most `most`. Configurations that are inside a character too
+    are looked at in the same way, _INSIDE of them at most."""
     open_, n, done = np.empty((_INSIDE, 4), np.int32), 1, 0
-    open_[0, :3], open_[0, 3] = node, most
+    open_[0, :3], open_[0, 3] = configuration, most
     while done < n and not poll(w.watch):
         state, text, number, left = open_[done, 0], open_[done, 1], open_[done, 2], open_[done, 3]
-        done, row = done + 1, w.sets.row[number]
-        if row == 0 or left == 0 or number >= len(known[0]) or known[0][number] < 0:
+        done, utf8_row = done + 1, w.sets.utf8_row[number]
+        if utf8_row == 0 or left == 0 or number >= len(known[0]) or known[0][number] < 0:
             return False
         after = known[1][known[0][number]]
         tokens, _, _ = edges(
-            state, text, row, alone, w.dfa.trans, w.dfa.byte_class, none, vocabulary, ALL,
+            state, text, utf8_row, alone, w.dfa.trans, w.dfa.byte_class, none, vocabulary, ALL,
             NEVER, w.watch,
         )  # fmt: skip
         for i in range(len(tokens)):
             q, a, number = tokens[i, 0], tokens[i, 1], after[tokens[i, 2]]
             if number < 0 or ids_at_most(q, a, number, shortest, w) < left:
                 continue
-            if node_status(intern_place(q, a, w), number, w) == DEAD:
+            if status_at(intern_state_pair(q, a, w), number, w) == DEAD:
                 continue
             met = False
             for j in range(n):
@@ -247,7 +247,7 @@ def _all_sure(
     shortest: Shortest,
     w: Product,
 ) -> bool:
-    """Do all certificates of some bits show that it takes at most so many ids from a place?"""
+    """Do all certificates of some bits show that it takes at most so many ids from a state pair?"""
     for word in range(len(need)):
         left = need[word]
         for bit in range(64):
@@ -264,10 +264,10 @@ def _all_sure(
 
 
 @kernel
-def _with_node(
+def _with_configuration(
     found: np.ndarray, n: int, state: int, text: int, number: int
 ) -> tuple[np.ndarray, int]:
-    """Append a node, if it is none of the last few."""
+    """Append a configuration, if it is none of the last few."""
     for i in range(max(0, n - _RECENT), n):
         if found[i, 0] == state and found[i, 1] == text and found[i, 2] == number:
             return found, n
@@ -279,24 +279,24 @@ def _with_node(
 
 @kernel
 def all_at_most(
-    places: np.ndarray, numbers: np.ndarray, shortest: Shortest, w: Product
+    state_pairs: np.ndarray, numbers: np.ndarray, shortest: Shortest, w: Product
 ) -> np.ndarray:
-    """int32: `ids_at_most` of many nodes."""
-    found = np.full(len(places), NEVER, np.int32)
-    for i in range(len(places)):
+    """int32: `ids_at_most` of many configurations."""
+    found = np.full(len(state_pairs), NEVER, np.int32)
+    for i in range(len(state_pairs)):
         if poll(w.watch):
             break
-        place = places[i]
-        state, text = w.memo.state[place], w.memo.added[place]
+        state_pair = state_pairs[i]
+        state, text = w.memo.state[state_pair], w.memo.added[state_pair]
         found[i] = ids_at_most(state, text, numbers[i], shortest, w)
     return found
 
 
 @kernel
 def ids_at_most(state: int, text: int, number: int, shortest: Shortest, w: Product) -> int:
-    """A bound on the ids from a node to acceptance, whatever the last id was; NEVER where these
-    texts give none."""
-    whole, found = w.sets.row[number] == 0, NEVER
+    """A bound on the ids from a configuration to acceptance, whatever the last id was; NEVER where
+    these texts give none."""
+    whole, found = w.sets.utf8_row[number] == 0, NEVER
     if not w.sets.given_up[number]:
         found = _shown_at_most(state, text, w.sets.shown[number], whole, shortest, w)
     if whole:
@@ -308,8 +308,8 @@ def ids_at_most(state: int, text: int, number: int, shortest: Shortest, w: Produ
 def _shown_at_most(
     state: int, text: int, shown: np.ndarray, whole: bool, shortest: Shortest, w: Product
 ) -> int:
-    """`ids_at_most` by texts that show a node to be ALIVE, int32 [ways, 3] as in `product.Sets`.
-    whole: is the node at a character's end?"""
+    """`ids_at_most` by texts that show a configuration to be ALIVE, int32 [ways, 3] as in
+    `product.Sets`. whole: is the configuration at a character's end?"""
     most = 0
     for i in range(len(shown)):
         code, atom = shown[i, 1], shown[i, 2]
@@ -347,7 +347,7 @@ def _bytes_at_most(state: int, h: int, begins: bool, shortest: Shortest, w: Prod
 
 @kernel
 def _beginning_at_most(state: int, text: int, number: int, shortest: Shortest, w: Product) -> int:
-    """Bytes of a text to acceptance at a node, behind a boundary (or the text ends)."""
+    """Bytes of a text to acceptance at a configuration, behind a boundary (or the text ends)."""
     if state == 0 or w.fixed_set.distance[state] < 0:
         return NEVER
     _know(state, shortest, w)
@@ -441,10 +441,13 @@ def _know_others(state: int, shortest: Shortest, w: Product) -> None:
 def _shortest_character(state: int, w: Product) -> tuple[int, int]:
     """(the state after it, the atom): the first character of the shortest text; (0, _NONE) where it
     begins with no character, or one that leads out of state 0 of the text automaton."""
-    row = 0
+    utf8_row = 0
     for _ in range(4):
         for byte in range(256):
-            after, entry = w.dfa.trans[state, w.dfa.byte_class[byte]], w.reading.utf8[row, byte]
+            after, entry = (
+                w.dfa.trans[state, w.dfa.byte_class[byte]],
+                w.reading.utf8[utf8_row, byte],
+            )
             if (
                 after != 0
                 and entry != -1
@@ -453,9 +456,9 @@ def _shortest_character(state: int, w: Product) -> tuple[int, int]:
                 break
         else:
             return 0, _NONE
-        state, row = after, entry
-        if row < 0:
-            return (state, -2 - row) if w.added.next[0, -2 - row] == 0 else (0, _NONE)
+        state, utf8_row = after, entry
+        if utf8_row < 0:
+            return (state, -2 - utf8_row) if w.added.next[0, -2 - utf8_row] == 0 else (0, _NONE)
     return 0, _NONE
 
 

@@ -1,7 +1,7 @@
 """Characters split between tokens: can they be completed whatever the last id was?
 
-These kernels settle most nodes inside a character at once. What they leave open is settled by
-`constructions.relevance`.
+These kernels settle most configurations inside a character at once. What they leave open is settled
+by `constructions.relevance`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bpe_automata.kernels.product import (
     Product,
     Reading,
     Sets,
-    intern_place,
+    intern_state_pair,
     step_range,
 )
 from bpe_automata.kernels.text_search import ascii_steps, reads
@@ -32,7 +32,7 @@ _STEPS = 1000  # tries after which the question is left open
 
 
 @kernel
-def completed(place: int, row: int, number: int, w: Product) -> bool:
+def completed(state_pair: int, utf8_row: int, number: int, w: Product) -> bool:
     """Inside a character that some text completes and leads on from: does every id that can have
     led here have a way to do so, after which the text can end or a boundary come, or that ends in
     an id that may stand beside every id? (No is no proof of the contrary.)"""
@@ -40,9 +40,9 @@ def completed(place: int, row: int, number: int, w: Product) -> bool:
         return True
     if w.sets.given_up[number]:
         return False
-    covers = w.fragments.covers[row]
+    covers = w.fragments.covers[utf8_row]
     ways, n = np.full((2 * covers.shape[1], covers.shape[2]), -1, np.int32), 0
-    for i in range(w.fragments.open_start[row], w.fragments.open_start[row + 1]):
+    for i in range(w.fragments.open_start[utf8_row], w.fragments.open_start[utf8_row + 1]):
         if poll(w.watch):
             return False
         last, followed = w.fragments.open_ids[i], False
@@ -51,7 +51,7 @@ def completed(place: int, row: int, number: int, w: Product) -> bool:
                 followed = True
                 break
         if not followed:
-            if n == len(ways) or not _completes(place, row, last, number, ways[n], w):
+            if n == len(ways) or not _completes(state_pair, utf8_row, last, number, ways[n], w):
                 if not stopped(w.watch):
                     w.sets.given_up[number] = True
                     w.sets.shown[number] = 0
@@ -61,36 +61,40 @@ def completed(place: int, row: int, number: int, w: Product) -> bool:
         for at in range(len(covers) - 1, 0, -1):
             covers[at] = covers[at - 1]
         covers[0] = ways[: covers.shape[1]]
-        covered(place, row, number, w)
+        covered(state_pair, utf8_row, number, w)
     return True
 
 
 @kernel
-def covered(place: int, row: int, number: int, w: Product) -> bool:
+def covered(state_pair: int, utf8_row: int, number: int, w: Product) -> bool:
     """Does a cover that is known (see `product.Fragments`) show that what `completed` asks is
     so?"""
-    for cover in w.fragments.covers[row]:
+    for cover in w.fragments.covers[utf8_row]:
         ready = cover[0, 0] >= 0
         for way in cover:
             if way[0] < 0 or not ready:
                 break
-            q, r, token = _read_way(w.memo.state[place], row, way, w.dfa, w.reading, w.fragments)
-            ready = q != 0 and r < -1 and _then_free(place, -2 - r, q, number, token, w)
+            q, r, token = _read_way(
+                w.memo.state[state_pair], utf8_row, way, w.dfa, w.reading, w.fragments
+            )
+            ready = q != 0 and r < -1 and _then_free(state_pair, -2 - r, q, number, token, w)
         if ready:
-            if w.memo.added[place] == 0 and not w.sets.given_up[number]:
-                _show(place, row, number, cover, w)
+            if w.memo.added[state_pair] == 0 and not w.sets.given_up[number]:
+                _show(state_pair, utf8_row, number, cover, w)
             return True
     return False
 
 
 @kernel
-def _show(place: int, row: int, number: int, cover: np.ndarray, w: Product) -> None:
+def _show(state_pair: int, utf8_row: int, number: int, cover: np.ndarray, w: Product) -> None:
     """Write down the texts of a cover for the hypothesis set: see `product.Sets`."""
     shown = np.zeros_like(w.sets.shown[number])
     for i in range(len(shown)):
         if cover[i, 0] < 0:
             break
-        q, r, _ = _read_way(w.memo.state[place], row, cover[i], w.dfa, w.reading, w.fragments)
+        q, r, _ = _read_way(
+            w.memo.state[state_pair], utf8_row, cover[i], w.dfa, w.reading, w.fragments
+        )
         packed, n_bytes = np.int64(0), 0
         for k in cover[i]:
             for at in range(w.fragments.start[max(k, 0)], w.fragments.start[k + 1]):
@@ -106,16 +110,16 @@ def _show(place: int, row: int, number: int, cover: np.ndarray, w: Product) -> N
 
 @kernel
 def _read_way(
-    state: int, row: int, way: np.ndarray, dfa: Dfa, reading: Reading, fragments: Fragments
+    state: int, utf8_row: int, way: np.ndarray, dfa: Dfa, reading: Reading, fragments: Fragments
 ) -> tuple[int, int, int]:
     """(DFA state, UTF-8 entry, last id) after fragments that follow one another."""
     token = -1
     for k in way:
-        if k < 0 or row < 0 or state == 0:
+        if k < 0 or utf8_row < 0 or state == 0:
             break
-        state, row = _read_fragment(state, row, k, dfa, reading.utf8, fragments)
+        state, utf8_row = _read_fragment(state, utf8_row, k, dfa, reading.utf8, fragments)
         token = fragments.ids[k]
-    return state, row, token
+    return state, utf8_row, token
 
 
 @kernel
@@ -136,21 +140,21 @@ def _known_free(
 
 @kernel
 def surely_completed(
-    place: int, number: int, dfa: Dfa, reading: Reading, added: Added, sets: Sets, memo: Memo
+    state_pair: int, number: int, dfa: Dfa, reading: Reading, added: Added, sets: Sets, memo: Memo
 ) -> bool:
     """Inside a character, where `fixed_set.apart` holds: does the first character that can be read
     lead to acceptance, as far as is known, with no boundary before it? Then `completed` holds. (No
     is no answer.) It is read in three steps at most, as many as UTF-8 has rows in a row."""
-    row, state = sets.row[number], memo.state[place]
-    entry = row
-    if row == 0 or memo.added[place] != 0:
+    utf8_row, state = sets.utf8_row[number], memo.state[state_pair]
+    entry = utf8_row
+    if utf8_row == 0 or memo.added[state_pair] != 0:
         return False
     while entry > 0:
-        row, entry = entry, -1
+        utf8_row, entry = entry, -1
         for byte in range(0x80, 0xC0):
             after = dfa.trans[state, dfa.byte_class[byte]]
-            if after != 0 and reading.utf8[row, byte] != -1:
-                state, entry = after, reading.utf8[row, byte]
+            if after != 0 and reading.utf8[utf8_row, byte] != -1:
+                state, entry = after, reading.utf8[utf8_row, byte]
                 break
     atom = -2 - entry
     if atom < 0 or added.next[0, atom] != 0:
@@ -174,12 +178,14 @@ def _binds(number: int, w: Product) -> bool:
 
 
 @kernel
-def _completes(place: int, row: int, last: int, number: int, way: np.ndarray, w: Product) -> bool:
+def _completes(
+    state_pair: int, utf8_row: int, last: int, number: int, way: np.ndarray, w: Product
+) -> bool:
     """The same for one id `last`: fill `way` with the fragments, -1 behind them. A depth-first
     search over as many as there is room for (a loop: recursive kernels cannot be kept on disk)."""
     states, rows, lasts = np.empty_like(way), np.empty_like(way), np.empty_like(way)
     tried = np.zeros_like(way)
-    states[0], rows[0], lasts[0] = w.memo.state[place], row, last
+    states[0], rows[0], lasts[0] = w.memo.state[state_pair], utf8_row, last
     depth, steps = 0, 0
     while depth >= 0 and steps < _STEPS:
         steps += 1
@@ -197,7 +203,7 @@ def _completes(place: int, row: int, last: int, number: int, way: np.ndarray, w:
         if r >= 0 and depth + 1 < len(way):
             depth += 1
             states[depth], rows[depth], lasts[depth], tried[depth] = q, r, token, 0
-        elif r < -1 and _then_free(place, -2 - r, q, number, token, w):
+        elif r < -1 and _then_free(state_pair, -2 - r, q, number, token, w):
             way[:] = -1
             way[: depth + 1] = tried[: depth + 1] - 1
             return True
@@ -206,25 +212,25 @@ def _completes(place: int, row: int, last: int, number: int, way: np.ndarray, w:
 
 @kernel
 def _read_fragment(
-    state: int, row: int, k: int, dfa: Dfa, utf8: np.ndarray, fragments: Fragments
+    state: int, utf8_row: int, k: int, dfa: Dfa, utf8: np.ndarray, fragments: Fragments
 ) -> tuple[int, int]:
     """(DFA state, UTF-8 entry) after fragment k; state 0 where it is not readable as a whole."""
     for at in range(fragments.start[k], fragments.start[k + 1]):
-        if row < 0 or state == 0:
-            return 0, row
+        if utf8_row < 0 or state == 0:
+            return 0, utf8_row
         state = dfa.trans[state, dfa.byte_class[fragments.data[at]]]
-        row = utf8[row, fragments.data[at]]
-    return state, row
+        utf8_row = utf8[utf8_row, fragments.data[at]]
+    return state, utf8_row
 
 
 @kernel
-def _then_free(place: int, atom: int, state: int, number: int, token: int, w: Product) -> bool:
+def _then_free(state_pair: int, atom: int, state: int, number: int, token: int, w: Product) -> bool:
     """Having completed the character by `token`: from some member, can the text end or a boundary
     come, or any text at all where anything may follow the token?"""
-    a = w.added.next[w.memo.added[place], atom]
+    a = w.added.next[w.memo.added[state_pair], atom]
     if a < 0:
         return False
-    p = intern_place(state, a, w)
+    p = intern_state_pair(state, a, w)
     for m in range(w.sets.start[number], w.sets.start[number + 1]):
         low, high = step_range(w.sets.boundary[m], w.sets.hypothesis[m], atom, w)
         for j in range(low, high):
@@ -237,18 +243,18 @@ def _then_free(place: int, atom: int, state: int, number: int, token: int, w: Pr
 
 
 @kernel
-def is_free(place: int, hypothesis: int, w: Product) -> bool:
-    """Can the text end at (place, hypothesis), or an ASCII character begin a new piece there and
-    lead on? Memoised in `w.memo.free`."""
-    if w.memo.free[place, hypothesis] == UNKNOWN:
-        q, a = w.memo.state[place], w.memo.added[place]
+def is_free(state_pair: int, hypothesis: int, w: Product) -> bool:
+    """Can the text end at (state pair, hypothesis), or an ASCII character begin a new piece there
+    and lead on? Memoised in `w.memo.free`."""
+    if w.memo.free[state_pair, hypothesis] == UNKNOWN:
+        q, a = w.memo.state[state_pair], w.memo.added[state_pair]
         free = w.dfa.accepting[q] and w.added.ends[a] and w.reading.ends[hypothesis]
         if not free:
             free = _begins_piece(q, a, hypothesis, w)
         if not free and stopped(w.watch):
             return False
-        w.memo.free[place, hypothesis] = ALIVE if free else DEAD
-    return w.memo.free[place, hypothesis] == ALIVE
+        w.memo.free[state_pair, hypothesis] = ALIVE if free else DEAD
+    return w.memo.free[state_pair, hypothesis] == ALIVE
 
 
 @kernel
@@ -259,6 +265,6 @@ def _begins_piece(q: int, a: int, hypothesis: int, w: Product) -> bool:
         a2 = w.added.next[a, atoms[i]]
         low, high = step_range(1, hypothesis, atoms[i], w)
         for j in range(low, high):
-            if a2 >= 0 and reads(intern_place(states[i], a2, w), w.reading.step_to[j], w):
+            if a2 >= 0 and reads(intern_state_pair(states[i], a2, w), w.reading.step_to[j], w):
                 return True
     return False

@@ -1,4 +1,4 @@
-"""Text-level reachability: which hypotheses at which places lead on to acceptance.
+"""Text-level reachability: which hypotheses at which state pairs lead on to acceptance.
 
 Text is explored character by character: any text between two boundaries has a canonical spelling,
 so at this level only the hypotheses and the added tokens restrict it.
@@ -25,7 +25,7 @@ from bpe_automata.kernels.product import (
     UNKNOWN,
     Product,
     added_step,
-    intern_place,
+    intern_state_pair,
     step_range,
 )
 from bpe_automata.kernels.watch import poll
@@ -50,13 +50,14 @@ def ascii_steps(state: int, w: Product) -> tuple[np.ndarray, np.ndarray]:
 
 
 @kernel
-def wide_steps(row: int, state: int, w: Product) -> tuple[np.ndarray, np.ndarray]:
-    """(atoms, states): where characters of several bytes lead, or (row > 0) the rest of one."""
+def wide_steps(utf8_row: int, state: int, w: Product) -> tuple[np.ndarray, np.ndarray]:
+    """(atoms, states): where characters of several bytes lead, or (utf8_row > 0) the rest of
+    one."""
     atoms, states = np.empty(256, np.int32), np.empty(256, np.int32)
     rows, at = np.empty(256, np.int32), np.empty(256, np.int32)
     seen = np.full(table_size(2048), EMPTY, np.int64)
     n_seen, count, open_ = 0, 0, 1
-    rows[0], at[0] = row, state
+    rows[0], at[0] = utf8_row, state
     while open_ > 0:
         open_ -= 1
         r, q = rows[open_], at[open_]
@@ -106,17 +107,17 @@ class Recent(NamedTuple):
 def _pushed(
     q: int, a: int, h: int, pool: np.ndarray, first: int, count: int, w: Product
 ) -> tuple[np.ndarray, int]:
-    """Append (place, hypothesis) unless it is dead, or one of the last few from `first` on: the
-    pool holds what is left at each step of a path, which may be as long as a text."""
-    place = intern_place(q, a, w)
-    if w.memo.text[place, h] == DEAD:
+    """Append (state pair, hypothesis) unless it is dead, or one of the last few from `first` on:
+    the pool holds what is left at each step of a path, which may be as long as a text."""
+    state_pair = intern_state_pair(q, a, w)
+    if w.memo.text[state_pair, h] == DEAD:
         return pool, count
     for i in range(max(first, count - _RECENT), count):
-        if pool[i, 0] == place and pool[i, 1] == h:
+        if pool[i, 0] == state_pair and pool[i, 1] == h:
             return pool, count
     if count == len(pool):
         pool = grown_rows(pool)
-    pool[count, 0], pool[count, 1] = place, h
+    pool[count, 0], pool[count, 1] = state_pair, h
     return pool, count + 1
 
 
@@ -136,11 +137,11 @@ def _wide_steps(q: int, recent: Recent, w: Product) -> tuple[np.ndarray, np.ndar
 
 @kernel
 def _successors(
-    place: int, h: int, wide: bool, pool: np.ndarray, count: int, recent: Recent, w: Product
+    state_pair: int, h: int, wide: bool, pool: np.ndarray, count: int, recent: Recent, w: Product
 ) -> tuple[np.ndarray, int]:
-    """Append to `pool` the (place, hypothesis) that one character leads to: an ASCII one, or, if
-    `wide`, any other or an added token. The one that is nearest to acceptance comes first."""
-    first, q, a = count, w.memo.state[place], w.memo.added[place]
+    """Append to `pool` the (state pair, hypothesis) that one character leads to: an ASCII one, or,
+    if `wide`, any other or an added token. The one that is nearest to acceptance comes first."""
+    first, q, a = count, w.memo.state[state_pair], w.memo.added[state_pair]
     if wide:
         atoms, states = _wide_steps(q, recent, w)
     else:
@@ -177,19 +178,19 @@ def _nearest_first(found: np.ndarray, w: Product) -> None:
 
 
 @kernel
-def reads(place: int, hypothesis: int, w: Product) -> bool:
-    """Does some text lead from (place, hypothesis), at a character's end, to acceptance?"""
-    known = w.memo.text[place, hypothesis]
+def reads(state_pair: int, hypothesis: int, w: Product) -> bool:
+    """Does some text lead from (state pair, hypothesis), at a character's end, to acceptance?"""
+    known = w.memo.text[state_pair, hypothesis]
     if known in (ALIVE, DEAD):
         return known == ALIVE
     if (
-        w.dfa.accepting[w.memo.state[place]]
-        and w.added.ends[w.memo.added[place]]
+        w.dfa.accepting[w.memo.state[state_pair]]
+        and w.added.ends[w.memo.added[state_pair]]
         and w.reading.ends[hypothesis]
     ):
-        w.memo.text[place, hypothesis] = ALIVE
+        w.memo.text[state_pair, hypothesis] = ALIVE
         return True
-    return _search(place, hypothesis, w)
+    return _search(state_pair, hypothesis, w)
 
 
 @kernel
@@ -198,12 +199,18 @@ def _search(p: int, h: int, w: Product) -> bool:
 
     A component that is left without success is dead for good; on success everything still on the
     component stack leads to the current path, and so to acceptance. So nothing is met twice, and
-    there are no more turns than places times hypotheses and the steps out of them. Of what is on
-    that stack when the search is stopped nothing is known.
+    there are no more turns than state pairs times hypotheses and the steps out of them. Of what is
+    on that stack when the search is stopped nothing is known.
     """
     pool, n_pool = np.empty((256, 2), np.int32), 0
-    nodes, count = np.empty((64, 3), np.int32), 0  # place, hypothesis, low link, as first met
-    frames, n_frames = np.empty((64, 4), np.int32), 0  # node, next and end in pool, is it wide
+    configurations, count = (
+        np.empty((64, 3), np.int32),
+        0,
+    )  # state pair, hypothesis, low link, as first met
+    frames, n_frames = (
+        np.empty((64, 4), np.int32),
+        0,
+    )  # configuration, next and end in pool, is it wide
     component, n_component = np.empty((64, 1), np.int32), 0
     recent = Recent(
         np.full(_KEPT, -1, np.int32),
@@ -215,10 +222,14 @@ def _search(p: int, h: int, w: Product) -> bool:
     while not found and not poll(w.watch):
         if entering:
             entering = False
-            if count == len(nodes):
-                nodes, frames = grown_rows(nodes), grown_rows(frames)
+            if count == len(configurations):
+                configurations, frames = grown_rows(configurations), grown_rows(frames)
                 component = grown_rows(component)
-            nodes[count, 0], nodes[count, 1], nodes[count, 2] = p, h, count
+            configurations[count, 0], configurations[count, 1], configurations[count, 2] = (
+                p,
+                h,
+                count,
+            )
             text[p, h], order[p, h] = _ON_SEARCH, count
             component[n_component, 0] = count
             frames[n_frames, 0], frames[n_frames, 1], frames[n_frames, 3] = count, n_pool, 0
@@ -226,7 +237,7 @@ def _search(p: int, h: int, w: Product) -> bool:
             frames[n_frames, 2] = n_pool
             count, n_component, n_frames = count + 1, n_component + 1, n_frames + 1
         top = frames[n_frames - 1]
-        node = top[0]
+        configuration = top[0]
         if top[1] < top[2]:
             p, h = pool[top[1], 0], pool[top[1], 1]
             top[1] += 1
@@ -236,28 +247,40 @@ def _search(p: int, h: int, w: Product) -> bool:
                 text[p, h] = ALIVE
                 found = True
             elif known == _ON_SEARCH:
-                nodes[node, 2] = min(nodes[node, 2], order[p, h])
+                configurations[configuration, 2] = min(
+                    configurations[configuration, 2], order[p, h]
+                )
             entering = known == UNKNOWN and not found
         elif top[3] == 0:
             top[3] = 1
             pool, n_pool = _successors(
-                nodes[node, 0], nodes[node, 1], True, pool, n_pool, recent, w
+                configurations[configuration, 0],
+                configurations[configuration, 1],
+                True,
+                pool,
+                n_pool,
+                recent,
+                w,
             )
             top[2] = n_pool
         else:
             n_frames -= 1
             while (
-                nodes[node, 2] == node and n_component > 0 and component[n_component - 1, 0] >= node
+                configurations[configuration, 2] == configuration
+                and n_component > 0
+                and component[n_component - 1, 0] >= configuration
             ):
                 n_component -= 1
-                other = nodes[component[n_component, 0]]
+                other = configurations[component[n_component, 0]]
                 text[other[0], other[1]] = DEAD
             if n_frames == 0:
                 break
             above = frames[n_frames - 1]
-            nodes[above[0], 2] = min(nodes[above[0], 2], nodes[node, 2])
+            configurations[above[0], 2] = min(
+                configurations[above[0], 2], configurations[configuration, 2]
+            )
             n_pool = above[2]
     for i in range(n_component):
-        met = nodes[component[i, 0]]
+        met = configurations[component[i, 0]]
         text[met[0], met[1]] = ALIVE if found else UNKNOWN
     return found

@@ -103,12 +103,12 @@ def walk(trans: np.ndarray, byte_class: np.ndarray, state: int, data: np.ndarray
 
 @by_reference
 class Spelled(NamedTuple):
-    """What ids may be read. kinds: int32 [nodes of the trie], 0: left out; added: int64, added
-    tokens; added_from, after_added: int32 [n_states], where these are read from (0: not here), and
-    what the state where they end stands for then."""
+    """What ids may be read. token_classes: int32 [nodes of the trie], 0: left out; added: int64,
+    added tokens; added_from, after_added: int32 [n_states], where these are read from (0: not
+    here), and what the state where they end stands for then."""
 
     trie: Trie
-    kinds: np.ndarray
+    token_classes: np.ndarray
     added: np.ndarray
     added_from: np.ndarray
     after_added: np.ndarray
@@ -196,9 +196,9 @@ def _leads_to(
             node = trie.skip[node]
             continue
         path[depth] = after
-        if spelled.kinds[node] != 0 and alive[after]:
+        if spelled.token_classes[node] != 0 and alive[after]:
             return -1
-        if spelled.kinds[node] != 0 and seen[after] != state:
+        if spelled.token_classes[node] != 0 and seen[after] != state:
             seen[after], found[count] = state, after
             count += 1
         node += 1

@@ -84,18 +84,18 @@ def _spine(token: int, part: np.ndarray, birth: np.ndarray) -> Iterator[tuple[in
 
 
 def readings(pipeline: Pipeline, text: str) -> list[tuple[int, ...]]:
-    """For each reading of `text` that survives to its end: the places (character indexes) where it
-    puts a boundary, 0 included. Added tokens are not looked at. Text with a character that no
+    """For each reading of `text` that survives to its end: the positions (character indexes) where
+    it puts a boundary, 0 included. Added tokens are not looked at. Text with a character that no
     token spells has no reading."""
     boundaries = pipeline.boundaries
     alive: list[tuple[int, tuple[int, ...]]] = [(0, ())]
-    for place, character in enumerate(text):
+    for position, character in enumerate(text):
         atom = pipeline.alphabet.atom(character)
         if atom < 0:
             return []
         steps = boundaries.follow[:, :, pipeline.coarse[atom], :]
         alive = [
-            (int(after), (*cuts, place) if boundary else cuts)
+            (int(after), (*cuts, position) if boundary else cuts)
             for hypothesis, cuts in alive
             for boundary in (0, 1)
             for after in np.flatnonzero(steps[boundary, hypothesis])

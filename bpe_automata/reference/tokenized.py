@@ -139,7 +139,7 @@ OFF, WHOLE, ROOT = -1, -2, 0
 BEGINNING = 0
 
 
-class Place(NamedTuple):
+class State(NamedTuple):
     """q: regex state; text: of the text automaton; row: UTF-8 row, 0 between characters;
     hypothesis: number of a boundary hypothesis; marked: was # just read; piece: node in the trie
     of whole pieces, OFF outside it, WHOLE after a token that is a whole piece."""
@@ -204,16 +204,16 @@ class MarkedText:
 
     def automaton(self) -> TokenAutomaton:
         """Deterministic and trimmed."""
-        start = Place(self._prefixed.before, self._pipeline.text.start, 0, BEGINNING, False, OFF)
+        start = State(self._prefixed.before, self._pipeline.text.start, 0, BEGINNING, False, OFF)
         found, order = {start}, [start]
-        listed: list[tuple[Place, int | None, Place]] = []
-        for place in order:  # grows while we go
-            for symbol, after in self._steps(place):
-                listed.append((place, symbol, after))
+        listed: list[tuple[State, int | None, State]] = []
+        for state in order:  # grows while we go
+            for symbol, after in self._steps(state):
+                listed.append((state, symbol, after))
                 if after not in found:
                     found.add(after)
                     order.append(after)
-        accepting = [place for place in order if self._accepts(place)]
+        accepting = [state for state in order if self._accepts(state)]
         return TokenAutomaton.from_transitions(
             listed, start, accepting, range(self._n_symbols), determinise=True
         ).trimmed()
@@ -226,77 +226,77 @@ class MarkedText:
 
     # ------------------------------------------------------------ one step
 
-    def _accepts(self, place: Place) -> bool:
-        return bool(self._prefixed.dfa.accepting[place.q]) and self._ends(place)
+    def _accepts(self, state: State) -> bool:
+        return bool(self._prefixed.dfa.accepting[state.q]) and self._ends(state)
 
-    def _ends(self, place: Place) -> bool:
+    def _ends(self, state: State) -> bool:
         """Can the text, or the stretch before an added token, end here?"""
-        ends = self._pipeline.boundaries.ends[place.hypothesis]
-        return self._piece_ends(place) and bool(ends) and bool(self._pipeline.text.ends[place.text])
+        ends = self._pipeline.boundaries.ends[state.hypothesis]
+        return self._piece_ends(state) and bool(ends) and bool(self._pipeline.text.ends[state.text])
 
-    def _piece_ends(self, place: Place) -> bool:
-        return place.row == 0 and not place.marked and place.piece not in self._pieces.complete
+    def _piece_ends(self, state: State) -> bool:
+        return state.row == 0 and not state.marked and state.piece not in self._pieces.complete
 
-    def _steps(self, place: Place) -> Iterator[tuple[int, Place]]:
-        yield from self._base_symbol(place)
-        if place.row == 0 and place.marked:
+    def _steps(self, state: State) -> Iterator[tuple[int, State]]:
+        yield from self._base_symbol(state)
+        if state.row == 0 and state.marked:
             for token, data in self._pieces.tokens.items():
-                for after in self._read(place, data):
+                for after in self._read(state, data):
                     yield token, after._replace(piece=WHOLE)
-        if self._piece_ends(place):
-            yield self.boundary, place._replace(marked=True, piece=ROOT)
-            yield from self._added_token(place)
+        if self._piece_ends(state):
+            yield self.boundary, state._replace(marked=True, piece=ROOT)
+            yield from self._added_token(state)
 
-    def _base_symbol(self, place: Place) -> Iterator[tuple[int, Place]]:
-        if place.piece == WHOLE:
+    def _base_symbol(self, state: State) -> Iterator[tuple[int, State]]:
+        if state.piece == WHOLE:
             return
         fallback = self._pipeline.alphabet.fallback_root
-        if place.row == 0 or not self._byte_tokens:
-            yield from self._symbols_from(place, self._symbols)
-        if place.row == 0:
-            yield from self._symbols_from(place._replace(row=fallback), self._byte_tokens)
-        elif place.row >= fallback:
-            yield from self._symbols_from(place, self._byte_tokens)
+        if state.row == 0 or not self._byte_tokens:
+            yield from self._symbols_from(state, self._symbols)
+        if state.row == 0:
+            yield from self._symbols_from(state._replace(row=fallback), self._byte_tokens)
+        elif state.row >= fallback:
+            yield from self._symbols_from(state, self._byte_tokens)
 
     def _symbols_from(
-        self, place: Place, symbols: list[tuple[int, bytes]]
-    ) -> Iterator[tuple[int, Place]]:
+        self, state: State, symbols: list[tuple[int, bytes]]
+    ) -> Iterator[tuple[int, State]]:
         for symbol, data in symbols:
-            piece = self._pieces.after(place.piece, symbol)
-            for after in self._read(place, data):
+            piece = self._pieces.after(state.piece, symbol)
+            for after in self._read(state, data):
                 yield symbol, after._replace(piece=piece)
 
-    def _read(self, place: Place, data: bytes) -> list[Place]:
-        """All places after these bytes."""
-        places = [place]
+    def _read(self, state: State, data: bytes) -> list[State]:
+        """All states after these bytes."""
+        states = [state]
         for byte in data:
-            places = [after for before in places for after in self._byte(before, byte)]
-        return places
+            states = [after for before in states for after in self._byte(before, byte)]
+        return states
 
-    def _byte(self, place: Place, byte: int) -> Iterator[Place]:
-        entry = int(self._pipeline.alphabet.utf8[place.row, byte])
-        q = self._prefixed.dfa.step(place.q, byte)
+    def _byte(self, state: State, byte: int) -> Iterator[State]:
+        entry = int(self._pipeline.alphabet.utf8[state.row, byte])
+        q = self._prefixed.dfa.step(state.q, byte)
         if entry == -1 or q == 0:
             return
         if entry >= 0:
-            yield place._replace(q=q, row=entry)
+            yield state._replace(q=q, row=entry)
             return
         atom = -2 - entry
-        text = int(self._pipeline.text.next[place.text, atom])
+        text = int(self._pipeline.text.next[state.text, atom])
         if text >= 0:
-            follow = self._pipeline.boundaries.follow[int(place.marked), place.hypothesis]
+            follow = self._pipeline.boundaries.follow[int(state.marked), state.hypothesis]
             for hypothesis in np.flatnonzero(follow[self._pipeline.coarse[atom]]).tolist():
-                yield Place(q, text, 0, hypothesis, False, place.piece)
+                yield State(q, text, 0, hypothesis, False, state.piece)
 
-    def _added_token(self, place: Place) -> Iterator[tuple[int, Place]]:
+    def _added_token(self, state: State) -> Iterator[tuple[int, State]]:
         text, where = self._pipeline.text, self._prefixed
-        if not self._pipeline.boundaries.ends[place.hypothesis]:
+        if not self._pipeline.boundaries.ends[state.hypothesis]:
             return
         for number, token in self._added:
-            after = int(text.after[text.after_row[place.text], number])
+            after = int(text.after[text.after_row[state.text], number])
             spelled = self.tokenizer.spellings[token]
-            q = where.dfa.walk(spelled, int(where.added_from[place.q]))
+            q = where.dfa.walk(spelled, int(where.added_from[state.q]))
             if after >= 0 and q:
                 q = int(where.after_added[q])
                 symbol = self.boundary + 1 + number
-                yield symbol, Place(q, after, 0, BEGINNING, False, OFF)
+                yield symbol, State(q, after, 0, BEGINNING, False, OFF)

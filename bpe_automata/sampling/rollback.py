@@ -5,7 +5,7 @@ to the first id of it, bans that id there (after just these ids), and goes on. W
 banned, the id before is. End-of-sequence completes whole words.
 
 What can be written is what can be written in exact mode; how likely it is, is not: an id that was
-banned once stays banned at its place, whatever else it might have led to. Such bans may come to
+banned once stays banned at its position, whatever else it might have led to. Such bans may come to
 forbid every beginning, although there are texts left. Then only those bans stay that are certain:
 of ids that complete something banned, and of ids after which every id is so banned.
 
@@ -146,13 +146,13 @@ class _Run:
 
     def _distribution(self, n_ids: int) -> np.ndarray:
         """float64 [n_ids], of the next id; asked for once as long as it is kept."""
-        place = len(self._watch.ids)
-        if place not in self._distributions:
+        position = len(self._watch.ids)
+        if position not in self._distributions:
             self._passes += 1
             logits = asked(self._model, self._prompt, self._watch.ids)
-            self._distributions[place] = log_probabilities(logits, n_ids, self._temperature)
-            self._distributions.pop(place - _KEPT, None)
-        return self._distributions[place]
+            self._distributions[position] = log_probabilities(logits, n_ids, self._temperature)
+            self._distributions.pop(position - _KEPT, None)
+        return self._distributions[position]
 
     def _ended(self) -> _End:
         """The text ends here, if nothing banned is complete by that."""
@@ -166,10 +166,10 @@ class _Run:
             self._ban(self._dead, ids[:-1], ids[-1:])
         return None
 
-    def _matched(self, places: Sequence[int], ended: bool) -> _End:
-        """Go back to the first of the places, in order of the text, that is not let through."""
+    def _matched(self, positions: Sequence[int], ended: bool) -> _End:
+        """Go back to the first of the positions, in order of the text, that is not let through."""
         ids = self._watch.ids
-        for first in places:
+        for first in positions:
             if self.penalty is None or ids[first] not in self._taken.get(ids[:first], ()):
                 if not ended:
                     self._ban(self._dead, ids[:-1], ids[-1:])
@@ -199,7 +199,7 @@ class _Run:
         bans.setdefault(ids, set()).update(tokens)
 
     def _back(self, first: int, word: str | None) -> _End:
-        """Take back the ids from place `first` on, and ban the first of them there."""
+        """Take back the ids from position `first` on, and ban the first of them there."""
         ids = self._watch.ids
         discarded = ids[first:]
         self._take_back(len(discarded))

@@ -19,7 +19,7 @@ from bpe_automata.automata.codepoints import (
     property_members,
     union,
 )
-from bpe_automata.budget import Budget, out_of_places
+from bpe_automata.budget import Budget, out_of_instructions
 from bpe_automata.errors import RegexSyntaxError, UnsupportedRegexError
 
 # Characters and classes of ECMA-262 patterns, as sets of code points.
@@ -205,8 +205,8 @@ def _grouped(alternatives: tuple[tuple[str, ...], ...]) -> str:
 def translate(pattern: str, budget: Budget) -> Translated:
     """The pattern in the syntax of `re`. Raises RegexSyntaxError, UnsupportedRegexError, and
     BudgetExceededError for a repetition that no automaton within the budget can count."""
-    if len(pattern) > budget.max_places:
-        raise out_of_places(budget)
+    if len(pattern) > budget.max_instructions:
+        raise out_of_instructions(budget)
     reader = _Reader(pattern, budget)
     alternatives = reader.alternatives()
     if reader.at < len(pattern):
@@ -256,9 +256,9 @@ class _Reader:
         return f"{{{least}{comma}{last}}}"
 
     def _count(self, digits: str) -> int:
-        limit = self._budget.max_places
+        limit = self._budget.max_instructions
         if len(digits.lstrip("0")) > len(str(limit)) or int(digits) > limit:
-            raise out_of_places(self._budget)
+            raise out_of_instructions(self._budget)
         return int(digits)
 
     def _atom(self) -> str:

@@ -22,7 +22,7 @@ from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.program import Program
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.automata.syntax import parse
-from bpe_automata.budget import Budget, out_of_memory, out_of_places, spending
+from bpe_automata.budget import Budget, out_of_instructions, out_of_memory, spending
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.kernels.byte_product import Layers, layers, made, to_go
 from bpe_automata.kernels.determinize import JUMP, MATCH, SPLIT
@@ -66,8 +66,8 @@ def compile_marked(text: str, budget: Budget) -> ByteDFA:
     rows = program.rows()
     markers = {c: _marker(members) for c, members in enumerate(program.classes)}
     expanded = _Expanded(rows, {c: m for c, m in markers.items() if m})
-    if expanded.size > budget.max_places:
-        raise out_of_places(budget)
+    if expanded.size > budget.max_instructions:
+        raise out_of_instructions(budget)
     classes: list[Inversion] = [()]
     for members in program.classes:
         plain = () if _marker(members) else members

@@ -126,7 +126,7 @@ def write(
 
     order: of the names, None for that of each shape. unique_names: no name comes twice in an
     object. The automaton is minimal unless it is very large. The seconds and bytes of the budget,
-    and twice its max_places, are for all parts together. Raises SchemaTooLargeError with the
+    and twice its max_instructions, are for all parts together. Raises SchemaTooLargeError with the
     pointer of the schema.
     """
     with spending(budget):
@@ -181,8 +181,10 @@ class Writer:
         nodes = parts.nodes
         if nodes < _LARGE:
             return self._dfa(parts, start, largest)
-        if nodes > self._budget.max_places:  # it would exceed the budget as part of a whole, too
-            raise BudgetExceededError("states", self._budget.max_places, _TOO_LARGE)
+        if (
+            nodes > self._budget.max_instructions
+        ):  # it would exceed the budget as part of a whole, too
+            raise BudgetExceededError("states", self._budget.max_instructions, _TOO_LARGE)
         return _NOTHING if parts.is_empty(start) else Network(parts, start)
 
     def _determinized(self, found: Compound) -> ByteDFA:
@@ -196,8 +198,8 @@ class Writer:
 
     def _dfa(self, parts: Assembly, start: int, largest: int = _REDUCED) -> ByteDFA:
         self._nodes += parts.nodes
-        if self._nodes > _ROUNDS * self._budget.max_places:
-            raise BudgetExceededError("states", _ROUNDS * self._budget.max_places, _TOO_LARGE)
+        if self._nodes > _ROUNDS * self._budget.max_instructions:
+            raise BudgetExceededError("states", _ROUNDS * self._budget.max_instructions, _TOO_LARGE)
         found = parts.dfa(start, self._remaining(), largest)
         self._bytes += found.trans.nbytes
         return found

@@ -55,10 +55,10 @@ def explained(table: Table, ids: Sequence[int]) -> Explanation:
     """Follow `ids` as far as acceptance stays within reach. Raises ArgumentError."""
     ids, distance = sequence_of_ids(ids), distances(table)
     state, position, after = table.start, None, None
-    for place, symbol in enumerate(ids):
+    for at, symbol in enumerate(ids):
         after = table.step(state, symbol)
         if after is None or distance[after] == NEVER:
-            position = place
+            position = at
             break
         state = after
     symbols, targets = table.row(state)

@@ -36,11 +36,11 @@ def picture(
     groups = grouped(table)
     small = table.n_states <= most_states and len(groups.target) <= most_arrows
     shown, arrows = _whole(table, groups) if small else _summarised(groups, table.start, way)
-    place = {state: i for i, state in enumerate(shown)}
+    number = {state: i for i, state in enumerate(shown)}
     lit = set(way.states)
     nodes = tuple(_node(table, state, state in lit, whole=small) for state in shown)
     edges = tuple(
-        Edge(place[p], place[q], _label(table, symbols, way.read.get((p, q), []), labels), on)
+        Edge(number[p], number[q], _label(table, symbols, way.read.get((p, q), []), labels), on)
         for p, q, symbols in arrows
         for on in [(p, q) in way.read]
     )
@@ -167,20 +167,20 @@ def _said(table: Table, ids: tuple[int, ...], states: list[int]) -> str:
 # ---------------------------------------------------------------- text
 
 
-_Place = tuple[int, int]  # how much of the text has been read, state
+_Point = tuple[int, int]  # how much of the text has been read, state
 
 
 def _of_text(table: Table, text: bytes) -> Route:
     """All accepted sequences that spell `text`, without ids that spell nothing."""
     steps = _steps(table, text)
-    # ways[place]: the number of sequences that read the rest and are accepted.
-    ways: dict[_Place, int] = {}
-    for place in reversed(list(steps)):  # ascending by what has been read
-        at, state = place
+    # ways[point]: the number of sequences that read the rest and are accepted.
+    ways: dict[_Point, int] = {}
+    for point in reversed(list(steps)):  # ascending by what has been read
+        at, state = point
         ends = at == len(text) and bool(table.accepting[state])
-        ways[place] = ends + sum(ways[after] for _, after in steps[place])
+        ways[point] = ends + sum(ways[after] for _, after in steps[point])
     read: dict[tuple[int, int], list[int]] = {}
-    states = dict.fromkeys(place[1] for place in steps if ways[place])
+    states = dict.fromkeys(point[1] for point in steps if ways[point])
     for (_, source), moves in steps.items():
         for symbol, after in moves:
             if ways[after]:
@@ -192,14 +192,14 @@ def _of_text(table: Table, text: bytes) -> Route:
     return Route(tuple(states), read, said)
 
 
-def _steps(table: Table, text: bytes) -> dict[_Place, list[tuple[int, _Place]]]:
-    """Every place that can be reached, ascending by what has been read, with (symbol, place after
+def _steps(table: Table, text: bytes) -> dict[_Point, list[tuple[int, _Point]]]:
+    """Every point that can be reached, ascending by what has been read, with (symbol, point after
     it). Raises ArgumentError."""
     spelled = _by_spelling(table)
     longest = max(map(len, spelled), default=0)
     reached: list[dict[int, None]] = [{} for _ in range(len(text) + 1)]
     reached[0][table.start] = None
-    steps: dict[_Place, list[tuple[int, _Place]]] = {}
+    steps: dict[_Point, list[tuple[int, _Point]]] = {}
     for at, states in enumerate(reached):
         check()
         ends = range(at + 1, min(at + longest, len(text)) + 1)

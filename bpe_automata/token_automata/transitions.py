@@ -133,16 +133,16 @@ def from_transitions(
 def _checked(
     transitions: Iterable[Transition],
 ) -> Iterator[tuple[Hashable, int | None, Hashable]]:
-    for place, transition in enumerate(transitions):
+    for position, transition in enumerate(transitions):
         try:
             source, symbol, target = transition
             hash((source, target))
         except (TypeError, ValueError) as error:
             raise MalformedAutomatonError(
-                f"transition {place} is {transition!r}, not {_SPELLED} with hashable states and an "
-                f"integer (or None) as symbol: {error}"
+                f"transition {position} is {transition!r}, not {_SPELLED} with hashable states and "
+                f"an integer (or None) as symbol: {error}"
             ) from None
-        where = f"the symbol of transition {place}, {short(transition)},"
+        where = f"the symbol of transition {position}, {short(transition)},"
         yield source, None if symbol is None else checked_symbol(symbol, where), target
 
 

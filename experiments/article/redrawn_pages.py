@@ -300,9 +300,9 @@ def segmented(tokenizer: Tokenizer, regex: str) -> Segmented:
     key: dict[int, Hashable] = {}
     meets = [*range(len(found.states))]
     for number, state in enumerate(found.states):
-        node = segments.of(state.place, state.hypotheses)
+        node = segments.of(state.state_pair, state.hypotheses)
         if node is not None and node.at.number == 0:
-            meets[number] = joint.setdefault((state.place, state.hypotheses), number)
+            meets[number] = joint.setdefault((state.state_pair, state.hypotheses), number)
             key[meets[number]] = node.segment.key
     met = (replace(e, source=meets[e.source], target=meets[e.target]) for e in whole.edges)
     arrows = [*dict.fromkeys(met)]

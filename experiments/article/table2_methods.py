@@ -19,7 +19,7 @@ from functools import partial
 from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, Lift, SegmentCache
-from bpe_automata.constructions.segments_eager import all_nodes, prepared, settle
+from bpe_automata.constructions.segments_eager import all_configurations, prepared, settle
 from bpe_automata.errors import BpeAutomataError
 from bpe_automata.kernels.bits import has, members
 from bpe_automata.reference import (
@@ -62,7 +62,7 @@ def eager(task: Task) -> Row:
     """Seconds of each step; `rows`: of steps 2 and 3 in one pass; `nodes`, `dead`: how many nodes
     there are, and at how many some id is dead."""
     engine = task.engine()
-    rows, nodes = timed(lambda: all_nodes(engine, engine.initial()))
+    rows, nodes = timed(lambda: all_configurations(engine, engine.initial()))
     masks = along(engine, task.ids)
     lifting, _ = timed(lambda: _lifted(task))
     fresh = task.engine()

@@ -29,7 +29,12 @@ from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.constructions import CartesianMerge, SegmentCache, canonical_automaton, explore
 from bpe_automata.constructions.cartesian_merge import ProductState
-from bpe_automata.constructions.segments_eager import SharedRows, all_nodes, assembled, prepared
+from bpe_automata.constructions.segments_eager import (
+    SharedRelevance,
+    all_configurations,
+    assembled,
+    prepared,
+)
 from bpe_automata.constructions.segments_joints import neighbours
 from bpe_automata.errors import BpeAutomataError, BudgetExceededError
 from bpe_automata.token_automata import TokenAutomaton
@@ -188,13 +193,13 @@ def _is_eager(tokenizer: Tokenizer) -> bool:
 
 def _eager(make: Callable[[], CartesianMerge], cache: SegmentCache) -> Row:
     plain = make()
-    seconds, nodes = timed(lambda: all_nodes(plain, plain.initial()))
+    seconds, nodes = timed(lambda: all_configurations(plain, plain.initial()))
 
     def checked(engine: CartesianMerge, known: SegmentCache, _: int) -> Row:
-        shared = SharedRows(engine, known)
+        shared = SharedRelevance(engine, known)
         for q, text, number in nodes:
-            one = shared.row(engine.tables.place(q, text), number)
-            other = plain.rows.row(plain.tables.place(q, text), number)
+            one = shared.readable(engine.tables.state_pair(q, text), number)
+            other = plain.relevance.readable(plain.tables.state_pair(q, text), number)
             if not all(map(np.array_equal, one, other)):
                 raise SegmentError("rows differ with and without segments")
         return {}

@@ -83,7 +83,7 @@ def measure(run: Run[Config]) -> None:
     """A row per schema."""
     chosen = run.config
     given = yaml_cases(chosen.yaml_schemas)[: chosen.n]
-    run.note(depth=DEPTH, max_states=BUDGET.max_places)
+    run.note(depth=DEPTH, max_states=BUDGET.max_instructions)
     run.cells([Cell(case["id"], measured, (case, chosen.texts, chosen.seed)) for case in given])
 
 

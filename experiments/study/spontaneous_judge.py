@@ -173,7 +173,7 @@ class _Reading:
         text = automaton.text_after(state.text, state.hypotheses, token)
         if text < 0:
             return ADDED, anew
-        _, bound = automaton.sets.rows(state.hypotheses)
+        _, bound = automaton.sets.successors(state.hypotheses)
         inside = int(bound[automaton.actions.of_token[token]])
         if inside == NONE:
             return SPLIT, anew

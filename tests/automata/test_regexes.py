@@ -201,7 +201,7 @@ def test_huge_regexes_exceed_the_budget(pattern: str) -> None:
         (".*a.{30}", Budget(max_states=10**7, max_bytes=10**6), "bytes"),
         (r"\w{0,500}", Budget(max_bytes=10**6), "bytes"),
         ("a{500}", Budget(max_bytes=20_000), "bytes"),
-        ("(a{90}){90}", Budget(max_states=500), "places"),
+        ("(a{90}){90}", Budget(max_states=500), "instructions"),
     ],
 )
 def test_each_budget(pattern: str, budget: Budget, resource: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from bpe_automata import Tokenizer, constrain
 from bpe_automata.constructions.segments import Segments
-from bpe_automata.constructions.segments_eager import all_nodes
+from bpe_automata.constructions.segments_eager import all_configurations
 from bpe_automata.errors import MissingDependencyError
 
 NAMES = ("smollm2", "mistral-v1", "llama-3")
@@ -32,7 +32,8 @@ def segments_of(engine):
     """Those in which the nodes of an engine are."""
     segments = Segments(engine.tables)
     places = (
-        (engine.tables.place(q, text), n) for q, text, n in all_nodes(engine, engine.initial())
+        (engine.tables.state_pair(q, text), n)
+        for q, text, n in all_configurations(engine, engine.initial())
     )
     nodes = [segments.of(*node) for node in places]
     return {id(node.segment): node.segment for node in nodes if node is not None}.values()

@@ -92,9 +92,13 @@ def test_rows_are_those_of_the_plain_walk(data):
         states = states_of(engine)
         memo, n = engine.tables.memo, 0
         for state in states:
-            q, text, number = int(memo.state[state.place]), int(memo.added[state.place]), state[1]
-            here = engine.rows.row(state.place, number)
-            there = plain.rows.row(plain.tables.place(q, text), number)
+            q, text, number = (
+                int(memo.state[state.state_pair]),
+                int(memo.added[state.state_pair]),
+                state[1],
+            )
+            here = engine.relevance.readable(state.state_pair, number)
+            there = plain.relevance.readable(plain.tables.state_pair(q, text), number)
             assert (here.free == there.free).all()
             assert (here.bound == there.bound).all()
             n += len(engine.tables._regions.at(q).label) > 0
@@ -114,12 +118,14 @@ def test_rows_after_letters_that_marks_may_follow_are_those_of_the_plain_walk(to
         memo = engine.tables.memo
         for place, number, _ in states:
             q, text = int(memo.state[place]), int(memo.added[place])
-            there = plain.tables.place(q, text)
+            there = plain.tables.state_pair(q, text)
             for here, other in zip(
-                engine.rows.row(place, number), plain.rows.row(there, number), strict=True
+                engine.relevance.readable(place, number),
+                plain.relevance.readable(there, number),
+                strict=True,
             ):
                 assert (here == other).all()
-            if engine.canonical.sets.sets[number].row == 0:
+            if engine.canonical.sets.sets[number].utf8_row == 0:
                 assert led(engine, place) == led(plain, there)
                 n += text != 0 and engine.tables._collapsed(place, 0)[0] is not NOTHING
     event(f"collapsed: {n > 0}")
@@ -206,16 +212,18 @@ def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa, 
             assert led(engine, state) == led(plain, state)
             for number in range(min(4, len(engine.canonical.sets.sets))):
                 for here, there in zip(
-                    engine.rows.row(state, number), plain.rows.row(state, number), strict=True
+                    engine.relevance.readable(state, number),
+                    plain.relevance.readable(state, number),
+                    strict=True,
                 ):
                     assert (here == there).all()
 
 
 def led(engine, place):
     """Where the edges lead: their groups by what the place is and class, each with its ids."""
-    places, kinds, start, ids = engine.tables.edges(place, 0)
+    places, token_classes, start, ids = engine.tables.edges(place, 0)
     memo = engine.tables.memo
-    columns = memo.state[places], memo.added[places], kinds
+    columns = memo.state[places], memo.added[places], token_classes
     groups = zip(*(column.tolist() for column in columns), strict=True)
     found = {group: {*ids[start[k] : start[k + 1]].tolist()} for k, group in enumerate(groups)}
     assert len(found) == len(places)
@@ -248,7 +256,7 @@ def test_ids_of_groups_that_were_forgotten_are_found_again():
         for memo in (reader._ids, reader._few_ids, horizon_of(engine)._rows):
             memo._entries.clear()
     assert found == [[0, 1], [0, 1]]
-    assert led(engine, state.place)
+    assert led(engine, state.state_pair)
 
 
 @pytest.mark.parametrize(
@@ -300,10 +308,10 @@ def test_a_collapsed_vocabulary_has_all_ids_where_their_words_end(words, data):
             classes[classes[byte]] = classes[byte]
     classes = np.array([classes[c] if c >= 0 and classes[c] >= 0 else c for c in classes], np.int16)
     trie = vocabulary_trie(words, range(len(words)))
-    kinds = np.array([1, 1, 2], dtype=np.int32)
+    token_classes = np.array([1, 1, 2], dtype=np.int32)
     texts = np.array([0, 3, -1], dtype=np.int32)
     pair = np.where(trie.token >= 0, trie.token % 3, -1).astype(np.int32)
-    v = Collapsed(*watched(collapse, classes, pair, kinds, texts, trie))
+    v = Collapsed(*watched(collapse, classes, pair, token_classes, texts, trie))
 
     spelled, found = [()], {}
     for node in range(1, len(v.label)):
@@ -315,7 +323,7 @@ def test_a_collapsed_vocabulary_has_all_ids_where_their_words_end(words, data):
         )
     for g, node in enumerate(v.node.tolist()):
         for token in v.ids[v.start[g] : v.start[g + 1]].tolist():
-            assert (v.kind[g], v.text[g]) == (kinds[token % 3], texts[token % 3])
+            assert (v.token_class[g], v.text[g]) == (token_classes[token % 3], texts[token % 3])
             found[token] = spelled[node]
     for node, below in zip(v.left_at.tolist(), v.leaving.tolist(), strict=True):
         for token in trie.token[below : trie.skip[below]].tolist():
@@ -397,15 +405,17 @@ def wide_steps(targets):
 def test_witnesses_may_follow_and_lead_where_they_say(data):
     engine = met(data, regexes)
     canonical, tables = engine.canonical, engine.tables
-    kinds, witnesses = canonical.actions.of_token, tables._world.witnesses
+    token_classes, witnesses = canonical.actions.of_token, tables._product.witnesses
     for at in np.flatnonzero(witnesses.key >= 0).tolist():
         token, number = divmod(int(witnesses.key[at]), 1 << 24)
-        after = canonical.sets.rows(number)[1]
+        after = canonical.sets.successors(number)[1]
         if witnesses.id[at] >= 0:
             assert canonical.allowed(token, int(witnesses.id[at]))
-            assert after[kinds[witnesses.id[at]]] == witnesses.after[at]
+            assert after[token_classes[witnesses.id[at]]] == witnesses.after[at]
         elif witnesses.id[at] != IN_VAIN:
-            ids = np.flatnonzero(canonical.derivation.reachable & (after[kinds] >= 0)).tolist()
+            ids = np.flatnonzero(
+                canonical.derivation.reachable & (after[token_classes] >= 0)
+            ).tolist()
             assert not any(canonical.allowed(token, i) for i in ids)
     event(f"witnesses: {(witnesses.key >= 0).any()}")
 
@@ -414,7 +424,7 @@ def test_witnesses_may_follow_and_lead_where_they_say(data):
 @given(st.data())
 def test_covers_hold_for_every_id_that_ends_in_a_row(data):
     engine = met(data, lambda tokenizer: st.sampled_from(WIDE))
-    f, allowed, n = engine.tables._world.fragments, engine.canonical.allowed, 0
+    f, allowed, n = engine.tables._product.fragments, engine.canonical.allowed, 0
     for row in range(len(f.covers)):
         for cover in f.covers[row]:
             ways = [[int(f.ids[k]) for k in way if k >= 0] for way in cover if way[0] >= 0]
@@ -431,22 +441,22 @@ def test_shown_texts_follow_a_member_of_their_set(data):
     """Before a character at a character's end there is a boundary; inside one there are as many
     texts as ways in a cover, if not only that something leads on is shown."""
     engine = met(data, lambda tokenizer: st.sampled_from(WIDE))
-    sets, world = engine.canonical.sets, engine.tables._world
+    sets, world = engine.canonical.sets, engine.tables._product
     shown, given_up, fragments = world.sets.shown, world.sets.given_up, world.fragments
     for number, found in enumerate(sets.sets[: len(shown)]):
         texts = []
         for packed, code, atom in shown[number].tolist():
             if code:
                 text = packed.to_bytes(4, "little")[: code & 3]
-                entry = found.row
+                entry = found.utf8_row
                 for byte in text:
                     entry = int(sets.pipeline.alphabet.utf8[entry, byte])
                 assert entry == -2 - atom
                 assert follows(sets, found, entry, (code >> 2) - 1), (found, text)
                 texts.append(text)
-        if texts and found.row and not given_up[number]:
+        if texts and found.utf8_row and not given_up[number]:
             assert sorted(texts) in [
-                spelled(fragments, cover) for cover in fragments.covers[found.row]
+                spelled(fragments, cover) for cover in fragments.covers[found.utf8_row]
             ]
     event(f"shown: {shown.any()}")
 
@@ -498,8 +508,8 @@ def follows(sets, found, entry, hypothesis):
     assert entry < -1
     atom = pipeline.coarse[-2 - entry]
     for h, b, w in found.members:
-        boundary = 1 if found.row == 0 else b
-        goes_on = w != MUST_END if found.row else whole.may_end(w)
+        boundary = 1 if found.utf8_row == 0 else b
+        goes_on = w != MUST_END if found.utf8_row else whole.may_end(w)
         if goes_on and pipeline.boundaries.follow[boundary, h, atom, hypothesis]:
             return True
     return False

@@ -20,7 +20,7 @@ from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
 from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.dead_sets import AGAIN, DONE
 from bpe_automata.kernels.geometry import (
-    all_places,
+    all_positions,
     exceeds,
     forbid,
     how_many,
@@ -28,9 +28,9 @@ from bpe_automata.kernels.geometry import (
     listed,
     outside,
     placed,
-    places_of,
+    positions_of,
 )
-from bpe_automata.kernels.product import ALIVE, PARTLY, key_number, key_place
+from bpe_automata.kernels.product import ALIVE, PARTLY, key_number, key_state_pair
 from bpe_automata.reference.bpe import base_symbols, bpe, merge_ranks
 from bpe_automata.testing import byte_dfas, small_tokenizer, split
 from bpe_automata.testing.small import byte_level, byte_spelling, merge_tables
@@ -99,13 +99,13 @@ def check_dead_sets(tokenizer, dfa, at_once=False):
     assert tables.fixed_set >= 0
     states = np.arange(1, dfa.n_states, dtype=np.int64)
     if at_once:
-        engine.rows.settle(states, np.full(len(states), tables.fixed_set))
+        engine.relevance.settle(states, np.full(len(states), tables.fixed_set))
     status = tables.statuses(states, np.full(len(states), tables.fixed_set))
     partly = states[status == PARTLY]
     assert not any(expected[state] for state in states[status == ALIVE].tolist())
     for state in partly.tolist():
         known, order = (
-            engine.rows.dead((state, tables.fixed_set)),
+            engine.relevance.dead((state, tables.fixed_set)),
             tables.forbidden_sets.before.order,
         )
         assert {*([] if known is None else order[listed(known)].tolist())} == expected[state], state
@@ -157,20 +157,22 @@ def test_where_room_for_places_runs_out_nothing_that_was_begun_is_kept(tokenizer
     except (BudgetExceededError, EmptyLanguageError):
         assume(False)
     memo = engine.tables.memo
-    keys = [(key_place(int(key)), key_number(int(key))) for key in memo.nodes if key >= 0]
+    keys = [
+        (key_state_pair(int(key)), key_number(int(key))) for key in memo.configurations if key >= 0
+    ]
     statuses = engine.tables.statuses(*np.array(keys, np.int64).reshape(-1, 2).T.copy())
     nodes = [key for key, status in zip(keys, statuses, strict=True) if status == PARTLY]
     event(f"partly: {len(nodes) > 0}")
-    dead = [engine.rows.dead(node) for node in nodes]
+    dead = [engine.relevance.dead(node) for node in nodes]
     places = [(int(memo.state[place]), int(memo.added[place])) for place, _ in nodes]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(product_tables, "_SPARE_PLACES", 1)
-        patch.setattr(product_tables, "_STATES_A_PLACE", 10**9)
+        patch.setattr(product_tables, "_SPARE_STATE_PAIRS", 1)
+        patch.setattr(product_tables, "_STATES_A_STATE_PAIR", 10**9)
         for place, (_, number) in [*zip(places, nodes, strict=True)][:4]:
             fresh = CartesianMerge(tokenizer, dfa)
-            fresh.rows.settle(np.array([fresh.tables.place(*place)]), np.array([number]))
+            fresh.relevance.settle(np.array([fresh.tables.state_pair(*place)]), np.array([number]))
             for k, other in enumerate(places):
-                found = fresh.rows.dead((fresh.tables.place(*other), nodes[k][1]))
+                found = fresh.relevance.dead((fresh.tables.state_pair(*other), nodes[k][1]))
                 assert (found is None) == (dead[k] is None)
                 assert found is None or (found == dead[k]).all()
 
@@ -206,12 +208,12 @@ def test_sets_of_places_are_sets_of_ids(table, data):
     geometry = canonical_automaton(tokenizer).geometry
     before, after, birth = geometry.before, geometry.after, geometry.derivation.birth
     assert sorted(before.order.tolist()) == sorted(after.order.tolist()) == ids
-    at = places_of(before.order, tokenizer.n_ids)
+    at = positions_of(before.order, tokenizer.n_ids)
     assert [before.order[place] if place >= 0 else i for i, place in enumerate(at)] == [
         *range(tokenizer.n_ids)
     ]
     token = data.draw(st.sampled_from(ids))
-    forbidden, other = all_places(len(ids)), all_places(len(ids))
+    forbidden, other = all_positions(len(ids)), all_positions(len(ids))
     assert (how_many(forbidden), len(listed(forbidden))) == (len(ids), len(ids))
     forbid(token, birth, 1, before, forbidden)
     first = {r for r in ids if (r, token) not in allowed}
@@ -230,8 +232,8 @@ def test_sets_of_places_are_sets_of_ids(table, data):
 
 @pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 128, 200])
 def test_all_places_fill_words_to_their_ends(n):
-    assert listed(all_places(n)).tolist() == [*range(n)]
-    assert how_many(all_places(n)) == n
+    assert listed(all_positions(n)).tolist() == [*range(n)]
+    assert how_many(all_positions(n)) == n
 
 
 def apart_by_definition(tokenizer):

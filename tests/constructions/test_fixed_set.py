@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, explored
-from bpe_automata.constructions.segments_eager import Where, all_nodes, settle
+from bpe_automata.constructions.segments_eager import Where, all_configurations, settle
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,
@@ -71,7 +71,7 @@ def check_masks(engine, product):
 def test_masks_are_those_of_the_plain_algorithms(table, dfa):
     tokenizer = small_tokenizer(table.vocabulary, table.merges)
     engine = CartesianMerge(tokenizer, dfa)
-    assert engine._tables._world.fixed_set.number != NONE
+    assert engine._tables._product.fixed_set.number != NONE
     try:
         engine.initial()
     except EmptyLanguageError:
@@ -86,7 +86,7 @@ def test_where_a_node_is_alive_no_id_is_dead(table, dfa):
     """ALIVE is said by a few texts; the plain product has a relevant pair for every last id."""
     tokenizer = small_tokenizer(table.vocabulary, table.merges)
     tables = CartesianMerge(tokenizer, dfa)._tables
-    fixed_set, product = tables._world.fixed_set.number, product_of(tokenizer, dfa)
+    fixed_set, product = tables._product.fixed_set.number, product_of(tokenizer, dfa)
     states = np.arange(1, dfa.n_states, dtype=np.int64)
     status = tables.statuses(states, np.full(len(states), fixed_set))
     for state in states[status == ALIVE].tolist():
@@ -121,7 +121,7 @@ def test_all_nodes_that_is_visited_is_among_all_nodes(data):
     memo = engine._tables.memo
     visited = {Where(int(memo.state[p]), int(memo.added[p]), h) for p, h, _ in states}
     fresh = CartesianMerge(tokenizer, compile_regex(regex))
-    nodes = all_nodes(fresh, fresh.initial())
+    nodes = all_configurations(fresh, fresh.initial())
     assert visited <= {*nodes}
     assert len({*nodes}) == len(nodes)
 
@@ -137,7 +137,7 @@ def mistral():
 def test_few_nodes_of_an_object_need_a_search(mistral):
     """Inside strings and numbers texts settle everything; what is dead is dead inside keys."""
     engine = CartesianMerge(mistral, compile_regex(OBJECT))
-    nodes = all_nodes(engine, engine.initial())
+    nodes = all_configurations(engine, engine.initial())
     fresh = CartesianMerge(mistral, compile_regex(OBJECT))
     assert 0 < settle(fresh, nodes) < 40 < 400 < len(nodes)
     assert int(fresh.tables.settled.n[0]) < 60
@@ -148,8 +148,8 @@ def test_a_character_in_byte_tokens_is_completed_at_once(mistral):
     engine = CartesianMerge(mistral, compile_regex(r'"[一-龯]{1,3}"'))
     nodes = [
         n
-        for n in all_nodes(engine, engine.initial())
-        if engine.canonical.sets.sets[n.hypotheses].row
+        for n in all_configurations(engine, engine.initial())
+        if engine.canonical.sets.sets[n.hypotheses].utf8_row
     ]
     assert nodes
     assert settle(engine, nodes) == 0
@@ -157,7 +157,7 @@ def test_a_character_in_byte_tokens_is_completed_at_once(mistral):
 
 def test_settling_all_changes_no_mask(mistral):
     lazy, eager = (CartesianMerge(mistral, compile_regex(OBJECT)) for _ in range(2))
-    settle(eager, all_nodes(eager, eager.initial()))
+    settle(eager, all_configurations(eager, eager.initial()))
     here, there = lazy.initial(), eager.initial()
     for token in mistral.encode('{"name":"Zoë 日","age":31,"tags":["ab","c"]}'):
         assert (lazy.mask(here) == eager.mask(there)).all()
@@ -190,19 +190,19 @@ def test_texts_speak_for_nodes_inside_a_spelled_added_token(with_added_tokens, r
     explored(engine, engine.initial(), 20_000)
     tables, searching = engine.tables, plain.tables
     fixed_set = tables.fixed_set
-    searching._world = searching._world._replace(
-        fixed_set=searching._world.fixed_set._replace(number=NONE)
+    searching._product = searching._product._replace(
+        fixed_set=searching._product.fixed_set._replace(number=NONE)
     )
-    n, inside = int(tables.memo.n_places[0]), 0
+    n, inside = int(tables.memo.n_state_pairs[0]), 0
     for place in range(1, n):
         state, text = int(tables.memo.state[place]), int(tables.memo.added[place])
-        here = np.array([place]), np.array([searching.place(state, text)])
+        here = np.array([place]), np.array([searching.state_pair(state, text)])
         status = [
             int(t.statuses(p, np.array([fixed_set]))[0])
             for t, p in zip((tables, searching), here, strict=True)
         ]
         if status[0] == ALIVE:
-            assert status[1] == ALIVE or plain.rows.dead((int(here[1][0]), fixed_set)) is None
+            assert status[1] == ALIVE or plain.relevance.dead((int(here[1][0]), fixed_set)) is None
             inside += text != 0
         else:
             assert status[0] == status[1]

@@ -135,8 +135,8 @@ def test_edges_are_the_same_however_they_are_read(qwen, monkeypatch, prompt, reg
     tables = engine.tables
 
     def leads():
-        places, kinds, start, ids = tables.edges(place, 0)
-        to = list(zip(places.tolist(), kinds.tolist(), strict=True))
+        places, token_classes, start, ids = tables.edges(place, 0)
+        to = list(zip(places.tolist(), token_classes.tolist(), strict=True))
         return {i: to[k] for k in range(len(to)) for i in ids[start[k] : start[k + 1]].tolist()}
 
     found = leads()
@@ -183,7 +183,7 @@ def test_a_character_beyond_ascii_costs_little(qwen):
     assert matcher.is_accepting
     tables = constraint.engine.tables
     assert len(np.unique(tables._text.same)) < 100
-    assert int(tables.settled.n[0]) + int(tables.memo.n_nodes[0]) < 2000
+    assert int(tables.settled.n[0]) + int(tables.memo.n_configurations[0]) < 2000
 
 
 @examples(40)
@@ -201,11 +201,15 @@ def test_a_full_memo_grows(smollm2_tokenizer, monkeypatch):
     and next to none for what is known of nodes."""
     grown = []
     memos = product_tables.ProductTables
-    places, nodes = memos._grow_places, memos._grow_nodes
-    monkeypatch.setattr(product_tables, "_SPARE_PLACES", 1)
+    places, nodes = memos._grow_state_pairs, memos._grow_configurations
+    monkeypatch.setattr(product_tables, "_SPARE_STATE_PAIRS", 1)
     monkeypatch.setattr(product_tables, "_ROOM", 4)
-    monkeypatch.setattr(memos, "_grow_places", lambda self: grown.append("places") or places(self))
-    monkeypatch.setattr(memos, "_grow_nodes", lambda self: grown.append("nodes") or nodes(self))
+    monkeypatch.setattr(
+        memos, "_grow_state_pairs", lambda self: grown.append("places") or places(self)
+    )
+    monkeypatch.setattr(
+        memos, "_grow_configurations", lambda self: grown.append("nodes") or nodes(self)
+    )
     assert check(smollm2_tokenizer, FINITE["special in a row"], (), (0, 2))
     assert min(grown.count("places"), grown.count("nodes")) > 1
 

@@ -33,7 +33,12 @@ from bpe_automata.constructions import (
     stored,
 )
 from bpe_automata.constructions.segments import Segments
-from bpe_automata.constructions.segments_eager import SharedRows, all_nodes, assembled, prepared
+from bpe_automata.constructions.segments_eager import (
+    SharedRelevance,
+    all_configurations,
+    assembled,
+    prepared,
+)
 from bpe_automata.constructions.segments_joints import meetings, neighbours
 from bpe_automata.errors import ArgumentError, BudgetExceededError, EmptyLanguageError, PromptError
 from bpe_automata.kernels.bits import members
@@ -78,10 +83,10 @@ def compare(tokenizer, regex, cache, eos=(), prompt=()):
 def same_rows(plain, state, engine, start, cache):
     """Those that are in the cache, and those of `plain`, which knows of none."""
     assert prepared(engine, start, cache) > 0
-    shared = SharedRows(engine, cache)
-    for q, text, number in all_nodes(plain, state):
-        row = shared.row(engine.tables.place(q, text), number)
-        right = plain.rows.row(plain.tables.place(q, text), number)
+    shared = SharedRelevance(engine, cache)
+    for q, text, number in all_configurations(plain, state):
+        row = shared.readable(engine.tables.state_pair(q, text), number)
+        right = plain.relevance.readable(plain.tables.state_pair(q, text), number)
         assert all(map(np.array_equal, row, right))
 
 
@@ -89,7 +94,7 @@ def tokens_stop_at_cuts(plain, states):
     """No id that the engine allows is read across a cut of the segment that it begins in."""
     segments = Segments(plain.tables)
     for state in states:
-        node = segments.of(state.place, state.hypotheses)
+        node = segments.of(state.state_pair, state.hypotheses)
         if node is None:
             continue
         cuts = {int(node.segment.order[number]) for number in node.segment.cuts}
@@ -147,13 +152,13 @@ def test_rows_of_named_tokenizers(name, regex):
     """Along random walks, with one cache for all."""
     tokenizer = named(name)
     plain, other = (engine_of(tokenizer, regex, tokenizer.eos_ids) for _ in range(2))
-    shared, rng = SharedRows(other, SHARED), random.Random(1)
+    shared, rng = SharedRelevance(other, SHARED), random.Random(1)
     for _ in range(3):
         one, two = plain.initial(), other.initial()
         for _ in range(30):
             row, right = (
-                rows.row(s.place, s.hypotheses)
-                for rows, s in zip((shared, plain.rows), (two, one), strict=True)
+                rows.readable(s.state_pair, s.hypotheses)
+                for rows, s in zip((shared, plain.relevance), (two, one), strict=True)
             )
             assert all(map(np.array_equal, row, right))
             ids = members(plain.mask(one))
@@ -221,7 +226,7 @@ def test_the_same_value_is_made_once(name):
 
 
 def test_all_nodes_are_prepared():
-    """Those of `all_nodes`; the row of each is known then."""
+    """Those of `all_configurations`; the row of each is known then."""
     tokenizer, cache = named("mistral-v1"), SegmentCache()
     plain, engine = (engine_of(tokenizer, r'\{"a":"[a-z\n]*","b":[0-9]+\}') for _ in range(2))
     prepared(engine, engine.initial(), cache)
@@ -242,7 +247,7 @@ def test_parts_that_end_in_an_added_token_are_told_apart():
 
 def test_room_for_places_may_run_out_at_any_time(monkeypatch):
     """Where an id ends inside a character, the places after it are new ones."""
-    monkeypatch.setattr("bpe_automata.constructions.product_tables._SPARE_PLACES", 2)
+    monkeypatch.setattr("bpe_automata.constructions.product_tables._SPARE_STATE_PAIRS", 2)
     compare(named("smollm2"), "(a|<\\|im|é|日本|\U0001f600){1,3},(日|é|<)*", SegmentCache())
 
 
@@ -344,7 +349,7 @@ def engine():
 
 def first_row(engine, cache):
     state = engine.initial()
-    return SharedRows(engine, cache).row(state.place, state.hypotheses)
+    return SharedRelevance(engine, cache).readable(state.state_pair, state.hypotheses)
 
 
 def test_on_disk(engine):

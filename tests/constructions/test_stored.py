@@ -127,7 +127,7 @@ def known_sets(tokenizer: Tokenizer) -> KnownSets:
     automaton = canonical_automaton(tokenizer)
     for number in range(30):
         if number < len(automaton.sets.sets):
-            automaton.sets.rows(number)
+            automaton.sets.successors(number)
     found = stored.fetched(KnownSets, SETS, stored.cache_key(tokenizer))
     assert found is not None
     return found
@@ -137,7 +137,7 @@ def told(automaton: CanonicalAutomaton) -> dict[HypothesisSet, list[list[Hypothe
     """Where token classes lead from each set, by the sets themselves."""
     sets, found = automaton.sets, {}
     for number in range(min(20, len(sets.sets))):
-        after = np.array(sets.rows(number)).tolist()
+        after = np.array(sets.successors(number)).tolist()
         named = [[sets.sets[n] if n >= 0 else None for n in side] for side in after]
         found[sets.sets[number]] = named
     return found
@@ -181,7 +181,7 @@ def test_hypothesis_sets_come_back_as_they_were(tokenizer: Tokenizer) -> None:
     except UnsupportedTokenizerError:
         return
     again = canonical_automaton(copied(tokenizer))
-    assert len(again.sets.sets) == len(known.row)
+    assert len(again.sets.sets) == len(known.utf8_row)
     assert sorted(again.sets._rows) == sorted(known.numbers.tolist())
     anew = CanonicalAutomaton(tokenizer, again.parts, on_trial=True)
     assert len(anew.sets.sets) == 1
@@ -250,7 +250,7 @@ def test_kernels_get_contiguous_arrays_as_they_do_from_the_cache(
     assert_same(parts, restored(Parts, flattened(parts)))
     constraint = constrain(tokenizer, "a{2}")
     assert constraint.matcher().allowed_ids().tolist() == [0]
-    assert all(array.flags.c_contiguous for array in arrays_in(constraint.engine._tables._world))
+    assert all(array.flags.c_contiguous for array in arrays_in(constraint.engine._tables._product))
 
 
 class Point(NamedTuple):

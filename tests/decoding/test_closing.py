@@ -69,10 +69,12 @@ def known_without_search(engine, states, rows, far, rng):
             unsure = {(tables.memo.state[key >> 32], key >> 1) for key in reader.unsure(key, k)}
             unsure = {(int(state), key & 0x7FFFFFFF) for state, key in unsure}
             for token, after in rows(s):
-                here = int(tables.memo.state[states[after].place])
+                here = int(tables.memo.state[states[after].state_pair])
                 sides = [states[after].hypotheses]
                 if not engine.canonical.is_added(token):
-                    sides += [side[actions[token]] for side in sets.rows(states[s].hypotheses)]
+                    sides += [
+                        side[actions[token]] for side in sets.successors(states[s].hypotheses)
+                    ]
                 assert far[after] <= k or any((here, n) in unsure for n in sides), (states[s], k)
 
 

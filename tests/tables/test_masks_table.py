@@ -161,7 +161,7 @@ def test_what_was_refused_is_named_and_of_this_package_it_is_wrong():
 @pytest.mark.parametrize("method", ["canonical", "lift"])
 def test_a_profile_tells_the_kernels_from_python(smollm2_tokenizer, method):
     found = masks_profile.masks(smollm2_tokenizer, "boolean", method)
-    kernel = {"canonical": "product_row", "lift": "lift_row"}[method]
+    kernel = {"canonical": "readable_ids", "lift": "lift_ids"}[method]
     assert any(kernel in mask.kernels for mask in found)
     assert all(mask.kernels.total() < mask.us for mask in found)
     assert any(f"{kernel} " in str(mask) for mask in found)

@@ -82,9 +82,9 @@ def test_a_run_goes_on_with_the_cache_it_would_have_had(finished, config, tmp_pa
     assert counts(rows) == counts(finished[0])
 
 
-class Swapped(segments.SharedRows):
-    def row(self, place, number):
-        free, bound = super().row(place, number)
+class Swapped(segments.SharedRelevance):
+    def readable(self, place, number):
+        free, bound = super().readable(place, number)
         return bound, free + 1
 
 
@@ -95,7 +95,7 @@ def complemented(*given, real=segments.assembled):
 @pytest.mark.parametrize(
     ("name", "other", "said"),
     [
-        ("SharedRows", Swapped, "rows differ"),
+        ("SharedRelevance", Swapped, "rows differ"),
         ("assembled", complemented, "the automaton differs"),
     ],
 )

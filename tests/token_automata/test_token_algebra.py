@@ -95,7 +95,7 @@ def test_the_message_over_a_budget_names_the_argument():
 def test_the_memo_of_successors_counts_all_that_it_holds():
     engine = constrain(small_tokenizer(["a", "b"], [], byte_level(), []), "(ab)*").engine
     shown = explored(engine, engine.initial()).states
-    leads = engine.leads(shown[0].place, shown[0].hypotheses)
+    leads = engine.leads(shown[0].state_pair, shown[0].hypotheses)
     assert sum(column.itemsize for column in leads) == _BYTES_OF_ID
     assert leads.free.base is None
 

@@ -86,11 +86,11 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         self._asked = True
         completions, each = self._rows.completions(input_ids)
         check_shape(scores, len(completions), self.n_ids)
-        places = self._rows.places(completions, each)
-        masks = self._rows.masks(places)
+        states = self._rows.states(completions, each)
+        masks = self._rows.masks(states)
         allowed = unpacked(torch.from_numpy(masks).to(scores.device), scores.shape[1])
         masked = scores.masked_fill(~allowed, -torch.inf)
-        spared = [each > 1 or state is ENDED for _, state in places]
+        spared = [each > 1 or state is ENDED for _, state in states]
         check_masked(masked, torch.tensor(spared, device=masked.device))
         return masked
 
@@ -98,8 +98,8 @@ class ConstraintLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         """int64[rows]: the one id that each row of `input_ids` allows next; -1 if not one."""
         self._asked = True
         completions, each = self._rows.completions(input_ids)
-        places = self._rows.places(completions, each)
-        return np.array([only(mask) for mask in self._rows.masks(places)], dtype=np.int64)
+        states = self._rows.states(completions, each)
+        return np.array([only(mask) for mask in self._rows.masks(states)], dtype=np.int64)
 
     def result(
         self, tokenizer: Tokenizer, row: int, ids: Sequence[int], prompt: Sequence[int] = ()

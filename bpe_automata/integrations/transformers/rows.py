@@ -106,14 +106,14 @@ class Rows:
             self._memo[key] = self._found(prompt, ids)
         return self._memo[key]
 
-    def places(self, completions: np.ndarray, each: int) -> list[tuple[int, State]]:
+    def states(self, completions: np.ndarray, each: int) -> list[tuple[int, State]]:
         """(prompt, state) of each row."""
         return [(k // each, self.state(k // each, ids)) for k, ids in enumerate(completions)]
 
-    def masks(self, places: Sequence[tuple[int, State]]) -> np.ndarray:
+    def masks(self, states: Sequence[tuple[int, State]]) -> np.ndarray:
         """int32[rows, words]: `mask` of each, in one call. Errors say the row."""
         ended, engines = self.ended_masks, self.engines
-        asked = [ended[k] if at is ENDED else (engines[k], at) for k, at in places]
+        asked = [ended[k] if at is ENDED else (engines[k], at) for k, at in states]
         return written(found_masks(asked))
 
     def mask(self, prompt: int, state: State) -> np.ndarray:

@@ -1,5 +1,6 @@
-"""The status of nodes of the product, ALIVE, PARTLY or DEAD (see `kernels.product`): of one node by
-a search, and for many hypothesis sets at once by the certificates that they share."""
+"""The status of configurations of the product, ALIVE, PARTLY or DEAD (see `kernels.product`): of
+one configuration by a search, and for many hypothesis sets at once by the certificates that they
+share."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from bpe_automata.kernels.product import (
     Product,
     added_step,
     at_once,
-    intern_place,
+    intern_state_pair,
     known_status,
     remember_status,
     set_ends,
@@ -38,68 +39,68 @@ from bpe_automata.kernels.watch import poll, stopped
 
 
 @kernel
-def node_status(place: int, number: int, w: Product) -> int:
+def status_at(state_pair: int, number: int, w: Product) -> int:
     """ALIVE, PARTLY or DEAD, see the module's docstring; memoised."""
-    known = known_status(place, number, w.memo)
+    known = known_status(state_pair, number, w.memo)
     if known != UNKNOWN:
         return known
-    shown = _found_by_shown(place, number, w)
+    shown = _found_by_shown(state_pair, number, w)
     if shown != UNKNOWN:
-        remember_status(place, number, shown, w.memo, w.watch)
+        remember_status(state_pair, number, shown, w.memo, w.watch)
         return shown
-    row = w.sets.row[number]
-    status, candidates = DEAD, _fixed_set_candidates(place, number, w)
-    if row != 0:
-        if covered(place, row, number, w):
+    utf8_row = w.sets.utf8_row[number]
+    status, candidates = DEAD, _fixed_set_candidates(state_pair, number, w)
+    if utf8_row != 0:
+        if covered(state_pair, utf8_row, number, w):
             status = ALIVE
-        elif _leads_on(place, row, number, -1, w):
-            status = ALIVE if completed(place, row, number, w) else PARTLY
+        elif _leads_on(state_pair, utf8_row, number, -1, w):
+            status = ALIVE if completed(state_pair, utf8_row, number, w) else PARTLY
     elif (
         (
-            w.dfa.accepting[w.memo.state[place]]
-            and w.added.ends[w.memo.added[place]]
+            w.dfa.accepting[w.memo.state[state_pair]]
+            and w.added.ends[w.memo.added[state_pair]]
             and set_ends(number, w)
         )
         or candidates == 0
-        or _leads_on(place, 0, number, 1, w)
-        or _added_leads_on(place, number, w)
+        or _leads_on(state_pair, 0, number, 1, w)
+        or _added_leads_on(state_pair, number, w)
     ):
         status = ALIVE
-    elif candidates > 0 or _leads_on(place, 0, number, 0, w):
+    elif candidates > 0 or _leads_on(state_pair, 0, number, 0, w):
         status = PARTLY
-    remember_status(place, number, status, w.memo, w.watch)
+    remember_status(state_pair, number, status, w.memo, w.watch)
     return status
 
 
 @kernel
-def _found_by_shown(place: int, number: int, w: Product) -> int:
+def _found_by_shown(state_pair: int, number: int, w: Product) -> int:
     """`shown_status`, having found out where its texts lead: other sets share their ends."""
     shown, given_up = w.sets.shown[number], w.sets.given_up[number]
-    if w.memo.added[place] != 0:
+    if w.memo.added[state_pair] != 0:
         return UNKNOWN
     for i in range(len(shown)):
         if shown[i, 1] == 0:
             break
-        q, packed, hypothesis = w.memo.state[place], shown[i, 0], (shown[i, 1] >> 2) - 1
+        q, packed, hypothesis = w.memo.state[state_pair], shown[i, 0], (shown[i, 1] >> 2) - 1
         for _ in range(shown[i, 1] & 3):
             q = w.dfa.trans[q, w.dfa.byte_class[packed & 0xFF]]
             packed >>= 8
         if q == 0:
             return UNKNOWN
-        if w.sets.row[number] == 0 or given_up:
+        if w.sets.utf8_row[number] == 0 or given_up:
             leads = reads(q, hypothesis, w)
         else:
             leads = is_free(q, hypothesis, w)
         if not leads:
             return UNKNOWN
-    return shown_status(w.memo.state[place], number, at_once(w))
+    return shown_status(w.memo.state[state_pair], number, at_once(w))
 
 
 @kernel
-def _fixed_set_candidates(place: int, number: int, w: Product) -> int:
-    """See `kernels.fixed_set.candidates_left`; NONE too where the node is not one of the fixed
-    set."""
-    state, text = w.memo.state[place], w.memo.added[place]
+def _fixed_set_candidates(state_pair: int, number: int, w: Product) -> int:
+    """See `kernels.fixed_set.candidates_left`; NONE too where the configuration is not one of the
+    fixed set."""
+    state, text = w.memo.state[state_pair], w.memo.added[state_pair]
     if number != w.fixed_set.number or w.fixed_set.distance[state] == 0:
         return -1
     begins = np.ones(256, np.bool_)
@@ -120,34 +121,34 @@ def _begins_alike(text: int, utf8: np.ndarray, step: np.ndarray, begins: np.ndar
 
 
 @kernel
-def node_statuses(places: np.ndarray, numbers: np.ndarray, w: Product) -> np.ndarray:
-    """uint8: `node_status` of each of many nodes."""
-    found, known = np.empty(len(places), np.uint8), at_once(w)
-    for k in range(len(places)):
+def statuses_of(state_pairs: np.ndarray, numbers: np.ndarray, w: Product) -> np.ndarray:
+    """uint8: `status_at` of each of many configurations."""
+    found, known = np.empty(len(state_pairs), np.uint8), at_once(w)
+    for k in range(len(state_pairs)):
         if poll(w.watch):
             break
-        # Most nodes of an automaton with strings are inside a character.
-        place, number, status = places[k], numbers[k], UNKNOWN
-        if w.memo.added[place] == 0:
-            status = status_at_once(w.memo.state[place], number, known)
+        # Most configurations of an automaton with strings are inside a character.
+        state_pair, number, status = state_pairs[k], numbers[k], UNKNOWN
+        if w.memo.added[state_pair] == 0:
+            status = status_at_once(w.memo.state[state_pair], number, known)
         if (
             status == UNKNOWN
             and w.fixed_set.apart
-            and surely_completed(place, number, w.dfa, w.reading, w.added, w.sets, w.memo)
+            and surely_completed(state_pair, number, w.dfa, w.reading, w.added, w.sets, w.memo)
         ):
             status = ALIVE
-            remember_status(place, number, status, w.memo, w.watch)
+            remember_status(state_pair, number, status, w.memo, w.watch)
         if status == UNKNOWN:
-            status = node_status(place, number, w)
+            status = status_at(state_pair, number, w)
         found[k] = status
     return found
 
 
 @kernel
-def _leads_on(place: int, row: int, number: int, boundary: int, w: Product) -> bool:
-    """Does some character (or the rest of one, from UTF-8 row `row`) lead on to acceptance, with
-    (boundary 1) or without (0) a boundary before it? In a partly read character (boundary -1) each
-    member of the set says itself whether there is one. Stops at the first success.
+def _leads_on(state_pair: int, utf8_row: int, number: int, boundary: int, w: Product) -> bool:
+    """Does some character (or the rest of one, from UTF-8 row `utf8_row`) lead on to acceptance,
+    with (boundary 1) or without (0) a boundary before it? In a partly read character (boundary -1)
+    each member of the set says itself whether there is one. Stops at the first success.
     """
     if boundary >= 0 and not _some_may(number, boundary, w):
         return False
@@ -155,7 +156,7 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: Product) -> b
     read = np.empty(
         64, np.int64
     )  # the bytes read so far, as in `product.Sets`, times 4, plus how many
-    rows[0], at[0], read[0] = row, w.memo.state[place], 0
+    rows[0], at[0], read[0] = utf8_row, w.memo.state[state_pair], 0
     seen, n_seen, open_ = np.full(table_size(32), EMPTY, np.int64), 0, 1
     while open_ > 0 and not poll(w.watch):
         open_ -= 1
@@ -184,7 +185,7 @@ def _leads_on(place: int, row: int, number: int, boundary: int, w: Product) -> b
                 rows[open_], at[open_], read[open_] = entry, after, text
                 open_ += 1
                 continue
-            hypothesis = _character_leads_on(place, -2 - entry, after, number, boundary, w)
+            hypothesis = _character_leads_on(state_pair, -2 - entry, after, number, boundary, w)
             if hypothesis < 0:
                 continue
             if w.added.next[0, -2 - entry] == 0 and (
@@ -212,11 +213,11 @@ def _some_may(number: int, boundary: int, w: Product) -> bool:
 
 @kernel
 def _character_leads_on(
-    place: int, atom: int, state: int, number: int, boundary: int, w: Product
+    state_pair: int, atom: int, state: int, number: int, boundary: int, w: Product
 ) -> int:
     """A hypothesis with which this character, which leads the DFA to `state`, leads on from some
     member of the set; -1 if there is none."""
-    a = w.added.next[w.memo.added[place], atom]
+    a = w.added.next[w.memo.added[state_pair], atom]
     if a < 0:
         return -1
     for m in range(w.sets.start[number], w.sets.start[number + 1]):
@@ -227,35 +228,35 @@ def _character_leads_on(
         b = w.sets.boundary[m] if boundary < 0 else boundary
         low, high = step_range(b, w.sets.hypothesis[m], atom, w)
         for j in range(low, high):
-            p = intern_place(state, a, w)
+            p = intern_state_pair(state, a, w)
             if reads(p, w.reading.step_to[j], w):
                 return w.reading.step_to[j]
     return -1
 
 
 @kernel
-def _added_leads_on(place: int, number: int, w: Product) -> bool:
+def _added_leads_on(state_pair: int, number: int, w: Product) -> bool:
     """Does an added token lead on from here to acceptance?"""
     if not set_ends(number, w):
         return False
-    state, added = w.memo.state[place], w.memo.added[place]
+    state, added = w.memo.state[state_pair], w.memo.added[state_pair]
     for k in range(len(w.added.ids)):
         a2, q2 = added_step(state, added, k, w)
         if a2 < 0 or q2 == 0:
             continue
-        p2 = intern_place(q2, a2, w)
+        p2 = intern_state_pair(q2, a2, w)
         if reads(p2, 0, w):
             return True
     return False
 
 
-# Which nodes are ALIVE, for many hypothesis sets at once.
+# Which configurations are ALIVE, for many hypothesis sets at once.
 #
-# The certificate of a hypothesis set is the proof that its nodes are ALIVE (see
+# The certificate of a hypothesis set is the proof that its configurations are ALIVE (see
 # `product.shown_status`): that a text can end there, and texts that lead on. It holds at a DFA
 # state if that is so from there, in state 0 of the text automaton, and in another state that reads
 # its texts as state 0 does. Hundreds of sets have a few dozen certificates, so in a region of many
-# states it costs much less to check these than the nodes.
+# states it costs much less to check these than the configurations.
 
 ODD, NO_SET, _NONE = -1, -2, -1
 _CERTIFICATES, ROWS, _CALL, _COLUMNS = 0, 1, 2, 3  # in `Certificates.counts`
@@ -292,37 +293,42 @@ class Certificates(NamedTuple):
 def needed(
     after_sides: tuple[np.ndarray, np.ndarray], c: Certificates, w: Product
 ) -> tuple[int, np.ndarray, np.ndarray]:
-    """What the nodes of a row need. after_sides: int32 [kinds], the sets after tokens of each kind.
-    Returns (the number of the call; int64 [columns, n / 64], the certificates of all sets, as bits;
-    int32 [kinds], the column of their sets; ODD where one has no certificate or no column, NO_SET).
+    """What the configurations of a row need. after_sides: int32 [token_classes], the sets after
+    tokens of each token_class. Returns (the number of the call; int64 [columns, n / 64], the
+    certificates of all sets, as bits; int32 [token_classes], the column of their sets; ODD where
+    one has no certificate or no column, NO_SET).
     """
     need = np.zeros((c.seen.shape[1], c.asked.shape[1]), np.int64)
     columns = np.full(len(after_sides[0]), NO_SET, np.int32)
     c.counts[_CALL] += 1
     for after in after_sides:
-        for kind in range(len(after)):
-            number = after[kind]
-            if number < 0 or columns[kind] == ODD:
+        for token_class in range(len(after)):
+            number = after[token_class]
+            if number < 0 or columns[token_class] == ODD:
                 continue
-            known, row = c.of_set[number], w.sets.row[number]
+            known, utf8_row = c.of_set[number], w.sets.utf8_row[number]
             if known < 0:
                 known = _certificate(number, c, w)
-            if known >= 0 and c.column[row] < 0 and c.counts[_COLUMNS] < len(need):
-                c.column[row] = c.counts[_COLUMNS]
+            if known >= 0 and c.column[utf8_row] < 0 and c.counts[_COLUMNS] < len(need):
+                c.column[utf8_row] = c.counts[_COLUMNS]
                 c.counts[_COLUMNS] += 1
-            column = c.column[row]
-            if known < 0 or column < 0 or (columns[kind] >= 0 and columns[kind] != column):
-                columns[kind] = ODD
+            column = c.column[utf8_row]
+            if (
+                known < 0
+                or column < 0
+                or (columns[token_class] >= 0 and columns[token_class] != column)
+            ):
+                columns[token_class] = ODD
                 continue
-            columns[kind] = column
+            columns[token_class] = column
             need[column, known >> 6] |= np.int64(1) << (known & 63)
     return c.counts[_CALL], need, columns
 
 
 @kernel
 def all_alive(state: int, column: int, need: np.ndarray, c: Certificates, w: Product) -> bool:
-    """Are all nodes ALIVE that a DFA state has with the sets of a column that are needed, as their
-    certificates hold?"""
+    """Are all configurations ALIVE that a DFA state has with the sets of a column that are needed,
+    as their certificates hold?"""
     k = c.at[state]
     if k < 0:
         if c.counts[ROWS] >= len(c.asked):
@@ -354,12 +360,12 @@ def reads_alike(text: int, c: Certificates, w: Product) -> bool:
 
 @kernel
 def _certificate(number: int, c: Certificates, w: Product) -> int:
-    """The number of what now shows nodes of a set to be ALIVE; _NONE where nothing does, or there
-    is no room for it. What it is a certificate of stays so, whatever is found later."""
+    """The number of what now shows configurations of a set to be ALIVE; _NONE where nothing does,
+    or there is no room for it. What it is a certificate of stays so, whatever is found later."""
     shown, ends = w.sets.shown[number], w.sets.ends[number]
     if w.sets.given_up[number] or (shown[0, 1] == 0 and not ends):
         return _NONE
-    whole, key = w.sets.row[number] == 0, np.uint64(2 * ends + (w.sets.row[number] == 0))
+    whole, key = w.sets.utf8_row[number] == 0, np.uint64(2 * ends + (w.sets.utf8_row[number] == 0))
     for i in range(len(shown)):
         if shown[i, 1] == 0:
             break
@@ -399,7 +405,7 @@ def _all_hold(state: int, row: int, need: np.ndarray, c: Certificates, w: Produc
                 continue
             left &= ~(np.int64(1) << bit)
             holds = _holds(state, 64 * word + bit, c, w)
-            if poll(w.watch) or stopped(w.watch) or w.memo.n_places[0] > len(w.memo.state):
+            if poll(w.watch) or stopped(w.watch) or w.memo.n_state_pairs[0] > len(w.memo.state):
                 return False  # nothing that was found may be kept
             c.asked[row, word] |= np.int64(1) << bit
             if holds:

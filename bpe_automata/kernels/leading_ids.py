@@ -1,5 +1,5 @@
-"""The ids that lead on from a node where no boundary can come, for `kernels.dead_sets`; and one
-among them that may follow an id, its witness."""
+"""The ids that lead on from a configuration where no boundary can come, for `kernels.dead_sets`;
+and one among them that may follow an id, its witness."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from bpe_automata.kernels.fewest_tokens import NEVER
 from bpe_automata.kernels.geometry import ForbiddenSets, forbid
 from bpe_automata.kernels.hashing import EMPTY, slot_of
 from bpe_automata.kernels.masks import known_lively, status_of, witness_slot
-from bpe_automata.kernels.node_status import node_status
 from bpe_automata.kernels.product import (
     ALIVE,
     IN_VAIN,
     PARTLY,
     UNKNOWN,
     Product,
-    intern_place,
+    configuration_key,
+    intern_state_pair,
     key_number,
-    key_place,
-    node_key,
+    key_state_pair,
 )
 from bpe_automata.kernels.references import by_reference
 from bpe_automata.kernels.settled import UNSETTLED, Settled, settled_at
+from bpe_automata.kernels.status import status_at
 from bpe_automata.kernels.trie import walk
 from bpe_automata.kernels.watch import poll, stopped
 
 SHALLOW = 2  # bytes: where much can follow, tokens this short are looked at first
-_MOST_LOOKED_FOR = 16  # rows that lead to one node
+_MOST_LOOKED_FOR = 16  # rows that lead to one configuration
 _MOST_LOOKED_FOR_LONG = 2  # the same, where long ids are looked through
 _MUCH = 16  # bytes that a state reads
 
@@ -55,16 +55,21 @@ class Tokens(NamedTuple):
 def leading_ids(
     key: int, deepest: int, tokens: Tokens, w: Product
 ) -> tuple[bool, np.ndarray, np.ndarray]:
-    """key: of a node whose hypothesis set has a known row. Returns (are these all of its ids?;
-    int64 [k], ids that surely lead on; int64 [n, 2], (id, key of the node that it leads to) for
-    those of which that is not known). Where the DFA reads many bytes, only ids of at most `deepest`
-    bytes are among them."""
-    place, number, nodes, statuses = key_place(key), key_number(key), w.memo.nodes, w.memo.status
-    state, bound_after = w.memo.state[place], tokens.bound_after[tokens.row_of[number]]
+    """key: of a configuration whose hypothesis set has a known row. Returns (are these all of its
+    ids?; int64 [k], ids that surely lead on; int64 [n, 2], (id, key of the configuration that it
+    leads to) for those of which that is not known). Where the DFA reads many bytes, only ids of at
+    most `deepest` bytes are among them."""
+    state_pair, number, configurations, statuses = (
+        key_state_pair(key),
+        key_number(key),
+        w.memo.configurations,
+        w.memo.status,
+    )
+    state, bound_after = w.memo.state[state_pair], tokens.bound_after[tokens.row_of[number]]
     if deepest < tokens.vocabulary.trie.deepest and not reads_much(state, w):
         deepest = tokens.vocabulary.trie.deepest
     found, _, _ = edges(
-        state, w.memo.added[place], w.sets.row[number], tokens.alone, w.dfa.trans,
+        state, w.memo.added[state_pair], w.sets.utf8_row[number], tokens.alone, w.dfa.trans,
         w.dfa.byte_class, tokens.none, tokens.vocabulary, deepest, NEVER, w.watch,
     )  # fmt: skip
     sure, rows = np.empty(len(found), np.int64), np.empty((len(found), 2), np.int64)
@@ -75,16 +80,16 @@ def leading_ids(
             continue
         status = UNKNOWN
         if a == 0:  # looked up here, as most tokens need no more: a call costs as much again
-            status = statuses[slot_of(nodes, node_key(q, after))]
+            status = statuses[slot_of(configurations, configuration_key(q, after))]
         if status == UNKNOWN:
             status = status_of(q, a, after, w)
             if stopped(w.watch):
                 break
         if status == PARTLY:
-            target = intern_place(q, a, w)
+            target = intern_state_pair(q, a, w)
             status = known_lively(token, target, after, tokens.vocabulary.trie, w)
             if status == UNKNOWN:
-                rows[n_rows, 0], rows[n_rows, 1] = token, node_key(target, after)
+                rows[n_rows, 0], rows[n_rows, 1] = token, configuration_key(target, after)
                 n_rows += 1
         if status == ALIVE:
             sure[n_sure] = token
@@ -96,28 +101,28 @@ def leading_ids(
 def leading_among(
     some: np.ndarray, key: int, tokens: Tokens, w: Product
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of some ids (int64) the same; none where the node is not at a character's end in state 0 of
-    the text automaton."""
-    place, number, trie = key_place(key), key_number(key), tokens.vocabulary.trie
+    """Of some ids (int64) the same; none where the configuration is not at a character's end in
+    state 0 of the text automaton."""
+    state_pair, number, trie = key_state_pair(key), key_number(key), tokens.vocabulary.trie
     ids, n_ids = np.empty(len(some), np.int64), 0
     rows, n_rows = np.empty((len(some), 2), np.int64), 0
     bound_after = tokens.bound_after[tokens.row_of[number]]
     for token in some:
         after = bound_after[tokens.class_of[token]]
-        if after < 0 or w.memo.added[place] != 0 or w.sets.row[number] != 0:
+        if after < 0 or w.memo.added[state_pair] != 0 or w.sets.utf8_row[number] != 0:
             continue
         data = trie.data[trie.start[token] : trie.start[token + 1]]
-        q = walk(w.dfa.trans, w.dfa.byte_class, w.memo.state[place], data)
+        q = walk(w.dfa.trans, w.dfa.byte_class, w.memo.state[state_pair], data)
         a = text_after(0, 0, data, w.reading.utf8, w.added.next)
         if q == 0 or a < 0:
             continue
-        target = intern_place(q, a, w)
-        status = node_status(target, after, w)
+        target = intern_state_pair(q, a, w)
+        status = status_at(target, after, w)
         if status == ALIVE:
             ids[n_ids] = token
             n_ids += 1
         elif status == PARTLY:
-            rows[n_rows, 0], rows[n_rows, 1] = token, node_key(target, after)
+            rows[n_rows, 0], rows[n_rows, 1] = token, configuration_key(target, after)
             n_rows += 1
     return ids[:n_ids], rows[:n_rows]
 
@@ -142,24 +147,27 @@ def add_witnessed(
     w: Product,
 ) -> np.ndarray:
     """One id that may follow, and surely leads on, is all that it takes: for each open row look for
-    one among short ids, or among all where few rows lead to a node; remember it as a witness, and
-    set the row's id in `free` or `bound`, packed int32. rows: as `product_row` has them, those that
-    lead to one node side by side. Returns bool [n], which are undecided: also all that lead to a
-    node that is settled, or that many lead to, for which `settle` costs less."""
+    one among short ids, or among all where few rows lead to a configuration; remember it as a
+    witness, and set the row's id in `free` or `bound`, packed int32. rows: as `readable_ids` has
+    them, those that lead to one configuration side by side. Returns bool [n], which are undecided:
+    also all that lead to a configuration that is settled, or that many lead to, for which `settle`
+    costs less."""
     undecided = np.ones(len(rows), np.bool_)
     forbidden = np.empty((len(forbidden_sets.after.order) + 63) >> 6, np.int64)
     complete, ids, maybe, end = False, np.empty(0, np.int64), np.empty((0, 2), np.int64), 0
     looked_for, few = False, False
     for i in range(len(rows)):
         token, bits, number = rows[i, 0], bound, rows[i, 2]
-        key = node_key(rows[i, 1], number)
+        key = configuration_key(rows[i, 1], number)
         if i == end:
-            while end < len(rows) and node_key(rows[end, 1], rows[end, 2]) == key:
+            while end < len(rows) and configuration_key(rows[end, 1], rows[end, 2]) == key:
                 end += 1
             looked_for = end - i <= _MOST_LOOKED_FOR and settled_at(key, known) == UNSETTLED
             few = end - i <= _MOST_LOOKED_FOR_LONG
             if looked_for:
-                deepest = SHALLOW if w.sets.row[number] == 0 else tokens.vocabulary.trie.deepest
+                deepest = (
+                    SHALLOW if w.sets.utf8_row[number] == 0 else tokens.vocabulary.trie.deepest
+                )
                 complete, ids, maybe = leading_ids(key, deepest, tokens, w)
         if not looked_for:
             continue
@@ -193,7 +201,7 @@ def add_witnessed(
 @kernel
 def _in_vain(token: int, number: int, w: Product) -> bool:
     """Was a long follower looked for before, where none led on?"""
-    key = node_key(token, number)
+    key = configuration_key(token, number)
     at = witness_slot(key, w.witnesses)
     return bool(w.witnesses.key[at] == key and w.witnesses.id[at] == IN_VAIN)
 
@@ -223,7 +231,7 @@ def _any_follows(
 @kernel
 def _remember_witness(token: int, number: int, follower: int, after: int, w: Product) -> None:
     """See `product.Witnesses`."""
-    key = node_key(token, number)
+    key = configuration_key(token, number)
     at = witness_slot(key, w.witnesses)
     w.witnesses.key[at] = EMPTY
     w.witnesses.id[at], w.witnesses.after[at] = follower, after
@@ -232,5 +240,6 @@ def _remember_witness(token: int, number: int, follower: int, after: int, w: Pro
 
 @kernel
 def is_void(w: Product) -> bool:
-    """Was the search stopped, or was there no room for a place? Then what was found is nothing."""
-    return poll(w.watch) or stopped(w.watch) or w.memo.n_places[0] > len(w.memo.state)
+    """Was the search stopped, or was there no room for a state pair? Then what was found is
+    nothing."""
+    return poll(w.watch) or stopped(w.watch) or w.memo.n_state_pairs[0] > len(w.memo.state)
