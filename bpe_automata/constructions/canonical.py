@@ -27,15 +27,15 @@ from bpe_automata.constructions.hypothesis_sets import (
 from bpe_automata.constructions.stored import (
     Parts,
     cache_key,
+    cached,
     check_parts,
     fetched,
     is_kept,
     keep,
-    kept,
 )
 from bpe_automata.constructions.token_actions import (
     TokenActions,
-    WholePieces,
+    WholePretokens,
     classify,
     find_unmade,
 )
@@ -81,7 +81,7 @@ class CanonicalAutomaton(Immutable):
         self.derivation, self.pipeline, self.usable = parts.derivation, parts.pipeline, parts.usable
         self.trie, self.actions, self.nodes = parts.trie, parts.actions, parts.nodes
         self.geometry = Geometry(parts.derivation, parts.tables)
-        self.whole = WholePieces(tokenizer.n_ids, parts.unmade)
+        self.whole = WholePretokens(tokenizer.n_ids, parts.unmade)
         self.sets = HypothesisSets(
             self.pipeline, self.actions, self.whole, *(() if on_trial else _known_sets(self))
         )
@@ -175,7 +175,7 @@ def build_parts(tokenizer: Tokenizer) -> Parts:
     _refuse_single_words(description, usable)
     usable[[token.id for token in description.added]] = False
     trie = vocabulary_trie(tokenizer.spellings, np.flatnonzero(usable))
-    told_apart = WholePieces(description.n_ids, unmade).told_apart
+    told_apart = WholePretokens(description.n_ids, unmade).told_apart
     byte_tokens = np.array(sorted(description.byte_tokens.values()), dtype=np.int64)
     actions = classify(trie, usable, told_apart, byte_tokens, pipeline)
     nodes = _nodes(trie, actions)
@@ -208,7 +208,7 @@ def canonical_automaton(tokenizer: Tokenizer, budget: Budget = READING) -> Canon
 
 
 def _kept(tokenizer: Tokenizer) -> CanonicalAutomaton:
-    parts = kept(
+    parts = cached(
         Parts,
         tokenizer,
         lambda: _tried_parts(tokenizer),

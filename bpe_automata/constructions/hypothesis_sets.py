@@ -2,7 +2,7 @@
 
 A member is (h, boundary, whole): h a hypothesis of the pipeline; inside a character, `boundary`
 says whether there is one before that character; `whole` follows pretokens that `ignore_merges`
-makes one token although BPE would not (`WholePieces`). A set also knows the UTF-8 row of the
+makes one token although BPE would not (`WholePretokens`). A set also knows the UTF-8 row of the
 character being read. Set 0 is the beginning of a text.
 
     after(H, class) = (the set if there is a boundary at the joint, the set if there is none)
@@ -22,7 +22,7 @@ from bpe_automata.constructions.token_actions import (
     OFF,
     TokenActions,
     TokenClass,
-    WholePieces,
+    WholePretokens,
 )
 from bpe_automata.kernels.product import MOST_SETS
 from bpe_automata.limits import NUMBERS, check_fits
@@ -49,7 +49,7 @@ class HypothesisSet:
     members: tuple[Member, ...]
 
     def by_whole(self) -> dict[int, list[int]]:
-        """The hypotheses, by where they are in `WholePieces`."""
+        """The hypotheses, by where they are in `WholePretokens`."""
         found: dict[int, list[int]] = {}
         for h, _, w in self.members:
             found.setdefault(w, []).append(h)
@@ -80,7 +80,7 @@ class HypothesisSets:
         self,
         pipeline: Pipeline,
         actions: TokenActions,
-        whole: WholePieces,
+        whole: WholePretokens,
         known: KnownSets | None = None,
         keep: Callable[[KnownSets], object] | None = None,
     ) -> None:
@@ -248,7 +248,7 @@ class HypothesisSets:
         return numbers
 
     def _may(self, w: int, boundary: int) -> bool:
-        """May there be a boundary, or none, behind a place in `WholePieces`?"""
+        """May there be a boundary, or none, behind a place in `WholePretokens`?"""
         return self.whole.may_end(w) if boundary else w != MUST_END
 
     def _one(self, by_whole: dict[int, list[int]], boundary: int, c: int) -> int:
@@ -260,7 +260,7 @@ class HypothesisSets:
 
     def _joined(self, after: Iterable[tuple[int, list[int]]], boundary: int, c: int) -> int:
         """The set after a token of a class, at a character's end, with or without a boundary, by
-        the hypotheses after it for each place in `WholePieces` before it."""
+        the hypotheses after it for each place in `WholePretokens` before it."""
         token_class, members = self.actions.classes[c], []
         kept = boundary if c in self._stacked.fragments else 0
         for w, hs in after:
@@ -325,7 +325,7 @@ def _listed(known: KnownSets) -> list[HypothesisSet]:
 
 def check_known(known: KnownSets, pipeline: Pipeline, n_classes: int, n_whole: int) -> None:
     """Are these numbers that kernels can be given, who check nothing? n_whole: nodes of the trie of
-    `WholePieces`. Raises CorruptFileError."""
+    `WholePretokens`. Raises CorruptFileError."""
     n, shape, members = len(known.utf8_row), (len(known.numbers), n_classes), known.members
     between = (  # array, its least value and the one that is too large
         (known.utf8_row, 0, len(pipeline.alphabet.utf8)),

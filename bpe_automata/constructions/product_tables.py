@@ -138,7 +138,7 @@ class ProductTables:
         return self._product.memo
 
     @property
-    def text_seen(self) -> str:
+    def text_quotient_key(self) -> str:
         """What tells apart the texts that the DFA sees from those that others see."""
         return self._text.digest
 

@@ -37,7 +37,7 @@ class Readable(NamedTuple):
     bound: np.ndarray
 
 
-class _Kept(NamedTuple):
+class _Difference(NamedTuple):
     """A row, free and then bound ids, as what differs from another one: where, words: int32."""
 
     base: np.ndarray
@@ -48,7 +48,7 @@ class _Kept(NamedTuple):
 _NOTHING = np.empty((2, 0), dtype=np.int32)
 
 
-def _written_out(kept: _Kept) -> np.ndarray:
+def _written_out(kept: _Difference) -> np.ndarray:
     both = kept.base.copy()
     both[kept.where] = kept.words
     return both
@@ -60,7 +60,7 @@ class Relevance:
     def __init__(self, tables: ProductTables, geometry: Geometry) -> None:
         self._tables, self.lock, self._n_words = tables, tables.lock, geometry.n_words
         # Most differ little from an empty one, or a full one that many share.
-        self._rows: BoundedMemo[Configuration, _Kept] = BoundedMemo(2 * 4 * geometry.n_words)
+        self._rows: BoundedMemo[Configuration, _Difference] = BoundedMemo(2 * 4 * geometry.n_words)
 
     def readable(self, state_pair: int, number: int) -> Readable:
         """The ids that can be read at a configuration and are relevant there; new arrays. number:
@@ -73,7 +73,7 @@ class Relevance:
         """Is an id in the row of a configuration, as a free one, as a bound one?"""
         kept = self._rows.get((state_pair, number))
         if kept is None:
-            kept = _Kept(self._new_row((state_pair, number)), *_NOTHING)
+            kept = _Difference(self._new_row((state_pair, number)), *_NOTHING)
         base, where, words = kept
         found = []
         for word in (token >> 5, self._n_words + (token >> 5)):
@@ -94,7 +94,8 @@ class Relevance:
         where, words = differing(both, base)
         few = 2 * len(where) < len(both)
         self._rows.put(
-            configuration, _Kept(base, where, words) if few else _Kept(both.copy(), *_NOTHING)
+            configuration,
+            _Difference(base, where, words) if few else _Difference(both.copy(), *_NOTHING),
         )
         return both
 

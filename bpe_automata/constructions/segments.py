@@ -118,7 +118,7 @@ class Segments:
         self._odd = (dfa.added_from != np.arange(n)) & (len(added.ids) > 0)
         readable = added.ids[added.ids >= 0].tolist()
         tokenizer = cache_key(self._canonical.tokenizer)
-        self._context = f"{tokenizer}; added {readable}; {tables.text_seen}".encode()
+        self._context = f"{tokenizer}; added {readable}; {tables.text_quotient_key}".encode()
         self._texts = _differences(added.next)
         self._homes: dict[int, Segment] = {}  # by DFA state, for those before the cuts
         self._begun: dict[tuple[int, Entry], Segment | None] = {}  # by DFA state, too

@@ -47,7 +47,7 @@ _MADE_BY = ("kernels", "tokenizer", "constructions")
 _PLAIN = "plain"
 
 
-def kept(
+def cached(
     kind: type[T],
     tokenizer: Tokenizer,
     build: Callable[[], T],

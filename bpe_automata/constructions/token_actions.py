@@ -166,7 +166,7 @@ class Unmade:
     spelled: np.ndarray
 
 
-class WholePieces:
+class WholePretokens:
     """The trie. `tokens`: the ids that are legal only as a whole pretoken; `told_apart`: bool
     [n_ids], the ids whose reading moves the trie."""
 

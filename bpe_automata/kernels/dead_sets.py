@@ -61,11 +61,11 @@ from bpe_automata.kernels.settled import (
 )
 from bpe_automata.kernels.watch import poll, stopped
 
-_SUSPECTS, _ON_CYCLE = -4, -5
+_CANDIDATES, _ON_CYCLE = -4, -5
 _MOST_HINTS = 64
 DONE, AGAIN = -1, -2
 _NONE = -1  # no configuration
-_FEW_SUSPECTS = 16  # of which followers are looked for one by one
+_FEW_CANDIDATES = 16  # of which followers are looked for one by one
 _FRAMES, _SETS, _POOL, _HINTS, _NOTED = 0, 1, 2, 3, 4  # of a stack: how many; hints ever noted
 _CONFIGURATION, _BEGIN, _NEXT, _END = 0, 1, 2, 3  # of a frame: its open ids in the pool
 _FEWER = 4  # of a frame: are there fewer candidates than when its open ids were listed?
@@ -147,7 +147,7 @@ def settle(
                 continue
             if verdict == NOTHING:
                 _note_alive(configuration, met, w)
-            elif verdict == _SUSPECTS:
+            elif verdict == _CANDIDATES:
                 dead, met.found[configuration] = stored(left, dead)
             else:
                 met, dead, wanted = _settle_together(
@@ -262,7 +262,7 @@ def _listed(
     else:
         deepest = tokens.vocabulary.trie.deepest if stage == _ALL else SHALLOW
         complete, ids, rows = leading_ids(key, deepest, tokens, w)
-    if stage == _ALL and how_many(left) <= _FEW_SUSPECTS:
+    if stage == _ALL and how_many(left) <= _FEW_CANDIDATES:
         for candidate in listed(left):
             _note_follower(candidate, ids, rows, forbidden_sets, stack)
     met = met_with_room(met, len(rows))
@@ -378,7 +378,7 @@ def _advanced(
     watch: np.ndarray,
 ) -> tuple[int, int]:
     """(verdict, number of the configuration that must be settled before, or _NONE). If there is
-    such a configuration the verdict says nothing. Else NOTHING is dead, or _SUSPECTS are what is
+    such a configuration the verdict says nothing. Else NOTHING is dead, or _CANDIDATES are what is
     dead, or an id that matters leads to a configuration on its way: _ON_CYCLE."""
     forbidden, birth, before = (
         np.empty(len(candidates), np.int64),
@@ -391,11 +391,11 @@ def _advanced(
         token, target = pool[frame[_NEXT], 0], pool[frame[_NEXT], 1]
         unknown = found[target] == UNSETTLED
         if unknown and not frame[_FEWER]:
-            return _SUSPECTS, target
+            return _CANDIDATES, target
         if unknown or lacks(token, found[target], dead, forbidden_sets.left_at):
             forbid(token, birth, 1, before, forbidden)
             if unknown and exceeds(candidates, forbidden):
-                return _SUSPECTS, target
+                return _CANDIDATES, target
             if not unknown and not keep(candidates, forbidden):
                 return NOTHING, _NONE
             frame[_FEWER] = 1
@@ -414,7 +414,7 @@ def _advanced(
                 return _ON_CYCLE, _NONE
             if not under_way and not keep(candidates, forbidden):
                 return NOTHING, _NONE
-    return _SUSPECTS, _NONE
+    return _CANDIDATES, _NONE
 
 
 @kernel

@@ -19,12 +19,12 @@ from bpe_automata.kernels.product import (
     Product,
     Witnesses,
     added_step,
-    at_once,
     configuration_key,
     intern_state_pair,
     known_status,
+    quick_status,
     set_ends,
-    status_at_once,
+    status_tables,
 )
 from bpe_automata.kernels.status import (
     NO_SET,
@@ -203,7 +203,7 @@ def _partly_tokens(
 def status_of(state: int, text: int, number: int, w: Product) -> int:
     """Of the configuration at a DFA state and a state of the text automaton."""
     state_pair = intern_state_pair(state, text, w)
-    status = status_at_once(state, number, at_once(w)) if text == 0 else UNKNOWN
+    status = quick_status(state, number, status_tables(w)) if text == 0 else UNKNOWN
     if text != 0:
         status = known_status(state_pair, number, w.memo)
     return status_at(state_pair, number, w) if status == UNKNOWN else status

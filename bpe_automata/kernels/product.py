@@ -204,7 +204,7 @@ def known_status(state_pair: int, number: int, memo: Memo) -> int:
     return memo.status[slot_of(memo.configurations, configuration_key(state_pair, number))]
 
 
-class AtOnce(NamedTuple):
+class StatusTables(NamedTuple):
     """What tells the status of a configuration without a search, out of `Product`: to hand over all
     of that costs more than to look. configurations, status, n_configurations, text, free: of
     `Memo`; trans, byte_class, accepting: of `Dfa`; text_next: `Added.next`; utf8_row, ends,
@@ -227,9 +227,9 @@ class AtOnce(NamedTuple):
 
 
 @kernel
-def at_once(w: Product) -> AtOnce:
+def status_tables(w: Product) -> StatusTables:
     """The part of it."""
-    return AtOnce(
+    return StatusTables(
         w.memo.configurations,
         w.memo.status,
         w.memo.n_configurations,
@@ -248,7 +248,7 @@ def at_once(w: Product) -> AtOnce:
 
 
 @kernel
-def status_at_once(state: int, number: int, known: AtOnce) -> int:
+def quick_status(state: int, number: int, known: StatusTables) -> int:
     """The status of a configuration at a DFA state, in state 0 of the text automaton, if it is
     remembered or known texts show it; UNKNOWN if not."""
     slot = slot_of(known.configurations, configuration_key(state, number))
@@ -266,7 +266,7 @@ def status_at_once(state: int, number: int, known: AtOnce) -> int:
 
 
 @kernel
-def shown_status(state: int, number: int, known: AtOnce) -> int:
+def shown_status(state: int, number: int, known: StatusTables) -> int:
     """What known texts of a hypothesis set show of its configuration at a DFA state, in state 0 of
     the text automaton: ALIVE, PARTLY (where it was given up to look for more), UNKNOWN.
 

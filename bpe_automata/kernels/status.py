@@ -18,13 +18,13 @@ from bpe_automata.kernels.product import (
     UNKNOWN,
     Product,
     added_step,
-    at_once,
     intern_state_pair,
     known_status,
+    quick_status,
     remember_status,
     set_ends,
     shown_status,
-    status_at_once,
+    status_tables,
     step_range,
 )
 from bpe_automata.kernels.references import by_reference
@@ -93,7 +93,7 @@ def _found_by_shown(state_pair: int, number: int, w: Product) -> int:
             leads = is_free(q, hypothesis, w)
         if not leads:
             return UNKNOWN
-    return shown_status(w.memo.state[state_pair], number, at_once(w))
+    return shown_status(w.memo.state[state_pair], number, status_tables(w))
 
 
 @kernel
@@ -123,14 +123,14 @@ def _begins_alike(text: int, utf8: np.ndarray, step: np.ndarray, begins: np.ndar
 @kernel
 def statuses_of(state_pairs: np.ndarray, numbers: np.ndarray, w: Product) -> np.ndarray:
     """uint8: `status_at` of each of many configurations."""
-    found, known = np.empty(len(state_pairs), np.uint8), at_once(w)
+    found, known = np.empty(len(state_pairs), np.uint8), status_tables(w)
     for k in range(len(state_pairs)):
         if poll(w.watch):
             break
         # Most configurations of an automaton with strings are inside a character.
         state_pair, number, status = state_pairs[k], numbers[k], UNKNOWN
         if w.memo.added[state_pair] == 0:
-            status = status_at_once(w.memo.state[state_pair], number, known)
+            status = quick_status(w.memo.state[state_pair], number, known)
         if (
             status == UNKNOWN
             and w.fixed_set.apart

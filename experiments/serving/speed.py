@@ -24,7 +24,7 @@ from bpe_automata.constructions.canonical import CanonicalAutomaton, build_parts
 from bpe_automata.constructions.collapsed import vocabulary_trie
 from bpe_automata.constructions.geometry import Geometry
 from bpe_automata.constructions.hypothesis_sets import HypothesisSets
-from bpe_automata.constructions.stored import Parts, kept
+from bpe_automata.constructions.stored import Parts, cached
 from bpe_automata.constructions.token_actions import classify, find_unmade
 from bpe_automata.tokenizer.derivation import derive
 from bpe_automata.tokenizer.pipeline import compile_pipeline
@@ -126,7 +126,7 @@ def built(inputs: Inputs, n: int) -> Row:
 
 def from_cache(tokenizer: Tokenizer) -> CanonicalAutomaton:
     """The automaton, from its file in the disk cache if it is there."""
-    return CanonicalAutomaton(tokenizer, kept(Parts, tokenizer, lambda: build_parts(tokenizer)))
+    return CanonicalAutomaton(tokenizer, cached(Parts, tokenizer, lambda: build_parts(tokenizer)))
 
 
 def parts_of(tokenizer: Tokenizer) -> dict[str, Callable[[], object]]:

@@ -32,9 +32,9 @@ from bpe_automata.constructions.stored import (
     DECLARED,
     Parts,
     cache_path,
+    cached,
     check_parts,
     flattened,
-    kept,
     restored,
 )
 from bpe_automata.errors import MissingDependencyError, UnsupportedTokenizerError
@@ -149,8 +149,8 @@ def told(automaton: CanonicalAutomaton) -> dict[HypothesisSet, list[list[Hypothe
 @pytest.mark.parametrize("name", REAL)
 def test_a_real_tokenizer_comes_back_as_it_was(name: str) -> None:
     tokenizer = named(name)
-    built = kept(Parts, tokenizer, lambda: build_parts(tokenizer))
-    loaded = kept(Parts, tokenizer, never_built)
+    built = cached(Parts, tokenizer, lambda: build_parts(tokenizer))
+    loaded = cached(Parts, tokenizer, never_built)
     assert loaded is not built
     assert_same(built, loaded)
     assert loaded.pipeline.boundaries.hypotheses == built.pipeline.boundaries.hypotheses
@@ -231,7 +231,7 @@ def test_a_table_with_tied_pairs_comes_back_as_it_was() -> None:
     assert len(built.tables.rows.low) > len(built.derivation.proper)
     check_parts(built, tied().n_ids)
     again = tied()
-    loaded = kept(Parts, again, never_built, lambda parts: check_parts(parts, again.n_ids))
+    loaded = cached(Parts, again, never_built, lambda parts: check_parts(parts, again.n_ids))
     assert_same(built, loaded)
     automaton = canonical_automaton(again)
     assert automaton.accepts([2, 0])
@@ -288,7 +288,7 @@ def test_plain_values_and_tuples_come_back(sample: Sample) -> None:
 
 
 def stored_file(tokenizer: Tokenizer) -> Path:
-    kept(Parts, tokenizer, lambda: build_parts(tokenizer))
+    cached(Parts, tokenizer, lambda: build_parts(tokenizer))
     return cache_path(tokenizer)
 
 
@@ -346,10 +346,10 @@ def test_a_damaged_entry_is_rebuilt_and_said_so(ties, damage) -> None:
     path.unlink()  # what is mapped elsewhere stays as it is
     path.write_bytes(damage(whole, other_path.read_bytes()))
     with pytest.warns(CorruptCacheWarning, match=path.name):
-        again = kept(Parts, tokenizer, lambda: build_parts(tokenizer))
+        again = cached(Parts, tokenizer, lambda: build_parts(tokenizer))
     assert_same(again, build_parts(tokenizer))
     assert path.read_bytes() == whole
-    assert_same(kept(Parts, tokenizer, never_built), again)
+    assert_same(cached(Parts, tokenizer, never_built), again)
 
 
 @pytest.mark.usefixtures("every_size")
@@ -363,7 +363,7 @@ def test_an_entry_of_another_algorithm_is_no_entry(monkeypatch: pytest.MonkeyPat
     newer.unlink()
     newer.write_bytes(old)
     with pytest.warns(CorruptCacheWarning, match="algorithm"):
-        kept(Parts, tokenizer, lambda: build_parts(tokenizer))
+        cached(Parts, tokenizer, lambda: build_parts(tokenizer))
 
 
 @pytest.mark.usefixtures("every_size")
@@ -388,7 +388,7 @@ def test_an_entry_without_all_its_arrays_is_rebuilt() -> None:
     del arrays["trie.label"]
     store_arrays("automaton", stored.cache_key(tokenizer), stored._stamp(), arrays)
     with pytest.warns(CorruptCacheWarning, match=r"trie\.label"):
-        kept(Parts, tokenizer, lambda: build_parts(tokenizer))
+        cached(Parts, tokenizer, lambda: build_parts(tokenizer))
 
 
 @pytest.mark.usefixtures("every_size")
@@ -559,7 +559,7 @@ def test_off_means_that_nothing_is_read_or_written(
     files = sorted(cache.rglob("*"))
     monkeypatch.setenv("BPE_AUTOMATA_CACHE", "off")
     with pytest.raises(AssertionError, match="in the cache"):
-        kept(Parts, tokenizer, never_built)
+        cached(Parts, tokenizer, never_built)
     assert load_arrays("some", "key", "") is None
     store_arrays("some", "other", "", {"a": np.arange(3)})
     assert load_arrays("some", "other", "") is None
@@ -584,7 +584,7 @@ def test_nothing_inside_is_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pickle, name, refused)
     tokenizer = tiny(("a", "b"), ("ab", "c"))
     stored_file(tokenizer)
-    kept(Parts, tokenizer, never_built)
+    cached(Parts, tokenizer, never_built)
     arrays = flattened(build_parts(tokenizer))
     assert not any(array.dtype.hasobject for array in arrays.values())
     json.loads(arrays["plain"].tobytes())

@@ -126,7 +126,7 @@ def check_positions(config: Any, length: int) -> None:
     With rope types "dynamic" and "longrope" all frequencies change once a sequence is long enough
     (`modeling_rope_utils.dynamic_rope_update`), while the keys in the cache stay as they were.
     """
-    limit = _steady_positions(config.get_text_config(decoder=True))
+    limit = _fixed_positions(config.get_text_config(decoder=True))
     if limit is not None and length > limit:
         raise UnsupportedFeatureError(
             f"rope scaling that changes with the length, at {length} ids",
@@ -134,7 +134,7 @@ def check_positions(config: Any, length: int) -> None:
         )
 
 
-def _steady_positions(config: Any) -> int | None:
+def _fixed_positions(config: Any) -> int | None:
     """How many positions the first frequencies hold for; None if they never change."""
     given = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     each = [given] if "rope_type" in given else [one for one in given.values() if one]
