@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from bpe_automata.decoding.drafts import accept, checked_draft, draft_masks
     from bpe_automata.decoding.explanation import Explanation, explain
     from bpe_automata.decoding.forced import Forced, forced_bytes, forced_tokens
-    from bpe_automata.decoding.generation import Generation, Healed, Healing, heal
-    from bpe_automata.decoding.matcher import Matcher, matcher_of
+    from bpe_automata.decoding.healing import Healed, heal
+    from bpe_automata.decoding.matcher import Generation, Healing, Matcher, matcher_of
     from bpe_automata.decoding.removed import Removed
     from bpe_automata.decoding.token_table import TokenTable
     from bpe_automata.decoding.verification import Verification, verify
@@ -51,8 +51,8 @@ _HOMES = {
     "decoding.drafts": "accept checked_draft draft_masks",
     "decoding.explanation": "Explanation explain",
     "decoding.forced": "Forced forced_bytes forced_tokens",
-    "decoding.generation": "Generation Healed Healing heal",
-    "decoding.matcher": "Matcher matcher_of",
+    "decoding.healing": "Healed heal",
+    "decoding.matcher": "Generation Healing Matcher matcher_of",
     "decoding.removed": "Removed",
     "decoding.token_table": "TokenTable",
     "decoding.verification": "Verification verify",

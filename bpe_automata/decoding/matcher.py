@@ -1,5 +1,5 @@
-"""The matcher: the one mutable object. It follows one sequence of ids along an engine, and writes
-masks into arrays that the caller owns."""
+"""The matcher, the one mutable object: it follows one sequence of ids along an engine, and writes
+masks into arrays that the caller owns. And the record of what a decoding loop wrote."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ from bpe_automata.kernels.bits import has, members
 
 if TYPE_CHECKING:
     from bpe_automata.token_automata import TokenAutomaton
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bpe_automata.decoding.visible import visible
 
 
 class Matcher:
@@ -229,3 +234,56 @@ def _row_of(out: np.ndarray, row: int) -> np.ndarray:
     if out.ndim != 2 or not 0 <= row < out.shape[0]:
         raise BufferShapeError(f"there is no row {row} in a buffer of shape {out.shape}")
     return out[row]
+
+
+# What a loop that follows a matcher returns.
+
+
+@dataclass(frozen=True)
+class Healing:
+    """given_back: the prompt's last ids, which are written again; text: what they spell; reason:
+    who asked; answer: for "distribution" an answer that the whole prompt would have made
+    impossible; settled: was no such answer found any more in the end? (Answers are looked for among
+    the shortest ones by first byte, and samples.)"""
+
+    given_back: tuple[int, ...]
+    text: bytes
+    reason: Literal["constraint", "distribution"]
+    answer: str | None
+    settled: bool
+
+    def __str__(self) -> str:
+        told = f"{len(self.given_back)} token(s) of the prompt, {visible(self.text)}, given back"
+        if self.reason == "constraint":
+            return f"{told}: after them no answer is canonical"
+        shown = visible((self.answer or "").encode())
+        return f"{told}: the answer {shown} merges with them"
+
+
+Reason = Literal["complete", "truncated"]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What a model wrote under a constraint.
+
+    `text`: the completion, without the prompt; `ids`: its ids, without end of sequence.
+    `complete`: the text matches the whole regex (and `ids` are canonical, with that method).
+    `finish_reason`: "complete" if the model ended the text or nothing could follow, "truncated" if
+    it ran out of new tokens. A truncated text may happen to be complete.
+    `healing`: the prompt's last ids that were given back, and why; `ids` then begin with what was
+    written in their place, `text` does not.
+    `log_weight`: natural log of the importance weight, the sum over the steps of the log mass that
+    the mask left; None where the loop does not see the mass.
+    `passes`: how often the model was called. `forced`: how many ids were not drawn, because no
+    other was possible. None where they were not counted.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    complete: bool
+    finish_reason: Reason
+    healing: Healing | None = None
+    log_weight: float | None = None
+    passes: int | None = None
+    forced: int | None = None

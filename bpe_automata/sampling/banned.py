@@ -12,8 +12,7 @@ import numpy as np
 from bpe_automata.automata.algebra import all_texts
 from bpe_automata.banning import AppliedBan, Ban
 from bpe_automata.decoding.constraint import Constraint, constrain
-from bpe_automata.decoding.generation import Generation
-from bpe_automata.decoding.matcher import Matcher
+from bpe_automata.decoding.matcher import Generation, Matcher
 from bpe_automata.errors import ArgumentError
 from bpe_automata.sampling.logits import (
     Model,

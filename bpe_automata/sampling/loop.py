@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bpe_automata.decoding.constraint import Constraint
-from bpe_automata.decoding.generation import Generation
-from bpe_automata.decoding.matcher import Matcher
+from bpe_automata.decoding.matcher import Generation, Matcher
 from bpe_automata.errors import ModelError
 from bpe_automata.sampling.logits import (
     Model,

@@ -18,8 +18,7 @@ import numpy as np
 
 from bpe_automata.arguments import at_least
 from bpe_automata.decoding.constraint import Constraint
-from bpe_automata.decoding.generation import Generation
-from bpe_automata.decoding.matcher import Matcher
+from bpe_automata.decoding.matcher import Generation, Matcher
 from bpe_automata.sampling.logits import Model, checked, has_ended, log_probabilities
 from bpe_automata.sampling.loop import asked, generation, weighted_generation
 

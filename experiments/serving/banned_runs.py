@@ -12,7 +12,7 @@ import numpy as np
 from bpe_automata import Constraint, Tokenizer
 from bpe_automata.banning import AppliedBan, Ban, Spellings
 from bpe_automata.decoding.constraint import rebuilt
-from bpe_automata.decoding.generation import Generation
+from bpe_automata.decoding.matcher import Generation
 from bpe_automata.errors import EmptyLanguageError, LogitsError, ModelError
 from bpe_automata.sampling import BannedGeneration, decode, decode_allowed, decode_without
 from bpe_automata.sampling.banned import free, tail

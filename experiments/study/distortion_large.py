@@ -22,7 +22,7 @@ from functools import lru_cache
 import numpy as np
 
 from bpe_automata import Constraint, Tokenizer, constrain
-from bpe_automata.decoding.generation import Healed, heal
+from bpe_automata.decoding.healing import Healed, heal
 from bpe_automata.sampling import weights
 from experiments.engines.interface import PeerError
 from experiments.engines.peers import OutlinesCore

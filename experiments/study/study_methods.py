@@ -27,7 +27,8 @@ from bpe_automata.automata.sources import from_strings
 from bpe_automata.constructions import TextEngine
 from bpe_automata.decoding.chopping import chop
 from bpe_automata.decoding.constraint import Constraint, Method
-from bpe_automata.decoding.generation import Healing, heal
+from bpe_automata.decoding.healing import heal
+from bpe_automata.decoding.matcher import Healing
 from bpe_automata.kernels.bits import members
 from experiments.engines.interface import PeerError, one_eos, refusals
 from experiments.engines.peers import OutlinesCore, outlines_vocabulary

@@ -19,8 +19,9 @@ from bpe_automata.arguments import short
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import Budget
 from bpe_automata.decoding.constraint import Constraint, Method, constrain
-from bpe_automata.decoding.generation import Generation, Healed
-from bpe_automata.decoding.generation import heal as give_back
+from bpe_automata.decoding.healing import Healed
+from bpe_automata.decoding.healing import heal as give_back
+from bpe_automata.decoding.matcher import Generation
 from bpe_automata.errors import ArgumentError, DecodingError, PromptError
 from bpe_automata.integrations.transformers.forced import ForcedDecoding
 from bpe_automata.integrations.transformers.processor import ConstraintLogitsProcessor

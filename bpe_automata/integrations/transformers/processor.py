@@ -17,7 +17,7 @@ from transformers import LogitsProcessor
 
 from bpe_automata.constructions.engine import Engine
 from bpe_automata.decoding.constraint import Constraint
-from bpe_automata.decoding.generation import Generation, Reason
+from bpe_automata.decoding.matcher import Generation, Reason
 from bpe_automata.errors import PromptError, TokenNotAllowedError, UnsupportedFeatureError
 from bpe_automata.integrations.bitmask import unpacked
 from bpe_automata.integrations.torch_table import check_masked, check_shape

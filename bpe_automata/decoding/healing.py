@@ -1,5 +1,4 @@
-"""What a decoding loop returns, and token healing: the last ids of a prompt are given back, so that
-the answer may merge with them.
+"""Token healing: the last ids of a prompt are given back, so that the answer may merge with them.
 
 After the prompt `The answer is ` (with its space) the answer `yes` would have to begin without its
 space, which no tokenizer writes so. Two things can ask for ids back:
@@ -23,32 +22,11 @@ from bpe_automata.automata.algebra import prepended
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.budget import spending
 from bpe_automata.decoding.constraint import Constraint, rebuilt
-from bpe_automata.decoding.visible import visible
+from bpe_automata.decoding.matcher import Healing
 from bpe_automata.errors import DecodingError, EmptyLanguageError, PromptError
 from bpe_automata.tokenizer import Tokenizer
 
 _SAMPLES = 32
-
-
-@dataclass(frozen=True)
-class Healing:
-    """given_back: the prompt's last ids, which are written again; text: what they spell; reason:
-    who asked; answer: for "distribution" an answer that the whole prompt would have made
-    impossible; settled: was no such answer found any more in the end? (Answers are looked for among
-    the shortest ones by first byte, and samples.)"""
-
-    given_back: tuple[int, ...]
-    text: bytes
-    reason: Literal["constraint", "distribution"]
-    answer: str | None
-    settled: bool
-
-    def __str__(self) -> str:
-        told = f"{len(self.given_back)} token(s) of the prompt, {visible(self.text)}, given back"
-        if self.reason == "constraint":
-            return f"{told}: after them no answer is canonical"
-        shown = visible((self.answer or "").encode())
-        return f"{told}: the answer {shown} merges with them"
 
 
 @dataclass(frozen=True)
@@ -134,32 +112,3 @@ def _answers(dfa: ByteDFA) -> Iterator[str]:
     found.update(dict.fromkeys(dfa.sample(rng, 16) for _ in range(_SAMPLES)))
     for text in found:
         yield text.decode("utf-8")
-
-
-Reason = Literal["complete", "truncated"]
-
-
-@dataclass(frozen=True)
-class Generation:
-    """What a model wrote under a constraint.
-
-    `text`: the completion, without the prompt; `ids`: its ids, without end of sequence.
-    `complete`: the text matches the whole regex (and `ids` are canonical, with that method).
-    `finish_reason`: "complete" if the model ended the text or nothing could follow, "truncated" if
-    it ran out of new tokens. A truncated text may happen to be complete.
-    `healing`: the prompt's last ids that were given back, and why; `ids` then begin with what was
-    written in their place, `text` does not.
-    `log_weight`: natural log of the importance weight, the sum over the steps of the log mass that
-    the mask left; None where the loop does not see the mass.
-    `passes`: how often the model was called. `forced`: how many ids were not drawn, because no
-    other was possible. None where they were not counted.
-    """
-
-    text: str
-    ids: tuple[int, ...]
-    complete: bool
-    finish_reason: Reason
-    healing: Healing | None = None
-    log_weight: float | None = None
-    passes: int | None = None
-    forced: int | None = None
