@@ -6,7 +6,7 @@ else may write there: others could give the kernels any arrays. Folders that are
 private; one that is not the user's, or that $BPE_AUTOMATA_CACHE names and others may write to, is
 not used, with a warning.
 
-The folder is `$BPE_AUTOMATA_CACHE`, or `bpe_automata` in the user's cache. With
+The folder is `$BPE_AUTOMATA_CACHE`, or the one that `platformdirs` names for this user. With
 `BPE_AUTOMATA_CACHE=off` nothing is read or written.
 """
 
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 import numpy as np
+from platformdirs import user_cache_path
 
 T = TypeVar("T")
 
@@ -64,8 +65,7 @@ def cache_folder(*parts: str) -> Path:
     base = os.environ.get("BPE_AUTOMATA_CACHE")
     if base and not cache_is_off():
         return Path(base, *parts)
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(home, "bpe_automata", *parts)
+    return Path(user_cache_path("bpe_automata", appauthor=False), *parts)
 
 
 def _path(kind: str, key: str, suffix: str) -> Path:
