@@ -251,8 +251,9 @@ unmade.spelled i4 spelled 0 ids | usable ? ids
 trie.label u1 nodes | trie.depth i4 nodes 1 1+deepest | trie.skip i4 nodes 1 nodes+1
 trie.token i4 nodes -1 ids | trie.first i4 257 0 nodes+1
 trie.start i4 ids+1 0 bytes+1 csr | trie.data u1 bytes
-actions.of_token i4 ids 0 classes | actions.text i4 ids -1 texts | actions.first i4 ids -1 atoms
-nodes.token_class i4 nodes 0 classes | nodes.text i4 nodes -1 texts | nodes.first i4 nodes -1 atoms
+actions.of_token i4 ids 0 token_classes | actions.text i4 ids -1 texts
+actions.first i4 ids -1 atoms | nodes.token_class i4 nodes 0 token_classes
+nodes.text i4 nodes -1 texts | nodes.first i4 nodes -1 atoms
 """
 """Of each array of `Parts`: type, shape (a name stands for one number throughout), least value and
 what values are below; `csr`: ascending to the last; `hash`: a table with room, of a size 2^k."""
@@ -267,7 +268,7 @@ def check_parts(parts: Parts, n_ids: int) -> None:
     """Is this something that kernels can be given, who check nothing? Raises CorruptFileError."""
     arrays = flattened(parts)
     utf8, classes = parts.pipeline.alphabet.utf8, parts.actions.classes
-    sizes = {"ids": n_ids, "deepest": int(parts.trie.deepest), "classes": len(classes)}
+    sizes = {"ids": n_ids, "deepest": int(parts.trie.deepest), "token_classes": len(classes)}
     sizes |= {"hypotheses": len(parts.pipeline.boundaries.hypotheses)}
     sizes |= {"atoms": int(parts.pipeline.alphabet.n_atoms), "utf8": len(utf8)}
     for name, (kind, shape, *_) in DECLARED.items():
