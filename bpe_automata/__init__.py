@@ -24,46 +24,8 @@ below there are `schemas`, `banning`, `sampling`, `integrations`, `models`, `tes
 `reference`.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from bpe_automata.lazy import on_demand
 from bpe_automata.version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from bpe_automata.automata.compile import Budget, compile_regex
-    from bpe_automata.automata.dfa import ByteDFA
-    from bpe_automata.decoding import Constraint, Matcher, constrain, explain, heal, verify
-    from bpe_automata.errors import BpeAutomataError
-    from bpe_automata.reference.published import cartesian_merge, direct_merge
-    from bpe_automata.token_automata import TokenAutomaton
-    from bpe_automata.tokenizer import Tokenizer
-
-__all__ = [
-    "BpeAutomataError",
-    "Budget",
-    "ByteDFA",
-    "Constraint",
-    "Matcher",
-    "TokenAutomaton",
-    "Tokenizer",
-    "cartesian_merge",
-    "compile_regex",
-    "constrain",
-    "direct_merge",
-    "explain",
-    "heal",
-    "verify",
-]
-
-_HOMES = {
-    "automata.compile": "Budget compile_regex",
-    "automata.dfa": "ByteDFA",
-    "decoding": "Constraint Matcher constrain explain heal verify",
-    "errors": "BpeAutomataError",
-    "reference.published": "cartesian_merge direct_merge",
-    "token_automata": "TokenAutomaton",
-    "tokenizer": "Tokenizer",
-}
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -17,7 +17,6 @@ FLOORS = {
     "budget": -2,
     "sharing": -1,
     "storage": 0,
-    "lazy": -4,
     "version": -4,
     "arguments": 0,
     "kernels": 0,
@@ -38,27 +37,30 @@ FLOORS = {
     "__init__": 7,
     "__main__": 8,
 }
-MODULES = sorted(PACKAGE.rglob("*.py"))
+MODULES = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.rglob("*.pyi"))
 
 
 def floor(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return path.relative_to(PACKAGE).parts[0].partition(".")[0]
 
 
-def imports(path: Path) -> list[str]:
+def imported(path: Path) -> list[tuple[str, str]]:
+    """(module, name in it, "" if the module itself is imported)."""
+    folder = path.relative_to(PACKAGE.parent).parent.as_posix().replace("/", ".")
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.append(node.module)
+            found += [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = f"{folder}.{node.module}" if node.level else str(node.module)
+            found += [(module, alias.name) for alias in node.names]
     return found
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_go_down(path: Path) -> None:
     own = floor(path)
-    for name in imports(path):
+    for name, _ in imported(path):
         top, *rest = name.split(".")
         if top in ("torch", "transformers"):
             assert FLOORS[own] >= 6, f"{name} is for integrations and above"
@@ -79,17 +81,13 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
     root = PACKAGE.parent
     files = {
         ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
-        for folder in (PACKAGE, root / "experiments")
-        for path in folder.rglob("*.py")
+        for path in [*MODULES, *(root / "experiments").rglob("*.py")]  # a stub after its package
     }
     graph = networkx.DiGraph()
     for name, path in files.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                graph.add_edges_from((name, a.name) for a in node.names if a.name in files)
-            elif isinstance(node, ast.ImportFrom) and node.module in files:
-                inner = [f"{node.module}.{alias.name}" for alias in node.names]
-                found = [one if one in files else node.module for one in inner]
-                graph.add_edges_from((name, one) for one in found if one != name)
+        for module, inside in imported(path):
+            found = f"{module}.{inside}" if f"{module}.{inside}" in files else module
+            if found in files and found != name:
+                graph.add_edge(name, found)
     circles = [sorted(part) for part in networkx.strongly_connected_components(graph)]
     assert [part for part in circles if len(part) > 1] == []

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 from dataclasses import dataclass
 from typing import Literal
 
-from bpe_automata.decoding.visible import visible
-
 
 class Matcher:
     """Where one sequence is. Make one with `Constraint.matcher`.
@@ -253,6 +251,8 @@ class Healing:
     settled: bool
 
     def __str__(self) -> str:
+        from bpe_automata.decoding.visible import visible  # brings in all of `viz`
+
         told = f"{len(self.given_back)} token(s) of the prompt, {visible(self.text)}, given back"
         if self.reason == "constraint":
             return f"{told}: after them no answer is canonical"

@@ -10,43 +10,6 @@ read, for the disk cache (`tokenizer.stored`).
 files. `implied_merges` makes merge tables for vocabularies that list none.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from bpe_automata.lazy import on_demand
-
-if TYPE_CHECKING:
-    from bpe_automata.tokenizer.sources.detect import path_origin, read_path
-    from bpe_automata.tokenizer.sources.named import (
-        TABLE,
-        Named,
-        encoding_origin,
-        is_encoding,
-        name_origin,
-        named_encoding_origin,
-        names,
-        read_encoding,
-        read_named,
-    )
-
-__all__ = [
-    "TABLE",
-    "Named",
-    "encoding_origin",
-    "is_encoding",
-    "name_origin",
-    "named_encoding_origin",
-    "names",
-    "path_origin",
-    "read_encoding",
-    "read_named",
-    "read_path",
-]
-
-_HOMES = {
-    "tokenizer.sources.detect": "path_origin read_path",
-    "tokenizer.sources.named": "TABLE Named encoding_origin is_encoding name_origin "
-    "named_encoding_origin names read_encoding read_named",
-}
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
