@@ -1,4 +1,4 @@
-"""vLLM's V1 model runner: a processor for the batch, and one per request.
+"""vLLM's V1 model runner: a processor that masks the rows of its batch.
 
     name = "bpe_automata.integrations.vllm:ConstraintLogitsProcessor"
     llm = LLM(model, logits_processors=[name])
@@ -16,12 +16,10 @@ by vLLM itself, and here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from bpe_automata.decoding.constraint import Constraint
 from bpe_automata.errors import UnsupportedFeatureError
-from bpe_automata.integrations.follow import Follower
 from bpe_automata.integrations.vllm_requests import (
     INSTALL,
     RequestRow,
@@ -82,73 +80,6 @@ class ConstraintLogitsProcessor(_host.LogitsProcessor):  # type: ignore[misc]
         if self._rows:
             asked = [(row, row.asked(ids)) for row, ids in self._rows.values()]
             mask_rows(logits, masks_of(asked), self._rows)
-        return logits
-
-
-class PerRequestLogitsProcessor(_host.AdapterLogitsProcessor):  # type: ignore[misc]
-    """The same by vLLM's adapter, which asks for one callable per request and keeps the rows."""
-
-    def __init__(self, vllm_config: Any, device: Any, is_pin_memory: bool) -> None:
-        """Raises as `ConstraintLogitsProcessor`."""
-        super().__init__(vllm_config, device, is_pin_memory)
-        _refuse_drafts(vllm_config)
-        self._constraints = constraints_of(vllm_config)
-
-    @classmethod
-    def validate_params(cls, sampling_params: Any) -> None:
-        """Raises ArgumentError, a ValueError, which vLLM answers a request with."""
-        validate(sampling_params)
-
-    def is_argmax_invariant(self) -> bool:
-        """A mask may take the most likely id away."""
-        return False
-
-    def new_req_logits_processor(self, params: Any) -> Callable[..., Any] | None:
-        """(prompt ids, output ids, logits [V]) -> logits, masked in place; None if the request has
-        no constraint."""
-        if not is_constrained(params):
-            return None
-        row = RequestRow(self._constraints, params)
-        begun = False
-
-        def with_prompt(prompt_ids: Sequence[int], ids: Sequence[int], logits: Any) -> Any:
-            nonlocal begun
-            if not begun:
-                row.begin(prompt_ids)
-                begun = True
-            mask_rows(logits[None], masks_of([(row, row.asked(ids))]), [0])
-            return logits
-
-        def alone(ids: Sequence[int], logits: Any) -> Any:
-            return with_prompt((), ids, logits)
-
-        # The adapter looks at the number of parameters, and refuses prompts without ids if three.
-        return with_prompt if row.after_prompt else alone
-
-
-class RequestLogitsProcessor:
-    """The callable of vLLM's older engines, in `SamplingParams(logits_processors=[...])`:
-
-    (prompt ids, past ids, logits [V]) -> logits, masked in place.
-
-    One may serve several sequences in turn: both states are derived from the ids that it is given.
-    constraint: over the tokenizer of the model. Raises PromptError when it is called after a prompt
-    that makes the constraint impossible, DecodingError for an id that was not allowed.
-    """
-
-    def __init__(self, constraint: Constraint) -> None:
-        self._constraint = constraint
-        self._prompt: list[int] | None = None
-        self._follower: Follower | None = None
-
-    def __call__(self, prompt_ids: Sequence[int], past_ids: Sequence[int], logits: Any) -> Any:
-        prompt = list(prompt_ids)
-        if self._follower is None or prompt != self._prompt:
-            self._follower, self._prompt = Follower(self._constraint, prompt), prompt
-        mask = self._follower.mask(past_ids)
-        if self._follower.refused:
-            raise self._follower.refused
-        mask_rows(logits[None], [mask], [0])
         return logits
 
 

@@ -10,8 +10,6 @@ are installed.
 from __future__ import annotations
 
 import enum
-import functools
-import inspect
 import types
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -55,46 +53,6 @@ class LogitsProcessor(ABC):
     @abstractmethod
     def update_state(self, batch_update):
         raise NotImplementedError
-
-
-class AdapterLogitsProcessor(LogitsProcessor):
-    """Of the V1 runner: one callable per request, bound to the ids it is given."""
-
-    def __init__(self, vllm_config, device, is_pin_memory):
-        self.req_info = {}
-
-    @abstractmethod
-    def new_req_logits_processor(self, params):
-        raise NotImplementedError
-
-    def update_state(self, batch_update):
-        if batch_update is None:
-            return
-        for index in batch_update.removed:
-            self.req_info.pop(index, None)
-        for index, params, prompt, output in batch_update.added:
-            self.req_info.pop(index, None)
-            asked = self.new_req_logits_processor(params)
-            if asked is not None:
-                three = len(inspect.signature(asked).parameters) == 3
-                if three and prompt is None:
-                    raise ValueError("no prompt ids")
-                given = [prompt, output] if three else [output]
-                self.req_info[index] = functools.partial(asked, *given)
-        for one, other, direction in batch_update.moved:
-            first, second = self.req_info.pop(one, None), self.req_info.pop(other, None)
-            if first is not None:
-                self.req_info[other] = first
-            if second is not None and direction is MoveDirectionality.SWAP:
-                self.req_info[one] = second
-
-    def apply(self, logits):
-        for index, asked in self.req_info.items():
-            row = logits[index]
-            found = asked(row)
-            if found is not row:
-                logits[index] = found
-        return logits
 
 
 @dataclass(frozen=True)
@@ -179,7 +137,6 @@ def modules() -> dict[str, types.ModuleType]:
     names = {
         v1: {
             "LogitsProcessor": LogitsProcessor,
-            "AdapterLogitsProcessor": AdapterLogitsProcessor,
             "BatchUpdate": BatchUpdate,
             "MoveDirectionality": MoveDirectionality,
         },

@@ -13,23 +13,20 @@ import standin_vllm as host
 from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from served import END, REGEXES, START, V, constraint, mask_after, tokenizer
+from served import END, REGEXES, START, V, mask_after, tokenizer
 from standins import imported_with
 
 from bpe_automata.budget import Budget
 from bpe_automata.decoding import constraint as kept
 from bpe_automata.errors import (
     ArgumentError,
-    PromptError,
     TokenizerError,
-    TokenNotAllowedError,
     UnsupportedFeatureError,
 )
 from bpe_automata.integrations import requests
 
 torch = pytest.importorskip("torch")
 OURS = ["bpe_automata.integrations.vllm"]
-BOTH = ["ConstraintLogitsProcessor", "PerRequestLogitsProcessor"]
 
 
 @pytest.fixture(scope="module")
@@ -116,11 +113,10 @@ class Engine:
             request.output.append(int(row.argmax()))
 
 
-@pytest.mark.parametrize("name", BOTH)
 @given(data=st.data())
 @examples(15)
-def test_masks_of_a_changing_batch_are_the_definition(name, ours, data):
-    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+def test_masks_of_a_changing_batch_are_the_definition(ours, data):
+    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
     engine = Engine(processor, np.random.default_rng(data.draw(st.integers(0, 2**31))))
     requests = st.builds(
         Request,
@@ -143,10 +139,9 @@ def test_masks_of_a_changing_batch_are_the_definition(name, ours, data):
         engine.step()
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_ids_are_read_when_the_logits_come_not_before(name, ours):
+def test_ids_are_read_when_the_logits_come_not_before(ours):
     """With asynchronous scheduling the last id is -1 at `update_state`, and real at `apply`."""
-    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
     request = Request("abab")
     request.output.append(-1)
     update = host.BatchUpdate(1, [], [(0, request.params(), request.prompt, request.output)], [])
@@ -156,11 +151,10 @@ def test_ids_are_read_when_the_logits_come_not_before(name, ours):
     assert np.array_equal((found == 0).numpy()[0], request.mask())
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_what_cannot_be_followed_may_only_end_and_is_logged(name, ours, caplog):
+def test_what_cannot_be_followed_may_only_end_and_is_logged(ours, caplog):
     """An impossible prompt, an id that was not allowed, an id that never came: the other rows of
     the batch are served."""
-    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
     merging, wrong, missing, good = (Request("abab") for _ in range(4))
     merging.prompt = [START, *tokenizer().encode("a"), *tokenizer().encode("b")]
     wrong.output += tokenizer().encode("z")
@@ -180,14 +174,13 @@ def test_what_cannot_be_followed_may_only_end_and_is_logged(name, ours, caplog):
     assert any("the prompt is not canonical" in reason for reason in reasons)
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_a_move_replaces_and_a_swap_keeps_what_was_there(name, ours):
+def test_a_move_replaces_and_a_swap_keeps_what_was_there(ours):
     regexes = ["abab", "yes", "[a-c]{2,5}"]
     for direction, expected in (
         (host.MoveDirectionality.UNIDIRECTIONAL, [None, "abab", "[a-c]{2,5}"]),
         (host.MoveDirectionality.SWAP, ["yes", "abab", "[a-c]{2,5}"]),
     ):
-        processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+        processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
         added = [(row, asking(regex), [START], []) for row, regex in enumerate(regexes)]
         processor.update_state(host.BatchUpdate(3, [], added, []))
         processor.update_state(host.BatchUpdate(3, [], [], [(0, 1, direction)]))
@@ -197,9 +190,8 @@ def test_a_move_replaces_and_a_swap_keeps_what_was_there(name, ours):
             assert np.array_equal(row, mask)
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_a_text_that_stands_alone_needs_no_ids_of_the_prompt(name, ours):
-    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+def test_a_text_that_stands_alone_needs_no_ids_of_the_prompt(ours):
+    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
     added = [(0, asking("abab", prefix=False), None, [])]
     processor.update_state(host.BatchUpdate(1, [], added, []))
     found = (processor.apply(torch.zeros(1, V)) == 0).numpy()
@@ -224,11 +216,10 @@ UNCHECKED = [
 ]
 
 
-@pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize(("params", "reason"), UNCHECKED)
-def test_a_worker_logs_at_once_what_was_not_refused_before(name, params, reason, ours, caplog):
+def test_a_worker_logs_at_once_what_was_not_refused_before(params, reason, ours, caplog):
     """An exception would end the server, and with it all other requests."""
-    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
     good = Request("abab")
     added = [(0, params, [START], []), (1, good.params(), good.prompt, good.output)]
     with caplog.at_level(logging.ERROR):
@@ -240,8 +231,7 @@ def test_a_worker_logs_at_once_what_was_not_refused_before(name, params, reason,
     assert np.array_equal(found[1].numpy(), good.mask())
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_a_worker_compiles_a_regex_once(name, ours, monkeypatch):
+def test_a_worker_compiles_a_regex_once(ours, monkeypatch):
     """Not again to check it, nor for the next request: all requests of the step would wait."""
     compiled = []
     for where in (requests, kept):
@@ -252,20 +242,19 @@ def test_a_worker_compiles_a_regex_once(name, ours, monkeypatch):
             return original(regex, budget)
 
         monkeypatch.setattr(where, "compile_regex", watched)
-    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
-    regex = f"{name.lower()}|once"
+    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
+    regex = "constraint|once"
     for row in range(3):
         processor.update_state(host.BatchUpdate(3, [], [(row, asking(regex), [START], [])], []))
         processor.apply(torch.zeros(3, V))
     assert compiled == [regex]
     for _ in range(2):
-        getattr(ours, name).validate_params(asking(regex))
+        ours.ConstraintLogitsProcessor.validate_params(asking(regex))
     assert compiled == [regex, regex]
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_a_request_that_cannot_be_served_ends_by_its_own_ids(name, ours):
-    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+def test_a_request_that_cannot_be_served_ends_by_its_own_ids(ours):
+    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
     merging = [START, *tokenizer().encode("a"), *tokenizer().encode("b")]
     added = [(0, asking("abab", eos_ids=[START]), merging, [])]
     processor.update_state(host.BatchUpdate(1, [], added, []))
@@ -273,24 +262,21 @@ def test_a_request_that_cannot_be_served_ends_by_its_own_ids(name, ours):
     assert found[0].nonzero().flatten().tolist() == [START]
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_the_client_is_not_told_to_pass_a_budget(name, ours, monkeypatch):
+def test_the_client_is_not_told_to_pass_a_budget(ours, monkeypatch):
     monkeypatch.setattr(requests, "Budget", lambda: Budget(max_states=20))
     with pytest.raises(ArgumentError, match="more than 20 states: use smaller") as caught:
-        getattr(ours, name).validate_params(asking("(ab?c?){30}"))
+        ours.ConstraintLogitsProcessor.validate_params(asking("(ab?c?){30}"))
     assert "Budget" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_an_ended_request_that_goes_on_may_only_end(name, ours):
-    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+def test_an_ended_request_that_goes_on_may_only_end(ours):
+    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
     output = [*tokenizer().encode("yes"), END, END]
     processor.update_state(host.BatchUpdate(1, [], [(0, asking("yes"), [START], output)], []))
     found = processor.apply(torch.zeros(1, V)) == 0
     assert found[0].nonzero().flatten().tolist() == [END]
 
 
-@pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize(
     ("params", "reason"),
     [
@@ -327,9 +313,9 @@ def test_an_ended_request_that_goes_on_may_only_end(name, ours):
         ),
     ],
 )
-def test_bad_requests_are_refused_before_they_are_queued(name, params, reason, ours):
+def test_bad_requests_are_refused_before_they_are_queued(params, reason, ours):
     with pytest.raises(ValueError, match=reason) as caught:
-        getattr(ours, name).validate_params(params)
+        ours.ConstraintLogitsProcessor.validate_params(params)
     assert isinstance(caught.value, ArgumentError)
 
 
@@ -342,13 +328,12 @@ YES = [
 ]
 
 
-@pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("extra", YES)
-def test_flat_keys_json_text_and_schemas_are_read(name, extra, ours):
+def test_flat_keys_json_text_and_schemas_are_read(extra, ours):
     """As `vllm_xargs` takes them: strings, numbers and lists of these."""
     params, text = host.SamplingParams(extra), "7" if "schema" in str(extra) else "yes"
-    getattr(ours, name).validate_params(params)
-    processor = getattr(ours, name)(config(), torch.device("cpu"), False)
+    ours.ConstraintLogitsProcessor.validate_params(params)
+    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
     output = []
     processor.update_state(host.BatchUpdate(1, [], [(0, params, [START], output)], []))
     for token in [*tokenizer().encode(text), END]:
@@ -373,17 +358,15 @@ def test_seconds_of_a_request_are_at_most_the_server_s(monkeypatch):
         seconds()
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_requests_without_a_constraint_are_no_concern_of_ours(name, ours):
-    found = getattr(ours, name)
+def test_requests_without_a_constraint_are_no_concern_of_ours(ours):
+    found = ours.ConstraintLogitsProcessor
     for extra in (None, {}, {"other": 1}, {"bpe_automata": None}):
         found.validate_params(host.SamplingParams(extra, min_tokens=3, bad_words=["x"]))
     assert found(config(), torch.device("cpu"), False).is_argmax_invariant() is False
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_what_cannot_work_is_refused_at_the_start(name, ours):
-    make = getattr(ours, name)
+def test_what_cannot_work_is_refused_at_the_start(ours):
+    make = ours.ConstraintLogitsProcessor
     drafting = host.VllmConfig(config().model_config, speculative_config=object())
     with pytest.raises(UnsupportedFeatureError, match="vllm_runner"):
         make(drafting, torch.device("cpu"), False)
@@ -395,28 +378,5 @@ def test_what_cannot_work_is_refused_at_the_start(name, ours):
         make(config(hosted=None), torch.device("cpu"), False)
 
 
-def test_the_older_callable_follows_whatever_ids_it_is_given(ours):
-    processor = ours.RequestLogitsProcessor(constraint("[a-c]{2,5}"))
-    prompts = [[START], [START, *tokenizer().encode("de")]]
-    texts = ["", "abc", "ab", "abca", "b"]
-    for prompt, text in [(p, t) for t in texts for p in prompts]:
-        ids = tokenizer().encode(text)
-        row = torch.zeros(V)
-        assert processor(prompt, ids, row) is row
-        mask = mask_after("[a-c]{2,5}", prompt, ids)
-        assert np.array_equal((row == 0).numpy(), mask)
-
-
-def test_the_older_callable_raises_what_it_cannot_follow(ours):
-    row, (a, b) = torch.zeros(V), tokenizer().encode("a") + tokenizer().encode("b")
-    processor = ours.RequestLogitsProcessor(constraint("abab"))
-    with pytest.raises(PromptError):
-        processor([a, b], [], row)
-    with pytest.raises(TokenNotAllowedError):
-        processor([START], [b], row)
-    assert not row.any()
-
-
-@pytest.mark.parametrize("name", BOTH)
-def test_the_classes_derive_from_the_one_that_vllm_asks_for(name, ours):
-    assert issubclass(getattr(ours, name), host.LogitsProcessor)
+def test_the_classes_derive_from_the_one_that_vllm_asks_for(ours):
+    assert issubclass(ours.ConstraintLogitsProcessor, host.LogitsProcessor)
