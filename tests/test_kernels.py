@@ -135,7 +135,7 @@ def test_a_change_is_seen_by_all_that_call_it(tmp_path, monkeypatch):
     with (tmp_path / "hashing.py").open("a") as file:
         file.write("# another way to hash\n")
     changed = {name for name, stamp in stamps().items() if stamp != before[name]}
-    assert {"hashing", "product", "status_at", "masks"} <= changed  # at several removes
+    assert {"hashing", "product", "status", "masks"} <= changed  # at several removes
     assert "distance" not in changed
 
 
@@ -279,7 +279,7 @@ def test_kernels_that_poll_are_called_through_watched():
     while grown := {n for (_, n), names in calls.items() if names & polling} - polling:
         polling |= grown
     public = {name for name in polling if not name.startswith("_")} - {"poll"}
-    assert {"determinize", "minimise", "product_row", "settle", "narrow"} <= public
+    assert {"determinize", "minimise", "readable_ids", "settle", "narrow"} <= public
     for path in sorted(package.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if path.parent.name == "kernels" or "bpe_automata.kernels" not in text:

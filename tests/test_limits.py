@@ -103,7 +103,7 @@ def test_states_of_more_bits_than_fan_once_had(n):
     [
         (tokenizers, "NUMBERS", 1, "bytes of all tokens"),
         (product_tables, "MOST_TOKEN_CLASSES", 1, "classes of tokens"),
-        (product_tables, "MOST_PLACES", 1, "pairs of states"),
+        (product_tables, "MOST_STATE_PAIRS", 1, "pairs of states"),
         (product_parts, "NUMBERS", 1, "steps of hypotheses"),
         (product_tables, "NUMBERS", 3, "state pairs"),
         (hypothesis_sets, "MOST_SETS", 1, "hypothesis sets"),

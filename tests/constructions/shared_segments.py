@@ -10,7 +10,7 @@ from bpe_automata.constructions.segments_eager import all_configurations
 from bpe_automata.errors import MissingDependencyError
 
 NAMES = ("smollm2", "mistral-v1", "llama-3")
-PLAIN = '"[ !#-[^-~]*"'  # ASCII: few enough nodes to make the rows of all of them
+PLAIN = '"[ !#-[^-~]*"'  # ASCII: few enough configurations to make the rows of all of them
 PLAIN_JSON = r'\{"name":' + PLAIN + r',"city":' + PLAIN + r',"age":(0|[1-9][0-9]{0,2})\}'
 SMALL_JSON = r'\{"on":(true|false|null),"day":"20[0-2][0-9]-[01][0-9]","ok":(true|false|null)\}'
 
@@ -29,14 +29,18 @@ def engine_of(tokenizer, language, eos=()):
 
 
 def segments_of(engine):
-    """Those in which the nodes of an engine are."""
+    """Those in which the configurations of an engine are."""
     segments = Segments(engine.tables)
-    places = (
+    state_pairs = (
         (engine.tables.state_pair(q, text), n)
         for q, text, n in all_configurations(engine, engine.initial())
     )
-    nodes = [segments.of(*node) for node in places]
-    return {id(node.segment): node.segment for node in nodes if node is not None}.values()
+    configurations = [segments.of(*configuration) for configuration in state_pairs]
+    return {
+        id(configuration.segment): configuration.segment
+        for configuration in configurations
+        if configuration is not None
+    }.values()
 
 
 def cuts_of(engine):

@@ -116,18 +116,18 @@ def test_rows_after_letters_that_marks_may_follow_are_those_of_the_plain_walk(to
     with collapsed_at_once():
         states = states_of(engine)
         memo = engine.tables.memo
-        for place, number, _ in states:
-            q, text = int(memo.state[place]), int(memo.added[place])
+        for state_pair, number, _ in states:
+            q, text = int(memo.state[state_pair]), int(memo.added[state_pair])
             there = plain.tables.state_pair(q, text)
             for here, other in zip(
-                engine.relevance.readable(place, number),
+                engine.relevance.readable(state_pair, number),
                 plain.relevance.readable(there, number),
                 strict=True,
             ):
                 assert (here == other).all()
             if engine.canonical.sets.sets[number].utf8_row == 0:
-                assert led(engine, place) == led(plain, there)
-                n += text != 0 and engine.tables._collapsed(place, 0)[0] is not NOTHING
+                assert led(engine, state_pair) == led(plain, there)
+                n += text != 0 and engine.tables._collapsed(state_pair, 0)[0] is not NOTHING
     event(f"collapsed: {n > 0}")
 
 
@@ -219,14 +219,14 @@ def test_rows_in_and_beside_regions_are_those_of_the_plain_walk(tokenizer, dfa, 
                     assert (here == there).all()
 
 
-def led(engine, place):
-    """Where the edges lead: their groups by what the place is and class, each with its ids."""
-    places, token_classes, start, ids = engine.tables.edges(place, 0)
+def led(engine, state_pair):
+    """Where the edges lead: their groups by what the state_pair is and class, each with its ids."""
+    state_pairs, token_classes, start, ids = engine.tables.edges(state_pair, 0)
     memo = engine.tables.memo
-    columns = memo.state[places], memo.added[places], token_classes
+    columns = memo.state[state_pairs], memo.added[state_pairs], token_classes
     groups = zip(*(column.tolist() for column in columns), strict=True)
     found = {group: {*ids[start[k] : start[k + 1]].tolist()} for k, group in enumerate(groups)}
-    assert len(found) == len(places)
+    assert len(found) == len(state_pairs)
     assert all(found.values())
     assert sum(map(len, found.values())) == len(ids)
     return found

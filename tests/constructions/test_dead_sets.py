@@ -92,8 +92,8 @@ def walked(dfa, state, data):
 
 
 def check_dead_sets(tokenizer, dfa, at_once=False):
-    """At all nodes of the fixed set. at_once: settled in one call before any status is known.
-    Returns how many are PARTLY."""
+    """At all configurations of the fixed set. at_once: settled in one call before any status is
+    known. Returns how many are PARTLY."""
     engine = CartesianMerge(tokenizer, dfa)
     tables, expected = engine.tables, dead_by_definition(tokenizer, dfa)
     assert tables.fixed_set >= 0
@@ -148,8 +148,9 @@ def test_what_is_known_grows_while_dead_sets_are_found(trained, monkeypatch):
 
 @examples(40)
 @given(composing_tokenizers(), st.sampled_from(ACCENTED))
-def test_where_room_for_places_runs_out_nothing_that_was_begun_is_kept(tokenizer, regex):
-    """All candidates of nodes that are PARTLY open, each settled first, with room for no place."""
+def test_where_room_for_state_pairs_runs_out_nothing_that_was_begun_is_kept(tokenizer, regex):
+    """All candidates of configurations that are PARTLY open, each settled first, with room for no
+    state_pair."""
     dfa = compile_regex(regex)
     engine = CartesianMerge(tokenizer, dfa)
     try:
@@ -161,25 +162,32 @@ def test_where_room_for_places_runs_out_nothing_that_was_begun_is_kept(tokenizer
         (key_state_pair(int(key)), key_number(int(key))) for key in memo.configurations if key >= 0
     ]
     statuses = engine.tables.statuses(*np.array(keys, np.int64).reshape(-1, 2).T.copy())
-    nodes = [key for key, status in zip(keys, statuses, strict=True) if status == PARTLY]
-    event(f"partly: {len(nodes) > 0}")
-    dead = [engine.relevance.dead(node) for node in nodes]
-    places = [(int(memo.state[place]), int(memo.added[place])) for place, _ in nodes]
+    configurations = [key for key, status in zip(keys, statuses, strict=True) if status == PARTLY]
+    event(f"partly: {len(configurations) > 0}")
+    dead = [engine.relevance.dead(configuration) for configuration in configurations]
+    state_pairs = [
+        (int(memo.state[state_pair]), int(memo.added[state_pair]))
+        for state_pair, _ in configurations
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(product_tables, "_SPARE_STATE_PAIRS", 1)
         patch.setattr(product_tables, "_STATES_A_STATE_PAIR", 10**9)
-        for place, (_, number) in [*zip(places, nodes, strict=True)][:4]:
+        for state_pair, (_, number) in [*zip(state_pairs, configurations, strict=True)][:4]:
             fresh = CartesianMerge(tokenizer, dfa)
-            fresh.relevance.settle(np.array([fresh.tables.state_pair(*place)]), np.array([number]))
-            for k, other in enumerate(places):
-                found = fresh.relevance.dead((fresh.tables.state_pair(*other), nodes[k][1]))
+            fresh.relevance.settle(
+                np.array([fresh.tables.state_pair(*state_pair)]), np.array([number])
+            )
+            for k, other in enumerate(state_pairs):
+                found = fresh.relevance.dead(
+                    (fresh.tables.state_pair(*other), configurations[k][1])
+                )
                 assert (found is None) == (dead[k] is None)
                 assert found is None or (found == dead[k]).all()
 
 
 def test_what_is_settled_on_a_cycle_is_known_to_those_that_passed_it():
     """After `c` the search comes by `a` to where `c`, `d` and `f` can be read, passes `c`, which
-    leads back, and settles both ends of `fg` as a cycle that this place is not on."""
+    leads back, and settles both ends of `fg` as a cycle that this state_pair is not on."""
     merges = [("p", "d"), ("q", "b"), ("q", "a"), ("f", "g"), ("p", "fg")]
     vocabulary = [*"abcdefgpq", "pd", "qb", "qa", "fg", "pfg", *"01"]
     tokenizer = small_tokenizer(vocabulary, merges, split({"Regex": "[0-9]"}))
@@ -201,7 +209,7 @@ def test_dead_sets_are_those_of_the_definition(table, dfa):
 
 @examples(40)
 @given(merge_tables(), st.data())
-def test_sets_of_places_are_sets_of_ids(table, data):
+def test_sets_of_positions_are_sets_of_ids(table, data):
     """What `kernels.geometry` makes of ids and of sets of them, pair by pair."""
     tokenizer = small_tokenizer(table.vocabulary, table.merges)
     ids, allowed = pairs_of(tokenizer)
@@ -209,9 +217,9 @@ def test_sets_of_places_are_sets_of_ids(table, data):
     before, after, birth = geometry.before, geometry.after, geometry.derivation.birth
     assert sorted(before.order.tolist()) == sorted(after.order.tolist()) == ids
     at = positions_of(before.order, tokenizer.n_ids)
-    assert [before.order[place] if place >= 0 else i for i, place in enumerate(at)] == [
-        *range(tokenizer.n_ids)
-    ]
+    assert [
+        before.order[state_pair] if state_pair >= 0 else i for i, state_pair in enumerate(at)
+    ] == [*range(tokenizer.n_ids)]
     token = data.draw(st.sampled_from(ids))
     forbidden, other = all_positions(len(ids)), all_positions(len(ids))
     assert (how_many(forbidden), len(listed(forbidden))) == (len(ids), len(ids))
@@ -219,7 +227,7 @@ def test_sets_of_places_are_sets_of_ids(table, data):
     first = {r for r in ids if (r, token) not in allowed}
     assert {*before.order[listed(forbidden)].tolist()} == first
     assert (placed(np.array([*first], dtype=np.int64), at, len(ids)) == forbidden).all()
-    every = np.arange(tokenizer.n_ids)  # those that BPE does not make have no place
+    every = np.arange(tokenizer.n_ids)  # those that BPE does not make have no state_pair
     assert outside(every, forbidden, at).tolist() == [i for i in every.tolist() if i not in first]
     forbid(token, birth, 0, after, other)
     assert {*after.order[listed(other)].tolist()} == {n for n in ids if (token, n) not in allowed}
@@ -231,7 +239,7 @@ def test_sets_of_places_are_sets_of_ids(table, data):
 
 
 @pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 128, 200])
-def test_all_places_fill_words_to_their_ends(n):
+def test_all_positions_fill_words_to_their_ends(n):
     assert listed(all_positions(n)).tolist() == [*range(n)]
     assert how_many(all_positions(n)) == n
 

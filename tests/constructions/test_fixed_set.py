@@ -82,7 +82,7 @@ def test_masks_are_those_of_the_plain_algorithms(table, dfa):
 
 @examples(25)
 @given(merge_tables(), byte_dfas())
-def test_where_a_node_is_alive_no_id_is_dead(table, dfa):
+def test_where_a_configuration_is_alive_no_id_is_dead(table, dfa):
     """ALIVE is said by a few texts; the plain product has a relevant pair for every last id."""
     tokenizer = small_tokenizer(table.vocabulary, table.merges)
     tables = CartesianMerge(tokenizer, dfa)._tables
@@ -110,7 +110,7 @@ def relevant_from(product, state, text):
 
 @examples(15)
 @given(st.data())
-def test_all_nodes_that_is_visited_is_among_all_nodes(data):
+def test_all_configurations_that_is_visited_is_among_all_configurations(data):
     tokenizer = data.draw(bpe_tokenizers())
     regex = data.draw(finite_regexes(own_pieces(tokenizer)))
     engine = CartesianMerge(tokenizer, compile_regex(regex))
@@ -121,9 +121,9 @@ def test_all_nodes_that_is_visited_is_among_all_nodes(data):
     memo = engine._tables.memo
     visited = {Where(int(memo.state[p]), int(memo.added[p]), h) for p, h, _ in states}
     fresh = CartesianMerge(tokenizer, compile_regex(regex))
-    nodes = all_configurations(fresh, fresh.initial())
-    assert visited <= {*nodes}
-    assert len({*nodes}) == len(nodes)
+    configurations = all_configurations(fresh, fresh.initial())
+    assert visited <= {*configurations}
+    assert len({*configurations}) == len(configurations)
 
 
 @pytest.fixture(scope="module")
@@ -134,25 +134,26 @@ def mistral():
         pytest.skip(str(error))
 
 
-def test_few_nodes_of_an_object_need_a_search(mistral):
+def test_few_configurations_of_an_object_need_a_search(mistral):
     """Inside strings and numbers texts settle everything; what is dead is dead inside keys."""
     engine = CartesianMerge(mistral, compile_regex(OBJECT))
-    nodes = all_configurations(engine, engine.initial())
+    configurations = all_configurations(engine, engine.initial())
     fresh = CartesianMerge(mistral, compile_regex(OBJECT))
-    assert 0 < settle(fresh, nodes) < 40 < 400 < len(nodes)
+    assert 0 < settle(fresh, configurations) < 40 < 400 < len(configurations)
     assert int(fresh.tables.settled.n[0]) < 60
 
 
 def test_a_character_in_byte_tokens_is_completed_at_once(mistral):
-    """A byte token merges with nothing, so no node inside a character has anything dead."""
+    """A byte token merges with nothing, so no configuration inside a character has anything
+    dead."""
     engine = CartesianMerge(mistral, compile_regex(r'"[一-龯]{1,3}"'))
-    nodes = [
+    configurations = [
         n
         for n in all_configurations(engine, engine.initial())
         if engine.canonical.sets.sets[n.hypotheses].utf8_row
     ]
-    assert nodes
-    assert settle(engine, nodes) == 0
+    assert configurations
+    assert settle(engine, configurations) == 0
 
 
 def test_settling_all_changes_no_mask(mistral):
@@ -182,7 +183,7 @@ def with_added_tokens():
 @pytest.mark.parametrize(
     "regex", [r"[a-z\[\] ]*", r"\[[a-n]{2,6}\]?", "(an|nn|a|banan)*t?", r"\[(end\]|a)"]
 )
-def test_texts_speak_for_nodes_inside_a_spelled_added_token(with_added_tokens, regex):
+def test_texts_speak_for_configurations_inside_a_spelled_added_token(with_added_tokens, regex):
     """Between `[en` and `d]` the text automaton is not in its first state. Where ALIVE is said, a
     search without the texts finds nothing dead either."""
     dfa = compile_regex(regex)
@@ -194,9 +195,9 @@ def test_texts_speak_for_nodes_inside_a_spelled_added_token(with_added_tokens, r
         fixed_set=searching._product.fixed_set._replace(number=NONE)
     )
     n, inside = int(tables.memo.n_state_pairs[0]), 0
-    for place in range(1, n):
-        state, text = int(tables.memo.state[place]), int(tables.memo.added[place])
-        here = np.array([place]), np.array([searching.state_pair(state, text)])
+    for state_pair in range(1, n):
+        state, text = int(tables.memo.state[state_pair]), int(tables.memo.added[state_pair])
+        here = np.array([state_pair]), np.array([searching.state_pair(state, text)])
         status = [
             int(t.statuses(p, np.array([fixed_set]))[0])
             for t, p in zip((tables, searching), here, strict=True)

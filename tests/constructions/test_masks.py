@@ -131,16 +131,16 @@ def test_edges_are_the_same_however_they_are_read(qwen, monkeypatch, prompt, reg
     there later than the other, and ids are looked up by what they lead to."""
     monkeypatch.setattr(collapsed, "_WALKS", 0)
     engine = constrain(qwen, regex).engine
-    place = engine.initial(qwen.encode(prompt)).place
+    state_pair = engine.initial(qwen.encode(prompt)).state_pair
     tables = engine.tables
 
     def leads():
-        places, token_classes, start, ids = tables.edges(place, 0)
-        to = list(zip(places.tolist(), token_classes.tolist(), strict=True))
+        state_pairs, token_classes, start, ids = tables.edges(state_pair, 0)
+        to = list(zip(state_pairs.tolist(), token_classes.tolist(), strict=True))
         return {i: to[k] for k in range(len(to)) for i in ids[start[k] : start[k + 1]].tolist()}
 
     found = leads()
-    assert len(tables._collapsed(place, 0)[0].label)
+    assert len(tables._collapsed(state_pair, 0)[0].label)
     tables._regions.at = lambda state: collapsed.NOTHING
     assert leads() == found
 
@@ -197,21 +197,21 @@ def test_the_characters_that_an_automaton_reads(qwen, words):
 
 
 def test_a_full_memo_grows(smollm2_tokenizer, monkeypatch):
-    """Added tokens under way are places beyond the DFA's states; here there is no room for them,
-    and next to none for what is known of nodes."""
+    """Added tokens under way are state_pairs beyond the DFA's states; here there is no room for
+    them, and next to none for what is known of nodes."""
     grown = []
     memos = product_tables.ProductTables
-    places, nodes = memos._grow_state_pairs, memos._grow_configurations
+    state_pairs, nodes = memos._grow_state_pairs, memos._grow_configurations
     monkeypatch.setattr(product_tables, "_SPARE_STATE_PAIRS", 1)
     monkeypatch.setattr(product_tables, "_ROOM", 4)
     monkeypatch.setattr(
-        memos, "_grow_state_pairs", lambda self: grown.append("places") or places(self)
+        memos, "_grow_state_pairs", lambda self: grown.append("state_pairs") or state_pairs(self)
     )
     monkeypatch.setattr(
         memos, "_grow_configurations", lambda self: grown.append("nodes") or nodes(self)
     )
     assert check(smollm2_tokenizer, FINITE["special in a row"], (), (0, 2))
-    assert min(grown.count("places"), grown.count("nodes")) > 1
+    assert min(grown.count("state_pairs"), grown.count("nodes")) > 1
 
 
 def test_where_nothing_is_dead_is_asked_once(smollm2_tokenizer, monkeypatch):

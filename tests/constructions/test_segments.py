@@ -62,11 +62,11 @@ TEMPLATES = (
     "(?:{0})|(?:{1}){2}(?:{0}){2}",
     "(?:(?:{0}){2})*",
 )
-"""The same parts in other places."""
+"""The same parts in other state_pairs."""
 
 
 def compare(tokenizer, regex, cache, eos=(), prompt=()):
-    """The rows of all nodes, and the automaton put together, against the engine alone."""
+    """The rows of all configurations, and the automaton put together, against the engine alone."""
     try:
         plain = engine_of(tokenizer, regex, eos)
         found = explored(plain, plain.initial(prompt), MOST)
@@ -94,10 +94,10 @@ def tokens_stop_at_cuts(plain, states):
     """No id that the engine allows is read across a cut of the segment that it begins in."""
     segments = Segments(plain.tables)
     for state in states:
-        node = segments.of(state.state_pair, state.hypotheses)
-        if node is None:
+        configuration = segments.of(state.state_pair, state.hypotheses)
+        if configuration is None:
             continue
-        cuts = {int(node.segment.order[number]) for number in node.segment.cuts}
+        cuts = {int(configuration.segment.order[number]) for number in configuration.segment.cuts}
         for token in members(plain.mask(state)).tolist():
             if token in plain.eos_ids:
                 continue
@@ -225,7 +225,7 @@ def test_the_same_value_is_made_once(name):
     assert more < count / 2
 
 
-def test_all_nodes_are_prepared():
+def test_all_configurations_are_prepared():
     """Those of `all_configurations`; the row of each is known then."""
     tokenizer, cache = named("mistral-v1"), SegmentCache()
     plain, engine = (engine_of(tokenizer, r'\{"a":"[a-z\n]*","b":[0-9]+\}') for _ in range(2))
@@ -246,7 +246,7 @@ def test_parts_that_end_in_an_added_token_are_told_apart():
 
 
 def test_room_for_places_may_run_out_at_any_time(monkeypatch):
-    """Where an id ends inside a character, the places after it are new ones."""
+    """Where an id ends inside a character, the state_pairs after it are new ones."""
     monkeypatch.setattr("bpe_automata.constructions.product_tables._SPARE_STATE_PAIRS", 2)
     compare(named("smollm2"), "(a|<\\|im|é|日本|\U0001f600){1,3},(日|é|<)*", SegmentCache())
 
