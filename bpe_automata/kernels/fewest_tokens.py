@@ -24,7 +24,7 @@ import numpy as np
 
 from bpe_automata.kernels import kernel
 from bpe_automata.kernels.hashing import grown
-from bpe_automata.kernels.trie import Spelled, Trie
+from bpe_automata.kernels.trie import Spelled, Trie, after_added
 from bpe_automata.kernels.watch import poll, stopped
 
 NEVER = 2**30
@@ -297,12 +297,7 @@ def _read(
                 count += 1
         node += 1
     for token in spelled.added:
-        here = spelled.added_from[state]
-        for at in range(trie.start[token], trie.start[token + 1]):
-            here = trans[here, byte_class[trie.data[at]]]
-            if here == 0:
-                break
-        after = spelled.after_added[here]
+        after = after_added(state, token, trans, byte_class, spelled)
         if after != 0 and seen[after] != stamp:
             seen[after] = stamp
             if upper[after] <= left:

@@ -175,6 +175,16 @@ def settle_alive(
 
 
 @kernel
+def after_added(
+    state: int, token: int, trans: np.ndarray, byte_class: np.ndarray, spelled: Spelled
+) -> int:
+    """The DFA state after an added token, 0 where it cannot be read."""
+    trie = spelled.trie
+    data = trie.data[trie.start[token] : trie.start[token + 1]]
+    return spelled.after_added[walk(trans, byte_class, spelled.added_from[state], data)]
+
+
+@kernel
 def _leads_to(
     state: int,
     trans: np.ndarray,
@@ -203,12 +213,7 @@ def _leads_to(
             count += 1
         node += 1
     for token in spelled.added:
-        here = spelled.added_from[state]
-        for at in range(trie.start[token], trie.start[token + 1]):
-            here = trans[here, byte_class[trie.data[at]]]
-            if here == 0:
-                break
-        after = spelled.after_added[here]
+        after = after_added(state, token, trans, byte_class, spelled)
         if alive[after]:
             return -1
         if after != 0 and seen[after] != state:
