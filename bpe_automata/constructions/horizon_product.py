@@ -2,7 +2,7 @@
 
 A configuration is (state pair, hypothesis set), and whether anything can be bound to what was read
 last: after an added token nothing can, nor at the beginning of a text. What ids lead to alike is a
-group: those of one token class that lead to one state_pair.
+group: those of one token class that lead to one state pair.
 """
 
 from __future__ import annotations

@@ -353,7 +353,7 @@ class ProductTables:
     @locked
     def ask(self, kernel: Callable[..., T], *arguments: Any) -> T:
         """What a kernel answers that takes the `Product` last; asked again where the memo had no
-        room for its state_pairs. Raises BudgetExceededError."""
+        room for its state pairs. Raises BudgetExceededError."""
         proofs = self._proven.taken()
         try:
             # Only now, so that it has all sets that the proofs speak of.

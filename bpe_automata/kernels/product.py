@@ -162,7 +162,7 @@ class Product(NamedTuple):
 
 @kernel
 def intern_state_pair(state: int, added: int, w: Product) -> int:
-    """The number of a state_pair. Where there is no room for it the memo says so (`is_full`), and
+    """The number of a state pair. Where there is no room for it the memo says so (`is_full`), and
     what the kernel answers then is worth nothing. (No exception: numba never frees the arrays that
     a kernel holds when it raises one.)"""
     if added == 0:

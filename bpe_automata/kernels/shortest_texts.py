@@ -94,7 +94,7 @@ def unsure(
         if state == 0 or text < 0 or column == NO_SET:
             continue
         if column >= 0:
-            # Hundreds of tokens lead to one state_pair: what may come there, of any of these sets?
+            # Hundreds of tokens lead to one state pair: what may come there, of any of these sets?
             key = (np.int64(state) * len(vocabulary.next) + text) * len(need) + column
             at = (key * -7046029254386353131 >> 40) & (_SEEN - 1)
             if seen[at] != key:
