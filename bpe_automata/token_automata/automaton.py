@@ -12,10 +12,9 @@ import numpy as np
 from bpe_automata.sharing import cached
 from bpe_automata.token_automata import (
     algebra,
+    exchange,
     explain,
     files,
-    interegular,
-    networkx,
     pictures,
     strings,
     table,
@@ -101,7 +100,7 @@ class TokenAutomaton(Table):
         are used where none are given. Raises MalformedAutomatonError and what `from_transitions`
         raises.
         """
-        return cls.of(networkx.from_networkx(graph, symbol, alphabet, spellings, determinise))
+        return cls.of(exchange.from_networkx(graph, symbol, alphabet, spellings, determinise))
 
     @classmethod
     def from_interegular(
@@ -121,7 +120,7 @@ class TokenAutomaton(Table):
         below 2**18 that stands for one character spells that, in UTF-8. Raises
         MalformedAutomatonError, also for what is no FSM.
         """
-        return cls.of(interegular.from_interegular(fsm, symbols, anything_else, spellings))
+        return cls.of(exchange.from_interegular(fsm, symbols, anything_else, spellings))
 
     # ------------------------------------------------------------ smaller, and compared
 
@@ -241,7 +240,7 @@ class TokenAutomaton(Table):
         """A `networkx.MultiDiGraph`: nodes with accepting and start (bool), edges with symbol (int)
         and text (what it spells, visibly). Its attributes alphabet and spellings are JSON texts, so
         that GraphML, GML and node-link data hold all of it. Raises MissingDependencyError."""
-        return networkx.to_networkx(self)
+        return exchange.to_networkx(self)
 
     def to_json(self) -> str:
         """What `from_json` reads: the states and transitions, readable. See `files.to_json`."""
