@@ -19,9 +19,11 @@ Words that are this package's, or that it means one thing by:
     state pair     a state of the byte DFA with one of the text automaton
     configuration  a state pair with a set of hypotheses: all that a mask depends on but the last id
 
-Importing the package imports nothing else: each of its names brings what it needs. Beside those
-below there are `schemas`, `banning`, `sampling`, `integrations`, `models`, `testing` and
-`reference`.
+Public are the names in `__all__` of this package and of `tokenizer`, `automata`, `token_automata`,
+`constructions`, `decoding`, `schemas`, `sampling`, `banning`, `models`, `reference` and `testing`,
+the modules of `integrations` (by what their docstrings show), and `errors`. All other modules and
+names may change without a word. Importing the package imports nothing else: each of its names
+brings what it needs.
 """
 
 import lazy_loader
