@@ -17,7 +17,6 @@ V2 = "v1/worker/gpu/sample/logits_processor/interface.py"
     ("ours", "path", "name"),
     [
         (standin.LogitsProcessor, f"{V1}interface.py", "LogitsProcessor"),
-        (standin.AdapterLogitsProcessor, f"{V1}__init__.py", "AdapterLogitsProcessor"),
         (standin.RunnerLogitsProcessor, V2, "LogitsProcessor"),
     ],
 )
