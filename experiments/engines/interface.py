@@ -21,7 +21,13 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from bpe_automata import Tokenizer
-from bpe_automata.errors import BpeAutomataError
+from bpe_automata.errors import (
+    BpeAutomataError,
+    BudgetExceededError,
+    InvalidSchemaError,
+    UnsatisfiableSchemaError,
+    UnsupportedSchemaError,
+)
 from bpe_automata.kernels.bits import has
 from experiments.run.executors import Row
 
@@ -46,6 +52,19 @@ class RefusedError(PeerError):
     def __init__(self, status: str, message: str, keyword: str | None = None) -> None:
         super().__init__(message)
         self.status, self.keyword = status, keyword
+
+
+_STATUS = {
+    UnsupportedSchemaError: "refused",
+    BudgetExceededError: "too large",
+    UnsatisfiableSchemaError: "unsatisfiable",
+    InvalidSchemaError: "invalid",
+}
+
+
+def status_of(error: BpeAutomataError) -> str:
+    """That of a `RefusedError`, for what this package raised."""
+    return next((name for kind, name in _STATUS.items() if isinstance(error, kind)), "failed")
 
 
 class Session(Protocol):

@@ -19,7 +19,7 @@ from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import MissingDependencyError, MissingFileError, TokenizerError
 from bpe_automata.tokenizer.sources.named import names
-from experiments.laws import exact_masks, exact_sequences
+from experiments.laws import exact_sequences
 from experiments.laws.exact_sequences import Adversary, Case, Found, Tally, approximations
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.shared.corpus import KINDS, Corpus, open_corpus
@@ -170,10 +170,10 @@ def regexes(work: Work, law: str, tokenizer: Tokenizer) -> dict[str, str]:
 def _tried(work: Work, law: str, name: str, constraint: Constraint) -> Found:
     rng = random.Random(f"{work.seed} {name}")
     if law == TRIES:
-        return exact_masks.finite(constraint, name)
+        return exact_sequences.finite(constraint, name)
     if law == WALKS:
         return exact_sequences.walks(constraint, name, max(2, work.n // 5_000), rng)
-    return exact_masks.every_id(constraint, name, max(2, work.n // 100_000), rng)
+    return exact_sequences.every_id(constraint, name, max(2, work.n // 100_000), rng)
 
 
 def law_of(law: str, counts: Counter[str], wrong: list[Case], seconds: float) -> Row:

@@ -30,8 +30,7 @@ from experiments.run.tables import (
     total,
     values,
 )
-from experiments.schemas.comparison_worker import OURS
-from experiments.schemas.histogram import Histogram, of_rows
+from experiments.schemas.comparison_worker import OURS, Histogram, of_rows
 from experiments.schemas.judge import JUDGE
 from experiments.schemas.reasons import GAVE_UP, UNEXPLAINED
 

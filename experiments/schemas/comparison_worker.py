@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -32,14 +36,66 @@ from experiments.engines.interface import (
     may_end,
     refusals,
 )
-from experiments.engines.named import engine_of
-from experiments.engines.ours import Ours
+from experiments.engines.named import Ours, engine_of
 from experiments.run.executors import Row
-from experiments.schemas.histogram import Histogram
 from experiments.schemas.judge import JUDGE, Judge, Verdicts
 from experiments.schemas.reasons import DEPTH, GAVE_UP, UNEXPLAINED, nesting, reason
 from experiments.shared.resources import forget_peak, give_back, resident, timed
 from experiments.shared.watched import Answer, serve
+
+# Many durations in little space (`run.statistics` would load all of scipy into a process whose
+# memory is measured).
+
+_LEAST = 1e-8  # seconds: bucket 0 and below
+_PER_DECADE = 200
+"""A bucket is 1.2 % wide."""
+
+
+@dataclass
+class Histogram:
+    """Counts of seconds by logarithmic buckets; largest: exact."""
+
+    counts: Counter[int] = field(default_factory=Counter)
+    largest: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        self.counts[_bucket(seconds)] += 1
+        self.largest = max(self.largest, seconds)
+
+    @property
+    def n(self) -> int:
+        """How many were counted."""
+        return self.counts.total()
+
+    def quantile(self, q: float) -> float:
+        """Seconds that at least the share `q` does not exceed, to 1.2 %; nan of nothing."""
+        if not self.counts:
+            return math.nan
+        before = max(0, math.ceil(q * self.n - 1e-9) - 1)
+        for bucket in sorted(self.counts):
+            before -= self.counts[bucket]
+            if before < 0:
+                return min(self.largest, _LEAST * 10 ** ((bucket + 1) / _PER_DECADE))
+        return self.largest
+
+    def row(self) -> dict[str, Any]:
+        """For a JSON file; `of_rows` reads it."""
+        return {"largest": self.largest, "counts": {str(k): n for k, n in self.counts.items()}}
+
+
+def of_rows(rows: Iterable[dict[str, Any]]) -> Histogram:
+    """All of them together."""
+    total = Histogram()
+    for row in rows:
+        total.counts.update({int(k): n for k, n in row["counts"].items()})
+        total.largest = max(total.largest, row["largest"])
+    return total
+
+
+def _bucket(seconds: float) -> int:
+    return max(0, int(_PER_DECADE * math.log10(max(seconds, _LEAST) / _LEAST)))
+
 
 OURS = "bpe_automata"
 """This package among the engines of the comparison: canonical, added tokens not read as text, as

@@ -33,7 +33,7 @@ from experiments.run.tables import (
     values,
     whole,
 )
-from experiments.serving.masks_child import BATCHES, REGEXES
+from experiments.serving.masks_child import BATCHES, CONSTRAINTS
 
 TITLE = "Masks: the first one, and each one after it"
 SHARES = (0.5, 0.9, 0.99, 1.0)
@@ -309,7 +309,11 @@ def _notes(answers: pd.DataFrame) -> list[str]:
     names = answers[answers["what"] == CONSTRAINT]["name"].unique()
     return [
         "of fewer than 100 masks, p99 is the longest; *: a text was stopped on the way",
-        *(f"{name}: `{REGEXES[name][0]}`" for name in names if name in REGEXES),
+        *(
+            f"{name}: `{case.source['regex']}`"
+            for name, case in CONSTRAINTS.items()
+            if name in {*names} and "regex" in case.source
+        ),
     ]
 
 

@@ -13,11 +13,11 @@ from bpe_automata.kernels.bits import members, packed
 from bpe_automata.models import character_tokenizer
 from bpe_automata.reference import lift_mask
 from experiments.engines.interface import PeerError, ordinary
-from experiments.engines.named import OURS, PEERS, engine_of
+from experiments.engines.named import OURS, engine_of
 from experiments.run.executors import FAILURE
 from experiments.run.measuring import Run, Settings
 from experiments.serving import peers
-from experiments.serving.peers import CASES, Config, exam, spelled
+from experiments.serving.peers import CASES, Config, exam
 from experiments.serving.peers_child import Answers
 
 SMALL = [name for name, case in CASES.items() if case.is_small]
@@ -86,11 +86,6 @@ def test_masks_are_those_of_the_reference(exams, smollm2_tokenizer, name):
     assert len(made.canonical) == len(made.prefixes) > 0
     assert not (made.canonical & ~made.possible).any()
     assert made.canonical.any(axis=1).all()
-
-
-def test_texts_that_cannot_be_spelled_are_left_out(smollm2_tokenizer):
-    assert spelled(smollm2_tokenizer, "yes") == smollm2_tokenizer.encode("yes")
-    assert spelled(smollm2_tokenizer, "\x04") is None  # SmolLM2 has no token for that byte
 
 
 def asked(engine, made, tokenizer, seconds=20.0):
@@ -185,13 +180,6 @@ def test_an_engine_that_breaks_on_the_way_or_does_not_end_blocks(breaks, exams, 
     assert row["completed"] == []
 
 
-def test_without_time_each_part_is_done_once(exams, smollm2_tokenizer):
-    everything = range(smollm2_tokenizer.n_ids)
-    row = scripted(exams, smollm2_tokenizer, lambda ids: everything, "contraction", seconds=0.0)
-    assert len(row["compile"]) == row["inside"] == row["outside"] == row["offered"] == 1
-    assert row["places"] == 1
-
-
 FIRST = {"ready": 1.0, "engine_mb": 2.0, "process_mb": 3.0}
 
 
@@ -279,25 +267,6 @@ def test_an_engine_that_does_not_come_up_again_fails_at_what_is_left(fake, tmp_p
     assert manifest["complete"]
 
 
-def test_a_missing_engine_is_one_row_that_names_the_command(fake, tmp_path, monkeypatch):
-    monkeypatch.setattr(PEERS["kbnf"], "version", classmethod(lambda cls: None))
-    rows, manifest = measured(run_of(tmp_path, engines=("kbnf", "lift")))
-    (failed,) = (row for row in rows if row.get(FAILURE))
-    assert failed[FAILURE] == f"not installed: {PEERS['kbnf'].install}"
-    assert manifest["complete"]
-    (found,) = peers.render(rows, manifest).facts["asked"]
-    assert (found["name"], found["tokenizer"]) == ("lift", "smollm2")
-
-
-def test_an_engine_that_refuses_a_tokenizer_is_one_row(fake, tmp_path, monkeypatch):
-    monkeypatch.setattr(fake, "first", {FAILURE: "PeerError: no"})
-    for _ in range(2):
-        rows, manifest = measured(run_of(tmp_path, engines=("lift",)))
-        assert [row["key"] for row in rows] == ["lift smollm2"]
-        assert manifest["complete"]
-    assert len(fake.started) == 1
-
-
 # ---------------------------------------------------------------- what is said of rows
 
 
@@ -331,13 +300,6 @@ def test_medians_are_over_the_constraints_that_all_engines_answered():
         [*rows_of("lift"), rows_of("kbnf")[0], exam_of("kbnf", "a") | refused], {}
     )
     assert [one["constraints"] for one in silent.facts["asked"]] == [1, 0]
-
-
-def test_languages_that_cannot_be_written_out_are_not_taken_from_the_others():
-    refused = exam_of("explicit", "b") | {FAILURE: "BudgetExceededError: no"}
-    rows = [*rows_of("explicit"), refused, *rows_of("lift"), exam_of("lift", "b")]
-    made = peers.render(rows, {})
-    assert [one["constraints"] for one in made.facts["asked"]] == [1, 2]
 
 
 def test_what_this_package_does_not_answer_is_wrong():

@@ -13,17 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import demo_artefact
-import psutil
 import pytest
 from demo_artefact import Config
 
-from bpe_automata.errors import ArgumentError, MissingFileError
+from bpe_automata.errors import ArgumentError
 from experiments.run import executors
 from experiments.run.artefact import Artefact
 from experiments.run.config import changed, differences, inputs, plain
-from experiments.run.executors import ATTEMPTS, FAILURE, Cell, inline, measured, processes
+from experiments.run.executors import ATTEMPTS, FAILURE, Cell, processes
 from experiments.run.measuring import (
-    MANIFEST,
     NAME,
     BusyError,
     Run,
@@ -109,13 +107,6 @@ def test_rows_are_kept_and_a_torn_one_is_dropped(tmp_path):
     assert again.aside is None
 
 
-def test_a_file_whose_first_line_is_torn_is_begun_again(tmp_path):
-    (tmp_path / NAME).write_text('{"versi')
-    store = Store(tmp_path, {"version": 1})
-    store.add({"key": "a"})
-    assert read(tmp_path) == [{"key": "a"}]
-
-
 def test_rows_made_by_something_else_are_put_aside(tmp_path):
     Store(tmp_path, {"version": 1}).add({"key": "a"})
     for version in (2, 3):
@@ -128,14 +119,6 @@ def test_rows_made_by_something_else_are_put_aside(tmp_path):
     assert Store(tmp_path, {"version": 3}, anew=True).aside.name == "rows-3.jsonl"
 
 
-def test_reading_what_never_was(tmp_path):
-    with pytest.raises(MissingFileError, match="without --render"):
-        read_run(tmp_path)
-    Store(tmp_path, {})
-    with pytest.raises(MissingFileError, match=MANIFEST):
-        read_run(tmp_path)
-
-
 def test_nobody_else_writes_meanwhile(tmp_path):
     with alone(tmp_path), pytest.raises(BusyError, match="another process"), alone(tmp_path):
         pass
@@ -146,23 +129,8 @@ def test_nobody_else_writes_meanwhile(tmp_path):
 # ---------------------------------------------------------------- cells
 
 
-def test_a_cell_that_raises_is_a_row():
-    row = measured(Cell("k", demo_artefact.square, (2, Config(fails=(2,)))))
-    assert row[FAILURE] == "ArgumentError: 2 has no square today"
-    assert row["key"] == "k"
-    assert measured(Cell("k", demo_artefact.square, (3, Config())))["square"] == 9
-
-
 def cells(config: Config) -> list[Cell]:
     return [Cell(str(k), demo_artefact.square, (k, config)) for k in range(config.n)]
-
-
-def test_processes_give_the_same_rows_as_inline():
-    def values(rows):
-        return sorted((row["key"], row.get("square"), row.get(FAILURE)) for row in rows)
-
-    made = cells(Config(n=5, fails=(1,)))
-    assert values(processes(made, 2)) == values(inline(made))
 
 
 def test_a_process_that_dies_takes_its_own_cell_only(calls, monkeypatch):
@@ -198,16 +166,6 @@ def test_failures_are_rows_and_can_be_tried_again(artefact, settings, monkeypatc
     assert made.facts == {"total": 113}
     artefact.measure(config, replace(settings, again=True))
     assert artefact.render(config, settings)[0].facts == {"total": 400}
-
-
-def test_other_code_measures_anew(artefact, settings, monkeypatch, capsys):
-    artefact.measure(Config(), settings)
-    monkeypatch.setattr("experiments.run.measuring.code_digest", lambda: "other")
-    artefact.measure(Config(), settings)
-    assert "rows-1.jsonl" in capsys.readouterr().out
-    monkeypatch.setattr(demo_artefact, "VERSION", 2)
-    artefact.measure(Config(), settings)
-    assert len(list(artefact.folder(Config(), settings.results).glob("rows*.jsonl"))) == 3
 
 
 def test_rows_of_other_files_or_peers_are_put_aside(artefact, settings, tmp_path, monkeypatch):
@@ -305,37 +263,3 @@ def test_a_run_that_is_killed_again_and_again(tmp_path, executor):
     assert sorted(row["square"] for row in rows) == [k * k for k in range(MANY)]
     lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     assert len(lines) == MANY
-
-
-def test_workers_end_with_a_parent_that_is_killed(tmp_path):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
-    program = PROGRAM.replace(f"n={MANY}", f"n={MANY}, pause=30.0")
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path), "processes"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
-        process.stdout.readline()
-        until(lambda: len(members(process.pid)) >= 3)  # itself, and two workers or more
-        process.kill()
-    until(lambda: not members(process.pid))
-
-
-def until(happened) -> None:
-    waited = time.monotonic() + 300
-    while not happened():
-        assert time.monotonic() < waited
-        time.sleep(0.1)
-
-
-def members(session: int) -> list[int]:
-    """The processes of a session that live."""
-    return [process.pid for process in psutil.process_iter() if _session(process.pid) == session]
-
-
-def _session(pid: int) -> int | None:
-    try:
-        return os.getsid(pid)
-    except ProcessLookupError:
-        return None

@@ -14,7 +14,6 @@ from bpe_automata import compile_regex, constrain
 from bpe_automata.errors import MissingFileError
 from bpe_automata.schemas import compile_json_schema
 from experiments.engines.interface import Engine, RefusedError
-from experiments.run.files import ROOT
 from experiments.run.measuring import read_run
 from experiments.run.tables import frame
 from experiments.schemas import comparison
@@ -26,9 +25,8 @@ from experiments.schemas.comparison_report import (
     seconds,
     wrong,
 )
-from experiments.schemas.comparison_worker import OURS, Worker
-from experiments.schemas.histogram import Histogram, of_rows
-from experiments.schemas.inputs import data_folder, schema_cases, shuffled, yaml_cases
+from experiments.schemas.comparison_worker import OURS, Histogram, Worker, of_rows
+from experiments.schemas.inputs import schema_cases, shuffled, yaml_cases
 from experiments.schemas.judge import JUDGE, Judge
 from experiments.schemas.reasons import (
     BOTH,
@@ -39,7 +37,6 @@ from experiments.schemas.reasons import (
     SURROGATES,
     UNEXPLAINED,
     Number,
-    nesting,
     reason,
     spellings,
 )
@@ -95,10 +92,6 @@ def test_spellings_are_of_the_same_number():
         assert {Decimal(other) for other in found} == {Decimal(text)}
         assert found[0] == text
     assert spellings(Number("1e99999")) == ["1e99999"]
-
-
-def test_nesting():
-    assert [nesting(v) for v in (1, "a", [], {}, [[]], {"a": [1, {}]})] == [0, 0, 1, 1, 2, 3]
 
 
 def test_a_histogram_keeps_quantiles_to_a_bucket():
@@ -294,28 +287,8 @@ def test_several_at_a_time_give_the_same_rows(faked, tmp_path):
     assert threading.active_count() <= before
 
 
-def test_rows_of_another_peer_are_not_gone_on_with(faked, monkeypatch):
-    before = comparison.inputs(faked)
-    monkeypatch.setattr(comparison, "version", lambda name: "9.9")
-    assert comparison.inputs(faked) != before
-
-
 def test_data_that_is_not_there_is_named_with_its_source(tmp_path):
     with pytest.raises(MissingFileError, match=r"--schemas .*BPE_AUTOMATA_DATA.*jsonschemabench"):
         measured(comparison, Config(schemas=tmp_path / "none"), tmp_path / "results")
     with pytest.raises(MissingFileError, match=r"--yaml-schemas .*schemastore"):
         yaml_cases(tmp_path / "none")
-
-
-def test_the_folder_of_the_data_is_what_the_environment_says(tmp_path):
-    assert data_folder({"BPE_AUTOMATA_DATA": str(tmp_path)}) == tmp_path
-    assert data_folder({}) == ROOT.parent / "shared" / "data"
-
-
-def test_cases_are_shuffled_alike_for_all(data):
-    cases = schema_cases(data, "compact")
-    assert [case.id for case in cases] == ["pair", "label", "refused", "empty"]
-    assert cases[0].texts[1] == '{"b":true,"a":2}'
-    assert schema_cases(data, "spaced")[0].texts[1] == '{"b": true, "a": 2}'
-    assert schema_cases(data / "Tiny.jsonl", "compact") == cases
-    assert shuffled(cases, 2, 0) == shuffled(cases, None, 0)[:2]

@@ -5,32 +5,25 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
-from math import comb
 
 import numpy as np
 import pytest
 
 from bpe_automata import constrain
 from bpe_automata.banning import Ban
-from bpe_automata.errors import ArgumentError, MissingFileError, TokenNotAllowedError
 from bpe_automata.sampling import decode
 from bpe_automata.sampling.banned import free
 from bpe_automata.testing import byte_spelling, small_tokenizer
 from experiments.run.measuring import Run, Settings, read_run
-from experiments.run.statistics import median_interval
 from experiments.run.tables import frame
-from experiments.serving import banned, banned_runs, speedup, speedup_cell
-from experiments.serving.banned_runs import WordList, wanting_model, word_lists
-from experiments.serving.speedup_cell import (
-    FUNCTIONS,
+from experiments.serving import banned, banned_runs, speedup
+from experiments.serving.banned_runs import WordList, wanting_model
+from experiments.serving.speedup import (
     WAYS,
     Task,
     Terms,
-    Written,
     certain,
-    families_of,
     heuristic,
-    in_turn,
     nothing,
     passed_over,
     write,
@@ -176,15 +169,6 @@ def test_the_search_for_banned_words(word, text, before, whole, any_case, stands
     assert banned_runs.found([word], text, before, whole, any_case) == [word] * stands
 
 
-def test_lists_are_seeded_and_of_all_kinds(tiny):
-    one, same, other = (word_lists(tiny, 16, seed) for seed in (3, 3, 4))
-    assert one == same != other
-    assert len({words.kind for words in one}) == 4
-    assert any(words.before for words in one)
-    assert any(not word.isascii() for words in one for word in words.words)
-    assert np.all([words.ban().occurrence.accepts(words.words[0].encode()) for words in one])
-
-
 # ---------------------------------------------------------------- what forced ids save
 
 
@@ -220,17 +204,6 @@ def test_the_loop_is_that_of_decode(regex, method, temperature):
         assert found.seconds >= found.model + found.masks > 0
 
 
-def test_forced_ids_go_through_the_model_at_once():
-    constraint = constrain(TOKENIZER, r'\{"name":"(ab|12)"\}', eos_ids=(END,))
-    model = Opinion()
-    found = write(model, constraint.engine, (7,), certain, most_ids=20, temperature=1.0, seed=1)
-    assert found.passes == 1
-    before = constraint.tokenizer.encode('{"name":"')
-    assert model.asked == [(7, *before)]
-    assert found.ids[-1] == END
-    assert found.runs == [len(before), len(found.ids) - len(before) - 1]
-
-
 def test_the_heuristic_writes_ids_of_the_lift():
     constraint = constrain(TOKENIZER, r'\{"name":"[a-z]{0,5}"\}', "lift", eos_ids=(END,))
     found = [
@@ -256,24 +229,6 @@ def test_a_text_ends_at_the_last_id_that_it_may_have(known):
         assert len(found.ids) == most or found.ids[-1] == END
 
 
-@pytest.mark.parametrize("n", range(40))
-def test_the_interval_holds_the_median_often_enough_and_no_narrower_one_does(n):
-    """Over the order statistics of n values: the k-th is below the median with a binomial
-    distribution."""
-
-    def misses(k):
-        return 2 * sum(comb(n, i) for i in range(k)) / 2**n
-
-    found = median_interval(range(1, n + 1))
-    if n < 6:
-        assert found is None
-        assert misses(1) > 0.05
-        return
-    low, high = found
-    assert low + high == n + 1
-    assert misses(low) <= 0.05 < misses(low + 1)
-
-
 def row(family, schema, seed, passes, seconds):
     """Four ids; the canonical way with forced ids has these passes and seconds."""
     way = {"ids": 4, "bytes": 8, "seconds": 2.0, "passes": 4, "runs": []}
@@ -295,21 +250,6 @@ def test_seeds_of_a_schema_are_one_number():
     assert [len(some) for _, some in families(ours)] == [2, 1, 3]
     shares = [in_runs(ours, least) for least in (1, 2, 3, 4)]
     assert shares == [6 / 12, 5 / 12, 3 / 12, 0]
-
-
-def test_the_functions_are_always_there(tmp_path, monkeypatch):
-    with pytest.raises(MissingFileError, match="nowhere"):
-        families_of(tmp_path / "nowhere")
-    monkeypatch.setattr(speedup_cell, "SCHEMAS", tmp_path / "nowhere")
-    assert list(families_of(tmp_path / "nowhere")) == [FUNCTIONS]
-    line = {"id": "mine---one", "schema": {"type": "boolean"}, "tests": []}
-    (tmp_path / "mine.jsonl").write_text(json.dumps(line) + "\n")
-    found = families_of(tmp_path)
-    assert list(found) == ["mine", FUNCTIONS]
-    assert found["mine"] == [Task("mine", "one", '{"type": "boolean"}')]
-    assert list(families_of(tmp_path, ("mine",))) == ["mine"]
-    with pytest.raises(ArgumentError, match="'yours'; there are mine, functions"):
-        families_of(tmp_path, ("yours",))
 
 
 def test_schemas_are_drawn_and_passed_over():
@@ -337,7 +277,7 @@ def speedup_rows(loaded, tmp_path_factory):
     folder = tmp_path_factory.mktemp("speedup")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "opened", lambda *_: loaded)
-        patch.setattr(speedup_cell, "causal", lambda loaded: Opinion())
+        patch.setattr(speedup, "causal", lambda loaded: Opinion())
         patch.setattr(LoadedModel, "provenance", lambda self: {"model": "stub", "device": "none"})
         config = replace(speedup.SMOKE, each=2, seeds=2, most_ids=40)
         speedup.measure(run := Run("speedup", 1, config, folder, Settings()))
@@ -363,23 +303,9 @@ def test_rows_add_up(speedup_rows):
             assert ways["canonical"]["own"] is not False
 
 
-def test_the_order_rotates():
-    orders = [[way.name for way in in_turn(turn)] for turn in range(len(WAYS) + 1)]
-    assert orders[0] == orders[-1]
-    for turn in range(len(WAYS)):
-        assert len({order[turn] for order in orders}) == len(WAYS)
-
-
 def test_other_ids_than_those_of_encode_are_wrong(speedup_rows):
     rows, manifest = copy.deepcopy(speedup_rows)
     rows[1]["ways"]["canonical"]["own"] = False
     rows[1]["ways"]["lift"]["own"] = False
     (line,) = speedup.wrong(frame(rows), manifest)
     assert line.startswith(f"{rows[1]['key']}, canonical: ")
-
-
-def test_an_id_outside_of_the_mask_is_an_error(loaded):
-    constraint = constrain(TOKENIZER, "name", "lift", eos_ids=(END,))
-    found = Written(ids=[TOKENIZER.encode("title")[0]])
-    with pytest.raises(TokenNotAllowedError):
-        speedup_cell._described(loaded, constraint, "", [], found)
