@@ -166,20 +166,22 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """For `Tokenizer.load`, of those whose files do not say it."""
 
 
-def _listed() -> list[dict[str, str]]:
-    """The lines of the table beside this file."""
+def _listed() -> list[dict[str, Any]]:
+    """The lines of the table beside this file: fields of `Packaged`, and the kind of tokenizer."""
     with Path(__file__).with_suffix(".tsv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t"))
+
+
+def _packaged(kind: str, **fields: Any) -> Packaged:
+    del kind
+    return Packaged(**fields, options=OPTIONS.get(fields["name"], {}))
 
 
 OTHER_KINDS = {line["name"]: line["kind"] for line in _listed() if line["kind"] != "BPE"}
 """What is listed for what it is refused with; name -> kind."""
 PACKAGED: tuple[Packaged, ...] = (
     *_named(),
-    *(
-        Packaged(*([*line.values()][:-1]), options=OPTIONS.get(line["name"], {}))
-        for line in _listed()
-    ),
+    *(_packaged(**line) for line in _listed()),
 )
 """In the order of the page: sixty-five of BPE, and those of `OTHER_KINDS`."""
 

@@ -12,7 +12,7 @@ from textwrap import fill
 from typing import Any
 
 from experiments.run.executors import FAILURE, Row
-from experiments.run.files import lines_of, shown_path, write_atomically
+from experiments.run.files import lines_of, require, shown_path, write_atomically
 from experiments.run.tables import Table
 
 # What every figure has in common: a headline, a note at the foot, and three files.
@@ -24,6 +24,22 @@ LETTERS = 16
 def noted(note: str, inches: float) -> str:
     """A note in the lines that it has below a figure of this width."""
     return "\n".join(fill(line, int(LETTERS * inches)) for line in note.splitlines())
+
+
+def panels(
+    lines: int, columns: int, size: tuple[float, float], grid: str = "both", **more: Any
+) -> tuple[Any, Any]:
+    """(a figure, its axes [lines, columns]), without a frame above and to the right. grid: "both",
+    "x" or "y", behind what is drawn; more: for `pyplot.subplots`."""
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    more |= {"figsize": size, "layout": "constrained", "squeeze": False}
+    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+        figure, axes = pyplot.subplots(lines, columns, **more)
+    for one in axes.flat:
+        one.grid(axis=grid, color="#eeeeee")
+        one.set_axisbelow(True)
+    return figure, axes
 
 
 def finish(figure: Any, headline: str, note: str, folder: Path, name: str) -> list[Path]:

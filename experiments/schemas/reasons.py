@@ -48,7 +48,7 @@ def reason(dfa: ByteDFA, text: str, separators: tuple[str, str]) -> str | None:
         text.encode()
     except UnicodeEncodeError:
         return SURROGATES
-    value = Parsed.of(text)
+    value = json.loads(text, parse_int=Number, parse_float=Number)
     given_up = False
     for effort, (name, changes) in product(EFFORTS, CHANGES.items()):
         try:
@@ -70,15 +70,6 @@ def nesting(value: Any) -> int:
 
 class Number(str):
     """A number as it is spelled."""
-
-
-class Parsed:
-    """JSON with its numbers as texts."""
-
-    @staticmethod
-    def of(text: str) -> Any:
-        """The value."""
-        return json.loads(text, parse_int=Number, parse_float=Number)
 
 
 class Search:

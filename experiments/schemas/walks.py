@@ -46,6 +46,79 @@ from experiments.schemas.inputs import (
 from experiments.schemas.judge import Judge, with_patterns_for_python
 from experiments.shared.walks import CannotFinishError, ends, finish, readable
 
+VERSION = 2
+YAML_SHARE = 4
+"""Every fourth schema is walked as YAML; of these every second is one of SchemaStore."""
+SPARE = 4
+"""Times as many schemas as are wanted are drawn, for those that are refused."""
+
+
+@dataclass(frozen=True)
+class Config(config.Config):
+    """Which schemas, and how many walks."""
+
+    schemas: Path = option(SCHEMAS, "folder or file of JSON lines of schemas with instances")
+    yaml_schemas: Path | None = option(YAML_SCHEMAS, "JSON lines of schemas with YAML files")
+    tokenizer: str = option("smollm2", "a name or a path")
+    n: int = option(10_000, "walks: how many in all")
+    most_schemas: int = option(200, "walks: of how many schemas at most")
+
+    def wanted(self) -> int:
+        """How many schemas are to be walked."""
+        return max(1, min(self.most_schemas, self.n // 10))
+
+    def each(self) -> int:
+        """Walks of each."""
+        return -(-self.n // self.wanted())
+
+
+SMOKE = Config(
+    schemas=SMOKE_SCHEMAS,
+    yaml_schemas=SMOKE_YAML,
+    tokenizer=SMOKE_TOKENIZER,
+    n=50,
+    most_schemas=5,
+)
+
+
+def measure(run: Run[Config]) -> None:
+    """A row per schema, until as many as are wanted were walked: in place of those that are refused
+    the next ones are taken."""
+    chosen = run.config
+    given, to_walk = iter(tasks(chosen)), chosen.wanted()
+    run.note(wanted=to_walk)
+    while batch := list(islice(given, to_walk)):
+        cells = [
+            Cell(task.key, walked, (task, chosen.tokenizer, chosen.each(), chosen.seed))
+            for task in batch
+        ]
+        run.cells(cells, what="walking")
+        to_walk -= sum(is_walked(run.store.rows[task.key]) for task in batch)
+
+
+def is_walked(row: Row) -> bool:
+    """Neither refused nor a failure."""
+    return "why_not" not in row and not row.get(FAILURE)
+
+
+def tasks(chosen: Config) -> list[Task]:
+    """More than are needed, in the order of the seed: every `YAML_SHARE`-th is YAML. Raises
+    MissingFileError."""
+    rng = random.Random(chosen.seed)
+    cases = schema_cases(chosen.schemas, "compact")
+    rng.shuffle(cases)
+    stored = yaml_cases(chosen.yaml_schemas) if chosen.yaml_schemas else []
+    rng.shuffle(stored)
+    found = []
+    for k, case in enumerate(cases[: SPARE * chosen.most_schemas]):
+        place, odd = divmod(k, 2 * YAML_SHARE)
+        if odd == YAML_SHARE and place < len(stored):
+            found.append(Task(stored[place]["id"], "yaml", stored[place]["schema"]))
+        style = "yaml" if odd % YAML_SHARE == 0 else "json"
+        found.append(Task(case.id, style, case.source["schema"]))
+    return found
+
+
 # The walks of one schema, in whatever process, and the checks of each text.
 
 MOST_IDS = 80
@@ -204,79 +277,6 @@ def parsed(text: str, style: str) -> Any:
 @lru_cache(maxsize=1)
 def _tokenizer(name: str) -> Tokenizer:
     return Tokenizer.load(name)
-
-
-VERSION = 2
-YAML_SHARE = 4
-"""Every fourth schema is walked as YAML; of these every second is one of SchemaStore."""
-SPARE = 4
-"""Times as many schemas as are wanted are drawn, for those that are refused."""
-
-
-@dataclass(frozen=True)
-class Config(config.Config):
-    """Which schemas, and how many walks."""
-
-    schemas: Path = option(SCHEMAS, "folder or file of JSON lines of schemas with instances")
-    yaml_schemas: Path | None = option(YAML_SCHEMAS, "JSON lines of schemas with YAML files")
-    tokenizer: str = option("smollm2", "a name or a path")
-    n: int = option(10_000, "walks: how many in all")
-    most_schemas: int = option(200, "walks: of how many schemas at most")
-
-    def wanted(self) -> int:
-        """How many schemas are to be walked."""
-        return max(1, min(self.most_schemas, self.n // 10))
-
-    def each(self) -> int:
-        """Walks of each."""
-        return -(-self.n // self.wanted())
-
-
-SMOKE = Config(
-    schemas=SMOKE_SCHEMAS,
-    yaml_schemas=SMOKE_YAML,
-    tokenizer=SMOKE_TOKENIZER,
-    n=50,
-    most_schemas=5,
-)
-
-
-def measure(run: Run[Config]) -> None:
-    """A row per schema, until as many as are wanted were walked: in place of those that are refused
-    the next ones are taken."""
-    chosen = run.config
-    given, to_walk = iter(tasks(chosen)), chosen.wanted()
-    run.note(wanted=to_walk)
-    while batch := list(islice(given, to_walk)):
-        cells = [
-            Cell(task.key, walked, (task, chosen.tokenizer, chosen.each(), chosen.seed))
-            for task in batch
-        ]
-        run.cells(cells, what="walking")
-        to_walk -= sum(is_walked(run.store.rows[task.key]) for task in batch)
-
-
-def is_walked(row: Row) -> bool:
-    """Neither refused nor a failure."""
-    return "why_not" not in row and not row.get(FAILURE)
-
-
-def tasks(chosen: Config) -> list[Task]:
-    """More than are needed, in the order of the seed: every `YAML_SHARE`-th is YAML. Raises
-    MissingFileError."""
-    rng = random.Random(chosen.seed)
-    cases = schema_cases(chosen.schemas, "compact")
-    rng.shuffle(cases)
-    stored = yaml_cases(chosen.yaml_schemas) if chosen.yaml_schemas else []
-    rng.shuffle(stored)
-    found = []
-    for k, case in enumerate(cases[: SPARE * chosen.most_schemas]):
-        place, odd = divmod(k, 2 * YAML_SHARE)
-        if odd == YAML_SHARE and place < len(stored):
-            found.append(Task(stored[place]["id"], "yaml", stored[place]["schema"]))
-        style = "yaml" if odd % YAML_SHARE == 0 else "json"
-        found.append(Task(case.id, style, case.source["schema"]))
-    return found
 
 
 # What is said of the rows.

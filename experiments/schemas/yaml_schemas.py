@@ -45,6 +45,70 @@ from experiments.run.tables import Column, Table, fixed, frame, table, whole
 from experiments.schemas.inputs import SMOKE_YAML, YAML_SCHEMAS, yaml_cases
 from experiments.schemas.judge import Judge, Verdicts
 
+VERSION = 1
+DEPTH = 3
+"""How deep values are nested of which the schema says nothing, and rounds through a $ref: as deep
+as `compile_yaml_schema` goes by default."""
+BUDGET = Budget(max_states=50_000)
+"""Ten times as many states of bytes; half of the default."""
+COMPILED = "compiled"
+_BYTES = (40, 200, 1000)  # lengths at which a walk turns home, in turn
+
+
+@dataclass(frozen=True)
+class Config(config.Config):
+    """Which schemas, and how many texts of each."""
+
+    yaml_schemas: Path = option(YAML_SCHEMAS, "JSON lines of schemas with YAML files")
+    n: int | None = option(None, "yaml_schemas: the first so many; none: all")
+    texts: int = option(50, "yaml_schemas: drawn from each automaton")
+
+
+SMOKE = Config(yaml_schemas=SMOKE_YAML, texts=12)
+
+
+def measure(run: Run[Config]) -> None:
+    """A row per schema."""
+    chosen = run.config
+    given = yaml_cases(chosen.yaml_schemas)[: chosen.n]
+    run.note(depth=DEPTH, max_states=BUDGET.max_instructions)
+    run.cells([Cell(case["id"], measured, (case, chosen.texts, chosen.seed)) for case in given])
+
+
+@cache
+def warm() -> None:
+    """Kernels are loaded, and tables made that are made once: no part of any schema's time."""
+    compile_yaml_schema({"type": "object", "properties": {"a": {"type": "integer"}}}, depth=DEPTH)
+
+
+def measured(case: Row, walks: int, seed: int) -> Row:
+    """One schema: `status` COMPILED, or why not; its files and its walks."""
+    warm()
+    row: Row = {"id": case["id"], "files": [], "walks": 0, "failures": []}
+    started = time.process_time()  # of one thread, so that other work on the machine counts less
+    try:
+        dfa = compile_yaml_schema(case["schema"], depth=DEPTH, budget=BUDGET)
+    except BpeAutomataError as error:
+        row["seconds"] = time.process_time() - started
+        keyword = getattr(error, "keyword", None)
+        return row | {"status": status_of(error), "keyword": keyword, "message": str(error)[:300]}
+    row |= {"seconds": time.process_time() - started, "status": COMPILED}
+    row |= {"states": dfa.n_states, "mb": (dfa.trans.nbytes + dfa.accepting.nbytes) / 1e6}
+    row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    judge = Judge().compile(case)
+    checked = Files(case["schema"], dfa, judge)
+    row["files"] = [checked.verdict(text) for text in case["yaml"]]
+    return row | walked(dfa, judge, random.Random(seed), walks)
+
+
+def walked(dfa: ByteDFA, judge: Verdicts, rng: random.Random, walks: int) -> Row:
+    """`walks` random texts; the failures: what went wrong, and the text."""
+    texts = [dfa.sample(rng, _BYTES[k % len(_BYTES)]).decode() for k in range(walks)]
+    complaints = [(complaint(text, judge), text) for text in texts]
+    failures = [{"why": why, "text": text} for why, text in complaints if why]
+    return {"walks": walks, "characters": sum(map(len, texts)), "failures": failures}
+
+
 # What becomes of a real YAML file: accepted in the pinned style, or why it is not.
 #
 # Whether a value is accepted with its keys in another order is read off the automaton alone, member
@@ -245,70 +309,6 @@ class _Search:
 
 def _margin(level: int) -> str:
     return " " * (INDENT * level)
-
-
-VERSION = 1
-DEPTH = 3
-"""How deep values are nested of which the schema says nothing, and rounds through a $ref: as deep
-as `compile_yaml_schema` goes by default."""
-BUDGET = Budget(max_states=50_000)
-"""Ten times as many states of bytes; half of the default."""
-COMPILED = "compiled"
-_BYTES = (40, 200, 1000)  # lengths at which a walk turns home, in turn
-
-
-@dataclass(frozen=True)
-class Config(config.Config):
-    """Which schemas, and how many texts of each."""
-
-    yaml_schemas: Path = option(YAML_SCHEMAS, "JSON lines of schemas with YAML files")
-    n: int | None = option(None, "yaml_schemas: the first so many; none: all")
-    texts: int = option(50, "yaml_schemas: drawn from each automaton")
-
-
-SMOKE = Config(yaml_schemas=SMOKE_YAML, texts=12)
-
-
-def measure(run: Run[Config]) -> None:
-    """A row per schema."""
-    chosen = run.config
-    given = yaml_cases(chosen.yaml_schemas)[: chosen.n]
-    run.note(depth=DEPTH, max_states=BUDGET.max_instructions)
-    run.cells([Cell(case["id"], measured, (case, chosen.texts, chosen.seed)) for case in given])
-
-
-@cache
-def warm() -> None:
-    """Kernels are loaded, and tables made that are made once: no part of any schema's time."""
-    compile_yaml_schema({"type": "object", "properties": {"a": {"type": "integer"}}}, depth=DEPTH)
-
-
-def measured(case: Row, walks: int, seed: int) -> Row:
-    """One schema: `status` COMPILED, or why not; its files and its walks."""
-    warm()
-    row: Row = {"id": case["id"], "files": [], "walks": 0, "failures": []}
-    started = time.process_time()  # of one thread, so that other work on the machine counts less
-    try:
-        dfa = compile_yaml_schema(case["schema"], depth=DEPTH, budget=BUDGET)
-    except BpeAutomataError as error:
-        row["seconds"] = time.process_time() - started
-        keyword = getattr(error, "keyword", None)
-        return row | {"status": status_of(error), "keyword": keyword, "message": str(error)[:300]}
-    row |= {"seconds": time.process_time() - started, "status": COMPILED}
-    row |= {"states": dfa.n_states, "mb": (dfa.trans.nbytes + dfa.accepting.nbytes) / 1e6}
-    row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    judge = Judge().compile(case)
-    checked = Files(case["schema"], dfa, judge)
-    row["files"] = [checked.verdict(text) for text in case["yaml"]]
-    return row | walked(dfa, judge, random.Random(seed), walks)
-
-
-def walked(dfa: ByteDFA, judge: Verdicts, rng: random.Random, walks: int) -> Row:
-    """`walks` random texts; the failures: what went wrong, and the text."""
-    texts = [dfa.sample(rng, _BYTES[k % len(_BYTES)]).decode() for k in range(walks)]
-    complaints = [(complaint(text, judge), text) for text in texts]
-    failures = [{"why": why, "text": text} for why, text in complaints if why]
-    return {"walks": walks, "characters": sum(map(len, texts)), "failures": failures}
 
 
 # What is said of the rows.

@@ -21,17 +21,7 @@ from experiments.serving.banned_runs import article, listed, settings, word_list
 from experiments.shared import models
 from experiments.shared.models import MODEL_HELP, Device, Dtype
 
-__all__ = [
-    "SMOKE",
-    "TITLE",
-    "VERSION",
-    "Config",
-    "facts",
-    "measure",
-    "readme",
-    "tables",
-    "wrong",
-]
+__all__ = ["TITLE", "facts", "readme", "tables", "wrong"]
 
 VERSION = 1
 SIZED_EACH = 10

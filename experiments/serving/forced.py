@@ -30,21 +30,20 @@ from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import ROOT, require
 from experiments.run.measuring import Run
+from experiments.schemas.inputs import SCHEMAS, Case, regex_cases, schema_cases
 from experiments.serving.forced_report import TITLE, facts, readme, tables
 from experiments.serving.forced_walks import (
-    SCHEMAS,
+    GIVEN,
+    STYLES,
     Item,
-    Source,
     item_of,
-    regexes_of,
     sampled,
-    schemas_of,
     walked,
 )
 from experiments.shared import models
 from experiments.shared.models import MODEL_HELP, Device, Dtype, LoadedModel, Named, causal
 
-__all__ = ["SMOKE", "TITLE", "VERSION", "Config", "facts", "inputs", "measure", "readme", "tables"]
+__all__ = ["TITLE", "facts", "readme", "tables"]
 
 # A real model, writing under schemas with and without forced ids.
 #
@@ -147,29 +146,29 @@ MOST_STATES = 400
 LOOPS: dict[str, Loop] = {"decode": with_decode, "generate": with_generate}
 
 
-def fit(rows: Sequence[Row], pairs: Sequence[tuple[str, Source, str]]) -> list[tuple[Source, str]]:
-    """Of (key of a row, source, style) those whose automaton is small."""
+def fit(rows: Sequence[Row], pairs: Sequence[tuple[str, Case, str]]) -> list[tuple[Case, str]]:
+    """Of (key of a row, case, style) those whose automaton is small."""
     states = {row["key"]: row.get("states") for row in rows if not row.get(FAILURE)}
-    return [(source, s) for key, source, s in pairs if 0 < (states.get(key) or 0) <= MOST_STATES]
+    return [(case, s) for key, case, s in pairs if 0 < (states.get(key) or 0) <= MOST_STATES]
 
 
 def cells(
-    pairs: Sequence[tuple[Source, str]], named: Named, texts: int, most_ids: int, seed: int
+    pairs: Sequence[tuple[Case, str]], named: Named, texts: int, most_ids: int, seed: int
 ) -> list[Cell]:
     """A few of them, each in both modes, in both loops."""
 
-    def rank(pair: tuple[Source, str]) -> float:
+    def rank(pair: tuple[Case, str]) -> float:
         """Of the schema alone, so that one more that fits displaces at most one other."""
         return random.Random(f"{seed} {pair[0].group} {pair[0].id} {pair[1]}").random()
 
     chosen = sorted(pairs, key=rank)[:texts]
     return [
         Cell(
-            f"generation {source.group} {source.id} {loop} {mode}",
+            f"generation {case.group} {case.id} {loop} {mode}",
             compared,
-            (named, source, style, loop, mode, most_ids, seed, bool(number % 2)),
+            (named, case, style, loop, mode, most_ids, seed, bool(number % 2)),
         )
-        for number, (source, style) in enumerate(chosen)
+        for number, (case, style) in enumerate(chosen)
         for loop in LOOPS
         for mode in MODES
     ]
@@ -177,7 +176,7 @@ def cells(
 
 def compared(
     named: Named,
-    source: Source,
+    case: Case,
     style: str,
     loop: str,
     mode: str,
@@ -186,23 +185,23 @@ def compared(
     forced_first: bool,
 ) -> Row:
     """One text, written twice by one loop."""
-    loaded, item = models.opened(*named), item_of(source, style)
+    loaded, item = models.opened(*named), item_of(case, style)
     if item.dfa is None:
-        raise ArgumentError(f"{source.id} has no automaton: {item.refused}")
+        raise ArgumentError(f"{case.id} has no automaton: {item.refused}")
     prompt = tuple(loaded.prompt_ids(prompt_of(item)))
     asked = Asked(item.dfa, prompt, MODES[mode], seed, most_ids)
     ways = (True, False) if forced_first else (False, True)
     written = {way: LOOPS[loop](loaded, asked, way) for way in ways}
     ours, plain = written[True], written[False]
-    row: Row = {"kind": "generation", "id": source.id, "loop": loop, "mode": mode}
+    row: Row = {"kind": "generation", "id": case.id, "loop": loop, "mode": mode}
     row |= {"same": ours.pop("ids") == plain["ids"], "ids": len(plain.pop("ids"))}
     return row | {"with": ours, "without": plain}
 
 
 def prompt_of(item: Item) -> str:
     """A question in the chat format of the default model, which asks for such a text."""
-    schema = item.source.schema
-    about = item.source.id if schema is None else json.dumps(schema)[:600]
+    source = item.case.source
+    about = json.dumps(source["schema"])[:600] if "schema" in source else item.case.id
     question = f"Give an example of a JSON object for this schema, without white space: {about}"
     return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
 
@@ -226,9 +225,11 @@ class Config(config.Config):
     device: Device = option("auto", "where the model runs")
     dtype: Dtype = option("float32", "the model's numbers, as torch names them")
 
-    def sources(self) -> list[Source]:
-        """All that there are."""
-        return regexes_of(self.regexes) if self.regexes else schemas_of(self.schemas)
+    def cases(self) -> dict[str, list[Case]]:
+        """All that there are, by style of their texts."""
+        if self.regexes:
+            return {GIVEN: regex_cases(self.regexes)}
+        return {style: schema_cases(self.schemas, style) for style in STYLES}
 
     def named(self) -> Named:
         """The model."""
@@ -255,11 +256,16 @@ def measure(run: Run[Config]) -> None:
     made = run.config
     given = made.tokenizers
     tokenizers = names() if given == (ALL,) else given
-    sources = made.sources()
-    chosen = sampled(sources, made.sampled, made.seed)
-    styles = list(dict.fromkeys(style for source in chosen for style in source.styles))
-    run.note(available=len(sources), sampled=len(chosen), styles=styles, tokenizers=[*tokenizers])
-    pairs = [(f"{k} {s}", one, s) for k, one in enumerate(chosen) for s in one.styles]
+    every = made.cases()
+    styles = [*every]
+    chosen = {style: sampled(of, made.sampled, made.seed) for style, of in every.items()}
+    known = {"available": len(every[styles[0]]), "sampled": len(chosen[styles[0]])}
+    run.note(**known, styles=styles, tokenizers=[*tokenizers])
+    pairs = [
+        (f"{k} {style}", case, style)
+        for k, in_styles in enumerate(zip(*chosen.values(), strict=True))
+        for style, case in zip(styles, in_styles, strict=True)
+    ]
     walking = [Cell(key, measured, (one, style, tokenizers)) for key, one, style in pairs]
     run.cells(walking, what="walking")
     if made.texts:
@@ -269,10 +275,10 @@ def measure(run: Run[Config]) -> None:
         run.cells(jobs, alone=True, what="writing")
 
 
-def measured(source: Source, style: str, tokenizers: Sequence[str]) -> Row:
+def measured(case: Case, style: str, tokenizers: Sequence[str]) -> Row:
     """All about one schema in one style; `refused`: why it has no automaton."""
-    item = item_of(source, style)
-    row: Row = {"kind": "schema", "id": source.id, "group": source.group, "style": style}
+    item = item_of(case, style)
+    row: Row = {"kind": "schema", "id": case.id, "group": case.group, "style": style}
     row |= {"refused": item.refused, "characters": len(item.regex)}
     if item.dfa is None:
         return row

@@ -41,7 +41,7 @@ from experiments.serving.peers import spelled
 from experiments.serving.peers_child import Ids
 from experiments.shared.watched import Limits, WatchedProcess
 
-__all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
+__all__ = ["readme", "render"]
 
 VERSION = 2
 CHILD = "experiments.serving.masks_child"
@@ -122,8 +122,7 @@ def schemas_of(run: Run[Config]) -> list[Case]:
 def tasks(tokenizer: Tokenizer, cases: Sequence[Case]) -> Iterator[Task]:
     """With the tokenizer's own ids. Texts that it cannot spell are left out."""
     for case in cases:
-        texts = [text for text, good in zip(case.texts, case.labels, strict=True) if good]
-        ids = [own for text in texts if (own := spelled(tokenizer, text)) is not None]
+        ids = [own for text in case.valid if (own := spelled(tokenizer, text)) is not None]
         if ids:
             yield Task(case.id, case.group != CONSTRAINT, case.source, ids)
 

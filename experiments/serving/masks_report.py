@@ -10,9 +10,8 @@ import pandas as pd
 
 from experiments.engines.named import OURS, WITHIN
 from experiments.run.executors import FAILURE, Row
-from experiments.run.files import require
 from experiments.run.readme import wrapped
-from experiments.run.report import Figure, Report, without_paths
+from experiments.run.report import Figure, Report, panels, without_paths
 from experiments.run.statistics import quantile
 from experiments.run.tables import (
     Column,
@@ -77,19 +76,18 @@ def answers_of(rows: Sequence[Row], versions: Mapping[str, str]) -> pd.DataFrame
     same fields with `shared_` before them are over texts that every engine which came to the schema
     compiled and read to the end. us: of a batch.
     """
-    units: dict[tuple[str, str], dict[str, list[Row]]] = {}
+    came_up = [(row["tokenizer"], row["engine"]) for row in rows if "ready" in row]
+    order = {unit: k for k, unit in enumerate(dict.fromkeys(came_up))}
+    asked: dict[tuple[int, str, str, str], list[Row]] = {}
     for row in rows:
-        if "ready" in row and not row["round"]:
-            units[row["tokenizer"], row["engine"]] = {"": [row]}
-    for row in rows:
-        named = units.get((row.get("tokenizer", ""), row.get("engine", "")))
-        if named is not None and row["name"]:
-            named.setdefault(row["name"], []).append(row)
+        unit = row.get("tokenizer", ""), row.get("engine", "")
+        if unit in order and (row["name"] or not row["round"]):
+            asked.setdefault((order[unit], *unit, row["name"]), []).append(row)
     found = []
-    for (tokenizer, engine), named in units.items():
+    for (_, tokenizer, engine, name), of in sorted(asked.items(), key=lambda one: one[0][0]):
         label = " ".join(filter(None, (engine, versions.get(engine))))
         whose = {"tokenizer": tokenizer, "engine": engine, "label": label}
-        found += [whose | {"name": name} | _answer(name, of) for name, of in named.items()]
+        found.append(whose | {"name": name} | _answer(name, of))
     _add_shared(found)
     return frame(found)
 
@@ -132,32 +130,22 @@ def _medians(rounds: Sequence[list[float]]) -> list[float]:
 
 def _add_shared(answers: Sequence[Row]) -> None:
     """The fields `shared_...` of schemas."""
-    passed: dict[tuple[str, str], set[int]] = {}
+    asked: dict[tuple[str, str], list[Row]] = {}
     for row in answers:
         if row["what"] == SCHEMA:
-            key = row["tokenizer"], row["name"]
-            own = set(row.get("texts", ()))
-            passed[key] = passed.get(key, own) & own
-    for row in answers:
-        both = passed.get((row["tokenizer"], row["name"]))
-        if row["what"] == SCHEMA and both and "texts" in row:
-            texts = [row["texts"][k] for k in sorted(both)]
-            row["shared_first"], row["shared_texts"] = row["first"], len(both)
+            asked.setdefault((row["tokenizer"], row["name"]), []).append(row)
+    for same in asked.values():
+        both = sorted(set.intersection(*(set(row.get("texts", ())) for row in same)))
+        for row in same if both else ():
+            row |= {"shared_first": row["first"], "shared_texts": len(both)}
             for kind in KINDS:
-                row[f"shared_{kind}"] = [us for text in texts for us in text[kind]]
+                row[f"shared_{kind}"] = [us for k in both for us in row["texts"][k][kind]]
 
 
 def units(answers: pd.DataFrame, *whats: str) -> Iterator[tuple[Any, Group]]:
     """The rows of each engine, of one tokenizer; whats: of these sorts alone."""
     chosen = answers[answers["what"].isin(whats)] if whats else answers
     yield from chosen.groupby("engine", sort=False)
-
-
-def tokenizers(answers: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows of each, in order."""
-    if not len(answers):
-        return {}
-    return {str(name): group for name, group in answers.groupby("tokenizer", sort=False)}
 
 
 def shared_texts(answers: pd.DataFrame) -> int:
@@ -177,7 +165,7 @@ def shown_of(names: Iterable[str]) -> str:
 def render(rows: Sequence[Row], manifest: Row) -> Report:
     """Tables, figure and facts of the rows."""
     answers = answers_of(rows, manifest.get("peers", {}))
-    groups = tokenizers(answers)
+    groups = dict([*answers.groupby("tokenizer", sort=False)]) if len(answers) else {}
     tables = [
         table
         for tokenizer, group in groups.items()
@@ -496,30 +484,21 @@ def figures(groups: Mapping[str, pd.DataFrame]) -> list[Figure]:
     """How many take longer than so much: a column for each tokenizer, a line for each engine."""
     if not groups:
         return []
-    require("matplotlib").use("Agg")
-    pyplot = require("matplotlib.pyplot")
-    with_schemas = any(values(group, "passed") and _has_schemas(group) for group in groups.values())
-    panels = [(label, *of) for label, of in PANELS.items() if with_schemas or of[0] == CONSTRAINT]
-    shape = {"figsize": (1.2 + 3.1 * len(groups), 1.7 + 2.3 * len(panels)), "squeeze": False}
-    plain = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
-    with pyplot.rc_context(plain):
-        figure, grid = pyplot.subplots(
-            1 + len(panels),
-            len(groups),
-            height_ratios=[0.2, *(1 for _ in panels)],
-            layout="constrained",
-            **shape,
-        )
-        for line, (label, what, field) in zip(grid[1:], panels, strict=True):
-            for axes, (tokenizer, answers) in zip(line, groups.items(), strict=True):
-                own = {str(e): values(unit, field) for e, unit in units(answers, what)}
-                for engine in STYLE:
-                    if any(engine == drawn for drawn, _ in units(answers)):
-                        _line(axes, own.get(engine, []), engine)
-                axes.set_title(tokenizer, loc="left", fontsize=10)
-                axes.set_xlabel(label, fontsize=9)
-            _scale(line)
-        _legend(grid[0])
+    every = pd.concat(groups.values())
+    has_schemas = ((every["what"] == SCHEMA) & every["first"].notna()).any()
+    shown = [(label, *of) for label, of in PANELS.items() if has_schemas or of[0] == CONSTRAINT]
+    size, heights = (1.2 + 3.1 * len(groups), 1.7 + 2.3 * len(shown)), [0.2, *(1 for _ in shown)]
+    figure, grid = panels(1 + len(shown), len(groups), size, height_ratios=heights)
+    for line, (label, what, field) in zip(grid[1:], shown, strict=True):
+        for axes, (tokenizer, answers) in zip(line, groups.items(), strict=True):
+            own = {str(e): values(unit, field) for e, unit in units(answers, what)}
+            for engine in STYLE:
+                if engine in {*answers["engine"]}:
+                    _line(axes, own.get(engine, []), engine)
+            axes.set_title(tokenizer, loc="left", fontsize=10)
+            axes.set_xlabel(label, fontsize=9)
+        _scale(line)
+    _legend(grid[0])
     n = max(fact["answered"] for group in groups.values() for fact in _facts(group))
     note = (
         f"Cumulative: p99 is what 99 of 100 do not exceed; logarithmic. {n} constraints, each "
@@ -528,10 +507,6 @@ def figures(groups: Mapping[str, pd.DataFrame]) -> list[Figure]:
         "new, the tokenizer known."
     )
     return [Figure("masks", figure, headline(groups), note)]
-
-
-def _has_schemas(answers: pd.DataFrame) -> bool:
-    return bool(((answers["what"] == SCHEMA) & answers["first"].notna()).any())
 
 
 def headline(groups: Mapping[str, pd.DataFrame]) -> str:
@@ -567,8 +542,6 @@ def _scale(line: Sequence[Any]) -> None:
         axes.set_ylim(0.9, top)
         axes.xaxis.set_major_formatter(lambda us, _: _power(us))
         axes.tick_params(axis="x", labelsize=8)
-        axes.grid(color="#eeeeee")
-        axes.set_axisbelow(True)
 
 
 def _power(us: float) -> str:

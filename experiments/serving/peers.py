@@ -34,7 +34,7 @@ from experiments.serving.peers_child import Exam, Ids
 from experiments.serving.peers_report import readme, render
 from experiments.shared.watched import Limits, WatchedProcess
 
-__all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
+__all__ = ["readme", "render"]
 
 VERSION = 2
 CHILD = "experiments.serving.peers_child"

@@ -12,7 +12,7 @@ from experiments.engines.named import OURS
 from experiments.run.executors import FAILURE, Row
 from experiments.run.files import require
 from experiments.run.readme import wrapped
-from experiments.run.report import Figure, Report, without_paths
+from experiments.run.report import Figure, Report, panels, without_paths
 from experiments.run.statistics import clopper_pearson, median, quantile
 from experiments.run.tables import (
     Column,
@@ -365,12 +365,9 @@ def figures(asked: pd.DataFrame) -> list[Figure]:
     shown = [u for u in units(asked) if values(u, "shared_cold") and total("offered")(u)]
     if not shown:
         return []
-    require("matplotlib").use("Agg")
-    pyplot = require("matplotlib.pyplot")
     names = list(dict.fromkeys(unit["name"].iloc[0] for unit in shown))
-    size = {"figsize": (10.5, 1.9 + 0.42 * len(names)), "sharey": True, "layout": "constrained"}
-    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
-        figure, axes = pyplot.subplots(1, 3, width_ratios=(1, 1, 0.8), **size)
+    size = (10.5, 1.9 + 0.42 * len(names))
+    figure, ((*axes,),) = panels(1, 3, size, "x", sharey=True, width_ratios=(1, 1, 0.8))
     _panel(axes[0], shown, _to_first, "from a regex to its first mask, ms", log=True)
     _panel(axes[1], shown, _at_new, "a mask at a new prefix, µs", log=True)
     _panel(axes[2], shown, _admitted, "other ids that are admitted, %", log=False)
@@ -442,8 +439,6 @@ def _panel(
         axes.xaxis.set_major_locator(require("matplotlib.ticker").LogLocator(numticks=5))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axes.set_xlabel(label)
-    axes.grid(axis="x", color="#eeeeee")
-    axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
 
 

@@ -36,16 +36,65 @@ from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.files import ROOT, lines_of
 from experiments.run.measuring import Run
-from experiments.serving.forced_walks import SCHEMAS, schemas_of
+from experiments.schemas.inputs import SCHEMAS, schema_cases
 from experiments.serving.speedup_report import TITLE, facts, figures, readme, tables, wrong
 from experiments.shared import models
 from experiments.shared.models import MODEL_HELP, Device, Dtype, LoadedModel, Named, causal
 from experiments.shared.resources import timed
 
-# One schema and one seed: the same prompt answered in every way, one after the other.
+__all__ = ["TITLE", "facts", "figures", "readme", "tables", "wrong"]
 
+VERSION = 1
 FUNCTIONS = "functions"
 """The family that is part of the repository: the parameters of function calls."""
+
+
+@dataclass(frozen=True)
+class Config(config.Config):
+    """What determines the texts. The default takes about 8 minutes on two CPU cores."""
+
+    model: str = option(models.SMOLLM2, MODEL_HELP)
+    device: Device = option("auto", "where the model runs")
+    dtype: Dtype = option("float32", "the model's numbers, as torch names them")
+    schemas: Path = option(SCHEMAS, "folder of JSON lines of schemas, a family a file")
+    families: tuple[str, ...] = option((), "some of the families; none: all")
+    each: int = option(6, "schemas of each family, drawn with the seed")
+    seeds: int = option(1, "texts of each schema")
+    temperature: float = option(0.7, "of the drawing; 0: the likeliest id")
+    most_ids: int = option(40, "of each text, end of sequence included")
+    whitespace: Literal["compact", "spaced", "flexible"] = option("compact", "style of the texts")
+    closed: bool = option(True, "has an object no properties that its schema does not name?")
+    most_states: int = option(5_000, "schemas with a larger automaton are passed over")
+
+    def named(self) -> Named:
+        """The model."""
+        return self.model, self.device, self.dtype
+
+
+SMOKE = Config(families=(FUNCTIONS,), each=1, most_ids=6)
+
+
+def measure(run: Run[Config]) -> None:
+    """A row per schema and seed."""
+    made = run.config
+    loaded = models.opened(*made.named())
+    run.note(**loaded.provenance())
+    chosen, over = [], {}
+    for name, tasks in families_of(made.schemas, made.families).items():
+        found, over[name] = passed_over(tasks, made, made.each, f"{made.seed} {name}")
+        chosen += found
+    run.note(passed_over=over)
+    warmed(loaded)
+    asked = [(task, made.seed + k) for task in chosen for k in range(made.seeds)]
+    cells = [
+        Cell(f"{task.family} {task.id} {seed}", compared, (task, made, seed, turn))
+        for turn, (task, seed) in enumerate(asked)
+    ]
+    run.cells(cells, alone=True)
+
+
+# Schemas by family, and what a model is asked to write under them.
+
 _FUNCTIONS = ROOT / "experiments" / "article" / "schemas.jsonl"
 _MOST_ASKED = 400
 """Characters of a schema that stand in a prompt."""
@@ -68,27 +117,17 @@ class Task:
         return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
 
 
-@dataclass(frozen=True)
-class Terms:
-    """How texts are written. whitespace, closed: of `compile_json_schema`; most_states: of its
-    automaton; temperature: 0 is greedy; most_ids: of a text, end of sequence included."""
-
-    whitespace: Literal["compact", "spaced", "flexible"] = "compact"
-    closed: bool = True
-    most_states: int = 5_000
-    temperature: float = 0.7
-    most_ids: int = 40
-
-
 def families_of(folder: Path, names: Sequence[str] = ()) -> dict[str, list[Task]]:
     """All families: those of the folder, a file each, and FUNCTIONS. names: some of them only. The
     default folder need not be there. Raises ArgumentError, and MissingFileError for another folder
     that is not there, and for files that cannot be read."""
     found: dict[str, list[Task]] = {}
     if {*names} != {FUNCTIONS} and (folder.is_dir() or folder != SCHEMAS):
-        for source in schemas_of(folder):
-            task = Task(source.group, source.id.split("---")[-1], json.dumps(source.schema))
-            found.setdefault(source.group, []).append(task)
+        for case in schema_cases(folder, "compact"):
+            schema = json.dumps(case.source["schema"])
+            found.setdefault(case.group, []).append(
+                Task(case.group, case.id.split("---")[-1], schema)
+            )
     found[FUNCTIONS] = [
         Task(FUNCTIONS, row["name"], json.dumps(row["parameters"])) for row in lines_of(_FUNCTIONS)
     ]
@@ -99,7 +138,7 @@ def families_of(folder: Path, names: Sequence[str] = ()) -> dict[str, list[Task]
 
 
 def passed_over(
-    tasks: Sequence[Task], terms: Terms, count: int, seed: str
+    tasks: Sequence[Task], made: Config, count: int, seed: str
 ) -> tuple[list[Task], dict[str, int]]:
     """(so many of them at random, reasons why others, met on the way, were passed over)."""
     found: list[Task] = []
@@ -107,7 +146,7 @@ def passed_over(
     for task in random.Random(seed).sample(list(tasks), len(tasks)):
         if len(found) == count:
             break
-        why = _unfit(task, terms)
+        why = _unfit(task, made)
         if why is None:
             found.append(task)
         else:
@@ -115,14 +154,14 @@ def passed_over(
     return found, dict(reasons)
 
 
-def _unfit(task: Task, terms: Terms) -> str | None:
+def _unfit(task: Task, made: Config) -> str | None:
     """Why there is nothing to be measured under the schema."""
     try:
-        dfa = dfa_of(task.schema, terms.whitespace, terms.closed)
+        dfa = dfa_of(task.schema, made.whitespace, made.closed)
     except BpeAutomataError as error:
         return type(error).__name__
-    if dfa.n_states > terms.most_states:
-        return f"more than {terms.most_states:,} states"
+    if dfa.n_states > made.most_states:
+        return f"more than {made.most_states:,} states"
     only = dfa.walk(bytes_from(dfa, dfa.start))
     return None if live_bytes(dfa, only) else "one text only"
 
@@ -261,20 +300,20 @@ def in_turn(turn: int) -> tuple[Way, ...]:
 
 def warmed(loaded: LoadedModel) -> None:
     """Each way once, so that no kernel is compiled or loaded on the clock."""
-    prompt, terms = loaded.prompt_ids("{"), Terms(most_ids=6)
+    prompt, made = loaded.prompt_ids("{"), Config(most_ids=6)
     for way in WAYS:
-        _written(loaded, causal(loaded), compile_regex(WARM), prompt, way, terms, 0)
+        _written(loaded, causal(loaded), compile_regex(WARM), prompt, way, made, 0)
 
 
-def compared(named: Named, task: Task, terms: Terms, seed: int, turn: int) -> Row:
+def compared(task: Task, made: Config, seed: int, turn: int) -> Row:
     """The row of a cell. `own`: are the ids those that `encode` gives for the text? None where it
     was cut off. `same`: did forced ids change nothing?"""
-    loaded, dfa = models.opened(*named), dfa_of(task.schema, terms.whitespace, terms.closed)
+    loaded, dfa = models.opened(*made.named()), dfa_of(task.schema, made.whitespace, made.closed)
     text = task.prompt()
     prompt, model = loaded.prompt_ids(text), causal(loaded)
     ways, ids = {}, {}
     for way in in_turn(turn):
-        constraint, row, written = _written(loaded, model, dfa, prompt, way, terms, seed)
+        constraint, row, written = _written(loaded, model, dfa, prompt, way, made, seed)
         ids[way.name] = written.ids
         ways[way.name] = row | _described(loaded, constraint, text, prompt, written)
     same = {method: ids[method] == ids[f"{method} forced"] for method in ("lift", "canonical")}
@@ -288,7 +327,7 @@ def _written(
     dfa: ByteDFA,
     prompt: Sequence[int],
     way: Way,
-    terms: Terms,
+    made: Config,
     seed: int,
 ) -> tuple[Constraint, Row, Written]:
     """One text. Its constraint has made no mask before, and the model has read the prompt when the
@@ -304,8 +343,8 @@ def _written(
         constraint.engine,
         prompt,
         way.known,
-        most_ids=terms.most_ids,
-        temperature=terms.temperature,
+        most_ids=made.most_ids,
+        temperature=made.temperature,
         seed=seed,
     )
     row = {"ids": len(found.ids), "passes": found.passes, "runs": found.runs}
@@ -326,65 +365,3 @@ def _described(
     answer = loaded.tokenizer.decode(ids, prompt)
     own = loaded.prompt_ids(text + answer) == [*prompt, *ids] if ended else None
     return {"ended": ended, "own": own, "text": answer, "bytes": len(answer.encode())}
-
-
-__all__ = [
-    "SMOKE",
-    "TITLE",
-    "VERSION",
-    "Config",
-    "facts",
-    "figures",
-    "measure",
-    "readme",
-    "tables",
-    "wrong",
-]
-
-VERSION = 1
-
-
-@dataclass(frozen=True)
-class Config(config.Config):
-    """What determines the texts. The default takes about 8 minutes on two CPU cores."""
-
-    model: str = option(models.SMOLLM2, MODEL_HELP)
-    device: Device = option("auto", "where the model runs")
-    dtype: Dtype = option("float32", "the model's numbers, as torch names them")
-    schemas: Path = option(SCHEMAS, "folder of JSON lines of schemas, a family a file")
-    families: tuple[str, ...] = option((), "some of the families; none: all")
-    each: int = option(6, "schemas of each family, drawn with the seed")
-    seeds: int = option(1, "texts of each schema")
-    temperature: float = option(0.7, "of the drawing; 0: the likeliest id")
-    most_ids: int = option(40, "of each text, end of sequence included")
-    whitespace: Literal["compact", "spaced", "flexible"] = option("compact", "style of the texts")
-    closed: bool = option(True, "has an object no properties that its schema does not name?")
-    most_states: int = option(5_000, "schemas with a larger automaton are passed over")
-
-    def terms(self) -> Terms:
-        """What a cell needs to know of it."""
-        compiled = (self.whitespace, self.closed, self.most_states)
-        return Terms(*compiled, self.temperature, self.most_ids)
-
-
-SMOKE = Config(families=(FUNCTIONS,), each=1, most_ids=6)
-
-
-def measure(run: Run[Config]) -> None:
-    """A row per schema and seed."""
-    made = run.config
-    named, terms = (made.model, made.device, made.dtype), made.terms()
-    loaded = models.opened(*named)
-    run.note(**loaded.provenance())
-    chosen, over = [], {}
-    for name, tasks in families_of(made.schemas, made.families).items():
-        found, over[name] = passed_over(tasks, terms, made.each, f"{made.seed} {name}")
-        chosen += found
-    run.note(passed_over=over)
-    warmed(loaded)
-    asked = [(task, made.seed + k) for task in chosen for k in range(made.seeds)]
-    cells = [
-        Cell(f"{task.family} {task.id} {seed}", compared, (named, task, terms, seed, turn))
-        for turn, (task, seed) in enumerate(asked)
-    ]
-    run.cells(cells, alone=True)

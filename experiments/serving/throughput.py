@@ -25,9 +25,8 @@ from bpe_automata.errors import ArgumentError
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Row
-from experiments.run.files import require
 from experiments.run.measuring import Run, progress
-from experiments.run.report import Figure
+from experiments.run.report import Figure, panels
 from experiments.run.statistics import median, median_interval
 from experiments.run.tables import (
     Column,
@@ -308,14 +307,11 @@ def readme(facts: Row) -> str:
 
 def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     """The ratio by batch; a panel for each dtype."""
-    require("matplotlib").use("Agg")
-    pyplot = require("matplotlib.pyplot")
     rows, devices = summary(rows), where(rows, ", ")
-    panels = [(dtype, some) for dtype, some in rows.groupby("dtype", sort=False)]
-    size = {"figsize": (4 + 3 * max(2, len(panels)), 4.6), "sharey": True, "squeeze": False}
-    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
-        figure, axes = pyplot.subplots(1, len(panels), layout="constrained", **size)
-    for axis, (dtype, some) in zip(axes[0], panels, strict=True):
+    by_dtype = [(dtype, some) for dtype, some in rows.groupby("dtype", sort=False)]
+    size = (4 + 3 * max(2, len(by_dtype)), 4.6)
+    figure, axes = panels(1, len(by_dtype), size, "y", sharey=True)
+    for axis, (dtype, some) in zip(axes[0], by_dtype, strict=True):
         _panel(axis, some)
         axis.set_title(dtype, loc="left", fontsize=10)
     axes[0][0].set_ylabel("throughput under masks, of that without (%)")
@@ -351,5 +347,3 @@ def _panel(axes: Any, rows: pd.DataFrame) -> None:
     axes.set_xticks(range(len(batches)), batches)
     axes.set_xlim(-0.5, len(batches) - 0.5)
     axes.set_xlabel("samples at a time")
-    axes.grid(axis="y", color="#eeeeee")
-    axes.set_axisbelow(True)

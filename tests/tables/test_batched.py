@@ -8,15 +8,12 @@ import pytest
 from brute_force import tiny_llama
 
 from bpe_automata import constrain
-from bpe_automata.errors import ArgumentError, LogitsError, PromptError
-from bpe_automata.sampling import decode, estimate, weighted
+from bpe_automata.errors import LogitsError
+from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_level, small_tokenizer
-from experiments.run.measuring import Run, Settings
 from experiments.run.tables import frame
 from experiments.serving import throughput
-from experiments.serving.throughput import Config
 from experiments.shared.batched import sample_batch, sample_populations
-from experiments.shared.models import LoadedModel
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -78,23 +75,6 @@ def test_each_sample_is_the_one_of_decode(model, logits_of, regex, method, batch
     assert len({text.ids for text in found}) > 1
 
 
-def test_weights_are_those_of_weighted(model, logits_of):
-    """The two draw with different numbers, so they agree as two estimates do."""
-    constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", eos_ids=[END])
-    drawn = sample_batch(model, PROMPT, constraint, 1500, max_new_tokens=8, batch=1000)
-    other = weighted(logits_of, constraint, PROMPT, n=1500, max_new_tokens=8, seed=1).generations
-    ours = [text.log_weight for text in drawn]
-    theirs = [generation.log_weight for generation in other]
-    for text in {generation.ids for generation in other}:
-        one = estimate([found.ids == text for found in drawn], ours)
-        two = estimate([found.ids == text for found in other], theirs)
-        error = np.hypot(one.standard_error, two.standard_error)
-        assert abs(one.value - two.value) < 5 * error + 1e-3
-    means = [np.exp(logs) for logs in (ours, theirs)]
-    error = np.hypot(*(mean.std() / np.sqrt(1500) for mean in means))
-    assert abs(means[0].mean() - means[1].mean()) < 5 * error
-
-
 def test_probabilities_are_those_of_the_model(model, logits_of):
     constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", eos_ids=[END])
     for text in sample_batch(model, PROMPT, constraint, 5, max_new_tokens=9):
@@ -131,16 +111,6 @@ def test_a_model_without_a_distribution_is_an_error(model):
         broken.lm_head.weight.fill_(torch.nan)
     with pytest.raises(LogitsError):
         sample_batch(broken, PROMPT, None, 2, max_new_tokens=2)
-
-
-def test_arguments_that_make_no_sense_are_refused(model):
-    with pytest.raises(PromptError):
-        sample_batch(model, [], None, 1)
-    with pytest.raises(ArgumentError):
-        sample_batch(model, PROMPT, None, 1, temperature=0)
-    with pytest.raises(ArgumentError):
-        sample_batch(model, PROMPT, None, 1, batch=0)
-    assert sample_batch(model, PROMPT, None, 0) == []
 
 
 # ---------------------------------------------------------------- populations
@@ -223,83 +193,13 @@ def test_ids_beyond_the_tokenizer_are_mass_that_masks_take_away(whole):
 # ---------------------------------------------------------------- throughput
 
 
-AB = small_tokenizer([*"abĠĊ", "ab"], [("a", "b")], byte_level(), added=["<end>"])
-SMALL = {"ab": r"((a|b){2}\n)*"}
-CONFIG = Config(
-    dtypes=("float32",), batches=(1, 3), languages=("ab",), length=4, repeats=2, device="cpu"
-)
-
-
-@pytest.fixture
-def loads(monkeypatch):
-    """A random model in place of those that are loaded; the languages are as small. How often one
-    was loaded."""
-    model, loads = tiny_llama(AB).model, []
-
-    class Tiny(LoadedModel):
-        def prompt_ids(self, prompt):
-            return [0, 3]
-
-        def provenance(self):
-            return {"model": "tiny", "device": "cpu", "note": ""}
-
-    def load(source, device, dtype):
-        loads.append((source, device, dtype))
-        return Tiny("tiny", "", model, AB, (), device, 0.0)
-
-    monkeypatch.setattr(throughput, "load_model", load)
-    monkeypatch.setattr(throughput, "LANGUAGES", SMALL)
-    return loads
-
-
-def measured(folder, config=CONFIG):
-    run = Run("throughput", throughput.VERSION, config, folder, Settings())
-    throughput.measure(run)
-    run.finish()
-    return run
-
-
-def test_samples_have_the_length_that_is_counted(loads, monkeypatch, tmp_path):
+@pytest.mark.parametrize("regex", throughput.LANGUAGES.values(), ids=[*throughput.LANGUAGES])
+def test_samples_have_the_length_that_is_counted(smollm2_tokenizer, regex):
     """Neither the model nor the language may end one: tokens per second would be wrong."""
-    lengths = []
-    plain = throughput.sample_batch
-
-    def watched(*given, **named):
-        drawn = plain(*given, **named)
-        lengths.extend(len(text.ids) for text in drawn)
-        return drawn
-
-    monkeypatch.setattr(throughput, "sample_batch", watched)
-    measured(tmp_path)
-    assert set(lengths) == {4}
-
-
-def test_the_first_batch_under_masks_is_under_a_throwaway_constraint(loads, tmp_path, monkeypatch):
-    """Else the first method pays for loading or compiling what all of them use."""
-    order = []
-    plain = throughput.sample_batch
-
-    def watched(model, prompt, constraint, n, **named):
-        order.append((n, constraint and (constraint.method, constraint.dfa.accepts(b"aaa "))))
-        return plain(model, prompt, constraint, n, **named)
-
-    monkeypatch.setattr(throughput, "sample_batch", watched)
-    measured(tmp_path)
-    for batch in (1, 3):
-        own = [constraint for n, constraint in order if n == batch]
-        assert own[:3] == [None, ("canonical", True), ("lift", True)]
-        assert own.count(("canonical", True)) == own.count(("lift", True)) == 1
-        assert ("canonical", False) in own
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"languages": ("ba",)}, {"methods": ("naive",)}, {"repeats": 0}, {"batches": (0,)}]
-)
-def test_arguments_are_looked_at_first(loads, tmp_path, wrong):
-    config = Config(**{"languages": ("ab",), **wrong})
-    with pytest.raises(ArgumentError):
-        measured(tmp_path, config)
-    assert not loads
+    loaded = tiny_llama(smollm2_tokenizer)
+    constraint = throughput._constrained(loaded, regex, "canonical")
+    drawn = throughput._drawn(throughput.Setup(loaded, "float64", 3, 12), constraint, 0)
+    assert [len(text.ids) for text in drawn] == [12] * 3
 
 
 def row(free, constrained, **other):

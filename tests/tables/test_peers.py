@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from typing import ClassVar
 
 import pytest
 
@@ -15,9 +14,8 @@ from bpe_automata.reference import lift_mask
 from experiments.engines.interface import PeerError, ordinary
 from experiments.engines.named import OURS, engine_of
 from experiments.run.executors import FAILURE
-from experiments.run.measuring import Run, Settings
 from experiments.serving import peers
-from experiments.serving.peers import CASES, Config, exam
+from experiments.serving.peers import CASES, exam
 from experiments.serving.peers_child import Answers
 
 SMALL = [name for name, case in CASES.items() if case.is_small]
@@ -180,10 +178,7 @@ def test_an_engine_that_breaks_on_the_way_or_does_not_end_blocks(breaks, exams, 
     assert row["completed"] == []
 
 
-FIRST = {"ready": 1.0, "engine_mb": 2.0, "process_mb": 3.0}
-
-
-# ---------------------------------------------------------------- runs
+# ---------------------------------------------------------------- what is said of rows
 
 
 def exam_row(**other):
@@ -195,7 +190,7 @@ def exam_row(**other):
 
 def rows_of(engine, tokenizer="smollm2", **other):
     whose = {"engine": engine, "tokenizer": tokenizer}
-    head = {"key": f"{engine} {tokenizer}", **FIRST}
+    head = {"key": f"{engine} {tokenizer}", "ready": 1.0, "engine_mb": 2.0, "process_mb": 3.0}
     exam = {"key": f"{engine} {tokenizer} a", "constraint": "a", **exam_row(**other)}
     return [whose | head, whose | exam]
 
@@ -203,71 +198,6 @@ def rows_of(engine, tokenizer="smollm2", **other):
 def exam_of(engine, constraint, **other):
     whose = {"engine": engine, "tokenizer": "smollm2", "constraint": constraint}
     return whose | {"key": f"{engine} smollm2 {constraint}"} | exam_row(**other)
-
-
-def run_of(folder, **given):
-    config = Config(**{"constraints": ("answer",), "tokenizers": ("smollm2",), **given})
-    return Run("peers", peers.VERSION, config, folder, Settings())
-
-
-def measured(run):
-    peers.measure(run)
-    run.finish()
-    return run.rows, run.manifest()
-
-
-class FakeProcess:
-    """Answers at once."""
-
-    started: ClassVar[list[list[str]]] = []
-    first: ClassVar[dict[str, object]] = FIRST
-
-    def __init__(self, module, arguments, limits):
-        self._arguments = arguments
-
-    def start(self):
-        self.started.append(self._arguments[:2])
-        return self.first
-
-    def ask(self, path):
-        return exam_row()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        return None
-
-
-@pytest.fixture
-def fake(monkeypatch, smollm2_tokenizer):
-    monkeypatch.setattr(FakeProcess, "started", [])
-    monkeypatch.setattr(peers, "WatchedProcess", FakeProcess)
-    monkeypatch.setattr(peers.Tokenizer, "load", lambda source: smollm2_tokenizer)
-    return FakeProcess
-
-
-def test_an_engine_that_does_not_come_up_again_fails_at_what_is_left(fake, tmp_path, monkeypatch):
-    """The head row says that it came up: that the rest is missing has to be said at the rest."""
-    names = ("answer", "city", "prefixes")
-    run = run_of(tmp_path, engines=("lift",), constraints=names)
-
-    def dies(self, path):
-        if len(run.rows) == 3:
-            raise KeyboardInterrupt
-        return exam_row()
-
-    monkeypatch.setattr(fake, "ask", dies)
-    with pytest.raises(KeyboardInterrupt):
-        peers.measure(run)
-    monkeypatch.setattr(fake, "first", {FAILURE: "PeerError: no"})
-    rows, manifest = measured(run_of(tmp_path, engines=("lift",), constraints=names))
-    assert [FAILURE in row for row in rows] == [False, False, False, True]
-    assert rows[-1]["constraint"] == "prefixes"
-    assert manifest["complete"]
-
-
-# ---------------------------------------------------------------- what is said of rows
 
 
 def test_what_is_wrong_of_ours_is_wrong_and_what_is_of_others_is_a_number():

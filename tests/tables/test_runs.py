@@ -24,7 +24,6 @@ from experiments.run.executors import ATTEMPTS, FAILURE, Cell, processes
 from experiments.run.measuring import (
     NAME,
     BusyError,
-    Run,
     Settings,
     Store,
     alone,
@@ -202,18 +201,6 @@ def test_each_config_has_its_folder_and_the_paper_shows_the_default(artefact, se
     assert max(map(len, long)) < 70
     assert artefact.home(Config(), settings) == settings.paper
     assert artefact.home(Config(n=9), settings) == artefact.folder(Config(n=9), results)
-
-
-def test_rows_that_turn_out_not_to_be_wanted(settings):
-    run = Run("demo", 1, Config(), settings.results, settings)
-    assert run.expect("abc") == ["a", "b", "c"]
-    run.add("a", {})
-    assert not run.manifest()["complete"]
-    run.expect_none_of("bc")
-    assert not run.manifest()["complete"], "more may be expected"
-    run.finish()
-    assert run.manifest()["complete"]
-    assert run.expect("a") == []
 
 
 # ---------------------------------------------------------------- kills

@@ -3,16 +3,13 @@ walked as are wanted, and each file has its yaml_schemas."""
 
 from __future__ import annotations
 
-import json
-import random
 import re
 import sys
 from decimal import Decimal
 
 import pytest
-from tiny_schemas import CLOSED, TABLE, case, measured, write_lines, write_tokenizer
+from tiny_schemas import CLOSED, case, measured, write_lines, write_tokenizer
 
-from bpe_automata import constrain
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.schemas import compile_json_schema
@@ -28,7 +25,6 @@ from experiments.schemas.walks import (
     Task,
     checker,
     exactly,
-    random_ids,
     walked,
 )
 from experiments.schemas.yaml_schemas import Files, in_some_order
@@ -113,17 +109,6 @@ def test_an_interrupted_run_takes_the_same_schemas(config, calls, tmp_path, monk
 
 
 # Walks and their judge.
-
-
-def test_walks_end_and_follow_the_masks():
-    TABLE.eos_ids = (TABLE.n_ids - 1,)
-    constraint = constrain(TABLE, compile_json_schema(CLOSED))
-    rng = random.Random(5)
-    texts = {TABLE.decode(random_ids(constraint, rng)) for _ in range(60)}
-    values = [json.loads(text) for text in texts]
-    assert all(isinstance(value["a"], int) for value in values)
-    assert {value.get("b") for value in values} == {None, True, False}
-    assert len(texts) > 20
 
 
 def test_checks_of_walks():

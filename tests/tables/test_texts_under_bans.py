@@ -20,10 +20,9 @@ from experiments.serving import banned, banned_runs, speedup
 from experiments.serving.banned_runs import WordList, wanting_model
 from experiments.serving.speedup import (
     WAYS,
+    Config,
     Task,
-    Terms,
     certain,
-    heuristic,
     nothing,
     passed_over,
     write,
@@ -204,31 +203,6 @@ def test_the_loop_is_that_of_decode(regex, method, temperature):
         assert found.seconds >= found.model + found.masks > 0
 
 
-def test_the_heuristic_writes_ids_of_the_lift():
-    constraint = constrain(TOKENIZER, r'\{"name":"[a-z]{0,5}"\}', "lift", eos_ids=(END,))
-    found = [
-        write(Opinion(seed), constraint.engine, (), known, most_ids=20, temperature=1.0, seed=seed)
-        for seed in range(5)
-        for known in (heuristic, nothing)
-    ]
-    for one in found:
-        matcher = constraint.matcher()
-        for token in one.ids:
-            matcher.advance(token)
-        assert matcher.is_accepting
-    assert all(sum(one.runs) == len(one.ids) - one.passes for one in found)
-    assert all(one.runs for one in found[::2])
-    assert not any(one.runs for one in found[1::2])
-
-
-@pytest.mark.parametrize("known", [nothing, certain, heuristic])
-def test_a_text_ends_at_the_last_id_that_it_may_have(known):
-    engine = constrain(TOKENIZER, r'\{"title":"[a-z]*"\}', "lift", eos_ids=(END,)).engine
-    for most in (1, 2, 3, 8):
-        found = write(Opinion(), engine, (), known, most_ids=most, temperature=1.0, seed=0)
-        assert len(found.ids) == most or found.ids[-1] == END
-
-
 def row(family, schema, seed, passes, seconds):
     """Four ids; the canonical way with forced ids has these passes and seconds."""
     way = {"ids": 4, "bytes": 8, "seconds": 2.0, "passes": 4, "runs": []}
@@ -259,7 +233,7 @@ def test_schemas_are_drawn_and_passed_over():
     tasks = [
         Task("f", str(k), json.dumps(one)) for k, one in enumerate([fit, more, alone, large, unfit])
     ]
-    terms = Terms(most_states=30)
+    terms = Config(most_states=30)
     found, over = passed_over(tasks, terms, 5, "0")
     assert {task.id for task in found} == {"0", "1"}
     assert over == {"one text only": 1, "more than 30 states": 1, "UnsupportedSchemaError": 1}
