@@ -15,7 +15,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib import metadata
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -30,6 +29,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.kernels.bits import has
 from experiments.run.executors import Row
+from experiments.run.provenance import version_of
 
 INSTALL = "pip install --group peers"
 Begin = Callable[[], "Session"]
@@ -122,10 +122,7 @@ class Peer(Engine):
     @classmethod
     def version(cls) -> str | None:
         """Of the installed package; None if there is none."""
-        try:
-            return metadata.version(cls.name)
-        except metadata.PackageNotFoundError:
-            return None
+        return version_of(cls.name)
 
     @classmethod
     def module(cls, name: str | None = None) -> Any:

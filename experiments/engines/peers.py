@@ -412,7 +412,6 @@ class _GenLMSession:
 
 
 def _fast(tokenizer: Tokenizer) -> Any:
-    """The tokenizer as transformers has it."""
     import tokenizers
     import transformers
 
@@ -424,6 +423,5 @@ def _fast(tokenizer: Tokenizer) -> Any:
 
 
 def _write(ids: np.ndarray, out: np.ndarray) -> None:
-    """The mask of these ids."""
     out[0] = 0
     set_bits(out[0], ids.astype(np.int64))

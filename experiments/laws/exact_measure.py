@@ -7,13 +7,13 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata.constructions import canonical_automaton
@@ -26,6 +26,7 @@ from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.shared.corpus import KINDS, Corpus, open_corpus
 from experiments.shared.regexes import FINITE, VARIED, own_finite
+from experiments.shared.resources import timed
 
 ALL = "all"
 """Every tokenizer that has a name."""
@@ -224,28 +225,11 @@ def timings(source: object, repeats: int) -> dict[str, float]:
     build: list[float] = []
     load: list[float] = []
     while len(build) < repeats and sum(build) < LONG:
-        with empty_cache():
-            build.append(_seconds(Tokenizer.load(source)))
-            load.append(_seconds(Tokenizer.load(source)))
+        with (
+            tempfile.TemporaryDirectory() as empty,
+            patch.dict(os.environ, BPE_AUTOMATA_CACHE=empty),
+        ):
+            for seconds in (build, load):
+                tokenizer = Tokenizer.load(source)
+                seconds.append(timed(partial(canonical_automaton, tokenizer))[0])
     return {"build": min(build), "load": min(load)}
-
-
-def _seconds(tokenizer: Tokenizer) -> float:
-    started = time.perf_counter()
-    canonical_automaton(tokenizer)
-    return time.perf_counter() - started
-
-
-@contextmanager
-def empty_cache() -> Iterator[None]:
-    """An own, empty folder as the package's cache."""
-    before = os.environ.get("BPE_AUTOMATA_CACHE")
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["BPE_AUTOMATA_CACHE"] = folder
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ["BPE_AUTOMATA_CACHE"]
-            else:
-                os.environ["BPE_AUTOMATA_CACHE"] = before

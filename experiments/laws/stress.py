@@ -132,7 +132,6 @@ def _tried(process: WatchedProcess, case: Case) -> Row:
 
 
 def _kinds(found: Row, slow: float) -> set[str]:
-    """The sorts of failures."""
     late = {f"slow {what}" for what in QUICK if found["worst"].get(what, 0.0) > slow}
     excused = {f"slow {said.partition(':')[0]}" for said in found["refused"]}
     return {kind for kind, _ in found["wrong"]} | (late - excused)

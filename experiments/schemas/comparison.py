@@ -17,7 +17,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -28,6 +27,7 @@ from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Row
 from experiments.run.measuring import Run, progress
+from experiments.run.provenance import version_of
 from experiments.schemas.comparison_report import TITLE, facts, figures, readme, tables, wrong
 from experiments.schemas.comparison_worker import OURS
 from experiments.schemas.inputs import (
@@ -82,10 +82,7 @@ def versions(chosen: Config) -> dict[str, str]:
 
 def version(name: str) -> str:
     """Of the installed package; "" if there is none."""
-    try:
-        return metadata.version("bpe-automata" if name == OURS else name)
-    except metadata.PackageNotFoundError:
-        return ""
+    return version_of("bpe-automata" if name == OURS else name) or ""
 
 
 def measure(run: Run[Config]) -> None:

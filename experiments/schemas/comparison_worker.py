@@ -221,7 +221,6 @@ class Worker:
         return row | {"masks": masks.row()}
 
     def _reason(self, text: str) -> str | None:
-        """None of a peer."""
         return self._case.reason(text) if self._case else None
 
     def _accepts(self, text: str, masks: Histogram | None, row: Row) -> bool:

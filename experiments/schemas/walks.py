@@ -217,7 +217,6 @@ def _chosen(
 
 
 def _single_bytes(tokenizer: Tokenizer) -> np.ndarray:
-    """The ids of one byte."""
     return tokenizer.derived(
         "ids of one byte",
         lambda made: np.flatnonzero([len(spelled) == 1 for spelled in made.spellings]),

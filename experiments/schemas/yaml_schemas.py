@@ -156,7 +156,6 @@ class Files:
         return ACCEPTED if accepted else self._why(value)
 
     def _why(self, value: Any) -> str:
-        """Why a valid file is not accepted."""
         if self._in_some_order(self._dfa, value):
             return ORDER
         if self._in_some_order(self._dfa, _whole(value)):
@@ -210,7 +209,6 @@ def _mappings(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _names(schema: Any) -> Iterator[str]:
-    """The names of properties, in the order of the schema."""
     for mapping in _mappings(schema):
         properties = mapping.get("properties")
         yield from properties if isinstance(properties, dict) else ()
@@ -291,7 +289,6 @@ class _Search:
                 yield from self._members(after, others, _margin(level), level, seen)
 
     def _items(self, state: int, items: Sequence[Any], begin: str, level: int) -> Iterator[int]:
-        """All items, in order."""
         if not items:
             yield state
             return
@@ -382,7 +379,6 @@ def _counts(
 
 
 def _statuses(rows: Sequence[Row], manifest: Row) -> Table:
-    """How many schemas were compiled, and what the walks gave."""
     counts = Counter(row["status"] for row in rows).most_common()
     counts += [
         ("random texts", sum(row["walks"] for row in rows)),

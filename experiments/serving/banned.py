@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell
 from experiments.run.measuring import Run
 from experiments.serving.banned_report import TITLE, facts, readme, tables, wrong
 from experiments.serving.banned_runs import article, listed, settings, word_lists
-from experiments.shared import models
-from experiments.shared.models import MODEL_HELP, Device, Dtype
+from experiments.shared.models import OneModel
 
 __all__ = ["TITLE", "facts", "readme", "tables", "wrong"]
 
@@ -29,12 +27,9 @@ SIZED_EACH = 10
 
 
 @dataclass(frozen=True)
-class Config(config.Config):
+class Config(OneModel):
     """What determines the texts."""
 
-    model: str = option(models.SMOLLM2, MODEL_HELP)
-    device: Device = option("auto", "where the model runs")
-    dtype: Dtype = option("float32", "the model's numbers, as torch names them")
     draws: int = option(2, "texts drawn after each prompt of the article's words")
     new_tokens: int = option(40, "at most so many ids of each of them")
     lists: int = option(200, "random lists of banned words")
@@ -46,15 +41,14 @@ SMOKE = Config(draws=0, new_tokens=2, lists=4)
 def measure(run: Run[Config]) -> None:
     """A row per text of the article's words, then one per list. The modes of a row are timed."""
     made = run.config
-    named = (made.model, made.device, made.dtype)
-    loaded = models.opened(*named)
+    loaded = made.opened()
     run.note(**loaded.provenance())
     cells = [
-        Cell(f"article {turn}", article, (named, setting, made.new_tokens, turn))
+        Cell(f"article {turn}", article, (made, setting, made.new_tokens, turn))
         for turn, setting in enumerate(settings(made.draws))
     ]
     for turn, words in enumerate(word_lists(loaded.tokenizer, made.lists, made.seed)):
         sized = turn % SIZED_EACH == 0
-        given = (named, words, made.seed + turn, turn, sized)
+        given = (made, words, made.seed + turn, turn, sized)
         cells.append(Cell(f"list {turn}", listed, given))
     run.cells(cells, alone=True)

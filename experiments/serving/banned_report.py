@@ -111,7 +111,6 @@ def readme(facts: Row) -> str:
 
 
 def _holding(texts: pd.DataFrame) -> int:
-    """How many texts hold a banned word."""
     return int(texts["banned"].map(bool).sum())
 
 
@@ -162,7 +161,6 @@ def _log(texts: pd.DataFrame) -> Table:
 
 
 def _lists(texts: pd.DataFrame) -> Table:
-    """A line for each kind of ban, and one for all."""
 
     def of(mode: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
         return lambda group: group[group["mode"] == mode]
@@ -208,7 +206,6 @@ _NOTHING = "EmptyLanguageError"
 
 
 def _costs(texts: pd.DataFrame) -> Table:
-    """Seconds for each id kept, by mode."""
     columns = [
         Column("", lambda group: _NAMES[group["kind"].iloc[0]]),
         Column("mode", "mode"),

@@ -18,8 +18,7 @@ from bpe_automata.sampling import BannedGeneration, decode, decode_allowed, deco
 from bpe_automata.sampling.banned import free, tail
 from bpe_automata.sampling.loop import asked
 from experiments.run.executors import Row
-from experiments.shared import models
-from experiments.shared.models import Named, causal
+from experiments.shared.models import OneModel, causal
 from experiments.shared.resources import timed
 
 Model = Callable[[Sequence[int]], np.ndarray]
@@ -73,27 +72,30 @@ def runs(
     own, and the prompt is read before its clock starts (to a model that keeps a cache, what the
     mode before wrote is taken back by that)."""
     found = {}
+    options |= {"prompt": prompt}
     for mode in _order(turn):
         own, its_ban = rebuilt(plain, plain.dfa), replace(ban)
-        given = {"prompt": prompt, **options}
-        if mode != "free":
-            given |= {"constraint": own, "after": before}
-        prepare = _preparing(mode, tokenizer, its_ban, own, before)
-        call = _calling(mode, model, tokenizer, its_ban, own, given)
+        prepare, call = _mode(mode, model, tokenizer, its_ban, own, before, **options)
         found[mode] = _row(lambda: asked(model, prompt, ()), prepare, call, ban, before)
     return {mode: found[mode] | {"turn": _order(turn).index(mode)} for mode in MODES}
 
 
 def _order(turn: int) -> tuple[str, ...]:
-    """The modes in the order in which they are timed."""
     first = turn % len(MODES)
     return MODES[first:] + MODES[:first]
 
 
-def _preparing(
-    mode: str, tokenizer: Tokenizer, ban: Ban, plain: Constraint, before: str
-) -> Callable[[], Any]:
-    """Makes what several calls could share: what `_calling` gives to the mode."""
+def _mode(
+    mode: str,
+    model: Model,
+    tokenizer: Tokenizer,
+    ban: Ban,
+    plain: Constraint,
+    before: str,
+    **given: Any,
+) -> tuple[Callable[[], Any], Callable[[Any], Generation]]:
+    """(what makes all that several calls could share, the mode as a function of that)."""
+    under = given | {"constraint": plain, "after": before}
 
     def applied() -> AppliedBan:
         made = AppliedBan(ban, plain)
@@ -103,19 +105,11 @@ def _preparing(
     def spellings() -> Spellings:
         return Spellings(tokenizer, ban, plain.eos_ids, plain.added_tokens)
 
-    return {"free": lambda: None, "exact": applied, "rollback": spellings}[mode]
-
-
-def _calling(
-    mode: str, model: Model, tokenizer: Tokenizer, ban: Ban, plain: Constraint, given: Row
-) -> Callable[[Any], Generation]:
-    """The mode, as a function of what was prepared."""
-    modes: dict[str, Callable[[Any], Generation]] = {
-        "free": lambda _: decode(model, plain, **given),
-        "exact": lambda made: decode_allowed(model, ban, tokenizer, banned=made, **given),
-        "rollback": lambda made: decode_without(model, ban, tokenizer, spellings=made, **given),
-    }
-    return modes[mode]
+    if mode == "free":
+        return lambda: None, lambda _: decode(model, plain, **given)
+    if mode == "exact":
+        return applied, lambda made: decode_allowed(model, ban, tokenizer, banned=made, **under)
+    return spellings, lambda made: decode_without(model, ban, tokenizer, spellings=made, **under)
 
 
 def _row(
@@ -316,9 +310,9 @@ def settings(drawn: int) -> list[Setting]:
     return [*greedy, Setting("ours", whole=True), *seeds]
 
 
-def article(named: Named, setting: Setting, new_tokens: int, turn: int) -> Row:
+def article(made: OneModel, setting: Setting, new_tokens: int, turn: int) -> Row:
     """Every mode after one prompt. turn: see `runs`."""
-    loaded = models.opened(*named)
+    loaded = made.opened()
     tokenizer, model = loaded.tokenizer, causal(loaded)
     prompt, ban = loaded.prompt_ids(PROMPTS[setting.prompt]), setting.ban()
     drawing = {"temperature": setting.temperature, "seed": setting.seed}
@@ -329,9 +323,9 @@ def article(named: Named, setting: Setting, new_tokens: int, turn: int) -> Row:
     return {**row, **found}
 
 
-def listed(named: Named, words: WordList, seed: int, turn: int, sized: bool) -> Row:
+def listed(made: OneModel, words: WordList, seed: int, turn: int, sized: bool) -> Row:
     """Every mode with one list. sized: are the spellings of its words counted?"""
-    tokenizer = models.opened(*named).tokenizer
+    tokenizer = made.opened().tokenizer
     plain = free(tokenizer)
     model = wanting_model(tokenizer, words, seed, plain.eos_ids)
     prompt: Sequence[int] = tokenizer.encode(words.before)

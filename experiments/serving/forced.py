@@ -25,7 +25,6 @@ from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.sampling import decode
 from bpe_automata.tokenizer.sources.named import names
 from experiments.engines.peers import OutlinesCore
-from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import ROOT, require
@@ -40,8 +39,7 @@ from experiments.serving.forced_walks import (
     sampled,
     walked,
 )
-from experiments.shared import models
-from experiments.shared.models import MODEL_HELP, Device, Dtype, LoadedModel, Named, causal
+from experiments.shared.models import LoadedModel, OneModel, causal
 
 __all__ = ["TITLE", "facts", "readme", "tables"]
 
@@ -152,21 +150,19 @@ def fit(rows: Sequence[Row], pairs: Sequence[tuple[str, Case, str]]) -> list[tup
     return [(case, s) for key, case, s in pairs if 0 < (states.get(key) or 0) <= MOST_STATES]
 
 
-def cells(
-    pairs: Sequence[tuple[Case, str]], named: Named, texts: int, most_ids: int, seed: int
-) -> list[Cell]:
+def cells(pairs: Sequence[tuple[Case, str]], made: Config) -> list[Cell]:
     """A few of them, each in both modes, in both loops."""
 
     def rank(pair: tuple[Case, str]) -> float:
         """Of the schema alone, so that one more that fits displaces at most one other."""
-        return random.Random(f"{seed} {pair[0].group} {pair[0].id} {pair[1]}").random()
+        return random.Random(f"{made.seed} {pair[0].group} {pair[0].id} {pair[1]}").random()
 
-    chosen = sorted(pairs, key=rank)[:texts]
+    chosen = sorted(pairs, key=rank)[: made.texts]
     return [
         Cell(
             f"generation {case.group} {case.id} {loop} {mode}",
             compared,
-            (named, case, style, loop, mode, most_ids, seed, bool(number % 2)),
+            (made, case, style, loop, mode, bool(number % 2)),
         )
         for number, (case, style) in enumerate(chosen)
         for loop in LOOPS
@@ -174,22 +170,13 @@ def cells(
     ]
 
 
-def compared(
-    named: Named,
-    case: Case,
-    style: str,
-    loop: str,
-    mode: str,
-    most_ids: int,
-    seed: int,
-    forced_first: bool,
-) -> Row:
+def compared(made: Config, case: Case, style: str, loop: str, mode: str, forced_first: bool) -> Row:
     """One text, written twice by one loop."""
-    loaded, item = models.opened(*named), item_of(case, style)
+    loaded, item = made.opened(), item_of(case, style)
     if item.dfa is None:
         raise ArgumentError(f"{case.id} has no automaton: {item.refused}")
     prompt = tuple(loaded.prompt_ids(prompt_of(item)))
-    asked = Asked(item.dfa, prompt, MODES[mode], seed, most_ids)
+    asked = Asked(item.dfa, prompt, MODES[mode], made.seed, made.most_ids)
     ways = (True, False) if forced_first else (False, True)
     written = {way: LOOPS[loop](loaded, asked, way) for way in ways}
     ours, plain = written[True], written[False]
@@ -212,7 +199,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Config(config.Config):
+class Config(OneModel):
     """What determines the counts and the texts."""
 
     schemas: Path = option(SCHEMAS, "folder of JSON lines of schemas and instances")
@@ -221,19 +208,12 @@ class Config(config.Config):
     tokenizers: tuple[str, ...] = option(TOKENIZERS, "names or paths; all: every one with a name")
     texts: int = option(10, "schemas under which a model writes; 0: none")
     most_ids: int = option(48, "of each of its texts, end of sequence included")
-    model: str = option(models.SMOLLM2, MODEL_HELP)
-    device: Device = option("auto", "where the model runs")
-    dtype: Dtype = option("float32", "the model's numbers, as torch names them")
 
     def cases(self) -> dict[str, list[Case]]:
         """All that there are, by style of their texts."""
         if self.regexes:
             return {GIVEN: regex_cases(self.regexes)}
         return {style: schema_cases(self.schemas, style) for style in STYLES}
-
-    def named(self) -> Named:
-        """The model."""
-        return self.model, self.device, self.dtype
 
 
 SMOKE = Config(
@@ -269,9 +249,9 @@ def measure(run: Run[Config]) -> None:
     walking = [Cell(key, measured, (one, style, tokenizers)) for key, one, style in pairs]
     run.cells(walking, what="walking")
     if made.texts:
-        run.note(**models.opened(*made.named()).provenance())
+        run.note(**made.opened().provenance())
         chosen_pairs = fit(run.rows, [pair for pair in pairs if pair[2] == styles[0]])
-        jobs = cells(chosen_pairs, made.named(), made.texts, made.most_ids, made.seed)
+        jobs = cells(chosen_pairs, made)
         run.cells(jobs, alone=True, what="writing")
 
 

@@ -94,7 +94,6 @@ def _of_kind(rows: pd.DataFrame, kind: str) -> pd.DataFrame:
 
 
 def _known(counts: pd.DataFrame, schemas: pd.DataFrame, manifest: Row) -> Table:
-    """A line for each tokenizer and method, of one style."""
     columns = [
         Column("tokenizer, method", lambda g: f"{g['tokenizer'].iloc[0]}, {TITLES[_method(g)]}"),
         Column("known ids", _known_ids, fixed(1, " %")),
@@ -142,7 +141,6 @@ def _part(found: Sequence[int]) -> str:
 
 
 def _data(schemas: pd.DataFrame, manifest: Row) -> list[str]:
-    """What was measured, and what was not."""
     config, available, chosen = (manifest[name] for name in ("config", "available", "sampled"))
     refused = Counter(reason.split(":")[0] for reason in values(schemas, "refused"))
     reasons = "; ".join(f"{reason} {n}" for reason, n in sorted(refused.items()))
@@ -158,7 +156,6 @@ def _data(schemas: pd.DataFrame, manifest: Row) -> list[str]:
 
 
 def _left_out(counts: pd.DataFrame) -> str:
-    """Of one tokenizer."""
     once = counts[counts["method"] == METHODS[0]]
     failed = Counter(reason.split(":")[0] for reason in values(once, "failed"))
     refused = "".join(f", {n} schemas failed ({why})" for why, n in failed.items())
@@ -202,7 +199,6 @@ def _ratio(texts: pd.DataFrame, what: str) -> float:
 
 
 def _saved(texts: pd.DataFrame) -> float:
-    """The share of the passes that forced ids save."""
     return 1 - _ratio(texts, "passes")
 
 

@@ -129,7 +129,6 @@ def _medians(rounds: Sequence[list[float]]) -> list[float]:
 
 
 def _add_shared(answers: Sequence[Row]) -> None:
-    """The fields `shared_...` of schemas."""
     asked: dict[tuple[str, str], list[Row]] = {}
     for row in answers:
         if row["what"] == SCHEMA:
@@ -454,7 +453,6 @@ def _markdown(columns: Mapping[str, Callable[[Row], str]], lines: Sequence[Row])
 
 
 def _at(us: Sequence[float | None], which: Sequence[int], factor: float = 1.0) -> str:
-    """Those of SHARES with these numbers."""
     picked = [us[k] for k in which]
     return ", ".join(three(v * factor) for v in picked if v is not None) or "-"
 

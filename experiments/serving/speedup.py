@@ -31,15 +31,13 @@ from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.kernels.bits import only
 from bpe_automata.sampling.logits import Model, draw, log_probabilities
 from bpe_automata.schemas import compile_json_schema
-from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
 from experiments.run.files import ROOT, lines_of
 from experiments.run.measuring import Run
 from experiments.schemas.inputs import SCHEMAS, schema_cases
 from experiments.serving.speedup_report import TITLE, facts, figures, readme, tables, wrong
-from experiments.shared import models
-from experiments.shared.models import MODEL_HELP, Device, Dtype, LoadedModel, Named, causal
+from experiments.shared.models import LoadedModel, OneModel, causal
 from experiments.shared.resources import timed
 
 __all__ = ["TITLE", "facts", "figures", "readme", "tables", "wrong"]
@@ -50,12 +48,9 @@ FUNCTIONS = "functions"
 
 
 @dataclass(frozen=True)
-class Config(config.Config):
+class Config(OneModel):
     """What determines the texts. The default takes about 8 minutes on two CPU cores."""
 
-    model: str = option(models.SMOLLM2, MODEL_HELP)
-    device: Device = option("auto", "where the model runs")
-    dtype: Dtype = option("float32", "the model's numbers, as torch names them")
     schemas: Path = option(SCHEMAS, "folder of JSON lines of schemas, a family a file")
     families: tuple[str, ...] = option((), "some of the families; none: all")
     each: int = option(6, "schemas of each family, drawn with the seed")
@@ -66,10 +61,6 @@ class Config(config.Config):
     closed: bool = option(True, "has an object no properties that its schema does not name?")
     most_states: int = option(5_000, "schemas with a larger automaton are passed over")
 
-    def named(self) -> Named:
-        """The model."""
-        return self.model, self.device, self.dtype
-
 
 SMOKE = Config(families=(FUNCTIONS,), each=1, most_ids=6)
 
@@ -77,7 +68,7 @@ SMOKE = Config(families=(FUNCTIONS,), each=1, most_ids=6)
 def measure(run: Run[Config]) -> None:
     """A row per schema and seed."""
     made = run.config
-    loaded = models.opened(*made.named())
+    loaded = made.opened()
     run.note(**loaded.provenance())
     chosen, over = [], {}
     for name, tasks in families_of(made.schemas, made.families).items():
@@ -308,7 +299,7 @@ def warmed(loaded: LoadedModel) -> None:
 def compared(task: Task, made: Config, seed: int, turn: int) -> Row:
     """The row of a cell. `own`: are the ids those that `encode` gives for the text? None where it
     was cut off. `same`: did forced ids change nothing?"""
-    loaded, dfa = models.opened(*made.named()), dfa_of(task.schema, made.whitespace, made.closed)
+    loaded, dfa = made.opened(), dfa_of(task.schema, made.whitespace, made.closed)
     text = task.prompt()
     prompt, model = loaded.prompt_ids(text), causal(loaded)
     ways, ids = {}, {}

@@ -171,7 +171,6 @@ def notes(rows: pd.DataFrame, manifest: Row) -> list[str]:
 
 
 def _lengths(texts: pd.DataFrame) -> Table:
-    """The distribution of the lengths of runs, all families together."""
 
     def of(least: int) -> Callable[[pd.DataFrame], float]:
         return lambda group: in_runs(group, least)

@@ -154,7 +154,6 @@ def _warm_up(setup: Setup, given: Config) -> None:
 
 
 def _constraint(loaded: LoadedModel, key: str) -> Constraint:
-    """Of a row."""
     _, _, language, method = key.split(" ")
     return _constrained(loaded, LANGUAGES[language], method)
 
@@ -165,7 +164,6 @@ def _constrained(loaded: LoadedModel, regex: str, method: str) -> Constraint:
 
 
 def _drawn(setup: Setup, constraint: Constraint | None, seed: int) -> list[Drawn]:
-    """A batch, from the prompt on."""
     return sample_batch(
         setup.loaded.model,
         setup.loaded.prompt_ids(PROMPT),

@@ -26,6 +26,8 @@ from typing import Any, Literal
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError, TokenizerError
 from bpe_automata.storage import cache_folder
+from experiments.run import config
+from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import package_file, require
 from experiments.run.measuring import Run
@@ -352,8 +354,19 @@ def labels(manifest: Row) -> dict[str, str]:
 Device = Literal["auto", "cpu", "cuda"]
 Dtype = Literal["float32", "bfloat16", "float64"]
 MODEL_HELP = "smollm2, gemma-3-270m, or a folder or hub id of a causal LM"
-Named = tuple[str, Device, Dtype]
-"""Source, device, dtype, as `load_model` takes them."""
+
+
+@dataclass(frozen=True)
+class OneModel(config.Config):
+    """The config of what one model writes."""
+
+    model: str = option(SMOLLM2, MODEL_HELP)
+    device: Device = option("auto", "where the model runs")
+    dtype: Dtype = option("float32", "the model's numbers, as torch names them")
+
+    def opened(self) -> LoadedModel:
+        """The model. Raises as `load_model`."""
+        return opened(self.model, self.device, self.dtype)
 
 
 def causal(loaded: LoadedModel) -> Any:

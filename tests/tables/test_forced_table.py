@@ -40,7 +40,6 @@ CASES = [
     given("bad", "(", "a"),
     given("all other", "a", "b"),
 ]
-NAMED = ("stub", "cpu", "float32")
 SCHEMA = {
     "type": "object",
     "properties": {"a": {"type": "boolean"}},
@@ -187,7 +186,7 @@ def opened(request, monkeypatch):
 
 
 def written(source, loop, mode):
-    return forced.compared(NAMED, source, "as given", loop, mode, 48, 3, True)
+    return forced.compared(forced.Config(seed=3), source, "as given", loop, mode, True)
 
 
 @pytest.mark.parametrize("mode", forced.MODES)
@@ -204,10 +203,13 @@ def test_generation_with_and_without(loop, mode, opened):
 
 def test_one_more_schema_that_fits_displaces_at_most_one_other():
     """Its row failed before: a key means what it meant."""
-    pairs = [(given(f"{k}", "a"), "as given") for k in range(20)]
+    made, pairs = forced.Config(texts=2), [(given(f"{k}", "a"), "as given") for k in range(20)]
     for k in range(2, len(pairs)):
         before, after = (
-            {cell.key: cell.arguments[1:5] for cell in forced.cells(pairs[:n], NAMED, 2, 48, 0)}
+            {
+                cell.key: cell.arguments[1:5]
+                for cell in forced.cells(pairs[:n], made)
+            }
             for n in (k, k + 1)
         )
         kept = before.keys() & after.keys()
