@@ -73,7 +73,9 @@ class Ours(Engine):
                 return compile_regex(source["regex"])
             return compile_json_schema(source["schema"], whitespace=whitespace, **options)
         except BpeAutomataError as error:
-            raise _refused(error) from error
+            message = f"{type(error).__name__}: {error}"[:300]
+            keyword = getattr(error, "keyword", None)
+            raise RefusedError(status_of(error), message, keyword) from error
 
     def constraint(self, language: str | ByteDFA) -> Constraint:
         """A regex or an automaton, with this tokenizer."""
@@ -105,11 +107,6 @@ class Explicit(Ours):
         automaton = constraint.automaton(max_edges=self._max_edges)
         listed = Listed(automaton, self.tokenizer.eos_ids, self.tokenizer.n_ids)
         return lambda: Matcher(listed)
-
-
-def _refused(error: BpeAutomataError) -> RefusedError:
-    message = f"{type(error).__name__}: {error}"[:300]
-    return RefusedError(status_of(error), message, getattr(error, "keyword", None))
 
 
 MAX_EDGES = 2_000_000

@@ -20,7 +20,7 @@ from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import MissingDependencyError, MissingFileError, TokenizerError
 from bpe_automata.tokenizer.sources.named import names
 from experiments.laws import exact_sequences
-from experiments.laws.exact_sequences import Adversary, Case, Found, Tally, approximations
+from experiments.laws.exact_sequences import Adversary, Case, Found, approximations
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
@@ -136,15 +136,12 @@ def sequences_row(work: Config, kind: str, n: int) -> Row:
     found = exact_sequences.sequences(tokenizer, texts, approximations(tokenizer), rng)
     seconds = (time.perf_counter() - started) / 2
     pairs = zip((STRINGS, OTHERS), found, strict=True)
-    laws = [sequences_law(law, kind, tally, seconds) for law, tally in pairs]
+    laws = [
+        law_of(law, tally.counts, tally.wrong, seconds)
+        | {"kind": kind, "approximations": {n: dict(c) for n, c in tally.approximations.items()}}
+        for law, tally in pairs
+    ]
     return {"tokenizer": shown(work.tokenizer), "laws": laws}
-
-
-def sequences_law(law: str, kind: str, tally: Tally, seconds: float) -> Row:
-    """One of them."""
-    rivals = {name: dict(counts) for name, counts in tally.approximations.items()}
-    made = law_of(law, tally.counts, tally.wrong, seconds)
-    return made | {"kind": kind, "approximations": rivals}
 
 
 def constraints_row(work: Config, law: str) -> Row:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,11 @@ def html(found: Mapping[str, Row], groups: Mapping[str, Collection[str]]) -> str
     environment = jinja.Environment(
         loader=jinja.FileSystemLoader(Path(__file__).parent), autoescape=True
     )
-    environment.filters |= {"code": _with_code, "prose": _prose, "shown": _shown}
+    environment.filters |= {
+        "code": _with_code,
+        "prose": _prose,
+        "shown": partial(json.dumps, indent=1, ensure_ascii=False),
+    }
     page: str = environment.get_template(_TEMPLATE).render(
         found=found,
         groups=shown,
@@ -62,10 +67,6 @@ def _in_short(said: Mapping[str, str]) -> list[str]:
     """Of the texts for the README, by place, the short ones where there are such."""
     short = [text for place, text in said.items() if " " in place]
     return short or list(said.values())
-
-
-def _shown(manifest: Row) -> str:
-    return json.dumps(manifest, indent=1, ensure_ascii=False)
 
 
 def _with_code(text: str) -> Any:

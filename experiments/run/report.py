@@ -173,7 +173,10 @@ def write(
         "facts": report.facts,
         "readme": readme,
         "tables": [asdict(table) for table in report.tables],
-        "figures": [_described(figure) for figure in report.figures],
+        "figures": [
+            {"name": figure.name, "headline": figure.headline, "note": figure.note}
+            for figure in report.figures
+        ],
         "manifest": manifest,
     }
     write_atomically(paths[2], json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
@@ -212,7 +215,3 @@ def show(report: Report, paths: Sequence[Path]) -> None:
         print("The README keeps the numbers that it has: rows or models are missing.")
     for line in report.wrong:
         print(f"WRONG: {line}")
-
-
-def _described(figure: Figure) -> Row:
-    return {"name": figure.name, "headline": figure.headline, "note": figure.note}

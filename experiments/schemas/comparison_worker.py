@@ -60,7 +60,8 @@ class Histogram:
 
     def add(self, seconds: float) -> None:
         """Count one."""
-        self.counts[_bucket(seconds)] += 1
+        bucket = int(_PER_DECADE * math.log10(max(seconds, _LEAST) / _LEAST))
+        self.counts[max(0, bucket)] += 1
         self.largest = max(self.largest, seconds)
 
     @property
@@ -91,10 +92,6 @@ def of_rows(rows: Iterable[dict[str, Any]]) -> Histogram:
         total.counts.update({int(k): n for k, n in row["counts"].items()})
         total.largest = max(total.largest, row["largest"])
     return total
-
-
-def _bucket(seconds: float) -> int:
-    return max(0, int(_PER_DECADE * math.log10(max(seconds, _LEAST) / _LEAST)))
 
 
 OURS = "bpe_automata"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,12 +24,7 @@ FOLDER = "BPE_AUTOMATA_DATA"
 """The environment variable that names the folder of the data."""
 
 
-def data_folder(environment: Mapping[str, str]) -> Path:
-    """Where data is, if the config does not say."""
-    return Path(environment.get(FOLDER) or ROOT.parent / "shared" / "data")
-
-
-DATA = data_folder(os.environ)
+DATA = Path(os.environ.get(FOLDER) or ROOT.parent / "shared" / "data")
 SCHEMAS = DATA / "maskbench"
 YAML_SCHEMAS = DATA / "schemastore_yaml.jsonl.gz"
 SMOKE_SCHEMAS = Path(__file__).with_name("smoke_schemas.jsonl")

@@ -37,7 +37,7 @@ from experiments.engines.named import engine_of
 from experiments.run.executors import Row
 from experiments.run.files import lines_of
 from experiments.schemas.inputs import Case
-from experiments.shared.resources import forget_peak, resident, settled
+from experiments.shared.resources import forget_peak, repeated, resident, settled
 from experiments.shared.watched import Answer, failure_of, serve
 
 WHITESPACE: Whitespace = "spaced"
@@ -200,13 +200,7 @@ class Worker:
         out = np.zeros((len(prefixes), self._words), dtype=np.int32)
         fill = self._engine.batch(sessions, out)
         fill()
-        return [_wall(fill) for _ in range(REPEATS)]
-
-
-def _wall(call: Callable[[], object]) -> float:
-    started = time.perf_counter_ns()
-    call()
-    return (time.perf_counter_ns() - started) / 1e3
+        return [1e6 * seconds for seconds in repeated(fill, REPEATS)]
 
 
 def answered(worker: Worker, question: Row) -> Row:

@@ -544,9 +544,8 @@ def _scale(line: Sequence[Any]) -> None:
 
 def _power(us: float) -> str:
     """Microseconds, a power of ten, with a unit."""
-    names = ((1e5, 1e6, "s"), (1e2, 1e3, "ms"), (0.0, 1.0, "µs"))
-    factor, name = next((factor, name) for least, factor, name in names if us >= least)
-    return f"{us / factor:.10g} {name}"
+    factor, unit = (1e6, "s") if us >= 1e5 else (1e3, "ms") if us >= 100 else (1, "µs")
+    return f"{us / factor:.10g} {unit}"
 
 
 def _legend(line: Sequence[Any]) -> None:

@@ -23,6 +23,7 @@ from experiments.run.tables import (
     highest,
     is_missing,
     markdown,
+    part,
     scaled,
     table,
     three,
@@ -198,16 +199,12 @@ def _p99(field: str) -> Callable[[Group], float]:
     return lambda unit: quantile(values(unit, field), 0.99)
 
 
-def _part(part: str, of: str) -> Callable[[Group], str]:
-    return lambda unit: f"{total(part)(unit)} of {total(of)(unit)}"
-
-
 def _admits(asked: pd.DataFrame) -> Table:
     columns = [
         Column("engine, tokenizer", "label"),
-        Column("own ids\nblocked", _part("blocked", "inside")),
-        Column("outside\ncompleted", _part("completed", "outside")),
-        Column("other ids\nadmitted", _part("admitted", "offered")),
+        Column("own ids\nblocked", part("blocked", "inside")),
+        Column("outside\ncompleted", part("completed", "outside")),
+        Column("other ids\nadmitted", part("admitted", "offered")),
         Column("own ids\nmissing", total("missing"), whole),
         Column("ids to\nno text", total("impossible"), whole),
         Column("other\nids", total("other"), whole),

@@ -128,15 +128,18 @@ def _keys(given: Config, dtype: str, batch: int) -> list[str]:
 def _block(run: Run[Config], setup: Setup, keys: Sequence[str]) -> None:
     """The rows of one dtype and batch, in turns."""
     _warm_up(setup, run.config)
-    made = {key: _constraint(setup.loaded, key) for key in keys}
+    named = {key: key.split(" ")[2:] for key in keys}
+    made = {
+        key: _constrained(setup.loaded, LANGUAGES[language], method)
+        for key, (language, method) in named.items()
+    }
     seconds: dict[str | None, list[float]] = {key: [] for key in (None, *keys)}
     first = SEEDS * run.config.seed
     for round_ in range(run.config.repeats + 1):  # in the first one the constraints are new
         for key in list(seconds)[:: -1 if round_ % 2 else 1]:
             drawing = partial(_drawn, setup, None if key is None else made[key], first + round_)
             seconds[key].append(timed(drawing)[0])
-    for key in keys:
-        _, _, language, method = key.split(" ")
+    for key, (language, method) in named.items():
         row: Row = {"dtype": setup.dtype, "batch": setup.batch, "language": language}
         row |= {"method": method, "length": setup.length, "device": setup.loaded.device}
         row |= {"free": seconds[None][1:], "constrained": seconds[key][1:]}
@@ -151,11 +154,6 @@ def _warm_up(setup: Setup, given: Config) -> None:
     _drawn(setup, None, seed)
     for method in given.methods:
         _drawn(setup, _constrained(setup.loaded, THROWAWAY, method), seed)
-
-
-def _constraint(loaded: LoadedModel, key: str) -> Constraint:
-    _, _, language, method = key.split(" ")
-    return _constrained(loaded, LANGUAGES[language], method)
 
 
 def _constrained(loaded: LoadedModel, regex: str, method: str) -> Constraint:

@@ -206,10 +206,7 @@ def test_one_more_schema_that_fits_displaces_at_most_one_other():
     made, pairs = forced.Config(texts=2), [(given(f"{k}", "a"), "as given") for k in range(20)]
     for k in range(2, len(pairs)):
         before, after = (
-            {
-                cell.key: cell.arguments[1:5]
-                for cell in forced.cells(pairs[:n], made)
-            }
+            {cell.key: cell.arguments[1:5] for cell in forced.cells(pairs[:n], made)}
             for n in (k, k + 1)
         )
         kept = before.keys() & after.keys()
