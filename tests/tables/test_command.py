@@ -12,7 +12,6 @@ import pytest
 from experiments.run import command, readme, report
 from experiments.run.artefact import Artefact
 from experiments.run.executors import FAILURE
-from experiments.run.report import finish
 from experiments.run.tables import Table
 
 
@@ -108,18 +107,6 @@ def test_bad_input_runs_nothing(folders, tmp_path, capsys, given, said):
 
 
 # ---------------------------------------------------------------- what is written
-
-
-def test_figures_are_equal_when_drawn_again(tmp_path):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    drawn = []
-    for k in range(2):
-        figure, axes = pyplot.subplots(1, 2, layout="constrained")
-        axes[0].plot([1, 2])
-        paths = finish(figure, "h", "n", tmp_path / f"{k}", "f")
-        drawn.append([path.read_bytes() for path in paths])
-    assert len(drawn[0]) == 3
-    assert drawn[0] == drawn[1]
 
 
 def test_the_readme_says_what_the_facts_say(tmp_path):

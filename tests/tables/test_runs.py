@@ -106,18 +106,6 @@ def test_rows_are_kept_and_a_torn_one_is_dropped(tmp_path):
     assert again.aside is None
 
 
-def test_rows_made_by_something_else_are_put_aside(tmp_path):
-    Store(tmp_path, {"version": 1}).add({"key": "a"})
-    for version in (2, 3):
-        store = Store(tmp_path, {"version": version})
-        assert store.rows == {}
-        store.add({"key": f"{version}"})
-    kept = sorted(path.name for path in tmp_path.glob("rows-*.jsonl"))
-    assert kept == ["rows-1.jsonl", "rows-2.jsonl"]
-    assert '"a"' in (tmp_path / "rows-1.jsonl").read_text()
-    assert Store(tmp_path, {"version": 3}, anew=True).aside.name == "rows-3.jsonl"
-
-
 def test_nobody_else_writes_meanwhile(tmp_path):
     with alone(tmp_path), pytest.raises(BusyError, match="another process"), alone(tmp_path):
         pass

@@ -87,27 +87,6 @@ def test_in_place_of_a_refused_schema_the_next_one_is_taken(config, calls, tmp_p
     assert len(calls) == len(set(calls)), "nothing is walked twice"
 
 
-def test_an_interrupted_run_takes_the_same_schemas(config, calls, tmp_path, monkeypatch):
-    measured(walks, config, tmp_path / "whole")
-    whole, calls[:] = list(calls), []
-    real, added = walks.Run.add, []
-
-    def interrupted(run, key, row):
-        if len(added) == 6:
-            raise KeyboardInterrupt
-        added.append(key)
-        real(run, key, row)
-
-    monkeypatch.setattr(walks.Run, "add", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        measured(walks, config, tmp_path / "again")
-    assert not read_run(tmp_path / "again")[1]["complete"]
-    monkeypatch.setattr(walks.Run, "add", real)
-    measured(walks, config, tmp_path / "again")
-    assert list(dict.fromkeys(calls)) == whole
-    assert taken(tmp_path / "again")[0].facts == taken(tmp_path / "whole")[0].facts
-
-
 # Walks and their judge.
 
 
