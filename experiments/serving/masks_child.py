@@ -50,8 +50,11 @@ HELD_MB = 2000
 """What schemas may hold together, 10^6 bytes; then they are let go of."""
 
 
-CONSTRAINT, _WARMING = "constraint", "warming"
-"""Groups of cases."""
+ENGINE, CONSTRAINT, SCHEMA, BATCH = "engine", "constraint", "schema", "batch"
+"""What an engine is asked: how it comes up, about a constraint, a schema, and a batch."""
+KINDS = ("cold", "warm", "advance")
+"""What is timed of a text."""
+_WARMING = "warming"
 
 
 def _cases(group: str) -> dict[str, Case]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from experiments.engines.named import OURS, WITHIN
-from experiments.run.executors import FAILURE, Row
+from experiments.run.executors import Row
 from experiments.run.readme import wrapped
 from experiments.run.report import Figure, Report, panels, without_paths
 from experiments.run.statistics import quantile
@@ -18,7 +17,6 @@ from experiments.run.tables import (
     Group,
     Table,
     fixed,
-    frame,
     highest,
     is_missing,
     markdown,
@@ -32,11 +30,18 @@ from experiments.run.tables import (
     values,
     whole,
 )
-from experiments.serving.masks_child import BATCHES, CONSTRAINTS
+from experiments.serving.masks_child import (
+    BATCH,
+    BATCHES,
+    CONSTRAINT,
+    CONSTRAINTS,
+    ENGINE,
+    KINDS,
+    SCHEMA,
+)
 
 TITLE = "Masks: the first one, and each one after it"
 SHARES = (0.5, 0.9, 0.99, 1.0)
-KINDS = ("cold", "warm", "advance")
 SHOWN = "llama-3"
 """The tokenizer whose numbers stand for all, where it was measured."""
 QUANTILES = "p50 / p90 / p99 / max"
@@ -60,87 +65,6 @@ MEANINGS = (
 )
 
 
-# ---------------------------------------------------------------- rows
-
-
-ENGINE, CONSTRAINT, SCHEMA, BATCH = "engine", "constraint", "schema", "batch"
-
-
-def answers_of(rows: Sequence[Row], versions: Mapping[str, str]) -> pd.DataFrame:
-    """One row for each thing that an engine which came up was asked with a tokenizer.
-
-    what: ENGINE (how it came up), CONSTRAINT, SCHEMA or BATCH; label: the engine with its version;
-    refused: why there is no answer. Of constraints and schemas, medians over rounds: first,
-    microseconds from the source to the first mask; cold, warm, advance: microseconds over all texts
-    that could be read to the end; passed, stopped: how many could and could not. Of schemas the
-    same fields with `shared_` before them are over texts that every engine which came to the schema
-    compiled and read to the end. us: of a batch.
-    """
-    came_up = [(row["tokenizer"], row["engine"]) for row in rows if "ready" in row]
-    order = {unit: k for k, unit in enumerate(dict.fromkeys(came_up))}
-    asked: dict[tuple[int, str, str, str], list[Row]] = {}
-    for row in rows:
-        unit = row.get("tokenizer", ""), row.get("engine", "")
-        if unit in order and (row["name"] or not row["round"]):
-            asked.setdefault((order[unit], *unit, row["name"]), []).append(row)
-    found = []
-    for (_, tokenizer, engine, name), of in sorted(asked.items(), key=lambda one: one[0][0]):
-        label = " ".join(filter(None, (engine, versions.get(engine))))
-        whose = {"tokenizer": tokenizer, "engine": engine, "label": label}
-        found.append(whose | {"name": name} | _answer(name, of))
-    _add_shared(found)
-    return frame(found)
-
-
-def _answer(name: str, rounds: Sequence[Row]) -> Row:
-    if not name:
-        return {"what": ENGINE} | {key: rounds[0][key] for key in ("engine_mb", "process_mb")}
-    is_batch = name.startswith("batch: ")
-    what = BATCH if is_batch else SCHEMA if rounds[0].get("is_schema") else CONSTRAINT
-    good = [row for row in rounds if not row.get(FAILURE)]
-    if not good:
-        return {"what": what, "refused": rounds[0][FAILURE]}
-    if is_batch:
-        return {"what": what, "us": float(np.median(good[0]["batch"]))}
-    ends = {k: text["stopped"] is None for k, text in enumerate(good[0]["texts"])}
-    texts = {
-        k: {kind: _medians([row["texts"][k][kind] for row in good]) for kind in KINDS}
-        for k, is_passed in ends.items()
-        if is_passed
-    }
-    held = {"held": good[0]["held"], "held_mb": good[0]["process_mb"]} if "held" in good[0] else {}
-    return {
-        "what": what,
-        "first": float(np.median([row["compile"] + row["first"] for row in good])),
-        "texts": texts,
-        "passed": len(texts),
-        "stopped": len(ends) - len(texts),
-        "peak_mb": max(row["peak_mb"] for row in good),
-        **{kind: [us for text in texts.values() for us in text[kind]] for kind in KINDS},
-        **held,
-    }
-
-
-def _medians(rounds: Sequence[list[float]]) -> list[float]:
-    """Of each prefix; an engine that is stopped elsewhere in another round has its first round."""
-    if len({len(one) for one in rounds}) > 1:
-        return rounds[0]
-    return [float(value) for value in np.median(rounds, axis=0)]
-
-
-def _add_shared(answers: Sequence[Row]) -> None:
-    asked: dict[tuple[str, str], list[Row]] = {}
-    for row in answers:
-        if row["what"] == SCHEMA:
-            asked.setdefault((row["tokenizer"], row["name"]), []).append(row)
-    for same in asked.values():
-        both = sorted(set.intersection(*(set(row.get("texts", ())) for row in same)))
-        for row in same if both else ():
-            row |= {"shared_first": row["first"], "shared_texts": len(both)}
-            for kind in KINDS:
-                row[f"shared_{kind}"] = [us for k in both for us in row["texts"][k][kind]]
-
-
 def units(answers: pd.DataFrame, *whats: str) -> Iterator[tuple[Any, Group]]:
     """The rows of each engine, of one tokenizer; whats: of these sorts alone."""
     chosen = answers[answers["what"].isin(whats)] if whats else answers
@@ -161,9 +85,8 @@ def shown_of(names: Iterable[str]) -> str:
 # ---------------------------------------------------------------- tables
 
 
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """Tables, figure and facts of the rows."""
-    answers = answers_of(rows, manifest.get("peers", {}))
+def report(answers: pd.DataFrame, manifest: Row) -> Report:
+    """Tables, figure and facts; answers: see `masks.answers_of`."""
     groups = dict([*answers.groupby("tokenizer", sort=False)]) if len(answers) else {}
     tables = [
         table
@@ -213,7 +136,7 @@ def _answered(unit: Group, what: str) -> str:
 
 
 def _batch(name: str) -> Callable[[Group], float | None]:
-    return lambda unit: highest("us")(unit[unit["name"] == f"batch: {name}"])
+    return lambda unit: highest("us")(unit[unit["name"] == f"{BATCH}: {name}"])
 
 
 def _schemas(tokenizer: str, answers: pd.DataFrame, manifest: Row) -> Table:
@@ -389,7 +312,7 @@ def _facts_of(engine: str, unit: Group, texts: int) -> Row:
             for name, group in constraints.groupby("name", sort=False)
         },
         "batches": {
-            row["name"].removeprefix("batch: "): None if is_missing(row.get("us")) else row["us"]
+            row["name"].removeprefix(f"{BATCH}: "): None if is_missing(row.get("us")) else row["us"]
             for row in batches
         },
         "engine_mb": highest("engine_mb")(unit),

@@ -11,13 +11,14 @@ from bpe_automata.schemas import compile_json_schema
 from experiments.run.executors import FAILURE
 from experiments.run.tables import frame
 from experiments.serving import masks, masks_profile, speed
+from experiments.serving.masks import answers_of
 from experiments.serving.masks_child import (
     WHITESPACE,
     Worker,
     answered,
     constraints,
 )
-from experiments.serving.masks_report import answers_of, shared_texts
+from experiments.serving.masks_report import shared_texts
 from experiments.serving.speed import Inputs
 
 CASES = {case.id: case for case in constraints(())}
