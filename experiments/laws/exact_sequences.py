@@ -1,9 +1,10 @@
-"""Laws about single sequences of ids, what they are tried on, and two approximations beside them.
+"""Laws about sequences of ids and about masks, what they are tried on, and two approximations.
 
 What `encode` gives is accepted, other ids exactly when `encode` gives them back; random walks of a
 constraint are canonical, match, and can finish. A text that has no ids of its own (a byte without a
 token, a character that the normalizer changes) is encoded as ids that are not canonical, so the law
-of its ids is that of all others: accepted iff encode(decode(ids)) = ids.
+of its ids is that of all others: accepted iff encode(decode(ids)) = ids. Masks are held against the
+trie of `encode` on finite languages, and against every id tried on the others.
 
 The approximations are what others use in place of the canonical automaton, tests of pairs of ids:
 
@@ -309,8 +310,7 @@ def approximations(tokenizer: Tokenizer) -> tuple[Approximation, ...]:
     return BpePairs(tokenizer), ReencodedPairs(tokenizer)
 
 
-# Laws about masks: against the trie of `encode` on finite languages, and against every id tried
-# on the others.
+# ---------------------------------------------------------------- masks
 
 MOST_STRINGS = 20_000
 COMPLETIONS = 2
