@@ -38,8 +38,7 @@ from experiments.schemas.inputs import (
     schema_cases,
     shuffled,
 )
-from experiments.schemas.judge import JUDGE
-from experiments.schemas.reasons import GAVE_UP, UNEXPLAINED
+from experiments.schemas.judge import GAVE_UP, JUDGE, UNEXPLAINED
 from experiments.shared.watched import Limits, LostError, WatchedProcess
 
 __all__ = ["TITLE", "facts", "figures", "readme", "tables", "wrong"]

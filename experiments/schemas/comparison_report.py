@@ -32,8 +32,7 @@ from experiments.run.tables import (
     values,
 )
 from experiments.schemas.comparison_worker import OURS, Histogram, of_rows
-from experiments.schemas.judge import JUDGE
-from experiments.schemas.reasons import GAVE_UP, UNEXPLAINED
+from experiments.schemas.judge import GAVE_UP, JUDGE, UNEXPLAINED
 
 TITLE = "Schemas: what compiles, what is wrong, and what it costs"
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 1.0)

@@ -38,8 +38,16 @@ from experiments.engines.interface import (
 )
 from experiments.engines.named import Ours, engine_of
 from experiments.run.executors import Row
-from experiments.schemas.judge import JUDGE, Judge, Verdicts
-from experiments.schemas.reasons import DEPTH, GAVE_UP, UNEXPLAINED, nesting, reason
+from experiments.schemas.judge import (
+    DEPTH,
+    GAVE_UP,
+    JUDGE,
+    UNEXPLAINED,
+    Judge,
+    Verdicts,
+    nesting,
+    reason,
+)
 from experiments.shared.resources import forget_peak, give_back, resident, timed
 from experiments.shared.watched import Answer, serve
 

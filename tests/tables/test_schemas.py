@@ -26,14 +26,15 @@ from experiments.schemas.comparison_report import (
 )
 from experiments.schemas.comparison_worker import OURS, Histogram, Worker, of_rows
 from experiments.schemas.inputs import schema_cases, shuffled, yaml_cases
-from experiments.schemas.judge import JUDGE, Judge
-from experiments.schemas.reasons import (
+from experiments.schemas.judge import (
     BOTH,
     DEPTH,
+    JUDGE,
     NUMBERS,
     ORDER,
     SURROGATES,
     UNEXPLAINED,
+    Judge,
     Number,
     reason,
     spellings,
