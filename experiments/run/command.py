@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bpe_automata.errors import ArgumentError, BpeAutomataError
-from experiments.run import page, readme, report
+from experiments.run import readme, report
 from experiments.run.artefact import ARTEFACTS, GROUPS, Artefact
 from experiments.run.config import Config, changed
 from experiments.run.files import PAPER
@@ -66,7 +66,7 @@ def one(artefact: Artefact, config: Config, settings: Settings, render_only: boo
         made, paths = artefact.render(config, settings)
         report.show(made, paths)
         home = artefact.home(config, settings)
-        page.write(home, GROUPS)
+        report.write_page(home, GROUPS)
         if home == PAPER and made.complete:
             readme.update(artefact.name, artefact.load(), made.facts)
     except (BpeAutomataError, OSError) as error:

@@ -129,10 +129,11 @@ def _keyword(name: str, value: Any) -> Any:
 
 # ---------------------------------------------------------------- reasons
 #
-# Why a text of a valid instance is not in the language of its schema's automaton. A value has more texts than the language holds: members may come in any order, a number may be
-# spelled in several ways. The search goes over these, along the automaton; if one is accepted, what
-# had to be changed is the reason. The other one is depth: the text is accepted but for arrays and
-# objects at places that take any value at all, as long as it is not nested any deeper.
+# Why a text of a valid instance is not in the language of its schema's automaton. A value has more
+# texts than the language holds: members may come in any order, a number may be spelled in several
+# ways. The search goes over these, along the automaton; if one is accepted, what had to be changed
+# is the reason. The other one is depth: the text is accepted but for arrays and objects at places
+# that take any value at all, as long as it is not nested any deeper.
 
 ORDER, NUMBERS, DEPTH = "order", "number spelling", "depth"
 BOTH = f"{ORDER} and {NUMBERS}"

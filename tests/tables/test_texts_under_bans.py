@@ -16,8 +16,8 @@ from bpe_automata.sampling.banned import free
 from bpe_automata.testing import byte_spelling, small_tokenizer
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.run.tables import frame
-from experiments.serving import banned, banned_runs, speedup
-from experiments.serving.banned_runs import WordList, wanting_model
+from experiments.serving import banned, speedup
+from experiments.serving.banned import WordList, wanting_model
 from experiments.serving.speedup import (
     WAYS,
     Config,
@@ -62,10 +62,10 @@ def banned_rows(tiny, tmp_path_factory):
     """Of a stub that is drawn to the article's words."""
     folder = tmp_path_factory.mktemp("banned")
     loaded = LoadedModel("tiny", "", None, tiny, (), "cpu", 0.0)
-    model = wanting_model(tiny, WordList(banned_runs.WORDS, "anywhere", ""), 0, ())
+    model = wanting_model(tiny, WordList(banned.WORDS, "anywhere", ""), 0, ())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "opened", lambda *_: loaded)
-        patch.setattr(banned_runs, "causal", lambda loaded: model)
+        patch.setattr(banned, "causal", lambda loaded: model)
         patch.setattr(LoadedModel, "provenance", lambda self: {"model": self.name, "note": ""})
         config = banned.Config(new_tokens=12, lists=8)
         banned.measure(run := Run("banned", 1, config, folder, Settings()))
@@ -104,7 +104,7 @@ def test_each_mode_begins_alike_and_the_order_rotates(tiny, monkeypatch):
         return np.zeros(tiny.n_ids)
 
     def noted(name):
-        mode = getattr(banned_runs, name)
+        mode = getattr(banned, name)
 
         def call(*args, **options):
             clocks.append((name, asked[-1:], len(asked)))
@@ -115,10 +115,10 @@ def test_each_mode_begins_alike_and_the_order_rotates(tiny, monkeypatch):
 
     names = ("decode", "decode_allowed", "decode_without")
     for name in names:
-        monkeypatch.setattr(banned_runs, name, noted(name))
+        monkeypatch.setattr(banned, name, noted(name))
     for turn in range(3):
-        row = banned_runs.runs(model, tiny, ban, plain, prompt, "", turn, max_new_tokens=3, seed=0)
-        turns = [row[mode]["turn"] for mode in banned_runs.MODES]
+        row = banned.runs(model, tiny, ban, plain, prompt, "", turn, max_new_tokens=3, seed=0)
+        turns = [row[mode]["turn"] for mode in banned.MODES]
         assert turns == [(k - turn) % 3 for k in range(3)]
         assert all(row[mode]["prepared"] > 0 for mode in ("exact", "rollback"))
     assert [name for name, _, _ in clocks] == [names[k % 3] for k in (0, 1, 2, 1, 2, 3, 2, 3, 4)]
@@ -140,10 +140,10 @@ def test_a_text_that_there_is_not_becomes_a_row(tiny, wrong, banned_rows):
         return np.full(tiny.n_ids, -np.inf if wrong == "no mass" else 0.0)
 
     prompt = tiny.encode("C")
-    row = banned_runs.runs(model, tiny, ban, plain, prompt, "", max_new_tokens=3, seed=0)
+    row = banned.runs(model, tiny, ban, plain, prompt, "", max_new_tokens=3, seed=0)
     names = {"no mass": "LogitsError", "fails": "ModelError", "nothing left": "EmptyLanguageError"}
-    failed = [mode for mode in banned_runs.MODES if "error" in row[mode]]
-    assert failed == list(banned_runs.MODES[wrong == "nothing left" :])
+    failed = [mode for mode in banned.MODES if "error" in row[mode]]
+    assert failed == list(banned.MODES[wrong == "nothing left" :])
     assert {row[mode]["raised"] for mode in failed} == {names[wrong]}
 
     rows, manifest = banned_rows
@@ -165,7 +165,7 @@ def test_a_text_that_there_is_not_becomes_a_row(tiny, wrong, banned_rows):
     ],
 )
 def test_the_search_for_banned_words(word, text, before, whole, any_case, stands):
-    assert banned_runs.found([word], text, before, whole, any_case) == [word] * stands
+    assert banned.found([word], text, before, whole, any_case) == [word] * stands
 
 
 # ---------------------------------------------------------------- what forced ids save
