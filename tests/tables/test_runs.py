@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import demo_artefact
+import psutil
 import pytest
 from demo_artefact import Config
 
@@ -209,22 +211,33 @@ Artefact("demo", "demo_artefact").measure(Config(n={MANY}), settings)
 """
 
 
+@contextmanager
+def started(folder, executor, program=PROGRAM):
+    """The program as a process, once it has begun."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
+    command = [sys.executable, "-c", program, str(folder), executor]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        process.stdout.readline()
+        yield process
+
+
+def until(happened) -> None:
+    waited = time.monotonic() + 300
+    while not happened():
+        assert time.monotonic() < waited
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("executor", ["inline", "processes"])
 def test_a_run_that_is_killed_again_and_again(tmp_path, executor):
     rng = random.Random(executor)
     path = Artefact("demo", "demo_artefact").folder(Config(n=MANY), tmp_path) / NAME
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path), executor]
     kept = b""
     for _ in range(3):
-        with subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, start_new_session=True
-        ) as process:
-            process.stdout.readline()
-            waited = time.monotonic() + 300
-            while not path.exists() or len(path.read_bytes()) <= len(kept):
-                assert time.monotonic() < waited
-                time.sleep(0.01)
+        with started(tmp_path, executor) as process:
+            until(lambda: path.exists() and len(path.read_bytes()) > len(kept))  # noqa: B023
             time.sleep(rng.random() / 10)
             os.killpg(process.pid, signal.SIGKILL)
         now = path.read_bytes()
@@ -238,3 +251,14 @@ def test_a_run_that_is_killed_again_and_again(tmp_path, executor):
     assert sorted(row["square"] for row in rows) == [k * k for k in range(MANY)]
     lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     assert len(lines) == MANY
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    slow = PROGRAM.replace(f"n={MANY}", f"n={MANY}, pause=30.0")
+    with started(tmp_path, "processes", slow) as process:
+        parent = psutil.Process(process.pid)
+        until(lambda: len(parent.children(recursive=True)) >= 2)
+        workers = parent.children(recursive=True)
+        process.kill()
+    _, alive = psutil.wait_procs(workers, timeout=300)
+    assert not alive
