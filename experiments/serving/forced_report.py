@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
 from typing import Any
 
 import pandas as pd
@@ -23,7 +22,7 @@ from experiments.run.tables import (
     values,
     whole,
 )
-from experiments.serving.forced_walks import METHODS, Counts
+from experiments.serving.forced_walks import COUNTS, METHODS
 
 TITLE = "Forced tokens"
 STEPS, ONLY_ONE = 18_898, {"canonical": 3_853, "lift": 750}
@@ -45,7 +44,6 @@ TITLES = {
     **{name: f"{name} (heuristic)" for name in METHODS[2:]},
 }
 LOOPS = {"decode": "decode", "generate": "transformers' generate"}
-COUNTS = tuple(field.name for field in fields(Counts))
 WAYS = ("without", "with")
 
 
@@ -60,7 +58,7 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
 
 
 def walked(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each schema that has an automaton, tokenizer and method, with its `Counts`;
+    """A row for each schema that has an automaton, tokenizer and method, with its COUNTS;
     left_out: texts without canonical ids; failed: why nothing was counted, or None."""
     found = [
         dict.fromkeys(COUNTS, 0)

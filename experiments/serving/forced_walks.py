@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from bpe_automata import Tokenizer, constrain
@@ -35,22 +36,10 @@ Runs = Callable[[int], tuple[int, ...]]
 """The run that a method knows after so many ids."""
 
 
-@dataclass
-class Counts:
-    """ids: of all texts; known: those that a method had right; runs; departing: runs that are not
-    what the text goes on with; no_match: runs that no text of the language has there, as tokenized
-    by `encode`; no_text: that no text has."""
-
-    ids: int = 0
-    known: int = 0
-    runs: int = 0
-    departing: int = 0
-    no_match: int = 0
-    no_text: int = 0
-
-    def __add__(self, other: Counts) -> Counts:
-        mine, theirs = asdict(self), asdict(other)
-        return Counts(**{name: mine[name] + theirs[name] for name in mine})
+COUNTS = ("ids", "known", "runs", "departing", "no_match", "no_text")
+"""ids: of all texts; known: those that a method had right; departing: runs that are not what the
+text goes on with; no_match: runs that no text of the language has there, as tokenized by `encode`;
+no_text: that no text has."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +57,7 @@ def walked(tokenizer: Tokenizer, dfa: ByteDFA, texts: Sequence[str]) -> Row:
     (a normalizer changes them); they are left out. Raises what `constrain` raises."""
     canonical: Any = constrain(tokenizer, dfa).engine
     lift = constrain(tokenizer, dfa, "lift").engine
-    totals = {method: Counts() for method in METHODS}
+    totals = {method: Counter[str]() for method in METHODS}
     left_out = 0
     for text in texts:
         walk = _walk(tokenizer, canonical, lift, text)
@@ -76,8 +65,8 @@ def walked(tokenizer: Tokenizer, dfa: ByteDFA, texts: Sequence[str]) -> Row:
             left_out += 1
             continue
         for method, runs in _methods(walk, canonical, lift).items():
-            totals[method] += counted(walk, runs, canonical)
-    found = {method: asdict(counts) for method, counts in totals.items()}
+            totals[method].update(counted(walk, runs, canonical))
+    found = {method: {name: of[name] for name in COUNTS} for method, of in totals.items()}
     return {"texts": len(texts) - left_out, "not_canonical": left_out, "methods": found}
 
 
@@ -125,18 +114,17 @@ def _memo(function: Callable[[int], Any]) -> Callable[[int], Any]:
     return remembered
 
 
-def counted(walk: Walk, runs: Runs, canonical: CartesianMerge) -> Counts:
+def counted(walk: Walk, runs: Runs, canonical: CartesianMerge) -> Counter[str]:
     """One method along one text."""
-    counts, k = Counts(ids=len(walk.ids)), 0
+    counts, k = Counter(ids=len(walk.ids)), 0
     while k < len(walk.ids):
         run = runs(k)
         agreed = _agreed(run, walk.ids[k:])
-        counts.runs += bool(run)
-        counts.known += agreed
+        counts.update(runs=bool(run), known=agreed)
         if agreed < len(run):
-            counts.departing += 1
-            counts.no_match += not follows(canonical, walk.canonical[k], run)
-            counts.no_text += not _of_some_text(canonical, walk.any_text[k], run)
+            counts["departing"] += 1
+            counts["no_match"] += not follows(canonical, walk.canonical[k], run)
+            counts["no_text"] += not _of_some_text(canonical, walk.any_text[k], run)
         k += agreed + (agreed < len(run) or not run)
     return counts
 

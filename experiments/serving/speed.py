@@ -220,22 +220,12 @@ def kernels(inputs: Inputs, compile_too: bool) -> Row:
 # What is said of the rows.
 
 
-@dataclass(frozen=True)
-class Goal:
-    """name; value, limit: in `unit`. value nan: not measured."""
-
-    name: str
-    value: float
-    limit: float
-    unit: str
-
-    def described(self) -> list[str]:
-        """Name, what is asked, what was measured, whether it is met."""
-        asked = f"<= {self.limit:g} {self.unit}"
-        if is_missing(self.value):
-            return [self.name, asked, "not measured", "-"]
-        is_met = "yes" if self.value <= self.limit else "NO"
-        return [self.name, asked, f"{self.value:.3g} {self.unit}", is_met]
+def goal(name: str, value: float, limit: float, unit: str) -> list[str]:
+    """Name, what is asked, what was measured (value, nan: nothing), whether it is met."""
+    asked = f"<= {limit:g} {unit}"
+    if is_missing(value):
+        return [name, asked, "not measured", "-"]
+    return [name, asked, f"{value:.3g} {unit}", "yes" if value <= limit else "NO"]
 
 
 def of_kind(rows: pd.DataFrame, kind: str) -> list[Row]:
@@ -243,15 +233,15 @@ def of_kind(rows: pd.DataFrame, kind: str) -> list[Row]:
     return records(rows[rows["kind"] == kind])
 
 
-def goals(rows: pd.DataFrame) -> list[Goal]:
+def goals(rows: pd.DataFrame) -> list[list[str]]:
     """All of them. One that is missed is said, and not wrong: that depends on the machine."""
     build = [median(row["whole"]) for row in of_kind(rows, "build")]
     peak = [row["peak"] for row in of_kind(rows, "memory") if row["peak"] is not None]
     wall = [median(row["wall"]) for row in of_kind(rows, "start")]
     return [
-        Goal("canonical automaton, median", median(build), 0.15, "s"),
-        Goal("peak resident memory without torch", median(peak), 300, "MB"),
-        Goal("second start of a process, to its first mask, median", median(wall), 1, "s"),
+        goal("canonical automaton, median", median(build), 0.15, "s"),
+        goal("peak resident memory without torch", median(peak), 300, "MB"),
+        goal("second start of a process, to its first mask, median", median(wall), 1, "s"),
     ]
 
 
@@ -262,8 +252,7 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
         f"{manifest.get('model', 'no tokenizer')}; {manifest['cores']} cores, load average "
         f"{load:.1f} to begin with: on a busy machine times are longer"
     ]
-    described = [goal.described() for goal in goals(rows)]
-    summary = Table("Goals", ["goal", "asked", "measured", "met"], described, notes)
+    summary = Table("Goals", ["goal", "asked", "measured", "met"], goals(rows), notes)
     columns = [
         Column("what", "what"),
         Column("median", lambda group: median(group["seconds"].iloc[0]), duration, "skipped"),
@@ -307,11 +296,11 @@ def _mb(value: float | None) -> str:
 
 
 def facts(rows: pd.DataFrame, manifest: Row) -> Row:
-    """goals: as `Goal.described`; start: median seconds by part; kernels: seconds to compile them
+    """goals: see `goal`; start: median seconds by part; kernels: seconds to compile them
     all. Without what was not measured."""
     starts = [row["parts"] for row in of_kind(rows, "start")]
     return {
-        "goals": [goal.described() for goal in goals(rows)],
+        "goals": goals(rows),
         "start": {name: median(raw) for parts in starts for name, raw in parts.items()},
         "kernels": next((row["compile"] for row in of_kind(rows, "kernels")), None),
     }
@@ -321,7 +310,7 @@ def readme(facts: Row) -> str:
     """The goals, and where time goes."""
     if not facts:
         return ""
-    lines = [["**no**" if cell == "NO" else cell for cell in goal] for goal in facts["goals"]]
+    lines = [["**no**" if cell == "NO" else cell for cell in one] for one in facts["goals"]]
     sentences = []
     if facts["start"]:
         parts = ", ".join(f"{name} {value:.2g} s" for name, value in facts["start"].items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -18,7 +19,6 @@ from experiments.schemas.inputs import Case
 from experiments.serving import forced, forced_walks
 from experiments.serving.forced_walks import (
     METHODS,
-    Counts,
     item_of,
     walked,
 )
@@ -71,22 +71,22 @@ def counts(dfa_of, method):
     item = item_of(dfa_of, "as given")
     found = walked(TOKENIZER, item.dfa, item.texts)
     assert tuple(found["methods"]) == METHODS
-    return Counts(**found["methods"][method])
+    return Counter(**found["methods"][method])
 
 
 def test_counts_by_hand():
     """x,abc and x,abd: x is certain; the heuristic adds a b, of which neither is in any text that
     matches. At 1 it keeps a, at 2 none. No id after x is certain, and the lift has x a b."""
     one = CASES[0]
-    assert counts(one, "canonical") == Counts(ids=4, known=2, runs=2)
-    wrong = Counts(ids=4, known=2, runs=2, departing=2, no_match=2)
+    assert counts(one, "canonical") == Counter(ids=4, known=2, runs=2)
+    wrong = Counter(ids=4, known=2, runs=2, departing=2, no_match=2)
     assert counts(one, "chop 0") == wrong
     assert counts(one, "chop 1") == wrong
     assert counts(one, "chop 2") == counts(one, "chop 4") == counts(one, "canonical")
     assert counts(one, "lift") == counts(one, "canonical")
     two = CASES[1]
     for method in METHODS:
-        assert counts(two, method) == Counts(ids=4, known=1, runs=1)
+        assert counts(two, method) == Counter(ids=4, known=1, runs=1)
 
 
 def test_the_heuristic_in_the_table_is_the_one_of_the_package():
