@@ -431,7 +431,7 @@ def answer(case: Row) -> Row:
     """What `check` finds, with the peak of the memory and the seconds that it took."""
     gc.collect()
     forget_peak()
-    seconds, row = timed(lambda: check(Case.of_row(case)))
+    seconds, row = timed(lambda: check(Case(**case)))
     return row | {"peak_mb": resident("VmHWM"), "seconds": round(seconds, 3)}
 
 

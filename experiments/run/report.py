@@ -1,4 +1,5 @@
-"""What an artefact says of its rows: tables and figures, written in every format at once."""
+"""What an artefact says of its rows: tables and figures, written in every format at once, and the
+page of all artefacts."""
 
 from __future__ import annotations
 
@@ -218,8 +219,7 @@ def show(report: Report, paths: Sequence[Path]) -> None:
         print(f"WRONG: {line}")
 
 
-# `index.html`: all artefacts on one page, findings first, from the JSON files beside it. Needs no
-# network; what it looks like is in `page.html.j2`.
+# The page of all artefacts, findings first, from the JSON files beside it. It needs no network.
 
 INDEX = "index.html"
 _TEMPLATE = "page.html.j2"

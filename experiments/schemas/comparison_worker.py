@@ -43,7 +43,6 @@ from experiments.schemas.judge import (
     GAVE_UP,
     JUDGE,
     UNEXPLAINED,
-    Judge,
     Verdicts,
     nesting,
     reason,
@@ -266,7 +265,7 @@ class JudgeWorker:
         if "texts" in question:
             return {"accepted": [self._verdict(text) for text in question["texts"]]}
         try:
-            self._compiled = Judge().compile(question["compile"])
+            self._compiled = Verdicts(question["compile"]["schema"])
         except RefusedError as error:
             return {"status": error.status, "message": str(error), "keyword": None}
         return {"status": "compiled"}

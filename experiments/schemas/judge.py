@@ -17,37 +17,29 @@ from typing import Any
 
 from bpe_automata import ByteDFA
 from experiments.engines.interface import RefusedError
-from experiments.run.executors import Row
 
 JUDGE = "jsonschema"
 """Its name among the engines of the comparison."""
 
 
-class Judge:
-    """What `jsonschema` says, by the draft that the schema names (2020-12 where it names none),
-    with the formats that its helpers can check."""
+class Verdicts:
+    """What `jsonschema` says under one schema, by the draft that it names (2020-12 where it names
+    none), with the formats that its helpers can check. Raises RefusedError for what is no schema.
+    """
 
-    def compile(self, source: Row) -> Verdicts:
-        """Raises RefusedError for what is no schema."""
+    def __init__(self, schema: Any) -> None:
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import SchemaError
         from jsonschema.validators import validator_for
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            kind = validator_for(source["schema"], default=Draft202012Validator)
+            kind = validator_for(schema, default=Draft202012Validator)
         try:
-            kind.check_schema(source["schema"])
+            kind.check_schema(schema)
         except SchemaError as error:
             raise RefusedError("invalid", error.message[:200]) from error
-        return Verdicts(kind(source["schema"], format_checker=kind.FORMAT_CHECKER))
-
-
-class Verdicts:
-    """Of one schema."""
-
-    def __init__(self, validator: Any) -> None:
-        self._validator = validator
+        self._validator = kind(schema, format_checker=kind.FORMAT_CHECKER)
 
     def verdict(self, text: str) -> bool:
         """Is the instance valid? Raises what jsonschema raises, of a $ref that leads nowhere."""

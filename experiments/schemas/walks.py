@@ -43,7 +43,7 @@ from experiments.schemas.inputs import (
     schema_cases,
     yaml_cases,
 )
-from experiments.schemas.judge import Judge, with_patterns_for_python
+from experiments.schemas.judge import Verdicts, with_patterns_for_python
 from experiments.shared.walks import CannotFinishError, ends, finish, readable
 
 VERSION = 2
@@ -231,10 +231,10 @@ EXCUSES = (PATTERNS, ROUNDING)
 def checker(task: Task) -> Callable[[str], str | None]:
     """What is wrong with a text, one of `EXCUSES`, or None. Raises RefusedError for what is no
     schema."""
-    judge = Judge().compile({"schema": task.schema})
+    judge = Verdicts(task.schema)
     translated = with_patterns_for_python(task.schema)
-    as_ecma = Judge().compile({"schema": translated})
-    exact = Judge().compile({"schema": exactly(json.loads(json.dumps(translated), **_EXACT))})
+    as_ecma = Verdicts(translated)
+    exact = Verdicts(exactly(json.loads(json.dumps(translated), **_EXACT)))
 
     def check(text: str) -> str | None:
         try:

@@ -43,7 +43,7 @@ from experiments.run.report import Report
 from experiments.run.statistics import quantile
 from experiments.run.tables import Column, Table, fixed, frame, table, whole
 from experiments.schemas.inputs import SMOKE_YAML, YAML_SCHEMAS, yaml_cases
-from experiments.schemas.judge import Judge, Verdicts
+from experiments.schemas.judge import Verdicts
 
 VERSION = 1
 DEPTH = 3
@@ -95,7 +95,7 @@ def measured(case: Row, walks: int, seed: int) -> Row:
     row |= {"seconds": time.process_time() - started, "status": COMPILED}
     row |= {"states": dfa.n_states, "mb": (dfa.trans.nbytes + dfa.accepting.nbytes) / 1e6}
     row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    judge = Judge().compile(case)
+    judge = Verdicts(case["schema"])
     checked = Files(case["schema"], dfa, judge)
     row["files"] = [checked.verdict(text) for text in case["yaml"]]
     return row | walked(dfa, judge, random.Random(seed), walks)

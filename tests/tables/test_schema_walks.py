@@ -16,7 +16,7 @@ from bpe_automata.schemas import compile_json_schema
 from bpe_automata.schemas.yaml_style import yaml_text
 from experiments.run.measuring import read_run
 from experiments.schemas import walks, yaml_schemas
-from experiments.schemas.judge import Judge, for_python
+from experiments.schemas.judge import Verdicts, for_python
 from experiments.schemas.walks import (
     EXCUSES,
     PATTERNS,
@@ -200,7 +200,7 @@ def test_each_file_has_its_outcome(finished):
 
 
 def test_what_is_wrong_is_counted():
-    judge = Judge().compile({"schema": {"type": "integer"}})
+    judge = Verdicts({"type": "integer"})
     checked = Files({}, compile_regex(r"[a1]\n|- a\n"), judge)
     outcomes = [checked.verdict(text) for text in ("a\n", "1\n", "2\n", "[b]\n")]
     wanted = [

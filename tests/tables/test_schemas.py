@@ -34,8 +34,8 @@ from experiments.schemas.judge import (
     ORDER,
     SURROGATES,
     UNEXPLAINED,
-    Judge,
     Number,
+    Verdicts,
     reason,
     spellings,
 )
@@ -96,13 +96,13 @@ def test_a_histogram_keeps_quantiles_to_a_bucket():
 
 
 def test_the_judge_follows_the_draft_and_the_formats():
-    assert not Judge().compile({"schema": {"format": "date"}}).verdict('"2023-02-29"')
-    assert Judge().compile({"schema": {"format": "date"}}).verdict('"2024-02-29"')
+    assert not Verdicts({"format": "date"}).verdict('"2023-02-29"')
+    assert Verdicts({"format": "date"}).verdict('"2024-02-29"')
     draft4 = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}
-    assert not Judge().compile({"schema": draft4}).verdict("1.0")
-    assert Judge().compile({"schema": {"type": "integer"}}).verdict("1.0")
+    assert not Verdicts(draft4).verdict("1.0")
+    assert Verdicts({"type": "integer"}).verdict("1.0")
     with pytest.raises(RefusedError):
-        Judge().compile({"schema": {"type": "no type"}})
+        Verdicts({"type": "no type"})
 
 
 class Strange(Engine):
