@@ -43,9 +43,97 @@ from experiments.shared.models import LoadedModel, OneModel, causal
 
 __all__ = ["TITLE", "facts", "readme", "tables"]
 
+VERSION = 2
+TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Config(OneModel):
+    """What determines the counts and the texts."""
+
+    schemas: Path = option(SCHEMAS, "folder of JSON lines of schemas and instances")
+    regexes: Path | None = option(None, "file of JSON lines of regexes and texts, instead")
+    sampled: int = option(60, "so many schemas, drawn with the seed; 0: all")
+    tokenizers: tuple[str, ...] = option(TOKENIZERS, "names or paths; all: every one with a name")
+    texts: int = option(10, "schemas under which a model writes; 0: none")
+    most_ids: int = option(48, "of each of its texts, end of sequence included")
+
+    def cases(self) -> dict[str, list[Case]]:
+        """All that there are, by style of their texts."""
+        if self.regexes:
+            return {GIVEN: regex_cases(self.regexes)}
+        return {style: schema_cases(self.schemas, style) for style in STYLES}
+
+
+SMOKE = Config(
+    regexes=ROOT / "experiments" / "serving" / "forced_small.jsonl",
+    sampled=4,
+    tokenizers=("smollm2",),
+    texts=1,
+    most_ids=6,
+)
+
+
+def inputs(chosen: Config) -> Row:
+    """The version of what makes regexes of schemas, where it is there and has to."""
+    version = None if chosen.regexes else OutlinesCore.version()
+    return {"versions": {OutlinesCore.name: version} if version else {}}
+
+
+def measure(run: Run[Config]) -> None:
+    """A row per schema and style, then one per text that a model writes, which is timed."""
+    made = run.config
+    given = made.tokenizers
+    tokenizers = names() if given == (ALL,) else given
+    every = made.cases()
+    styles = [*every]
+    chosen = {style: sampled(of, made.sampled, made.seed) for style, of in every.items()}
+    known = {"available": len(every[styles[0]]), "sampled": len(chosen[styles[0]])}
+    run.note(**known, styles=styles, tokenizers=[*tokenizers])
+    pairs = [
+        (f"{k} {style}", case, style)
+        for k, in_styles in enumerate(zip(*chosen.values(), strict=True))
+        for style, case in zip(styles, in_styles, strict=True)
+    ]
+    walking = [Cell(key, measured, (one, style, tokenizers)) for key, one, style in pairs]
+    run.cells(walking, what="walking")
+    if made.texts:
+        run.note(**made.opened().provenance())
+        chosen_pairs = fit(run.rows, [pair for pair in pairs if pair[2] == styles[0]])
+        jobs = cells(chosen_pairs, made)
+        run.cells(jobs, alone=True, what="writing")
+
+
+def measured(case: Case, style: str, tokenizers: Sequence[str]) -> Row:
+    """All about one schema in one style; `refused`: why it has no automaton."""
+    item = item_of(case, style)
+    row: Row = {"kind": "schema", "id": case.id, "group": case.group, "style": style}
+    row |= {"refused": item.refused, "characters": len(item.regex)}
+    if item.dfa is None:
+        return row
+    row |= {"states": item.dfa.n_states, "texts": len(item.texts), "other": item.other}
+    return row | {"tokenizers": {name: _walked(name, item) for name in tokenizers}}
+
+
+@lru_cache(maxsize=16)
+def tokenizer_of(name: str) -> Tokenizer:
+    """Once a process."""
+    return Tokenizer.load(name)
+
+
+def _walked(name: str, item: Item) -> Row:
+    if item.dfa is None or not item.texts:
+        return {"texts": 0, "not_canonical": 0, "methods": {}}
+    try:
+        return walked(tokenizer_of(name), item.dfa, item.texts)
+    except BpeAutomataError as error:
+        return {FAILURE: f"{type(error).__name__}: {error}"}
+
+
 # A real model, writing under schemas with and without forced ids.
 #
-# In both loops that can do so (see `forced_loops`), what is forced goes through the model's cache
+# In both loops that can do so (`LOOPS`), what is forced goes through the model's cache
 # together with the next id that is not. Both ways of a text follow each other at once, each first
 # in half of the cases, on one model and one seed.
 
@@ -191,91 +279,3 @@ def prompt_of(item: Item) -> str:
     about = json.dumps(source["schema"])[:600] if "schema" in source else item.case.id
     question = f"Give an example of a JSON object for this schema, without white space: {about}"
     return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
-
-
-VERSION = 2
-TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")
-ALL = "all"
-
-
-@dataclass(frozen=True)
-class Config(OneModel):
-    """What determines the counts and the texts."""
-
-    schemas: Path = option(SCHEMAS, "folder of JSON lines of schemas and instances")
-    regexes: Path | None = option(None, "file of JSON lines of regexes and texts, instead")
-    sampled: int = option(60, "so many schemas, drawn with the seed; 0: all")
-    tokenizers: tuple[str, ...] = option(TOKENIZERS, "names or paths; all: every one with a name")
-    texts: int = option(10, "schemas under which a model writes; 0: none")
-    most_ids: int = option(48, "of each of its texts, end of sequence included")
-
-    def cases(self) -> dict[str, list[Case]]:
-        """All that there are, by style of their texts."""
-        if self.regexes:
-            return {GIVEN: regex_cases(self.regexes)}
-        return {style: schema_cases(self.schemas, style) for style in STYLES}
-
-
-SMOKE = Config(
-    regexes=ROOT / "experiments" / "serving" / "forced_small.jsonl",
-    sampled=4,
-    tokenizers=("smollm2",),
-    texts=1,
-    most_ids=6,
-)
-
-
-def inputs(chosen: Config) -> Row:
-    """The version of what makes regexes of schemas, where it is there and has to."""
-    version = None if chosen.regexes else OutlinesCore.version()
-    return {"versions": {OutlinesCore.name: version} if version else {}}
-
-
-def measure(run: Run[Config]) -> None:
-    """A row per schema and style, then one per text that a model writes, which is timed."""
-    made = run.config
-    given = made.tokenizers
-    tokenizers = names() if given == (ALL,) else given
-    every = made.cases()
-    styles = [*every]
-    chosen = {style: sampled(of, made.sampled, made.seed) for style, of in every.items()}
-    known = {"available": len(every[styles[0]]), "sampled": len(chosen[styles[0]])}
-    run.note(**known, styles=styles, tokenizers=[*tokenizers])
-    pairs = [
-        (f"{k} {style}", case, style)
-        for k, in_styles in enumerate(zip(*chosen.values(), strict=True))
-        for style, case in zip(styles, in_styles, strict=True)
-    ]
-    walking = [Cell(key, measured, (one, style, tokenizers)) for key, one, style in pairs]
-    run.cells(walking, what="walking")
-    if made.texts:
-        run.note(**made.opened().provenance())
-        chosen_pairs = fit(run.rows, [pair for pair in pairs if pair[2] == styles[0]])
-        jobs = cells(chosen_pairs, made)
-        run.cells(jobs, alone=True, what="writing")
-
-
-def measured(case: Case, style: str, tokenizers: Sequence[str]) -> Row:
-    """All about one schema in one style; `refused`: why it has no automaton."""
-    item = item_of(case, style)
-    row: Row = {"kind": "schema", "id": case.id, "group": case.group, "style": style}
-    row |= {"refused": item.refused, "characters": len(item.regex)}
-    if item.dfa is None:
-        return row
-    row |= {"states": item.dfa.n_states, "texts": len(item.texts), "other": item.other}
-    return row | {"tokenizers": {name: _walked(name, item) for name in tokenizers}}
-
-
-@lru_cache(maxsize=16)
-def tokenizer_of(name: str) -> Tokenizer:
-    """Once a process."""
-    return Tokenizer.load(name)
-
-
-def _walked(name: str, item: Item) -> Row:
-    if item.dfa is None or not item.texts:
-        return {"texts": 0, "not_canonical": 0, "methods": {}}
-    try:
-        return walked(tokenizer_of(name), item.dfa, item.texts)
-    except BpeAutomataError as error:
-        return {FAILURE: f"{type(error).__name__}: {error}"}
