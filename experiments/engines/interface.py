@@ -15,15 +15,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib import metadata
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from bpe_automata import Tokenizer
-from bpe_automata.errors import BpeAutomataError
+from bpe_automata.errors import (
+    BpeAutomataError,
+    BudgetExceededError,
+    InvalidSchemaError,
+    UnsatisfiableSchemaError,
+    UnsupportedSchemaError,
+)
 from bpe_automata.kernels.bits import has
 from experiments.run.executors import Row
+from experiments.run.provenance import version_of
 
 INSTALL = "pip install --group peers"
 Begin = Callable[[], "Session"]
@@ -46,6 +52,19 @@ class RefusedError(PeerError):
     def __init__(self, status: str, message: str, keyword: str | None = None) -> None:
         super().__init__(message)
         self.status, self.keyword = status, keyword
+
+
+_STATUS = {
+    UnsupportedSchemaError: "refused",
+    BudgetExceededError: "too large",
+    UnsatisfiableSchemaError: "unsatisfiable",
+    InvalidSchemaError: "invalid",
+}
+
+
+def status_of(error: BpeAutomataError) -> str:
+    """That of a `RefusedError`, for what this package raised."""
+    return next((name for kind, name in _STATUS.items() if isinstance(error, kind)), "failed")
 
 
 class Session(Protocol):
@@ -103,10 +122,7 @@ class Peer(Engine):
     @classmethod
     def version(cls) -> str | None:
         """Of the installed package; None if there is none."""
-        try:
-            return metadata.version(cls.name)
-        except metadata.PackageNotFoundError:
-            return None
+        return version_of(cls.name)
 
     @classmethod
     def module(cls, name: str | None = None) -> Any:

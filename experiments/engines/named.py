@@ -1,16 +1,113 @@
-"""All engines by their names, and which of them are installed."""
+"""All engines by their names, which of them are installed, and this package among them: masks of
+the canonical automaton, lazy or written out, and of the lift."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
-from bpe_automata import Tokenizer
-from bpe_automata.errors import ArgumentError
-from experiments.engines.interface import Engine, Peer, PeerError, refusals
-from experiments.engines.ours import Explicit, Ours
-from experiments.engines.peers import GLRMask, LLGuidance, OutlinesCore, XGrammar
-from experiments.engines.regex_peers import KBNF, GenLM, LMFormatEnforcer
+import numpy as np
+
+from bpe_automata import ByteDFA, Constraint, Matcher, Tokenizer, compile_regex, constrain
+from bpe_automata.constructions.explicit import Listed
+from bpe_automata.decoding import batch_masks
+from bpe_automata.decoding.constraint import Method
+from bpe_automata.errors import (
+    ArgumentError,
+    BpeAutomataError,
+)
+from bpe_automata.schemas import compile_json_schema
+from experiments.engines.interface import (
+    Begin,
+    Engine,
+    Fill,
+    Peer,
+    PeerError,
+    RefusedError,
+    Whitespace,
+    refusals,
+    status_of,
+)
+from experiments.engines.peers import (
+    KBNF,
+    GenLM,
+    GLRMask,
+    LLGuidance,
+    LMFormatEnforcer,
+    OutlinesCore,
+    XGrammar,
+)
+from experiments.run.executors import Row
+
+
+class Ours(Engine):
+    """ "canonical" admits the tokenizer's own ids alone, "lift" any ids that spell the text.
+
+    within: at most so many ids, and the text is complete; added_tokens: are they read as text?
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        method: Method = "canonical",
+        within: int | None = None,
+        added_tokens: bool = True,
+    ) -> None:
+        self.tokenizer, self._method = tokenizer, method
+        self._within, self._added_tokens = within, added_tokens
+
+    def prepare(self, regex: str) -> Begin:
+        return self.beginning(self.constraint(regex))
+
+    def prepare_schema(self, schema: str, whitespace: Whitespace) -> Begin:
+        with refusals():
+            dfa = self.language({"schema": schema}, whitespace)
+            return self.beginning(self.constraint(dfa))
+
+    def language(self, source: Row, whitespace: Whitespace, **options: Any) -> ByteDFA:
+        """The automaton of {"regex": text} or {"schema": value or text}. options: of
+        `compile_json_schema`. Raises RefusedError."""
+        try:
+            if "regex" in source:
+                return compile_regex(source["regex"])
+            return compile_json_schema(source["schema"], whitespace=whitespace, **options)
+        except BpeAutomataError as error:
+            message = f"{type(error).__name__}: {error}"[:300]
+            keyword = getattr(error, "keyword", None)
+            raise RefusedError(status_of(error), message, keyword) from error
+
+    def constraint(self, language: str | ByteDFA) -> Constraint:
+        """A regex or an automaton, with this tokenizer."""
+        return constrain(
+            self.tokenizer,
+            language,
+            self._method,
+            eos_ids=self.tokenizer.eos_ids,
+            added_tokens=self._added_tokens,
+        )
+
+    def beginning(self, constraint: Constraint) -> Begin:
+        """What begins a sequence under a constraint."""
+        return (constraint if self._within is None else constraint.within(self._within)).matcher
+
+    def batch(self, sessions: Sequence[Any], out: np.ndarray) -> Fill:
+        return partial(batch_masks, sessions, out)
+
+
+class Explicit(Ours):
+    """All states and transitions of the canonical automaton, made while compiling. max_edges: of
+    them at most."""
+
+    def __init__(self, tokenizer: Tokenizer, max_edges: int) -> None:
+        super().__init__(tokenizer)
+        self._max_edges = max_edges
+
+    def beginning(self, constraint: Constraint) -> Begin:
+        automaton = constraint.automaton(max_edges=self._max_edges)
+        listed = Listed(automaton, self.tokenizer.eos_ids, self.tokenizer.n_ids)
+        return lambda: Matcher(listed)
+
 
 MAX_EDGES = 2_000_000
 """Of an automaton that is written out."""

@@ -7,23 +7,26 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from bpe_automata import Constraint, Tokenizer, constrain
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import MissingDependencyError, MissingFileError, TokenizerError
 from bpe_automata.tokenizer.sources.named import names
-from experiments.laws import exact_masks, exact_sequences
-from experiments.laws.exact_sequences import Adversary, Case, Found, Tally, approximations
+from experiments.laws import exact_sequences
+from experiments.laws.exact_sequences import Adversary, Case, Found, approximations
+from experiments.run import config
+from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.shared.corpus import KINDS, Corpus, open_corpus
 from experiments.shared.regexes import FINITE, VARIED, own_finite
+from experiments.shared.resources import timed
 
 ALL = "all"
 """Every tokenizer that has a name."""
@@ -55,17 +58,18 @@ LAWS = {
 
 
 @dataclass(frozen=True)
-class Work:
-    """source: a tokenizer's name or path; n: strings, and re-segmentations, of all kinds of text
-    together; walks and masks grow with it; text: folder of further text; most_regexes: of each
-    sort, None for all; repeats: how often a time is taken."""
+class Config(config.Config):
+    """The tokenizers, and how much of everything."""
 
-    source: str
-    n: int
-    seed: int
-    text: Path | None = None
-    most_regexes: int | None = None
-    repeats: int = 3
+    tokenizer: str = option(ALL, "exactness: a name, a path, or all that have a name")
+    n: int = option(100_000, "exactness: strings, and re-segmentations")
+    text: Path | None = option(None, "exactness: folder of further multilingual text")
+    most_regexes: int | None = option(None, "exactness: of each sort the first so many; none: all")
+    repeats: int = option(3, "how often a time is taken")
+
+    def tokenizers(self) -> tuple[str, ...]:
+        """What is to be loaded, in order."""
+        return tuple(names()) if self.tokenizer == ALL else (self.tokenizer,)
 
 
 @lru_cache(maxsize=1)
@@ -91,14 +95,14 @@ def shares(n: int, kinds: Sequence[str]) -> dict[str, int]:
     return {kind: most + (i < rest) for i, kind in enumerate(kinds)}
 
 
-def facts_cell(work: Work) -> Cell:
+def facts_cell(work: Config) -> Cell:
     """What is asked first of a tokenizer."""
-    return Cell(f"{shown(work.source)}: facts", facts_row, (work,))
+    return Cell(f"{shown(work.tokenizer)}: facts", facts_row, (work,))
 
 
-def law_cells(work: Work, kinds: Sequence[str]) -> list[Cell]:
+def law_cells(work: Config, kinds: Sequence[str]) -> list[Cell]:
     """One for each kind of text, which tries two laws at once, and one for each other law."""
-    name = shown(work.source)
+    name = shown(work.tokenizer)
     texts = shares(work.n, kinds).items()
     return [
         *(Cell(f"{name}: {kind} text", sequences_row, (work, kind, n)) for kind, n in texts),
@@ -106,12 +110,12 @@ def law_cells(work: Work, kinds: Sequence[str]) -> list[Cell]:
     ]
 
 
-def facts_row(work: Work) -> Row:
+def facts_row(work: Config) -> Row:
     """Sizes and seconds; or `why_not`, of a tokenizer that is not there or is refused."""
-    row: Row = {"tokenizer": shown(work.source)}
+    row: Row = {"tokenizer": shown(work.tokenizer)}
     try:
-        tokenizer = loaded(work.source)
-        found = facts(tokenizer, work.source, work.repeats)
+        tokenizer = loaded(work.tokenizer)
+        found = facts(tokenizer, work.tokenizer, work.repeats)
     except (MissingDependencyError, MissingFileError) as error:
         return row | {"why_not": SKIPPED, FAILURE: str(error)}
     except TokenizerError as error:
@@ -119,9 +123,9 @@ def facts_row(work: Work) -> Row:
     return row | {"facts": found, "sha256": tokenizer.fingerprint}
 
 
-def sequences_row(work: Work, kind: str, n: int) -> Row:
+def sequences_row(work: Config, kind: str, n: int) -> Row:
     """The two laws of sequences on `n` texts of one kind, approximations beside them."""
-    tokenizer = loaded(work.source)
+    tokenizer = loaded(work.tokenizer)
     canonical_automaton(tokenizer)
     rng = random.Random(f"{work.seed} {kind}")
     if kind == ADVERSARIAL:
@@ -132,20 +136,17 @@ def sequences_row(work: Work, kind: str, n: int) -> Row:
     found = exact_sequences.sequences(tokenizer, texts, approximations(tokenizer), rng)
     seconds = (time.perf_counter() - started) / 2
     pairs = zip((STRINGS, OTHERS), found, strict=True)
-    laws = [sequences_law(law, kind, tally, seconds) for law, tally in pairs]
-    return {"tokenizer": shown(work.source), "laws": laws}
+    laws = [
+        law_of(law, tally.counts, tally.wrong, seconds)
+        | {"kind": kind, "approximations": {n: dict(c) for n, c in tally.approximations.items()}}
+        for law, tally in pairs
+    ]
+    return {"tokenizer": shown(work.tokenizer), "laws": laws}
 
 
-def sequences_law(law: str, kind: str, tally: Tally, seconds: float) -> Row:
-    """One of them."""
-    rivals = {name: dict(counts) for name, counts in tally.approximations.items()}
-    made = law_of(law, tally.counts, tally.wrong, seconds)
-    return made | {"kind": kind, "approximations": rivals}
-
-
-def constraints_row(work: Work, law: str) -> Row:
+def constraints_row(work: Config, law: str) -> Row:
     """One law of constraints, on several regexes."""
-    tokenizer = loaded(work.source)
+    tokenizer = loaded(work.tokenizer)
     constraints = {
         name: constrain(tokenizer, regex, added_tokens=True)
         for name, regex in regexes(work, law, tokenizer).items()
@@ -158,22 +159,22 @@ def constraints_row(work: Work, law: str) -> Row:
         wrong += cases
     counts["regexes"] = len(constraints)
     seconds = time.perf_counter() - started
-    return {"tokenizer": shown(work.source), "laws": [law_of(law, counts, wrong, seconds)]}
+    return {"tokenizer": shown(work.tokenizer), "laws": [law_of(law, counts, wrong, seconds)]}
 
 
-def regexes(work: Work, law: str, tokenizer: Tokenizer) -> dict[str, str]:
+def regexes(work: Config, law: str, tokenizer: Tokenizer) -> dict[str, str]:
     """Those that the law is tried on, by name."""
     found = {**FINITE, **own_finite(tokenizer)} if law == TRIES else VARIED
     return dict(islice(found.items(), work.most_regexes))
 
 
-def _tried(work: Work, law: str, name: str, constraint: Constraint) -> Found:
+def _tried(work: Config, law: str, name: str, constraint: Constraint) -> Found:
     rng = random.Random(f"{work.seed} {name}")
     if law == TRIES:
-        return exact_masks.finite(constraint, name)
+        return exact_sequences.finite(constraint, name)
     if law == WALKS:
         return exact_sequences.walks(constraint, name, max(2, work.n // 5_000), rng)
-    return exact_masks.every_id(constraint, name, max(2, work.n // 100_000), rng)
+    return exact_sequences.every_id(constraint, name, max(2, work.n // 100_000), rng)
 
 
 def law_of(law: str, counts: Counter[str], wrong: list[Case], seconds: float) -> Row:
@@ -221,28 +222,11 @@ def timings(source: object, repeats: int) -> dict[str, float]:
     build: list[float] = []
     load: list[float] = []
     while len(build) < repeats and sum(build) < LONG:
-        with empty_cache():
-            build.append(_seconds(Tokenizer.load(source)))
-            load.append(_seconds(Tokenizer.load(source)))
+        with (
+            tempfile.TemporaryDirectory() as empty,
+            patch.dict(os.environ, BPE_AUTOMATA_CACHE=empty),
+        ):
+            for seconds in (build, load):
+                tokenizer = Tokenizer.load(source)
+                seconds.append(timed(partial(canonical_automaton, tokenizer))[0])
     return {"build": min(build), "load": min(load)}
-
-
-def _seconds(tokenizer: Tokenizer) -> float:
-    started = time.perf_counter()
-    canonical_automaton(tokenizer)
-    return time.perf_counter() - started
-
-
-@contextmanager
-def empty_cache() -> Iterator[None]:
-    """An own, empty folder as the package's cache."""
-    before = os.environ.get("BPE_AUTOMATA_CACHE")
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["BPE_AUTOMATA_CACHE"] = folder
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ["BPE_AUTOMATA_CACHE"]
-            else:
-                os.environ["BPE_AUTOMATA_CACHE"] = before

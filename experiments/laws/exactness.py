@@ -9,11 +9,9 @@ nothing beside them, laws are tried several at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
-from bpe_automata.tokenizer.sources.named import names
 from experiments.laws.exact_measure import (
     ADVERSARIAL,
     ALL,
@@ -24,7 +22,7 @@ from experiments.laws.exact_measure import (
     STRINGS,
     TRIES,
     WALKS,
-    Work,
+    Config,
     corpus,
     facts_cell,
     kinds_of,
@@ -32,29 +30,12 @@ from experiments.laws.exact_measure import (
     loaded,
     shown,
 )
-from experiments.run import config
-from experiments.run.config import option
 from experiments.run.executors import FAILURE, Row
 from experiments.run.measuring import Run
 from experiments.run.report import Report
 from experiments.run.tables import Column, Group, Table, fixed, frame, markdown, table, whole
 
 VERSION = 1
-
-
-@dataclass(frozen=True)
-class Config(config.Config):
-    """The tokenizers, and how much of everything."""
-
-    tokenizer: str = option(ALL, "exactness: a name, a path, or all that have a name")
-    n: int = option(100_000, "exactness: strings, and re-segmentations")
-    text: Path | None = option(None, "exactness: folder of further multilingual text")
-    most_regexes: int | None = option(None, "exactness: of each sort the first so many; none: all")
-    repeats: int = option(3, "how often a time is taken")
-
-    def tokenizers(self) -> tuple[str, ...]:
-        """What is to be loaded, in order."""
-        return tuple(names()) if self.tokenizer == ALL else (self.tokenizer,)
 
 
 SMOKE = Config(tokenizer=SMOKE_TOKENIZER, n=30, most_regexes=4, repeats=1)
@@ -67,8 +48,9 @@ def measure(run: Run[Config]) -> None:
     if chosen.tokenizer != ALL:
         loaded(chosen.tokenizer)
     texts = corpus(chosen.seed, chosen.text)
-    kinds, work = kinds_of(texts), [_work(chosen, source) for source in chosen.tokenizers()]
-    laws = {shown(each.source): law_cells(each, kinds) for each in work}
+    kinds = kinds_of(texts)
+    work = [replace(chosen, tokenizer=source) for source in chosen.tokenizers()]
+    laws = {shown(each.tokenizer): law_cells(each, kinds) for each in work}
     all_laws = [cell.key for some in laws.values() for cell in some]
     run.expect(all_laws)  # so that the run is not complete once the facts are in
     run.cells([facts_cell(each) for each in work], alone=True, what="facts")
@@ -76,10 +58,6 @@ def measure(run: Run[Config]) -> None:
     run.note(texts=texts.described(), missing=texts.missing, tokenizers=found)
     run.expect_none_of(all_laws)
     run.cells([cell for name in found for cell in laws[name]], what="laws")
-
-
-def _work(chosen: Config, source: str) -> Work:
-    return Work(source, chosen.n, chosen.seed, chosen.text, chosen.most_regexes, chosen.repeats)
 
 
 # ---------------------------------------------------------------- what the rows say

@@ -18,7 +18,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import count as numbered
 
 import pandas as pd
@@ -108,7 +108,7 @@ def _process(run: Run[Config], checked: bool) -> WatchedProcess:
 def _row(run: Run[Config], process: WatchedProcess, case: Case, checked: bool) -> Row:
     found = _tried(process, case)
     kinds = _kinds(found, run.config.slow)
-    row = {"key": f"case {case.number}", "checked": checked, **case.row(), **found}
+    row = {"key": f"case {case.number}", "checked": checked, **asdict(case), **found}
     row["pattern"] = case.pattern[:300]
     row["kinds"] = sorted(kinds)
     if kinds:
@@ -126,13 +126,12 @@ def _tried(process: WatchedProcess, case: Case) -> Row:
     try:
         if not process.running:
             process.begin()
-        return process.answer(case.row())
+        return process.answer(asdict(case))
     except LostError as error:
         return {"worst": {}, "refused": [], "done": [], "wrong": [[error.status, error.message]]}
 
 
 def _kinds(found: Row, slow: float) -> set[str]:
-    """The sorts of failures."""
     late = {f"slow {what}" for what in QUICK if found["worst"].get(what, 0.0) > slow}
     excused = {f"slow {said.partition(':')[0]}" for said in found["refused"]}
     return {kind for kind, _ in found["wrong"]} | (late - excused)

@@ -12,9 +12,7 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
-
-from experiments.run.executors import Row
+from typing import Any
 
 Node = list[Any]
 
@@ -65,15 +63,6 @@ class Case:
     def pattern(self) -> str:
         """The regex as text."""
         return written(self.tree)
-
-    def row(self) -> Row:
-        """As JSON has it."""
-        return asdict(self)
-
-    @classmethod
-    def of_row(cls, row: Row) -> Self:
-        """What `row` gave."""
-        return cls(**row)
 
 
 def case_of(seed: int, number: int) -> Case:
@@ -171,7 +160,7 @@ SCRIPT = '''"""Case {number} of the stress run with seed {seed}: {what}"""
 from experiments.laws.stress_cases import Case
 from experiments.laws.stress_worker import check
 
-CASE = Case.of_row({row})
+CASE = Case(**{row})
 print(CASE.tokenizer, repr(CASE.pattern[:300]))
 for kind, value in check(CASE).items():
     print(kind, value)
@@ -181,4 +170,4 @@ for kind, value in check(CASE).items():
 def script(case: Case, seed: int, what: str) -> str:
     """A program that does the case again; it runs in the root of the repository."""
     shown = " ".join(what.split())[:200].replace('"', "'").replace("\\", "/")
-    return SCRIPT.format(number=case.number, seed=seed, what=shown, row=case.row())
+    return SCRIPT.format(number=case.number, seed=seed, what=shown, row=asdict(case))

@@ -1,17 +1,14 @@
 """The process that does the cases of the stress experiment.
 
-`python -m experiments.laws.stress_worker` says that it is ready, then answers each line of input, a
-case as JSON, with what `check` found, the memory and the seconds it took. Numba's bounds check is
-on where `NUMBA_BOUNDSCHECK` says so; then nothing is timed.
+`python -m experiments.laws.stress_worker` answers each case with what `check` found. Numba's bounds
+check is on where `NUMBA_BOUNDSCHECK` says so; then nothing is timed.
 """
 
 from __future__ import annotations
 
 import gc
-import json
 import random
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -39,8 +36,9 @@ from bpe_automata.errors import (
 from bpe_automata.testing import bpe_tokenizers, trained_tokenizers
 from experiments.laws.stress_cases import MADE, Case, Node
 from experiments.run.executors import Row
-from experiments.shared.resources import called_after, forget_peak, resident
+from experiments.shared.resources import called_after, forget_peak, resident, timed
 from experiments.shared.walks import CannotFinishError, finish
+from experiments.shared.watched import Answer, serve
 
 T = TypeVar("T")
 
@@ -421,21 +419,21 @@ WARMING: tuple[Node, ...] = (
 )
 
 
-def main() -> None:
-    """Answer until the input ends; whatever else is printed goes to stderr."""
-    out, sys.stdout = sys.stdout, sys.stderr
+def opened() -> tuple[Row, Answer]:
+    """What `serve` needs."""
     for name in ("smollm2", f"{MADE} 1", f"{MADE} 2"):
         for k, tree in enumerate(WARMING):
             check(Case(k, tree, name, 1000.0, k))
-    print(json.dumps({"ready": True}), file=out, flush=True)
-    for line in sys.stdin:
-        forget_peak()
-        began = time.perf_counter()
-        row = check(Case.of_row(json.loads(line)))
-        row |= {"peak_mb": resident("VmHWM"), "seconds": round(time.perf_counter() - began, 3)}
-        print(json.dumps(row), file=out, flush=True)
-        gc.collect()
+    return {"ready": True}, answer
+
+
+def answer(case: Row) -> Row:
+    """What `check` finds, with the peak of the memory and the seconds that it took."""
+    gc.collect()
+    forget_peak()
+    seconds, row = timed(lambda: check(Case(**case)))
+    return row | {"peak_mb": resident("VmHWM"), "seconds": round(seconds, 3)}
 
 
 if __name__ == "__main__":
-    main()
+    serve(opened)

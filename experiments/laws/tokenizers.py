@@ -19,7 +19,7 @@ from typing import Any
 
 from bpe_automata import Tokenizer, constrain
 from bpe_automata.errors import BpeAutomataError, EmptyLanguageError
-from experiments.laws import exact_masks, exact_sequences
+from experiments.laws import exact_sequences
 from experiments.laws.exact_measure import SMOKE_TOKENIZER, corpus, kinds_of, shares
 from experiments.laws.exact_sequences import Adversary, Case
 from experiments.laws.tokenizer_packages import OTHER_KINDS, PACKAGED, fetch, packages
@@ -121,7 +121,7 @@ def laws(tokenizer: Tokenizer, n: int, seed: int) -> Row:
 
 def _masks(tokenizer: Tokenizer, name: str) -> tuple[Counter[str], list[Case]]:
     try:
-        return exact_masks.finite(constrain(tokenizer, FINITE[name], added_tokens=True), name)
+        return exact_sequences.finite(constrain(tokenizer, FINITE[name], added_tokens=True), name)
     except EmptyLanguageError:
         return Counter(), []
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bpe_automata.errors import ArgumentError, BpeAutomataError
-from experiments.run import page, readme, report
+from experiments.run import readme, report
 from experiments.run.artefact import ARTEFACTS, GROUPS, Artefact
 from experiments.run.config import Config, changed
 from experiments.run.files import PAPER
@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         names, chosen, fields = parse(given)
-        if LIST in names:
-            _alone(names)
+        if LIST in names and len(names) > 1:
+            raise ArgumentError(f"`{LIST}` stands alone, not in {' '.join(names)!r}")
         if names == [LIST]:
             print("\n".join(f"{name:18} {a.summary()}" for name, a in ARTEFACTS.items()))
             return 0
@@ -66,7 +66,7 @@ def one(artefact: Artefact, config: Config, settings: Settings, render_only: boo
         made, paths = artefact.render(config, settings)
         report.show(made, paths)
         home = artefact.home(config, settings)
-        page.write(home, GROUPS)
+        report.write_page(home, GROUPS)
         if home == PAPER and made.complete:
             readme.update(artefact.name, artefact.load(), made.facts)
     except (BpeAutomataError, OSError) as error:
@@ -97,19 +97,12 @@ def parse(given: list[str]) -> tuple[list[str], argparse.Namespace, dict[str, st
     return names, parsed, fields
 
 
-def _alone(names: list[str]) -> None:
-    """`list` is no artefact. Raises ArgumentError where anything else is named."""
-    if len(names) > 1:
-        raise ArgumentError(f"`{LIST}` stands alone, not in {' '.join(names)!r}")
-
-
 def _before_options(given: Sequence[str]) -> list[str]:
     first = next((k for k, word in enumerate(given) if word.startswith("-")), len(given))
     return list(given[:first])
 
 
 def _fields(artefacts: Sequence[Artefact]) -> dict[str, str]:
-    """Name and help of each field that one of them has."""
     found: dict[str, str] = {}
     for artefact in artefacts:
         for field in dataclasses.fields(artefact.default()):

@@ -99,17 +99,13 @@ def _read(name: str, kind: Any, text: str) -> Any:
             raise ArgumentError(f"--{_flag(name)} {text!r} is none of {allowed}")
         return text
     if kind is bool:
-        return _truth(name, text)
+        if text.lower() not in ("true", "false"):
+            raise ArgumentError(f"--{_flag(name)} {text!r} is neither true nor false")
+        return text.lower() == "true"
     try:
         return kind(text)
     except ValueError as error:
         raise ArgumentError(f"--{_flag(name)} {text!r} is no {kind.__name__}") from error
-
-
-def _truth(name: str, text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ArgumentError(f"--{_flag(name)} {text!r} is neither true nor false")
-    return text.lower() == "true"
 
 
 def _flag(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -46,15 +47,22 @@ def contents_sha256(path: Path) -> str | None:
     return made.hexdigest()
 
 
+def version_of(package: str) -> str | None:
+    """Of an installed package; None if there is none."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def installed(packages: Iterable[str]) -> dict[str, str]:
+    """The versions of those that are."""
+    return {name: version for name in packages if (version := version_of(name))}
+
+
 def versions() -> dict[str, str]:
     """Python, and each installed package that the numbers may depend on."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    return {"python": platform.python_version()} | installed(PACKAGES)
 
 
 def machine() -> dict[str, Any]:

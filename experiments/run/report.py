@@ -1,19 +1,21 @@
-"""What an artefact says of its rows: tables and figures, written in every format at once."""
+"""What an artefact says of its rows: tables and figures, written in every format at once, and the
+page of all artefacts."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 from experiments.run.executors import FAILURE, Row
-from experiments.run.files import lines_of, shown_path, write_atomically
-from experiments.run.tables import Table
+from experiments.run.files import PAPER, lines_of, require, shown_path, write_atomically
+from experiments.run.tables import Table, texts
 
 # What every figure has in common: a headline, a note at the foot, and three files.
 
@@ -24,6 +26,22 @@ LETTERS = 16
 def noted(note: str, inches: float) -> str:
     """A note in the lines that it has below a figure of this width."""
     return "\n".join(fill(line, int(LETTERS * inches)) for line in note.splitlines())
+
+
+def panels(
+    lines: int, columns: int, size: tuple[float, float], grid: str = "both", **more: Any
+) -> tuple[Any, Any]:
+    """(a figure, its axes [lines, columns]), without a frame above and to the right. grid: "both",
+    "x" or "y", behind what is drawn; more: for `pyplot.subplots`."""
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    more |= {"figsize": size, "layout": "constrained", "squeeze": False}
+    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+        figure, axes = pyplot.subplots(lines, columns, **more)
+    for one in axes.flat:
+        one.grid(axis=grid, color="#eeeeee")
+        one.set_axisbelow(True)
+    return figure, axes
 
 
 def finish(figure: Any, headline: str, note: str, folder: Path, name: str) -> list[Path]:
@@ -157,7 +175,10 @@ def write(
         "facts": report.facts,
         "readme": readme,
         "tables": [asdict(table) for table in report.tables],
-        "figures": [_described(figure) for figure in report.figures],
+        "figures": [
+            {"name": figure.name, "headline": figure.headline, "note": figure.note}
+            for figure in report.figures
+        ],
         "manifest": manifest,
     }
     write_atomically(paths[2], json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
@@ -198,5 +219,71 @@ def show(report: Report, paths: Sequence[Path]) -> None:
         print(f"WRONG: {line}")
 
 
-def _described(figure: Figure) -> Row:
-    return {"name": figure.name, "headline": figure.headline, "note": figure.note}
+# The page of all artefacts, findings first, from the JSON files beside it. It needs no network.
+
+INDEX = "index.html"
+_TEMPLATE = "page.html.j2"
+
+
+def write_page(folder: Path, groups: Mapping[str, Collection[str]]) -> Path:
+    """The page of what lies in the folder; returns its path. groups: names of artefacts by
+    heading, in order."""
+    path = folder / INDEX
+    write_atomically(path, page_html(read_page(folder, groups), groups))
+    return path
+
+
+def read_page(folder: Path, groups: Mapping[str, Collection[str]]) -> dict[str, Row]:
+    """What `report.write` wrote of each artefact that is there."""
+    paths = {name: folder / f"{name}.json" for names in groups.values() for name in names}
+    return {
+        name: json.loads(path.read_text(encoding="utf-8"))
+        for name, path in paths.items()
+        if path.exists()
+    }
+
+
+def page_html(found: Mapping[str, Row], groups: Mapping[str, Collection[str]]) -> str:
+    """The whole page. The first group opens it, in the words that the README has for it."""
+    shown = {heading: [name for name in of if name in found] for heading, of in groups.items()}
+    shown = {heading: names for heading, names in shown.items() if names}
+    opening = next(iter(groups), "")
+    jinja = require("jinja2")
+    environment = jinja.Environment(
+        loader=jinja.FileSystemLoader(Path(__file__).parent), autoescape=True
+    )
+    environment.filters |= {
+        "code": _with_code,
+        "prose": _prose,
+        "shown": partial(json.dumps, indent=1, ensure_ascii=False),
+    }
+    page: str = environment.get_template(_TEMPLATE).render(
+        found=found,
+        groups=shown,
+        texts=texts,
+        findings=[
+            text
+            for name in shown.get(opening, ())
+            for text in _in_short(found[name].get("readme", {}))
+        ],
+    )
+    return page + "\n"
+
+
+def _in_short(said: Mapping[str, str]) -> list[str]:
+    """Of the texts for the README, by place, the short ones where there are such."""
+    short = [text for place, text in said.items() if " " in place]
+    return short or list(said.values())
+
+
+def _with_code(text: str) -> Any:
+    """Text with code between backticks, as in Markdown."""
+    markup = require("markupsafe")
+    return markup.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markup.escape(text))))
+
+
+def _prose(text: str) -> Any:
+    """Markdown as HTML, with links as they are from the folder of the page."""
+    markdown = require("markdown_it").MarkdownIt().enable("table")
+    inside = markdown.render(text.replace(f"]({PAPER.name}/", "]("))
+    return require("markupsafe").Markup(inside)

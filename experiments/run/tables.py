@@ -103,6 +103,11 @@ def total(field: str) -> Callable[[Group], Any]:
     return lambda group: sum(values(group, field))
 
 
+def part(field: str, whole_: str) -> Callable[[Group], str]:
+    """The sums of two fields: 3 of 4."""
+    return lambda group: f"{total(field)(group)} of {total(whole_)(group)}"
+
+
 def share(field: str) -> Callable[[Group], float | None]:
     """Of those that are there, how many are true (0 to 1); None of nothing."""
 

@@ -17,9 +17,8 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 from bpe_automata.errors import BpeAutomataError
 from experiments.engines.interface import Whitespace
@@ -28,6 +27,7 @@ from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Row
 from experiments.run.measuring import Run, progress
+from experiments.run.provenance import version_of
 from experiments.schemas.comparison_report import TITLE, facts, figures, readme, tables, wrong
 from experiments.schemas.comparison_worker import OURS
 from experiments.schemas.inputs import (
@@ -38,12 +38,10 @@ from experiments.schemas.inputs import (
     schema_cases,
     shuffled,
 )
-from experiments.schemas.judge import JUDGE
-from experiments.schemas.reasons import GAVE_UP, UNEXPLAINED
+from experiments.schemas.judge import GAVE_UP, JUDGE, UNEXPLAINED
 from experiments.shared.watched import Limits, LostError, WatchedProcess
 
-__all__ = ["SMOKE", "TITLE", "VERSION", "Config", "facts", "figures", "measure"]
-__all__ += ["readme", "tables", "wrong"]
+__all__ = ["TITLE", "facts", "figures", "readme", "tables", "wrong"]
 
 VERSION = 1
 WORKER = "experiments.schemas.comparison_worker"
@@ -67,10 +65,6 @@ class Config(config.Config):
     case_seconds: float = option(30.0, "schemas: an engine may take for a case")
     case_mb: float = option(3000.0, "schemas: an engine may hold, 10^6 bytes")
 
-    def limits(self) -> Limits:
-        """Of one process."""
-        return Limits(self.case_seconds, self.case_mb)
-
 
 SMOKE = Config(schemas=SMOKE_SCHEMAS, tokenizers=(SMOKE_TOKENIZER,), engines=_QUICK)
 
@@ -87,10 +81,7 @@ def versions(chosen: Config) -> dict[str, str]:
 
 def version(name: str) -> str:
     """Of the installed package; "" if there is none."""
-    try:
-        return metadata.version("bpe-automata" if name == OURS else name)
-    except metadata.PackageNotFoundError:
-        return ""
+    return version_of("bpe-automata" if name == OURS else name) or ""
 
 
 def measure(run: Run[Config]) -> None:
@@ -124,37 +115,30 @@ class MissingEngineError(BpeAutomataError):
     """An engine is not installed, or does not take the tokenizer; the message says why."""
 
 
-class Server:
-    """The process of an engine, started when it is first needed, and again after it was ended; a
-    context. began_mb: what it had when it first came up."""
+class Server(WatchedProcess):
+    """The process of an engine, started when it is first needed, and again after it was ended.
+    began_mb: what it had when it first came up."""
 
-    def __init__(self, arguments: Sequence[str], limits: Limits, module: str = WORKER) -> None:
-        self._process = WatchedProcess(module, arguments, limits)
-        self.began_mb: float | None = None
+    began_mb: float | None = None
 
-    def start(self) -> None:
+    def start(self) -> Row:
         """Have a process ready. Raises MissingEngineError."""
-        first = self._process.start()
+        first = super().start()
         if FAILURE in first:
             raise MissingEngineError(first[FAILURE])
         self.began_mb = first["peak_mb"] if self.began_mb is None else self.began_mb
+        return first
 
     def ask(self, question: Row) -> Row:
         """Its answer, or {"status": "over time" | "over memory" | "crashed", ...}: that is a result
         too. Raises MissingEngineError."""
         self.start()
         try:
-            return self._process.answer(question)
+            return self.answer(question)
         except LostError as lost:
             message = lost.message if lost.status == "crashed" else ""
             ended = {"status": lost.status, "message": message, "keyword": None}
             return ended | {"peak_mb": lost.mb}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._process.close()
 
 
 Verdicts = Sequence[bool | None]
@@ -241,7 +225,8 @@ class Comparison:
 
     def _server(self, engine: str, tokenizer: str) -> Server:
         arguments = (engine, tokenizer, self._config.whitespace)
-        return Server(arguments, self._config.limits())
+        limits = Limits(self._config.case_seconds, self._config.case_mb)
+        return Server(WORKER, arguments, limits)
 
 
 def key_of(engine: str, tokenizer: str, case: Case) -> str:

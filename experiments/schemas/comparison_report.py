@@ -7,15 +7,16 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pandas as pd
 
 from experiments.laws.exact_measure import shown
 from experiments.run.executors import Row
-from experiments.run.files import require
 from experiments.run.readme import wrapped
-from experiments.run.report import Figure
+from experiments.run.report import Figure, panels
 from experiments.run.tables import (
     Column,
     Group,
@@ -30,10 +31,8 @@ from experiments.run.tables import (
     total,
     values,
 )
-from experiments.schemas.comparison_worker import OURS
-from experiments.schemas.histogram import Histogram, of_rows
-from experiments.schemas.judge import JUDGE
-from experiments.schemas.reasons import GAVE_UP, UNEXPLAINED
+from experiments.schemas.comparison_worker import OURS, Histogram, of_rows
+from experiments.schemas.judge import GAVE_UP, JUDGE, UNEXPLAINED
 
 TITLE = "Schemas: what compiles, what is wrong, and what it costs"
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 1.0)
@@ -183,10 +182,8 @@ def outcomes(cases: pd.DataFrame, rows: pd.DataFrame, manifest: Row) -> Table:
         Column("empty", statuses("unsatisfiable")),
         Column("too large", statuses("too large", "over time", "over memory")),
         Column("failed", statuses("failed", "crashed")),
-        Column("valid\nrejected", lambda u: f"{texts('rejected')(u)} of {total('valid')(u)}"),
-        Column(
-            "invalid\naccepted", lambda u: f"{texts('let_through')(u)} of {total('invalid')(u)}"
-        ),
+        Column("valid\nrejected", _part("rejected", "valid")),
+        Column("invalid\naccepted", _part("let_through", "invalid")),
         Column("cases with\neither", _with_either),
     ]
     notes = [*circumstances(cases, rows, manifest), *meanings(manifest["config"])]
@@ -289,26 +286,15 @@ def _counted(unit: Group) -> str:
 
 def explained(cases: pd.DataFrame) -> Table:
     """Why this package rejects valid instances."""
-    ours = of_ours(cases)
-    counts = {name: Counter(values(unit, "why")) for name, unit in ours}
-    most: Counter[str] = Counter()
-    for counted in counts.values():
-        most |= counted
-    lines = frame(
-        [
-            {"reason": why, **{name: counted[why] for name, counted in counts.items()}}
-            for why, _ in most.most_common()
-        ]
-    )
+    counts = {name: Counter(values(unit, "why")) for name, unit in of_ours(cases)}
+    most = reduce(or_, counts.values(), Counter[str]()).most_common()
+    lines = [{"reason": why} | {name: n[why] for name, n in counts.items()} for why, _ in most]
     notes = [
         "order: another order of members is accepted; number spelling: another text of the same "
         "number is; depth: it is accepted by the same schema compiled with more nesting"
     ]
-    columns = [
-        Column("valid instances rejected", "reason"),
-        *(Column(name, name) for name, _ in ours),
-    ]
-    return table("Why this package rejects valid instances", lines, columns, notes)
+    columns = [Column("valid instances rejected", "reason"), *(Column(n, n) for n in counts)]
+    return table("Why this package rejects valid instances", frame(lines), columns, notes)
 
 
 def labels(rows: pd.DataFrame) -> Table:
@@ -450,23 +436,18 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     if not len(compiled):
         return []
     tokenizers = compiled["tokenizer"].unique()
-    require("matplotlib").use("Agg")
-    pyplot = require("matplotlib.pyplot")
-    plain = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
-    with pyplot.rc_context(plain):
-        shape = {"figsize": (9, 1 + 3.2 * len(tokenizers)), "sharex": "col", "squeeze": False}
-        figure, grid = pyplot.subplots(len(tokenizers), 2, layout="constrained", **shape)
-        for row, tokenizer in zip(grid, tokenizers, strict=True):
-            here = cases[cases["tokenizer"] == tokenizer]
-            for axes, (what, field) in zip(row, PANELS.items(), strict=True):
-                for _, unit in units(here):
-                    _draw(axes, seconds(unit, field), unit["engine"].iloc[0])
-                _scale(axes)
-                axes.set_title(f"{tokenizer}: {what}", loc="left", fontsize=11)
-            row[0].set_ylabel("seconds (log scale)")
-        for axes in grid[-1]:
-            axes.set_xlabel("percentile")
-        grid[0, 0].legend(frameon=False, fontsize=9, loc="lower right")
+    figure, grid = panels(len(tokenizers), 2, (9, 1 + 3.2 * len(tokenizers)), sharex="col")
+    for row, tokenizer in zip(grid, tokenizers, strict=True):
+        here = cases[cases["tokenizer"] == tokenizer]
+        for axes, (what, field) in zip(row, PANELS.items(), strict=True):
+            for _, unit in units(here):
+                _draw(axes, seconds(unit, field), unit["engine"].iloc[0])
+            _scale(axes)
+            axes.set_title(f"{tokenizer}: {what}", loc="left", fontsize=11)
+        row[0].set_ylabel("seconds (log scale)")
+    for axes in grid[-1]:
+        axes.set_xlabel("percentile")
+    grid[0, 0].legend(frameon=False, fontsize=9, loc="lower right")
     return [Figure("schemas", figure, headline(cases), note(manifest))]
 
 
@@ -475,8 +456,6 @@ def _scale(axes: Any) -> None:
     axes.set_yscale("log")
     axes.set_xticks([1 / (1 - share) for share in TICKS], list(TICKS.values()))
     axes.minorticks_off()
-    axes.grid(color="#eeeeee")
-    axes.set_axisbelow(True)
 
 
 def _draw(axes: Any, histogram: Histogram, engine: str) -> None:

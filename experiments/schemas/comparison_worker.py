@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -32,14 +36,70 @@ from experiments.engines.interface import (
     may_end,
     refusals,
 )
-from experiments.engines.named import engine_of
-from experiments.engines.ours import Ours
+from experiments.engines.named import Ours, engine_of
 from experiments.run.executors import Row
-from experiments.schemas.histogram import Histogram
-from experiments.schemas.judge import JUDGE, Judge, Verdicts
-from experiments.schemas.reasons import DEPTH, GAVE_UP, UNEXPLAINED, nesting, reason
+from experiments.schemas.judge import (
+    DEPTH,
+    GAVE_UP,
+    JUDGE,
+    UNEXPLAINED,
+    Verdicts,
+    nesting,
+    reason,
+)
 from experiments.shared.resources import forget_peak, give_back, resident, timed
 from experiments.shared.watched import Answer, serve
+
+# Many durations in little space (`run.statistics` would load all of scipy into a process whose
+# memory is measured).
+
+_LEAST = 1e-8  # seconds: bucket 0 and below
+_PER_DECADE = 200
+"""A bucket is 1.2 % wide."""
+
+
+@dataclass
+class Histogram:
+    """Counts of seconds by logarithmic buckets; largest: exact."""
+
+    counts: Counter[int] = field(default_factory=Counter)
+    largest: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        bucket = int(_PER_DECADE * math.log10(max(seconds, _LEAST) / _LEAST))
+        self.counts[max(0, bucket)] += 1
+        self.largest = max(self.largest, seconds)
+
+    @property
+    def n(self) -> int:
+        """How many were counted."""
+        return self.counts.total()
+
+    def quantile(self, q: float) -> float:
+        """Seconds that at least the share `q` does not exceed, to 1.2 %; nan of nothing."""
+        if not self.counts:
+            return math.nan
+        before = max(0, math.ceil(q * self.n - 1e-9) - 1)
+        for bucket in sorted(self.counts):
+            before -= self.counts[bucket]
+            if before < 0:
+                return min(self.largest, _LEAST * 10 ** ((bucket + 1) / _PER_DECADE))
+        return self.largest
+
+    def row(self) -> dict[str, Any]:
+        """For a JSON file; `of_rows` reads it."""
+        return {"largest": self.largest, "counts": {str(k): n for k, n in self.counts.items()}}
+
+
+def of_rows(rows: Iterable[dict[str, Any]]) -> Histogram:
+    """All of them together."""
+    total = Histogram()
+    for row in rows:
+        total.counts.update({int(k): n for k, n in row["counts"].items()})
+        total.largest = max(total.largest, row["largest"])
+    return total
+
 
 OURS = "bpe_automata"
 """This package among the engines of the comparison: canonical, added tokens not read as text, as
@@ -165,7 +225,6 @@ class Worker:
         return row | {"masks": masks.row()}
 
     def _reason(self, text: str) -> str | None:
-        """None of a peer."""
         return self._case.reason(text) if self._case else None
 
     def _accepts(self, text: str, masks: Histogram | None, row: Row) -> bool:
@@ -206,7 +265,7 @@ class JudgeWorker:
         if "texts" in question:
             return {"accepted": [self._verdict(text) for text in question["texts"]]}
         try:
-            self._compiled = Judge().compile(question["compile"])
+            self._compiled = Verdicts(question["compile"]["schema"])
         except RefusedError as error:
             return {"status": error.status, "message": str(error), "keyword": None}
         return {"status": "compiled"}

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bpe_automata.errors import MissingFileError
 from experiments.run.executors import Row
@@ -23,12 +24,7 @@ FOLDER = "BPE_AUTOMATA_DATA"
 """The environment variable that names the folder of the data."""
 
 
-def data_folder(environment: Mapping[str, str]) -> Path:
-    """Where data is, if the config does not say."""
-    return Path(environment.get(FOLDER) or ROOT.parent / "shared" / "data")
-
-
-DATA = data_folder(os.environ)
+DATA = Path(os.environ.get(FOLDER) or ROOT.parent / "shared" / "data")
 SCHEMAS = DATA / "maskbench"
 YAML_SCHEMAS = DATA / "schemastore_yaml.jsonl.gz"
 SMOKE_SCHEMAS = Path(__file__).with_name("smoke_schemas.jsonl")
@@ -66,19 +62,45 @@ class Case:
     texts: tuple[str, ...]
     labels: tuple[bool, ...]
 
+    @property
+    def valid(self) -> tuple[str, ...]:
+        """The texts that the data calls valid."""
+        return tuple(text for text, good in zip(self.texts, self.labels, strict=True) if good)
+
 
 def schema_cases(place: Path, whitespace: str) -> list[Case]:
     """From JSON lines {"id", "schema", "tests": [{"valid", "data"}]}, gzipped or not: a file, or
     those of a folder in order of their names. Raises MissingFileError."""
-    write = WRITERS[whitespace]
-    found = []
-    for path in files_of(place):
-        for row in lines_of(path):
-            texts = tuple(write(test["data"]) for test in row["tests"])
-            labels = tuple(bool(test["valid"]) for test in row["tests"])
-            group = path.name.split(".")[0]
-            found.append(Case(row["id"], group, {"schema": row["schema"]}, texts, labels))
-    return found
+    return [
+        case
+        for path in files_of(place)
+        for case in _cases(path, partial(_of_schema, path.name.split(".")[0], WRITERS[whitespace]))
+    ]
+
+
+def regex_cases(path: Path) -> list[Case]:
+    """From a file of JSON lines {"id", "group", "regex", "valid": [text]}. Raises
+    MissingFileError."""
+    return _cases(path, _of_regex)
+
+
+def _cases(path: Path, read: Callable[[int, Row], Case]) -> list[Case]:
+    try:
+        return [read(number, row) for number, row in enumerate(lines_of(path))]
+    except (LookupError, TypeError, AttributeError) as error:
+        message = f"{path} has a line that lacks something: {type(error).__name__}: {error}"
+        raise MissingFileError(message) from error
+
+
+def _of_schema(group: str, write: Callable[[Any], str], number: int, row: Row) -> Case:
+    texts = tuple(write(test["data"]) for test in row["tests"])
+    labels = tuple(bool(test["valid"]) for test in row["tests"])
+    return Case(str(row["id"]), group, {"schema": row["schema"]}, texts, labels)
+
+
+def _of_regex(number: int, row: Row) -> Case:
+    name, group, texts = str(row.get("id", number)), str(row.get("group", "")), tuple(row["valid"])
+    return Case(name, group, {"regex": row["regex"]}, texts, (True,) * len(texts))
 
 
 def files_of(place: Path) -> list[Path]:
@@ -103,21 +125,6 @@ def yaml_cases(path: Path) -> list[Row]:
     if not path.is_file():
         raise missing(f"{path} is not there", "yaml-schemas")
     return list(lines_of(path))
-
-
-def regex_cases(path: Path) -> list[Case]:
-    """From a file of JSON lines {"id", "group", "regex", "valid": [text]}. Raises
-    MissingFileError."""
-    return [
-        Case(
-            str(row.get("id", number)),
-            str(row.get("group", "")),
-            {"regex": row["regex"]},
-            tuple(row["valid"]),
-            (True,) * len(row["valid"]),
-        )
-        for number, row in enumerate(lines_of(path))
-    ]
 
 
 def shuffled(cases: Sequence[Case], n: int | None, seed: int) -> list[Case]:

@@ -1,48 +1,45 @@
-"""What `jsonschema` says of instances, and JSON Schema's patterns as Python's `re` must read them.
+"""What `jsonschema` says of instances, and why an automaton rejects the text of a valid one.
 
-`re` reads patterns otherwise than ECMA-262 does: it counts U+001C to U+001F and U+0085 as white
-space, digits and letters of all scripts as `\\d` and `\\w`, lets `$` stand before a last newline,
-and `.` for a carriage return. Nothing here knows of automata: it judges texts that one made.
+Patterns are translated for Python, whose `re` reads them otherwise than ECMA-262 does: it counts
+U+001C to U+001F and U+0085 as white space, digits and letters of all scripts as `\\d` and `\\w`,
+lets `$` stand before a last newline, and `.` for a carriage return.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import lru_cache
+from itertools import islice, product
 from typing import Any
 
+from bpe_automata import ByteDFA
 from experiments.engines.interface import RefusedError
-from experiments.run.executors import Row
 
 JUDGE = "jsonschema"
 """Its name among the engines of the comparison."""
 
 
-class Judge:
-    """What `jsonschema` says, by the draft that the schema names (2020-12 where it names none),
-    with the formats that its helpers can check."""
+class Verdicts:
+    """What `jsonschema` says under one schema, by the draft that it names (2020-12 where it names
+    none), with the formats that its helpers can check. Raises RefusedError for what is no schema.
+    """
 
-    def compile(self, source: Row) -> Verdicts:
-        """Raises RefusedError for what is no schema."""
+    def __init__(self, schema: Any) -> None:
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import SchemaError
         from jsonschema.validators import validator_for
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            kind = validator_for(source["schema"], default=Draft202012Validator)
+            kind = validator_for(schema, default=Draft202012Validator)
         try:
-            kind.check_schema(source["schema"])
+            kind.check_schema(schema)
         except SchemaError as error:
             raise RefusedError("invalid", error.message[:200]) from error
-        return Verdicts(kind(source["schema"], format_checker=kind.FORMAT_CHECKER))
-
-
-class Verdicts:
-    """Of one schema."""
-
-    def __init__(self, validator: Any) -> None:
-        self._validator = validator
+        self._validator = kind(schema, format_checker=kind.FORMAT_CHECKER)
 
     def verdict(self, text: str) -> bool:
         """Is the instance valid? Raises what jsonschema raises, of a $ref that leads nowhere."""
@@ -120,3 +117,200 @@ def _keyword(name: str, value: Any) -> Any:
     if name == "patternProperties" and isinstance(value, dict):
         return {for_python(key): with_patterns_for_python(part) for key, part in value.items()}
     return with_patterns_for_python(value)
+
+
+# ---------------------------------------------------------------- reasons
+#
+# Why a text of a valid instance is not in the language of its schema's automaton. A value has more
+# texts than the language holds: members may come in any order, a number may be spelled in several
+# ways. The search goes over these, along the automaton; if one is accepted, what had to be changed
+# is the reason. The other one is depth: the text is accepted but for arrays and objects at places
+# that take any value at all, as long as it is not nested any deeper.
+
+ORDER, NUMBERS, DEPTH = "order", "number spelling", "depth"
+BOTH = f"{ORDER} and {NUMBERS}"
+CHANGES = {
+    ORDER: frozenset({ORDER}),
+    NUMBERS: frozenset({NUMBERS}),
+    BOTH: frozenset({ORDER, NUMBERS}),
+    DEPTH: frozenset({ORDER, NUMBERS, DEPTH}),
+}
+"""What may be changed, by what it is called; the last of them is no text of the same value."""
+SURROGATES, GAVE_UP = "lone surrogate", "search given up"
+UNEXPLAINED = "UNEXPLAINED"
+TRIES = 50_000
+"""Members that one search may try."""
+EFFORTS = (0, 1, 2)
+"""A search that takes the best name to come next and never goes back; one that goes back until an
+object can be left in some state; and the search for all."""
+_ANY = (b"null", b"true", b"false", b'""', b'"a"', b"[]", b"{}")  # no number, which could go on
+_NESTED = (b"[0]", b'{"":0}', b'{"a":0}')
+
+
+class GivenUpError(Exception):
+    """The search tried as much as it may."""
+
+
+def reason(dfa: ByteDFA, text: str, separators: tuple[str, str]) -> str | None:
+    """Which other text of the same value `dfa` accepts; None if there is none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return SURROGATES
+    value = json.loads(text, parse_int=Number, parse_float=Number)
+    given_up = False
+    for effort, (name, changes) in product(EFFORTS, CHANGES.items()):
+        try:
+            search = Search(dfa, separators, changes, effort)
+            if any(dfa.accepting[q] for q in search.after(value, dfa.start)):
+                return name
+        except GivenUpError:
+            given_up = given_up or effort == EFFORTS[-1]
+    return GAVE_UP if given_up else None
+
+
+def nesting(value: Any) -> int:
+    """Arrays and objects inside one another; 0 for a scalar."""
+    inside = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, dict | list):
+        return 0
+    return 1 + max(map(nesting, inside), default=0)
+
+
+class Number(str):
+    """A number as it is spelled."""
+
+
+class Search:
+    """Texts of one value along an automaton. changes: ORDER, members in any order; NUMBERS, in any
+    spelling; DEPTH, any array or object where the automaton is at its bottom."""
+
+    def __init__(
+        self,
+        dfa: ByteDFA,
+        separators: tuple[str, str],
+        changes: frozenset[str],
+        effort: int,
+    ) -> None:
+        self._dfa, self._effort = dfa, effort
+        self._orders, self._numbers = ORDER in changes, NUMBERS in changes
+        self._cuts = DEPTH in changes
+        self._comma, self._colon = (separator.encode() for separator in separators)
+        self._tries = 0
+        self._known: dict[tuple[int, int], frozenset[int]] = {}
+        self._walked: dict[tuple[int, bytes], int] = {}
+        self._kept: list[Any] = []
+
+    def after(self, value: Any, state: int) -> frozenset[int]:
+        """Live states after a text of `value` from `state`. Raises GivenUpError."""
+        key = (id(value), state)
+        if key not in self._known:
+            self._known[key] = frozenset(end for end in self._ends(value, state) if end)
+            self._kept.append(value)  # so that its id stays its
+        return self._known[key]
+
+    def _ends(self, value: Any, state: int) -> Iterator[int]:
+        bottom = self._bottom(state) if self._cuts and isinstance(value, dict | list) else 0
+        if bottom:
+            yield bottom
+        elif isinstance(value, dict):
+            opened = self._walk(b"{", state)
+            ends = self._members(value, frozenset(value), opened, b"", set())
+            yield from ends if self._effort == EFFORTS[-1] else islice(filter(None, ends), 1)
+        elif isinstance(value, list):
+            for inside in self._items(value, self._walk(b"[", state)):
+                yield self._walk(b"]", inside)
+        else:
+            yield from (self._walk(text.encode(), state) for text in self._texts(value))
+
+    def _bottom(self, state: int) -> int:
+        """The state after any value whatever, where arrays and objects must be empty for they are
+        nested as deep as may be; 0 where it is not so."""
+        if not self._walk(b"0", state) or any(self._walk(text, state) for text in _NESTED):
+            return 0
+        ends = {self._walk(text, state) for text in _ANY}
+        return ends.pop() if len(ends) == 1 else 0
+
+    def _items(self, items: list[Any], state: int) -> set[int]:
+        states, comma = {state}, b""
+        for item in items:
+            begun = [self._walk(comma, q) for q in states]
+            states = {end for q in begun if q for end in self.after(item, q)}
+            comma = self._comma
+        return states
+
+    def _members(
+        self,
+        members: dict[str, Any],
+        left: frozenset[str],
+        state: int,
+        comma: bytes,
+        seen: set[tuple[int, frozenset[str]]],
+    ) -> Iterator[int]:
+        """With those that are left, in whatever order leads on."""
+        if not state or (state, left) in seen:
+            return
+        seen.add((state, left))
+        if not left:
+            yield self._walk(b"}", state)
+        for name, ends in self._next(members, left, state, comma):
+            for end in ends:
+                yield from self._members(members, left - {name}, end, self._comma, seen)
+            if not self._effort:
+                return
+
+    def _next(
+        self, members: dict[str, Any], left: frozenset[str], state: int, comma: bytes
+    ) -> list[tuple[str, frozenset[int]]]:
+        """(name, the states after it) of what may come next: first what leaves most of these to
+        come after it, for that is the order of the schema."""
+        ahead = [name for name in members if name in left]
+        found: dict[str, frozenset[int]] = {}
+        for name in ahead if self._orders else ahead[:1]:
+            self._try()
+            key = self._walk(comma + _quoted(name) + self._colon, state)
+            if not key:
+                continue
+            found[name] = self.after(members[name], key)
+            if not self._effort and not found[name]:
+                return []
+        keys = {name: self._comma + _quoted(name) + self._colon for name in found}
+
+        def left_out(name: str) -> int:
+            return sum(not self._walk(key, end) for key in keys.values() for end in found[name])
+
+        return [(name, found[name]) for name in sorted(found, key=left_out) if found[name]]
+
+    def _texts(self, value: Any) -> list[str]:
+        if not isinstance(value, Number):
+            return [json.dumps(value, ensure_ascii=False)]
+        return spellings(value) if self._numbers else [str(value)]
+
+    def _walk(self, data: bytes, state: int) -> int:
+        key = (state, data)
+        if state and key not in self._walked:
+            self._walked[key] = self._dfa.walk(data, state)
+        return self._walked[key] if state else 0
+
+    def _try(self) -> None:
+        self._tries += 1
+        if self._tries > TRIES:
+            raise GivenUpError
+
+
+@lru_cache(maxsize=10_000)
+def _quoted(name: str) -> bytes:
+    return json.dumps(name, ensure_ascii=False).encode()
+
+
+def spellings(number: Number) -> list[str]:
+    """The same number without exponent, without and with a fraction."""
+    value = Decimal(number)
+    if not value.is_finite() or abs(value.adjusted()) > 400:
+        return [str(number)]
+    plain = f"{value:f}"
+    whole = plain.rstrip("0").rstrip(".") if "." in plain else plain
+    found = [str(number), plain, whole]
+    found += [f"{whole}.0"] if "." not in whole else []
+    found += ["0", "0.0"] if not value else []
+    return list(dict.fromkeys(found))

@@ -311,7 +311,6 @@ def _share_made(own: Group) -> float | None:
 
 
 def _speed(done: pd.DataFrame, manifest: Row) -> Table:
-    """Medians over schemas; a speed-up is the median over schemas of the ratio to `none`."""
     columns = [
         Column("what", _what),
         Column("n", count),
@@ -335,7 +334,6 @@ def _speed(done: pd.DataFrame, manifest: Row) -> Table:
 
 
 def _merged(row: Row) -> Table:
-    """What merges with what."""
 
     def shown(side: str) -> Callable[[Group], str]:
         return lambda own: "nothing" if own["alone"].iloc[0] else _visible(own[side].iloc[0])

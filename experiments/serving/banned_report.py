@@ -23,7 +23,6 @@ from experiments.run.tables import (
     values,
     whole,
 )
-from experiments.serving.banned_runs import KINDS, MODES, OURS, PROMPT, WORDS
 
 PUBLISHED = (
     "published, with gemma-2-2b-it, greedy: free `I'm here to listen and offer support.`; banned, "
@@ -32,6 +31,12 @@ PUBLISHED = (
     'and Rollback Mechanism to Restrict LLM from Generating Banned Words" (2024), notebook'
 )
 TITLE = "Banned words"
+MODES = ("free", "exact", "rollback")
+KINDS = ("anywhere", "whole words", "any case", "whole words, any case")
+WORDS = ("talk", "listen", "fuck you")
+PROMPT = "Can we talk?"
+OURS = "When you are sad, a good friend will sit down with you, and"
+"""A prompt that SmolLM2 goes on from with the words, which it does not do after the article's."""
 _SHOWN = 56
 _OF_SOME = ("text", "ids", "passes", "prepared", "acted", "discarded", "error", "raised")
 """What a text lacks where nothing was written, or where nothing is banned."""
@@ -111,7 +116,6 @@ def readme(facts: Row) -> str:
 
 
 def _holding(texts: pd.DataFrame) -> int:
-    """How many texts hold a banned word."""
     return int(texts["banned"].map(bool).sum())
 
 
@@ -162,7 +166,6 @@ def _log(texts: pd.DataFrame) -> Table:
 
 
 def _lists(texts: pd.DataFrame) -> Table:
-    """A line for each kind of ban, and one for all."""
 
     def of(mode: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
         return lambda group: group[group["mode"] == mode]
@@ -208,7 +211,6 @@ _NOTHING = "EmptyLanguageError"
 
 
 def _costs(texts: pd.DataFrame) -> Table:
-    """Seconds for each id kept, by mode."""
     columns = [
         Column("", lambda group: _NAMES[group["kind"].iloc[0]]),
         Column("mode", "mode"),

@@ -25,30 +25,115 @@ from bpe_automata.errors import ArgumentError, BpeAutomataError
 from bpe_automata.sampling import decode
 from bpe_automata.tokenizer.sources.named import names
 from experiments.engines.peers import OutlinesCore
-from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import ROOT, require
 from experiments.run.measuring import Run
+from experiments.schemas.inputs import SCHEMAS, Case, regex_cases, schema_cases
 from experiments.serving.forced_report import TITLE, facts, readme, tables
 from experiments.serving.forced_walks import (
-    SCHEMAS,
+    GIVEN,
+    STYLES,
     Item,
-    Source,
     item_of,
-    regexes_of,
     sampled,
-    schemas_of,
     walked,
 )
-from experiments.shared import models
-from experiments.shared.models import MODEL_HELP, Device, Dtype, LoadedModel, Named, causal
+from experiments.shared.models import LoadedModel, OneModel, causal
 
-__all__ = ["SMOKE", "TITLE", "VERSION", "Config", "facts", "inputs", "measure", "readme", "tables"]
+__all__ = ["TITLE", "facts", "readme", "tables"]
+
+VERSION = 2
+TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Config(OneModel):
+    """What determines the counts and the texts."""
+
+    schemas: Path = option(SCHEMAS, "folder of JSON lines of schemas and instances")
+    regexes: Path | None = option(None, "file of JSON lines of regexes and texts, instead")
+    sampled: int = option(60, "so many schemas, drawn with the seed; 0: all")
+    tokenizers: tuple[str, ...] = option(TOKENIZERS, "names or paths; all: every one with a name")
+    texts: int = option(10, "schemas under which a model writes; 0: none")
+    most_ids: int = option(48, "of each of its texts, end of sequence included")
+
+    def cases(self) -> dict[str, list[Case]]:
+        """All that there are, by style of their texts."""
+        if self.regexes:
+            return {GIVEN: regex_cases(self.regexes)}
+        return {style: schema_cases(self.schemas, style) for style in STYLES}
+
+
+SMOKE = Config(
+    regexes=ROOT / "experiments" / "serving" / "forced_small.jsonl",
+    sampled=4,
+    tokenizers=("smollm2",),
+    texts=1,
+    most_ids=6,
+)
+
+
+def inputs(chosen: Config) -> Row:
+    """The version of what makes regexes of schemas, where it is there and has to."""
+    version = None if chosen.regexes else OutlinesCore.version()
+    return {"versions": {OutlinesCore.name: version} if version else {}}
+
+
+def measure(run: Run[Config]) -> None:
+    """A row per schema and style, then one per text that a model writes, which is timed."""
+    made = run.config
+    given = made.tokenizers
+    tokenizers = names() if given == (ALL,) else given
+    every = made.cases()
+    styles = [*every]
+    chosen = {style: sampled(of, made.sampled, made.seed) for style, of in every.items()}
+    known = {"available": len(every[styles[0]]), "sampled": len(chosen[styles[0]])}
+    run.note(**known, styles=styles, tokenizers=[*tokenizers])
+    pairs = [
+        (f"{k} {style}", case, style)
+        for k, in_styles in enumerate(zip(*chosen.values(), strict=True))
+        for style, case in zip(styles, in_styles, strict=True)
+    ]
+    walking = [Cell(key, measured, (one, style, tokenizers)) for key, one, style in pairs]
+    run.cells(walking, what="walking")
+    if made.texts:
+        run.note(**made.opened().provenance())
+        chosen_pairs = fit(run.rows, [pair for pair in pairs if pair[2] == styles[0]])
+        jobs = cells(chosen_pairs, made)
+        run.cells(jobs, alone=True, what="writing")
+
+
+def measured(case: Case, style: str, tokenizers: Sequence[str]) -> Row:
+    """All about one schema in one style; `refused`: why it has no automaton."""
+    item = item_of(case, style)
+    row: Row = {"kind": "schema", "id": case.id, "group": case.group, "style": style}
+    row |= {"refused": item.refused, "characters": len(item.regex)}
+    if item.dfa is None:
+        return row
+    row |= {"states": item.dfa.n_states, "texts": len(item.texts), "other": item.other}
+    return row | {"tokenizers": {name: _walked(name, item) for name in tokenizers}}
+
+
+@lru_cache(maxsize=16)
+def tokenizer_of(name: str) -> Tokenizer:
+    """Once a process."""
+    return Tokenizer.load(name)
+
+
+def _walked(name: str, item: Item) -> Row:
+    if item.dfa is None or not item.texts:
+        return {"texts": 0, "not_canonical": 0, "methods": {}}
+    try:
+        return walked(tokenizer_of(name), item.dfa, item.texts)
+    except BpeAutomataError as error:
+        return {FAILURE: f"{type(error).__name__}: {error}"}
+
 
 # A real model, writing under schemas with and without forced ids.
 #
-# In both loops that can do so (see `forced_loops`), what is forced goes through the model's cache
+# In both loops that can do so (`LOOPS`), what is forced goes through the model's cache
 # together with the next id that is not. Both ways of a text follow each other at once, each first
 # in half of the cases, on one model and one seed.
 
@@ -147,149 +232,50 @@ MOST_STATES = 400
 LOOPS: dict[str, Loop] = {"decode": with_decode, "generate": with_generate}
 
 
-def fit(rows: Sequence[Row], pairs: Sequence[tuple[str, Source, str]]) -> list[tuple[Source, str]]:
-    """Of (key of a row, source, style) those whose automaton is small."""
+def fit(rows: Sequence[Row], pairs: Sequence[tuple[str, Case, str]]) -> list[tuple[Case, str]]:
+    """Of (key of a row, case, style) those whose automaton is small."""
     states = {row["key"]: row.get("states") for row in rows if not row.get(FAILURE)}
-    return [(source, s) for key, source, s in pairs if 0 < (states.get(key) or 0) <= MOST_STATES]
+    return [(case, s) for key, case, s in pairs if 0 < (states.get(key) or 0) <= MOST_STATES]
 
 
-def cells(
-    pairs: Sequence[tuple[Source, str]], named: Named, texts: int, most_ids: int, seed: int
-) -> list[Cell]:
+def cells(pairs: Sequence[tuple[Case, str]], made: Config) -> list[Cell]:
     """A few of them, each in both modes, in both loops."""
 
-    def rank(pair: tuple[Source, str]) -> float:
+    def rank(pair: tuple[Case, str]) -> float:
         """Of the schema alone, so that one more that fits displaces at most one other."""
-        return random.Random(f"{seed} {pair[0].group} {pair[0].id} {pair[1]}").random()
+        return random.Random(f"{made.seed} {pair[0].group} {pair[0].id} {pair[1]}").random()
 
-    chosen = sorted(pairs, key=rank)[:texts]
+    chosen = sorted(pairs, key=rank)[: made.texts]
     return [
         Cell(
-            f"generation {source.group} {source.id} {loop} {mode}",
+            f"generation {case.group} {case.id} {loop} {mode}",
             compared,
-            (named, source, style, loop, mode, most_ids, seed, bool(number % 2)),
+            (made, case, style, loop, mode, bool(number % 2)),
         )
-        for number, (source, style) in enumerate(chosen)
+        for number, (case, style) in enumerate(chosen)
         for loop in LOOPS
         for mode in MODES
     ]
 
 
-def compared(
-    named: Named,
-    source: Source,
-    style: str,
-    loop: str,
-    mode: str,
-    most_ids: int,
-    seed: int,
-    forced_first: bool,
-) -> Row:
+def compared(made: Config, case: Case, style: str, loop: str, mode: str, forced_first: bool) -> Row:
     """One text, written twice by one loop."""
-    loaded, item = models.opened(*named), item_of(source, style)
+    loaded, item = made.opened(), item_of(case, style)
     if item.dfa is None:
-        raise ArgumentError(f"{source.id} has no automaton: {item.refused}")
+        raise ArgumentError(f"{case.id} has no automaton: {item.refused}")
     prompt = tuple(loaded.prompt_ids(prompt_of(item)))
-    asked = Asked(item.dfa, prompt, MODES[mode], seed, most_ids)
+    asked = Asked(item.dfa, prompt, MODES[mode], made.seed, made.most_ids)
     ways = (True, False) if forced_first else (False, True)
     written = {way: LOOPS[loop](loaded, asked, way) for way in ways}
     ours, plain = written[True], written[False]
-    row: Row = {"kind": "generation", "id": source.id, "loop": loop, "mode": mode}
+    row: Row = {"kind": "generation", "id": case.id, "loop": loop, "mode": mode}
     row |= {"same": ours.pop("ids") == plain["ids"], "ids": len(plain.pop("ids"))}
     return row | {"with": ours, "without": plain}
 
 
 def prompt_of(item: Item) -> str:
     """A question in the chat format of the default model, which asks for such a text."""
-    schema = item.source.schema
-    about = item.source.id if schema is None else json.dumps(schema)[:600]
+    source = item.case.source
+    about = json.dumps(source["schema"])[:600] if "schema" in source else item.case.id
     question = f"Give an example of a JSON object for this schema, without white space: {about}"
     return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
-
-
-VERSION = 2
-TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")
-ALL = "all"
-
-
-@dataclass(frozen=True)
-class Config(config.Config):
-    """What determines the counts and the texts."""
-
-    schemas: Path = option(SCHEMAS, "folder of JSON lines of schemas and instances")
-    regexes: Path | None = option(None, "file of JSON lines of regexes and texts, instead")
-    sampled: int = option(60, "so many schemas, drawn with the seed; 0: all")
-    tokenizers: tuple[str, ...] = option(TOKENIZERS, "names or paths; all: every one with a name")
-    texts: int = option(10, "schemas under which a model writes; 0: none")
-    most_ids: int = option(48, "of each of its texts, end of sequence included")
-    model: str = option(models.SMOLLM2, MODEL_HELP)
-    device: Device = option("auto", "where the model runs")
-    dtype: Dtype = option("float32", "the model's numbers, as torch names them")
-
-    def sources(self) -> list[Source]:
-        """All that there are."""
-        return regexes_of(self.regexes) if self.regexes else schemas_of(self.schemas)
-
-    def named(self) -> Named:
-        """The model."""
-        return self.model, self.device, self.dtype
-
-
-SMOKE = Config(
-    regexes=ROOT / "experiments" / "serving" / "forced_small.jsonl",
-    sampled=4,
-    tokenizers=("smollm2",),
-    texts=1,
-    most_ids=6,
-)
-
-
-def inputs(chosen: Config) -> Row:
-    """The version of what makes regexes of schemas, where it is there and has to."""
-    version = None if chosen.regexes else OutlinesCore.version()
-    return {"versions": {OutlinesCore.name: version} if version else {}}
-
-
-def measure(run: Run[Config]) -> None:
-    """A row per schema and style, then one per text that a model writes, which is timed."""
-    made = run.config
-    given = made.tokenizers
-    tokenizers = names() if given == (ALL,) else given
-    sources = made.sources()
-    chosen = sampled(sources, made.sampled, made.seed)
-    styles = list(dict.fromkeys(style for source in chosen for style in source.styles))
-    run.note(available=len(sources), sampled=len(chosen), styles=styles, tokenizers=[*tokenizers])
-    pairs = [(f"{k} {s}", one, s) for k, one in enumerate(chosen) for s in one.styles]
-    walking = [Cell(key, measured, (one, style, tokenizers)) for key, one, style in pairs]
-    run.cells(walking, what="walking")
-    if made.texts:
-        run.note(**models.opened(*made.named()).provenance())
-        chosen_pairs = fit(run.rows, [pair for pair in pairs if pair[2] == styles[0]])
-        jobs = cells(chosen_pairs, made.named(), made.texts, made.most_ids, made.seed)
-        run.cells(jobs, alone=True, what="writing")
-
-
-def measured(source: Source, style: str, tokenizers: Sequence[str]) -> Row:
-    """All about one schema in one style; `refused`: why it has no automaton."""
-    item = item_of(source, style)
-    row: Row = {"kind": "schema", "id": source.id, "group": source.group, "style": style}
-    row |= {"refused": item.refused, "characters": len(item.regex)}
-    if item.dfa is None:
-        return row
-    row |= {"states": item.dfa.n_states, "texts": len(item.texts), "other": item.other}
-    return row | {"tokenizers": {name: _walked(name, item) for name in tokenizers}}
-
-
-@lru_cache(maxsize=16)
-def tokenizer_of(name: str) -> Tokenizer:
-    """Once a process."""
-    return Tokenizer.load(name)
-
-
-def _walked(name: str, item: Item) -> Row:
-    if item.dfa is None or not item.texts:
-        return {"texts": 0, "not_canonical": 0, "methods": {}}
-    try:
-        return walked(tokenizer_of(name), item.dfa, item.texts)
-    except BpeAutomataError as error:
-        return {FAILURE: f"{type(error).__name__}: {error}"}

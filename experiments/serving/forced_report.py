@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
 from typing import Any
 
 import pandas as pd
@@ -23,7 +22,7 @@ from experiments.run.tables import (
     values,
     whole,
 )
-from experiments.serving.forced_walks import METHODS, Counts
+from experiments.serving.forced_walks import COUNTS, METHODS
 
 TITLE = "Forced tokens"
 STEPS, ONLY_ONE = 18_898, {"canonical": 3_853, "lift": 750}
@@ -45,7 +44,6 @@ TITLES = {
     **{name: f"{name} (heuristic)" for name in METHODS[2:]},
 }
 LOOPS = {"decode": "decode", "generate": "transformers' generate"}
-COUNTS = tuple(field.name for field in fields(Counts))
 WAYS = ("without", "with")
 
 
@@ -60,7 +58,7 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
 
 
 def walked(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each schema that has an automaton, tokenizer and method, with its `Counts`;
+    """A row for each schema that has an automaton, tokenizer and method, with its COUNTS;
     left_out: texts without canonical ids; failed: why nothing was counted, or None."""
     found = [
         dict.fromkeys(COUNTS, 0)
@@ -94,7 +92,6 @@ def _of_kind(rows: pd.DataFrame, kind: str) -> pd.DataFrame:
 
 
 def _known(counts: pd.DataFrame, schemas: pd.DataFrame, manifest: Row) -> Table:
-    """A line for each tokenizer and method, of one style."""
     columns = [
         Column("tokenizer, method", lambda g: f"{g['tokenizer'].iloc[0]}, {TITLES[_method(g)]}"),
         Column("known ids", _known_ids, fixed(1, " %")),
@@ -142,7 +139,6 @@ def _part(found: Sequence[int]) -> str:
 
 
 def _data(schemas: pd.DataFrame, manifest: Row) -> list[str]:
-    """What was measured, and what was not."""
     config, available, chosen = (manifest[name] for name in ("config", "available", "sampled"))
     refused = Counter(reason.split(":")[0] for reason in values(schemas, "refused"))
     reasons = "; ".join(f"{reason} {n}" for reason, n in sorted(refused.items()))
@@ -158,7 +154,6 @@ def _data(schemas: pd.DataFrame, manifest: Row) -> list[str]:
 
 
 def _left_out(counts: pd.DataFrame) -> str:
-    """Of one tokenizer."""
     once = counts[counts["method"] == METHODS[0]]
     failed = Counter(reason.split(":")[0] for reason in values(once, "failed"))
     refused = "".join(f", {n} schemas failed ({why})" for why, n in failed.items())
@@ -202,7 +197,6 @@ def _ratio(texts: pd.DataFrame, what: str) -> float:
 
 
 def _saved(texts: pd.DataFrame) -> float:
-    """The share of the passes that forced ids save."""
     return 1 - _ratio(texts, "passes")
 
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from bpe_automata import Tokenizer, constrain
@@ -24,11 +23,12 @@ from bpe_automata.constructions import CartesianMerge, Engine
 from bpe_automata.constructions.canonical import CanonicalState
 from bpe_automata.decoding.chopping import chopped, encoded
 from bpe_automata.decoding.forced import forced_tokens
-from bpe_automata.errors import BpeAutomataError, MissingFileError
+from bpe_automata.errors import BpeAutomataError
 from bpe_automata.kernels.bits import has
 from experiments.engines.interface import INSTALL
 from experiments.run.executors import Row
-from experiments.run.files import ROOT, lines_of, require
+from experiments.run.files import require
+from experiments.schemas.inputs import Case
 
 CHOPS = (0, 1, 2, 4)
 METHODS = ("canonical", "lift", *(f"chop {k}" for k in CHOPS))
@@ -36,22 +36,10 @@ Runs = Callable[[int], tuple[int, ...]]
 """The run that a method knows after so many ids."""
 
 
-@dataclass
-class Counts:
-    """ids: of all texts; known: those that a method had right; runs; departing: runs that are not
-    what the text goes on with; no_match: runs that no text of the language has there, as tokenized
-    by `encode`; no_text: that no text has."""
-
-    ids: int = 0
-    known: int = 0
-    runs: int = 0
-    departing: int = 0
-    no_match: int = 0
-    no_text: int = 0
-
-    def __add__(self, other: Counts) -> Counts:
-        mine, theirs = asdict(self), asdict(other)
-        return Counts(**{name: mine[name] + theirs[name] for name in mine})
+COUNTS = ("ids", "known", "runs", "departing", "no_match", "no_text")
+"""ids: of all texts; known: those that a method had right; departing: runs that are not what the
+text goes on with; no_match: runs that no text of the language has there, as tokenized by `encode`;
+no_text: that no text has."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +57,7 @@ def walked(tokenizer: Tokenizer, dfa: ByteDFA, texts: Sequence[str]) -> Row:
     (a normalizer changes them); they are left out. Raises what `constrain` raises."""
     canonical: Any = constrain(tokenizer, dfa).engine
     lift = constrain(tokenizer, dfa, "lift").engine
-    totals = {method: Counts() for method in METHODS}
+    totals = {method: Counter[str]() for method in METHODS}
     left_out = 0
     for text in texts:
         walk = _walk(tokenizer, canonical, lift, text)
@@ -77,8 +65,8 @@ def walked(tokenizer: Tokenizer, dfa: ByteDFA, texts: Sequence[str]) -> Row:
             left_out += 1
             continue
         for method, runs in _methods(walk, canonical, lift).items():
-            totals[method] += counted(walk, runs, canonical)
-    found = {method: asdict(counts) for method, counts in totals.items()}
+            totals[method].update(counted(walk, runs, canonical))
+    found = {method: {name: of[name] for name in COUNTS} for method, of in totals.items()}
     return {"texts": len(texts) - left_out, "not_canonical": left_out, "methods": found}
 
 
@@ -126,18 +114,17 @@ def _memo(function: Callable[[int], Any]) -> Callable[[int], Any]:
     return remembered
 
 
-def counted(walk: Walk, runs: Runs, canonical: CartesianMerge) -> Counts:
+def counted(walk: Walk, runs: Runs, canonical: CartesianMerge) -> Counter[str]:
     """One method along one text."""
-    counts, k = Counts(ids=len(walk.ids)), 0
+    counts, k = Counter(ids=len(walk.ids)), 0
     while k < len(walk.ids):
         run = runs(k)
         agreed = _agreed(run, walk.ids[k:])
-        counts.runs += bool(run)
-        counts.known += agreed
+        counts.update(runs=bool(run), known=agreed)
         if agreed < len(run):
-            counts.departing += 1
-            counts.no_match += not follows(canonical, walk.canonical[k], run)
-            counts.no_text += not _of_some_text(canonical, walk.any_text[k], run)
+            counts["departing"] += 1
+            counts["no_match"] += not follows(canonical, walk.canonical[k], run)
+            counts["no_text"] += not _of_some_text(canonical, walk.any_text[k], run)
         k += agreed + (agreed < len(run) or not run)
     return counts
 
@@ -172,68 +159,23 @@ def _of_some_text(engine: CartesianMerge, state: CanonicalState, run: Sequence[i
 # one and with for the other, and counts if the regex matches that. What cannot be had (a schema
 # that outlines-core refuses, a regex that is too long or too large) says why.
 
-SCHEMAS = ROOT.parent / "shared" / "data" / "maskbench"
-"""MaskBench, where it lies: its licence is not known, so it is no part of the repository."""
 LONGEST = 20_000
 """Characters of a regex. outlines-core makes up to 27 million of one schema of MaskBench."""
 BUDGET = Budget(max_states=5_000, max_seconds=20)
 """For one regex; 1 in 100 of MaskBench's is larger."""
-
-
-@dataclass(frozen=True)
-class Style:
-    """pattern: what outlines-core puts where white space may be (None: its default, `[ ]?`);
-    separators: for `json.dumps`."""
-
-    pattern: str | None
-    separators: tuple[str, str]
-
-
-STYLES = {"compact": Style("", (",", ":")), "spaced": Style(None, (", ", ": "))}
+STYLES = {"compact": "", "spaced": None}
+"""By style of the texts: what outlines-core puts where white space may be (None: its default,
+`[ ]?`)."""
 GIVEN = "as given"
 """The style of regexes that come with their texts."""
 
 
 @dataclass(frozen=True)
-class Source:
-    """id, group; schema with valid instances, or regex with texts: of one pair there is nothing."""
-
-    id: str
-    group: str
-    schema: Any = None
-    instances: tuple[Any, ...] = ()
-    regex: str | None = None
-    texts: tuple[str, ...] = ()
-
-    @property
-    def styles(self) -> tuple[str, ...]:
-        """Those that it can be had in."""
-        return tuple(STYLES) if self.regex is None else (GIVEN,)
-
-    def regex_in(self, style: str) -> str:
-        """Raises MissingDependencyError, and ValueError for what outlines-core refuses."""
-        if self.regex is not None:
-            return self.regex
-        build = require("outlines_core.json_schema", INSTALL).build_regex_from_schema
-        regex: str = build(json.dumps(self.schema), STYLES[style].pattern)
-        return regex
-
-    def texts_in(self, style: str) -> tuple[str, ...]:
-        """Its instances, written out."""
-        if self.regex is not None:
-            return self.texts
-        given = STYLES[style].separators
-        dump = partial(json.dumps, separators=given, ensure_ascii=False)
-        return tuple(map(dump, self.instances))
-
-
-@dataclass(frozen=True)
 class Item:
-    """dfa: of the regex, None where there is none, for the reason `refused`; texts: those that it
-    accepts; other: how many it does not."""
+    """dfa: of the regex, None where there is none, for the reason `refused`; texts: the valid ones
+    of the case that it accepts; other: how many it does not."""
 
-    source: Source
-    style: str
+    case: Case
     regex: str = ""
     dfa: ByteDFA | None = None
     texts: tuple[str, ...] = ()
@@ -241,62 +183,37 @@ class Item:
     refused: str | None = None
 
 
-def schemas_of(folder: Path) -> list[Source]:
-    """From files of JSON lines {"id", "schema", "tests": [{"valid", "data"}]}, gzipped or not, in
-    order of their names. Raises MissingFileError."""
-    paths = sorted(path for path in folder.glob("*") if ".jsonl" in path.suffixes)
-    if not paths:
-        raise MissingFileError(f"{folder} has no files *.jsonl or *.jsonl.gz; give --schemas")
-    return [_schema(path, row) for path in paths for row in lines_of(path)]
-
-
-def _schema(path: Path, row: Any) -> Source:
-    try:
-        valid = tuple(test["data"] for test in row["tests"] if test["valid"])
-        return Source(str(row["id"]), path.name.split(".")[0], row["schema"], valid)
-    except (LookupError, TypeError) as error:
-        message = f'{path} has a line without "id", "schema" or "tests": {error}'
-        raise MissingFileError(message) from error
-
-
-def regexes_of(path: Path) -> list[Source]:
-    """From a file of JSON lines {"regex", "valid", "id", "group"}. Raises MissingFileError."""
-    found = []
-    for number, row in enumerate(lines_of(path)):
-        try:
-            texts, name = tuple(row["valid"]), str(row.get("id", number))
-            group = str(row.get("group", ""))
-            found.append(Source(name, group, regex=row["regex"], texts=texts))
-        except (LookupError, TypeError, AttributeError) as error:
-            message = f'{path} has a line without "regex" or "valid": {error}'
-            raise MissingFileError(message) from error
-    return found
-
-
-def sampled(sources: Sequence[Source], count: int, seed: int) -> list[Source]:
+def sampled(cases: Sequence[Case], count: int, seed: int) -> list[Case]:
     """A random `count` of them (0: all), in their order."""
-    if not 0 < count < len(sources):
-        return list(sources)
-    chosen = random.Random(seed).sample(range(len(sources)), count)
-    return [sources[i] for i in sorted(chosen)]
+    if not 0 < count < len(cases):
+        return list(cases)
+    chosen = random.Random(seed).sample(range(len(cases)), count)
+    return [cases[i] for i in sorted(chosen)]
 
 
-def item_of(source: Source, style: str) -> Item:
+def item_of(case: Case, style: str) -> Item:
     """With its regex compiled, and the texts that match. Raises MissingDependencyError."""
     try:
-        regex = source.regex_in(style)
+        regex = _regex_of(case, style)
     except (ValueError, RecursionError) as error:
-        return Item(source, style, refused=f"outlines-core: {_short(error)}")
+        return Item(case, refused=f"outlines-core: {_short(error)}")
     if len(regex) > LONGEST:
-        return Item(source, style, refused=f"a regex of more than {LONGEST:,} characters")
+        return Item(case, refused=f"a regex of more than {LONGEST:,} characters")
     try:
         dfa = compile_regex(regex, BUDGET)
     except BpeAutomataError as error:
-        return Item(source, style, regex, refused=f"{type(error).__name__}: {_short(error)}")
-    texts = source.texts_in(style)
+        return Item(case, regex, refused=f"{type(error).__name__}: {_short(error)}")
     # What `re.fullmatch` says too; but that takes exponential time on some of these regexes.
-    fit = tuple(text for text in texts if dfa.accepts(text.encode("utf-8", "replace")))
-    return Item(source, style, regex, dfa, fit, len(texts) - len(fit))
+    fit = tuple(text for text in case.valid if dfa.accepts(text.encode("utf-8", "replace")))
+    return Item(case, regex, dfa, fit, len(case.valid) - len(fit))
+
+
+def _regex_of(case: Case, style: str) -> str:
+    """Raises MissingDependencyError, and ValueError for what outlines-core refuses."""
+    if "regex" in case.source:
+        return str(case.source["regex"])
+    build = require("outlines_core.json_schema", INSTALL).build_regex_from_schema
+    return str(build(json.dumps(case.source["schema"]), STYLES[style]))
 
 
 def _short(error: Exception) -> str:

@@ -19,11 +19,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError
@@ -34,19 +37,31 @@ from experiments.run.config import option
 from experiments.run.executors import FAILURE, Row
 from experiments.run.files import ROOT
 from experiments.run.measuring import Run, progress
+from experiments.run.report import Report
+from experiments.run.tables import frame
 from experiments.schemas.inputs import SCHEMAS, SMOKE_SCHEMAS, Case, schema_cases, shuffled
-from experiments.serving.masks_child import BATCHES, CONSTRAINT, WHITESPACE, constraints
-from experiments.serving.masks_report import readme, render
+from experiments.serving.masks_child import (
+    BATCH,
+    BATCHES,
+    CONSTRAINT,
+    ENGINE,
+    KINDS,
+    SCHEMA,
+    WHITESPACE,
+    constraints,
+)
+from experiments.serving.masks_report import readme, report
 from experiments.serving.peers import spelled
 from experiments.serving.peers_child import Ids
 from experiments.shared.watched import Limits, WatchedProcess
 
-__all__ = ["SMOKE", "VERSION", "Config", "measure", "readme", "render"]
+__all__ = ["readme"]
 
 VERSION = 2
 CHILD = "experiments.serving.masks_child"
 CACHE = "BPE_AUTOMATA_CACHE"
-BATCH = 64
+TOGETHER = 64
+"""Prefixes of a batch."""
 HELD = 100
 """Schemas that are kept alive together, to see what they need."""
 SLOW = 1.5e6
@@ -122,8 +137,7 @@ def schemas_of(run: Run[Config]) -> list[Case]:
 def tasks(tokenizer: Tokenizer, cases: Sequence[Case]) -> Iterator[Task]:
     """With the tokenizer's own ids. Texts that it cannot spell are left out."""
     for case in cases:
-        texts = [text for text, good in zip(case.texts, case.labels, strict=True) if good]
-        ids = [own for text in texts if (own := spelled(tokenizer, text)) is not None]
+        ids = [own for text in case.valid if (own := spelled(tokenizer, text)) is not None]
         if ids:
             yield Task(case.id, case.group != CONSTRAINT, case.source, ids)
 
@@ -243,18 +257,20 @@ class Turns:
         known, found = {task.name: task for task in self._tasks}, {}
         for name, members in {} if self._number else BATCHES.items():
             if all(member in known for member in members):
-                found[name] = [_prefix(known[members[k % len(members)]], k) for k in range(BATCH)]
+                found[name] = [
+                    _prefix(known[members[k % len(members)]], k) for k in range(TOGETHER)
+                ]
         return found
 
 
 def _measured(row: Row) -> float:
     """Microseconds, of all that it holds."""
-    masks = sum(sum(text[kind]) for text in row["texts"] for kind in ("cold", "warm", "advance"))
+    masks = sum(sum(text[kind]) for text in row["texts"] for kind in KINDS)
     return float(row["compile"] + row["first"] + masks)
 
 
 def _batch(name: str) -> str:
-    return f"batch: {name}"
+    return f"{BATCH}: {name}"
 
 
 def _prefix(task: Task, k: int) -> Row:
@@ -267,3 +283,86 @@ def _rotated(processes: dict[str, WatchedProcess], k: int) -> list[tuple[str, Wa
     every = list(processes.items())
     first = k % len(every) if every else 0
     return every[first:] + every[:first]
+
+
+# ---------------------------------------------------------------- what the rows say
+
+
+def render(rows: Sequence[Row], manifest: Row) -> Report:
+    """Tables, figure and facts of the rows."""
+    return report(answers_of(rows, manifest.get("peers", {})), manifest)
+
+
+def answers_of(rows: Sequence[Row], versions: Mapping[str, str]) -> pd.DataFrame:
+    """One row for each thing that an engine which came up was asked with a tokenizer.
+
+    what: ENGINE (how it came up), CONSTRAINT, SCHEMA or BATCH; label: the engine with its version;
+    refused: why there is no answer. Of constraints and schemas, medians over rounds: first,
+    microseconds from the source to the first mask; cold, warm, advance: microseconds over all texts
+    that could be read to the end; passed, stopped: how many could and could not. Of schemas the
+    same fields with `shared_` before them are over texts that every engine which came to the schema
+    compiled and read to the end. us: of a batch.
+    """
+    came_up = [(row["tokenizer"], row["engine"]) for row in rows if "ready" in row]
+    order = {unit: k for k, unit in enumerate(dict.fromkeys(came_up))}
+    asked: dict[tuple[int, str, str, str], list[Row]] = {}
+    for row in rows:
+        unit = row.get("tokenizer", ""), row.get("engine", "")
+        if unit in order and (row["name"] or not row["round"]):
+            asked.setdefault((order[unit], *unit, row["name"]), []).append(row)
+    found = []
+    for (_, tokenizer, engine, name), of in sorted(asked.items(), key=lambda one: one[0][0]):
+        label = " ".join(filter(None, (engine, versions.get(engine))))
+        whose = {"tokenizer": tokenizer, "engine": engine, "label": label}
+        found.append(whose | {"name": name} | _answer(name, of))
+    _add_shared(found)
+    return frame(found)
+
+
+def _answer(name: str, rounds: Sequence[Row]) -> Row:
+    if not name:
+        return {"what": ENGINE} | {key: rounds[0][key] for key in ("engine_mb", "process_mb")}
+    is_batch = name.startswith(f"{BATCH}: ")
+    what = BATCH if is_batch else SCHEMA if rounds[0].get("is_schema") else CONSTRAINT
+    good = [row for row in rounds if not row.get(FAILURE)]
+    if not good:
+        return {"what": what, "refused": rounds[0][FAILURE]}
+    if is_batch:
+        return {"what": what, "us": float(np.median(good[0]["batch"]))}
+    ends = {k: text["stopped"] is None for k, text in enumerate(good[0]["texts"])}
+    texts = {
+        k: {kind: _medians([row["texts"][k][kind] for row in good]) for kind in KINDS}
+        for k, is_passed in ends.items()
+        if is_passed
+    }
+    held = {"held": good[0]["held"], "held_mb": good[0]["process_mb"]} if "held" in good[0] else {}
+    return {
+        "what": what,
+        "first": float(np.median([row["compile"] + row["first"] for row in good])),
+        "texts": texts,
+        "passed": len(texts),
+        "stopped": len(ends) - len(texts),
+        "peak_mb": max(row["peak_mb"] for row in good),
+        **{kind: [us for text in texts.values() for us in text[kind]] for kind in KINDS},
+        **held,
+    }
+
+
+def _medians(rounds: Sequence[list[float]]) -> list[float]:
+    """Of each prefix; an engine that is stopped elsewhere in another round has its first round."""
+    if len({len(one) for one in rounds}) > 1:
+        return rounds[0]
+    return [float(value) for value in np.median(rounds, axis=0)]
+
+
+def _add_shared(answers: Sequence[Row]) -> None:
+    asked: dict[tuple[str, str], list[Row]] = {}
+    for row in answers:
+        if row["what"] == SCHEMA:
+            asked.setdefault((row["tokenizer"], row["name"]), []).append(row)
+    for same in asked.values():
+        both = sorted(set.intersection(*(set(row.get("texts", ())) for row in same)))
+        for row in same if both else ():
+            row |= {"shared_first": row["first"], "shared_texts": len(both)}
+            for kind in KINDS:
+                row[f"shared_{kind}"] = [us for k in both for us in row["texts"][k][kind]]

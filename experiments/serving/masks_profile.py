@@ -1,9 +1,9 @@
 """Where cold masks spend time: `python -m experiments.serving.masks_profile TOKENIZER METHOD`.
 
-Each constraint of `masks_child` is made anew in one process, and its masks are asked for along its
-texts; all constraints have been made and asked once before, so what is known of the tokenizer alone
-is known. Printed are the median mask and the longest ones: microseconds in all, how many of them in
-Python, and in each kernel.
+Each regex of `masks_constraints.jsonl` is compiled anew in one process, and its masks are asked for
+along its texts; all of them have been compiled and asked once before, so what is known of the
+tokenizer alone is known. Printed are the median mask and the longest ones: microseconds in all, how
+many of them in Python, and in each kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bpe_automata import Tokenizer, constrain
 from bpe_automata.constructions import product_tables
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.kernels import watch
-from experiments.serving.masks_child import REGEXES
+from experiments.serving.masks_child import CONSTRAINTS
 
 LONGEST = 2
 """How many of the longest masks of a constraint are shown."""
@@ -59,11 +59,11 @@ def timed() -> Iterator[Counter[str]]:
 
 def masks(tokenizer: Tokenizer, name: str, method: Method) -> list[Mask]:
     """The masks of a new constraint along its texts, each at a new prefix."""
-    regex, texts = REGEXES[name]
-    constraint, found = constrain(tokenizer, regex, method), list[Mask]()
+    case = CONSTRAINTS[name]
+    constraint, found = constrain(tokenizer, case.source["regex"], method), list[Mask]()
     out = np.zeros((1, (tokenizer.n_ids + 31) // 32), dtype=np.int32)
     with timed() as spent:
-        for text in texts:
+        for text in case.texts:
             matcher = constraint.matcher()
             for token in [*tokenizer.encode(text), None]:
                 spent.clear()
@@ -80,10 +80,11 @@ def main(source: str, method: str = "canonical") -> None:
     if method not in get_args(Method):
         raise SystemExit(f"METHOD is one of {', '.join(get_args(Method))}, not {method!r}")
     tokenizer, chosen = Tokenizer.load(source), cast(Method, method)
-    for name in REGEXES:
+    regexes = [name for name, case in CONSTRAINTS.items() if "regex" in case.source]
+    for name in regexes:
         masks(tokenizer, name, chosen)
     gc.disable()  # what it takes is no part of one mask
-    for name in REGEXES:
+    for name in regexes:
         found = sorted(masks(tokenizer, name, chosen), key=lambda mask: mask.us)
         print(f"{name}, {len(found)} masks\n  median  {found[len(found) // 2]}")
         for mask in reversed(found[-LONGEST:]):

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from experiments.engines.named import OURS, WITHIN
-from experiments.run.executors import FAILURE, Row
-from experiments.run.files import require
+from experiments.run.executors import Row
 from experiments.run.readme import wrapped
-from experiments.run.report import Figure, Report, without_paths
+from experiments.run.report import Figure, Report, panels, without_paths
 from experiments.run.statistics import quantile
 from experiments.run.tables import (
     Column,
     Group,
     Table,
     fixed,
-    frame,
     highest,
     is_missing,
     markdown,
@@ -33,11 +30,18 @@ from experiments.run.tables import (
     values,
     whole,
 )
-from experiments.serving.masks_child import BATCHES, REGEXES
+from experiments.serving.masks_child import (
+    BATCH,
+    BATCHES,
+    CONSTRAINT,
+    CONSTRAINTS,
+    ENGINE,
+    KINDS,
+    SCHEMA,
+)
 
 TITLE = "Masks: the first one, and each one after it"
 SHARES = (0.5, 0.9, 0.99, 1.0)
-KINDS = ("cold", "warm", "advance")
 SHOWN = "llama-3"
 """The tokenizer whose numbers stand for all, where it was measured."""
 QUANTILES = "p50 / p90 / p99 / max"
@@ -61,103 +65,10 @@ MEANINGS = (
 )
 
 
-# ---------------------------------------------------------------- rows
-
-
-ENGINE, CONSTRAINT, SCHEMA, BATCH = "engine", "constraint", "schema", "batch"
-
-
-def answers_of(rows: Sequence[Row], versions: Mapping[str, str]) -> pd.DataFrame:
-    """One row for each thing that an engine which came up was asked with a tokenizer.
-
-    what: ENGINE (how it came up), CONSTRAINT, SCHEMA or BATCH; label: the engine with its version;
-    refused: why there is no answer. Of constraints and schemas, medians over rounds: first,
-    microseconds from the source to the first mask; cold, warm, advance: microseconds over all texts
-    that could be read to the end; passed, stopped: how many could and could not. Of schemas the
-    same fields with `shared_` before them are over texts that every engine which came to the schema
-    compiled and read to the end. us: of a batch.
-    """
-    units: dict[tuple[str, str], dict[str, list[Row]]] = {}
-    for row in rows:
-        if "ready" in row and not row["round"]:
-            units[row["tokenizer"], row["engine"]] = {"": [row]}
-    for row in rows:
-        named = units.get((row.get("tokenizer", ""), row.get("engine", "")))
-        if named is not None and row["name"]:
-            named.setdefault(row["name"], []).append(row)
-    found = []
-    for (tokenizer, engine), named in units.items():
-        label = " ".join(filter(None, (engine, versions.get(engine))))
-        whose = {"tokenizer": tokenizer, "engine": engine, "label": label}
-        found += [whose | {"name": name} | _answer(name, of) for name, of in named.items()]
-    _add_shared(found)
-    return frame(found)
-
-
-def _answer(name: str, rounds: Sequence[Row]) -> Row:
-    if not name:
-        return {"what": ENGINE} | {key: rounds[0][key] for key in ("engine_mb", "process_mb")}
-    is_batch = name.startswith("batch: ")
-    what = BATCH if is_batch else SCHEMA if rounds[0].get("is_schema") else CONSTRAINT
-    good = [row for row in rounds if not row.get(FAILURE)]
-    if not good:
-        return {"what": what, "refused": rounds[0][FAILURE]}
-    if is_batch:
-        return {"what": what, "us": float(np.median(good[0]["batch"]))}
-    ends = {k: text["stopped"] is None for k, text in enumerate(good[0]["texts"])}
-    texts = {
-        k: {kind: _medians([row["texts"][k][kind] for row in good]) for kind in KINDS}
-        for k, is_passed in ends.items()
-        if is_passed
-    }
-    held = {"held": good[0]["held"], "held_mb": good[0]["process_mb"]} if "held" in good[0] else {}
-    return {
-        "what": what,
-        "first": float(np.median([row["compile"] + row["first"] for row in good])),
-        "texts": texts,
-        "passed": len(texts),
-        "stopped": len(ends) - len(texts),
-        "peak_mb": max(row["peak_mb"] for row in good),
-        **{kind: [us for text in texts.values() for us in text[kind]] for kind in KINDS},
-        **held,
-    }
-
-
-def _medians(rounds: Sequence[list[float]]) -> list[float]:
-    """Of each prefix; an engine that is stopped elsewhere in another round has its first round."""
-    if len({len(one) for one in rounds}) > 1:
-        return rounds[0]
-    return [float(value) for value in np.median(rounds, axis=0)]
-
-
-def _add_shared(answers: Sequence[Row]) -> None:
-    """The fields `shared_...` of schemas."""
-    passed: dict[tuple[str, str], set[int]] = {}
-    for row in answers:
-        if row["what"] == SCHEMA:
-            key = row["tokenizer"], row["name"]
-            own = set(row.get("texts", ()))
-            passed[key] = passed.get(key, own) & own
-    for row in answers:
-        both = passed.get((row["tokenizer"], row["name"]))
-        if row["what"] == SCHEMA and both and "texts" in row:
-            texts = [row["texts"][k] for k in sorted(both)]
-            row["shared_first"], row["shared_texts"] = row["first"], len(both)
-            for kind in KINDS:
-                row[f"shared_{kind}"] = [us for text in texts for us in text[kind]]
-
-
 def units(answers: pd.DataFrame, *whats: str) -> Iterator[tuple[Any, Group]]:
     """The rows of each engine, of one tokenizer; whats: of these sorts alone."""
     chosen = answers[answers["what"].isin(whats)] if whats else answers
     yield from chosen.groupby("engine", sort=False)
-
-
-def tokenizers(answers: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows of each, in order."""
-    if not len(answers):
-        return {}
-    return {str(name): group for name, group in answers.groupby("tokenizer", sort=False)}
 
 
 def shared_texts(answers: pd.DataFrame) -> int:
@@ -174,10 +85,9 @@ def shown_of(names: Iterable[str]) -> str:
 # ---------------------------------------------------------------- tables
 
 
-def render(rows: Sequence[Row], manifest: Row) -> Report:
-    """Tables, figure and facts of the rows."""
-    answers = answers_of(rows, manifest.get("peers", {}))
-    groups = tokenizers(answers)
+def report(answers: pd.DataFrame, manifest: Row) -> Report:
+    """Tables, figure and facts; answers: see `masks.answers_of`."""
+    groups = dict([*answers.groupby("tokenizer", sort=False)]) if len(answers) else {}
     tables = [
         table
         for tokenizer, group in groups.items()
@@ -226,7 +136,7 @@ def _answered(unit: Group, what: str) -> str:
 
 
 def _batch(name: str) -> Callable[[Group], float | None]:
-    return lambda unit: highest("us")(unit[unit["name"] == f"batch: {name}"])
+    return lambda unit: highest("us")(unit[unit["name"] == f"{BATCH}: {name}"])
 
 
 def _schemas(tokenizer: str, answers: pd.DataFrame, manifest: Row) -> Table:
@@ -309,7 +219,11 @@ def _notes(answers: pd.DataFrame) -> list[str]:
     names = answers[answers["what"] == CONSTRAINT]["name"].unique()
     return [
         "of fewer than 100 masks, p99 is the longest; *: a text was stopped on the way",
-        *(f"{name}: `{REGEXES[name][0]}`" for name in names if name in REGEXES),
+        *(
+            f"{name}: `{case.source['regex']}`"
+            for name, case in CONSTRAINTS.items()
+            if name in {*names} and "regex" in case.source
+        ),
     ]
 
 
@@ -398,7 +312,7 @@ def _facts_of(engine: str, unit: Group, texts: int) -> Row:
             for name, group in constraints.groupby("name", sort=False)
         },
         "batches": {
-            row["name"].removeprefix("batch: "): None if is_missing(row.get("us")) else row["us"]
+            row["name"].removeprefix(f"{BATCH}: "): None if is_missing(row.get("us")) else row["us"]
             for row in batches
         },
         "engine_mb": highest("engine_mb")(unit),
@@ -462,7 +376,6 @@ def _markdown(columns: Mapping[str, Callable[[Row], str]], lines: Sequence[Row])
 
 
 def _at(us: Sequence[float | None], which: Sequence[int], factor: float = 1.0) -> str:
-    """Those of SHARES with these numbers."""
     picked = [us[k] for k in which]
     return ", ".join(three(v * factor) for v in picked if v is not None) or "-"
 
@@ -492,30 +405,21 @@ def figures(groups: Mapping[str, pd.DataFrame]) -> list[Figure]:
     """How many take longer than so much: a column for each tokenizer, a line for each engine."""
     if not groups:
         return []
-    require("matplotlib").use("Agg")
-    pyplot = require("matplotlib.pyplot")
-    with_schemas = any(values(group, "passed") and _has_schemas(group) for group in groups.values())
-    panels = [(label, *of) for label, of in PANELS.items() if with_schemas or of[0] == CONSTRAINT]
-    shape = {"figsize": (1.2 + 3.1 * len(groups), 1.7 + 2.3 * len(panels)), "squeeze": False}
-    plain = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
-    with pyplot.rc_context(plain):
-        figure, grid = pyplot.subplots(
-            1 + len(panels),
-            len(groups),
-            height_ratios=[0.2, *(1 for _ in panels)],
-            layout="constrained",
-            **shape,
-        )
-        for line, (label, what, field) in zip(grid[1:], panels, strict=True):
-            for axes, (tokenizer, answers) in zip(line, groups.items(), strict=True):
-                own = {str(e): values(unit, field) for e, unit in units(answers, what)}
-                for engine in STYLE:
-                    if any(engine == drawn for drawn, _ in units(answers)):
-                        _line(axes, own.get(engine, []), engine)
-                axes.set_title(tokenizer, loc="left", fontsize=10)
-                axes.set_xlabel(label, fontsize=9)
-            _scale(line)
-        _legend(grid[0])
+    every = pd.concat(groups.values())
+    has_schemas = ((every["what"] == SCHEMA) & every["first"].notna()).any()
+    shown = [(label, *of) for label, of in PANELS.items() if has_schemas or of[0] == CONSTRAINT]
+    size, heights = (1.2 + 3.1 * len(groups), 1.7 + 2.3 * len(shown)), [0.2, *(1 for _ in shown)]
+    figure, grid = panels(1 + len(shown), len(groups), size, height_ratios=heights)
+    for line, (label, what, field) in zip(grid[1:], shown, strict=True):
+        for axes, (tokenizer, answers) in zip(line, groups.items(), strict=True):
+            own = {str(e): values(unit, field) for e, unit in units(answers, what)}
+            for engine in STYLE:
+                if engine in {*answers["engine"]}:
+                    _line(axes, own.get(engine, []), engine)
+            axes.set_title(tokenizer, loc="left", fontsize=10)
+            axes.set_xlabel(label, fontsize=9)
+        _scale(line)
+    _legend(grid[0])
     n = max(fact["answered"] for group in groups.values() for fact in _facts(group))
     note = (
         f"Cumulative: p99 is what 99 of 100 do not exceed; logarithmic. {n} constraints, each "
@@ -524,10 +428,6 @@ def figures(groups: Mapping[str, pd.DataFrame]) -> list[Figure]:
         "new, the tokenizer known."
     )
     return [Figure("masks", figure, headline(groups), note)]
-
-
-def _has_schemas(answers: pd.DataFrame) -> bool:
-    return bool(((answers["what"] == SCHEMA) & answers["first"].notna()).any())
 
 
 def headline(groups: Mapping[str, pd.DataFrame]) -> str:
@@ -563,15 +463,12 @@ def _scale(line: Sequence[Any]) -> None:
         axes.set_ylim(0.9, top)
         axes.xaxis.set_major_formatter(lambda us, _: _power(us))
         axes.tick_params(axis="x", labelsize=8)
-        axes.grid(color="#eeeeee")
-        axes.set_axisbelow(True)
 
 
 def _power(us: float) -> str:
     """Microseconds, a power of ten, with a unit."""
-    names = ((1e5, 1e6, "s"), (1e2, 1e3, "ms"), (0.0, 1.0, "µs"))
-    factor, name = next((factor, name) for least, factor, name in names if us >= least)
-    return f"{us / factor:.10g} {name}"
+    factor, unit = (1e6, "s") if us >= 1e5 else (1e3, "ms") if us >= 100 else (1, "µs")
+    return f"{us / factor:.10g} {unit}"
 
 
 def _legend(line: Sequence[Any]) -> None:

@@ -60,31 +60,29 @@ class Exam:
     possible: np.ndarray
 
 
+@dataclass
 class Answers:
     """One constraint under one engine. ordinary: packed int32 [words], the ids that are compared;
     eos_ids: end of sequence; repeats: of compiling; seconds: for all of it."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        exam: Exam,
-        ordinary: np.ndarray,
-        eos_ids: tuple[int, ...],
-        repeats: int,
-        seconds: float,
-    ) -> None:
-        self._engine, self._exam, self._repeats = engine, exam, repeats
-        self._ordinary, self._eos_ids, self._seconds = ordinary, eos_ids, seconds
-        self._buffer = np.zeros((1, len(ordinary)), dtype=np.int32)
+    engine: Engine
+    exam: Exam
+    ordinary: np.ndarray
+    eos_ids: tuple[int, ...]
+    repeats: int
+    seconds: float
+    begin: Begin | None = None
+
+    def __post_init__(self) -> None:
+        self._buffer = np.zeros((1, len(self.ordinary)), dtype=np.int32)
         self._started = time.perf_counter()
-        self.begin: Begin | None = None
 
     def compiled(self) -> Row:
         """compile, first: seconds of compiling, and of the first mask after it, each time anew."""
         row: Row = {"compile": [], "first": []}
-        for _ in self._within("compile", range(self._repeats)):
+        for _ in self._within("compile", range(self.repeats)):
             self.begin = None
-            spent, begin = timed(partial(self._engine.prepare, self._exam.regex))
+            spent, begin = timed(partial(self.engine.prepare, self.exam.regex))
             first, _ = timed(partial(self._first, begin))
             self.begin = begin
             row["compile"].append(spent)
@@ -101,7 +99,7 @@ class Answers:
         not end."""
         row: Row = {"cold": [], "warm": [], "inside": 0, "blocked": []}
         seen: set[tuple[int, ...]] = {()}  # the first mask of all came with compiling
-        for k, ids in self._within("cold", list(enumerate(self._exam.inside))):
+        for k, ids in self._within("cold", list(enumerate(self.exam.inside))):
             seconds, passes = self._follow(begin, ids)
             prefixes = [tuple(ids[:n]) for n in range(len(seconds))]
             each = zip(prefixes, seconds, strict=True)
@@ -109,7 +107,7 @@ class Answers:
             seen.update(prefixes)
             row["inside"] += 1
             row["blocked"] += [] if passes else [k]
-        for ids in self._within("warm", self._exam.inside):
+        for ids in self._within("warm", self.exam.inside):
             row["warm"] += self._follow(begin, ids)[0]
         return row
 
@@ -117,10 +115,10 @@ class Answers:
         """outside, completed: texts that are not of the language, and which of them passed;
         offered, admitted: other ids for texts that are, and how many of them passed."""
         row: Row = {"outside": 0, "completed": [], "offered": 0, "admitted": 0}
-        for k, ids in self._within("outside", list(enumerate(self._exam.outside))):
+        for k, ids in self._within("outside", list(enumerate(self.exam.outside))):
             row["outside"] += 1
             row["completed"] += [k] if self._follow(begin, ids)[1] else []
-        for ids in self._within("offers", self._exam.offers):
+        for ids in self._within("offers", self.exam.offers):
             row["offered"] += 1
             row["admitted"] += self._follow(begin, ids)[1]
         return row
@@ -131,14 +129,14 @@ class Answers:
         of the tokenizer's own nor impossible. unreached: prefixes that could not be read.
         """
         row: Row = {"places": 0, "missing": 0, "impossible": 0, "other": 0, "unreached": 0}
-        exam = self._exam
+        exam = self.exam
         each = list(zip(exam.prefixes, exam.canonical, exam.possible, strict=True))
         for ids, canonical, possible in self._within("prefixes", each):
             row["places"] += 1
             if len(self._follow(begin, ids)[0]) <= len(ids):
                 row["unreached"] += 1
                 continue
-            found = self._buffer[0] & self._ordinary
+            found = self._buffer[0] & self.ordinary
             row["missing"] += _count(canonical & ~found)
             row["impossible"] += _count(found & ~possible)
             row["other"] += _count(found & possible & ~canonical)
@@ -146,7 +144,7 @@ class Answers:
 
     def _within(self, part: str, items: Sequence[Any]) -> Any:
         """As many of them as there is time for."""
-        end = self._started + self._seconds * SHARES[part]
+        end = self._started + self.seconds * SHARES[part]
         for k, item in enumerate(items):
             if k and time.perf_counter() > end:
                 return
@@ -163,7 +161,7 @@ class Answers:
                     spent, _ = timed(lambda: session.mask(self._buffer))
                     seconds.append(spent)
                     if token is None:
-                        return seconds, may_end(session, self._buffer[0], self._eos_ids)
+                        return seconds, may_end(session, self._buffer[0], self.eos_ids)
                     if not has(self._buffer[0], token):
                         break
                     session.advance(token)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from itertools import cycle
+from typing import Any
 
 import pandas as pd
 
@@ -12,7 +13,7 @@ from experiments.engines.named import OURS
 from experiments.run.executors import FAILURE, Row
 from experiments.run.files import require
 from experiments.run.readme import wrapped
-from experiments.run.report import Figure, Report, without_paths
+from experiments.run.report import Figure, Report, panels, without_paths
 from experiments.run.statistics import clopper_pearson, median, quantile
 from experiments.run.tables import (
     Column,
@@ -22,6 +23,7 @@ from experiments.run.tables import (
     highest,
     is_missing,
     markdown,
+    part,
     scaled,
     table,
     three,
@@ -68,16 +70,13 @@ def asked_of(rows: Sequence[Row], versions: dict[str, str]) -> pd.DataFrame:
 
     name, label: the engine with its version, and with the tokenizer too; failed: how many
     constraints of this engine and tokenizer are failures; blocked, completed: how many texts;
-    to_first: median seconds from the regex to its first mask; shared_...: see `_shared`, of
+    to_first: median seconds from the regex to its first mask; shared_...: seconds and MB of
     constraints that all engines but LISTED answered (of engines that answered any), else missing.
     """
     came_up = {(row["engine"], row["tokenizer"]) for row in rows if "ready" in row}
-    failed = Counter(
-        (row["engine"], row["tokenizer"])
-        for row in rows
-        if row.get(FAILURE) and "constraint" in row
-    )
-    common, found = _common(rows), list[Row]()
+    exams = [row for row in rows if "constraint" in row]
+    failed = Counter((row["engine"], row["tokenizer"]) for row in exams if row.get(FAILURE))
+    common, found = _common(exams), list[Row]()
     for row in rows:
         unit = (row.get("engine"), row.get("tokenizer"))
         if row.get(FAILURE) or unit not in came_up:
@@ -87,37 +86,27 @@ def asked_of(rows: Sequence[Row], versions: dict[str, str]) -> pd.DataFrame:
         if "constraint" in row:
             made |= {what: len(row[what]) for what in ("blocked", "completed")}
             both = zip(row["compile"], row["first"], strict=True)
-            made["to_first"] = median([compiling + first for compiling, first in both])
+            times = {what: median(row[what]) for what in ("compile", "first")}
+            times |= {"to_first": median([compiling + first for compiling, first in both])}
+            times |= {"cold": row["cold"], "warm": row["warm"], "peak": row["peak_mb"]}
+            made["to_first"] = times["to_first"]
             if row["constraint"] in common[row["tokenizer"]]:
-                made |= _shared(row, made["to_first"])
+                made |= {f"shared_{what}": value for what, value in times.items()}
         found.append(row | made)
     return pd.DataFrame(found, dtype=object)
 
 
-def _common(rows: Sequence[Row]) -> dict[str, set[str]]:
-    """The constraints that all engines answered, by tokenizer."""
+def _common(exams: Sequence[Row]) -> dict[str, set[str]]:
     answered: dict[str, dict[str, set[str]]] = {}
-    for row in rows:
-        if "constraint" in row and not row.get(FAILURE):
-            of_tokenizer = answered.setdefault(row["tokenizer"], {})
-            of_tokenizer.setdefault(row["engine"], set()).add(row["constraint"])
+    for row in exams:
+        if not row.get(FAILURE):
+            engines = answered.setdefault(row["tokenizer"], {})
+            engines.setdefault(row["engine"], set()).add(row["constraint"])
     found = {}
     for tokenizer, engines in answered.items():
         listed = engines.pop(LISTED, set())
         found[tokenizer] = set.intersection(*engines.values()) if engines else listed
     return found
-
-
-def _shared(row: Row, to_first: float) -> Row:
-    """Seconds of a constraint that all engines answered."""
-    return {
-        "shared_cold": row["cold"],
-        "shared_warm": row["warm"],
-        "shared_compile": median(row["compile"]),
-        "shared_first": median(row["first"]),
-        "shared_to_first": to_first,
-        "shared_peak": row["peak_mb"],
-    }
 
 
 def units(asked: pd.DataFrame) -> Iterator[Group]:
@@ -210,16 +199,12 @@ def _p99(field: str) -> Callable[[Group], float]:
     return lambda unit: quantile(values(unit, field), 0.99)
 
 
-def _part(part: str, of: str) -> Callable[[Group], str]:
-    return lambda unit: f"{total(part)(unit)} of {total(of)(unit)}"
-
-
 def _admits(asked: pd.DataFrame) -> Table:
     columns = [
         Column("engine, tokenizer", "label"),
-        Column("own ids\nblocked", _part("blocked", "inside")),
-        Column("outside\ncompleted", _part("completed", "outside")),
-        Column("other ids\nadmitted", _part("admitted", "offered")),
+        Column("own ids\nblocked", part("blocked", "inside")),
+        Column("outside\ncompleted", part("completed", "outside")),
+        Column("other ids\nadmitted", part("admitted", "offered")),
         Column("own ids\nmissing", total("missing"), whole),
         Column("ids to\nno text", total("impossible"), whole),
         Column("other\nids", total("other"), whole),
@@ -247,7 +232,6 @@ def _named(asked: pd.DataFrame) -> list[str]:
 
 
 def _unanswered(rows: Sequence[Row]) -> list[Table]:
-    """Engines that did not come up, and constraints that an engine refused or was lost with."""
     failed = [row for row in rows if row.get(FAILURE)]
     if not failed:
         return []
@@ -352,12 +336,8 @@ SPREAD = 0.6
 """What the tokenizers of an engine share, where engines are 1 apart."""
 
 
-class Mark(NamedTuple):
-    """value, and from where to where its line goes."""
-
-    value: float
-    low: float
-    high: float
+Mark = tuple[float, float, float]
+"""A value, and from where to where its line goes."""
 
 
 def figures(asked: pd.DataFrame) -> list[Figure]:
@@ -365,12 +345,9 @@ def figures(asked: pd.DataFrame) -> list[Figure]:
     shown = [u for u in units(asked) if values(u, "shared_cold") and total("offered")(u)]
     if not shown:
         return []
-    require("matplotlib").use("Agg")
-    pyplot = require("matplotlib.pyplot")
     names = list(dict.fromkeys(unit["name"].iloc[0] for unit in shown))
-    size = {"figsize": (10.5, 1.9 + 0.42 * len(names)), "sharey": True, "layout": "constrained"}
-    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
-        figure, axes = pyplot.subplots(1, 3, width_ratios=(1, 1, 0.8), **size)
+    size = (10.5, 1.9 + 0.42 * len(names))
+    figure, ((*axes,),) = panels(1, 3, size, "x", sharey=True, width_ratios=(1, 1, 0.8))
     _panel(axes[0], shown, _to_first, "from a regex to its first mask, ms", log=True)
     _panel(axes[1], shown, _at_new, "a mask at a new prefix, µs", log=True)
     _panel(axes[2], shown, _admitted, "other ids that are admitted, %", log=False)
@@ -403,23 +380,23 @@ def headline(asked: pd.DataFrame) -> str:
 
 def _to_first(unit: Group) -> Mark:
     each = [1e3 * seconds for seconds in values(unit, "shared_to_first")]
-    return Mark(median(each), min(each), max(each))
+    return median(each), min(each), max(each)
 
 
 def _at_new(unit: Group) -> Mark:
     middle = 1e6 * median_of("shared_cold")(unit)
-    return Mark(middle, middle, 1e6 * _p99("shared_cold")(unit))
+    return middle, middle, 1e6 * _p99("shared_cold")(unit)
 
 
 def _admitted(unit: Group) -> Mark:
     admitted, offered = total("admitted")(unit), total("offered")(unit)
     low, high = clopper_pearson(admitted, offered, 0.05)
-    return Mark(100 * admitted / offered, 100 * low, 100 * high)
+    return 100 * admitted / offered, 100 * low, 100 * high
 
 
 def _markers(shown: Sequence[Group]) -> dict[str, str]:
     tokenizers = dict.fromkeys(unit["tokenizer"].iloc[0] for unit in shown)
-    return dict(zip(tokenizers, MARKERS, strict=False))
+    return dict(zip(tokenizers, cycle(MARKERS), strict=False))
 
 
 def _panel(
@@ -428,22 +405,18 @@ def _panel(
     names = list(dict.fromkeys(unit["name"].iloc[0] for unit in shown))
     markers = _markers(shown)
     for unit in shown:
-        tokenizer = unit["tokenizer"].iloc[0]
-        found, color = mark(unit), ADMITS if total("admitted")(unit) else KEEPS
-        step = list(markers).index(tokenizer) if tokenizer in markers else 0
-        offset = SPREAD * (step - (len(markers) - 1) / 2) / len(markers)
-        y = names.index(unit["name"].iloc[0]) + offset
-        axes.plot([found.low, found.high], [y, y], color=color, linewidth=1)
-        style = {"color": color, "marker": markers.get(tokenizer, "o"), "s": 26, "zorder": 3}
-        style |= {} if keeps(unit) else {"facecolor": "white"}
-        axes.scatter([found.value], [y], **style)
+        tokenizer, (value, low, high) = unit["tokenizer"].iloc[0], mark(unit)
+        step = list(markers).index(tokenizer) - (len(markers) - 1) / 2
+        y = names.index(unit["name"].iloc[0]) + SPREAD * step / len(markers)
+        color = ADMITS if total("admitted")(unit) else KEEPS
+        axes.plot([low, high], [y, y], color=color, linewidth=1)
+        style = {"color": color, "marker": markers[tokenizer], "s": 26, "zorder": 3}
+        axes.scatter([value], [y], **style | ({} if keeps(unit) else {"facecolor": "white"}))
     if log:
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(require("matplotlib.ticker").LogLocator(numticks=5))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axes.set_xlabel(label)
-    axes.grid(axis="x", color="#eeeeee")
-    axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.run.executors import Row
-from experiments.run.files import require
-from experiments.run.report import Figure
+from experiments.run.report import Figure, panels
 from experiments.run.statistics import median as median_of
 from experiments.run.statistics import median_interval
 from experiments.run.tables import (
@@ -172,7 +171,6 @@ def notes(rows: pd.DataFrame, manifest: Row) -> list[str]:
 
 
 def _lengths(texts: pd.DataFrame) -> Table:
-    """The distribution of the lengths of runs, all families together."""
 
     def of(least: int) -> Callable[[pd.DataFrame], float]:
         return lambda group: in_runs(group, least)
@@ -293,23 +291,18 @@ LONGEST = 32
 
 def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     """The one figure."""
-    require("matplotlib").use("Agg")
-    pyplot = require("matplotlib.pyplot")
     texts = written(rows)
     some = dict(families(texts))
-    look = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
-    with pyplot.rc_context(look):
-        size = (12, 1.9 + 0.5 * len(some))
-        drawn, axes = pyplot.subplots(1, 3, figsize=size, layout="constrained")
-        _dots(axes[0], some, "saved", 100)
-        axes[0].set_xlabel("forward passes saved (%)")
-        _dots(axes[1], some, "wall", 1)
-        axes[1].set_xlabel("wall time with forced ids / without")
-        axes[1].axvline(1, color="#bbbbbb", linewidth=1, zorder=0)
-        axes[1].set_yticklabels([])
-        _runs(axes[2], texts)
-        handles, labels = axes[0].get_legend_handles_labels()
-        axes[2].legend(handles[::-1], labels[::-1], frameon=False)
+    drawn, ((saved, wall, runs),) = panels(1, 3, (12, 1.9 + 0.5 * len(some)), "x")
+    _dots(saved, some, "saved", 100)
+    saved.set_xlabel("forward passes saved (%)")
+    _dots(wall, some, "wall", 1)
+    wall.set_xlabel("wall time with forced ids / without")
+    wall.axvline(1, color="#bbbbbb", linewidth=1, zorder=0)
+    wall.set_yticklabels([])
+    _runs(runs, texts)
+    handles, labels = saved.get_legend_handles_labels()
+    runs.legend(handles[::-1], labels[::-1], frameon=False)
     return [Figure("speedup", drawn, _headline(texts), _note(rows, manifest))]
 
 
@@ -349,8 +342,6 @@ def _dots(axes: Any, some: dict[str, pd.DataFrame], field: str, factor: float) -
     axes.axhline(heights[-1] + 0.75, color="#cccccc", linewidth=1)
     axes.set_ylim(heights[-1] - 0.5, 0.5)
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color="#eeeeee")
-    axes.set_axisbelow(True)
 
 
 def _schemas(texts: pd.DataFrame) -> int:
@@ -368,4 +359,4 @@ def _runs(axes: Any, texts: pd.DataFrame) -> None:
     axes.set_xlabel("ids in a run, at least (log scale)")
     axes.set_ylabel("ids in such runs (% of all)")
     axes.set_ylim(0, 1.3 * max(1.0, axes.get_ylim()[1]))  # room for the legend
-    axes.grid(color="#eeeeee")
+    axes.grid(axis="y", color="#eeeeee")

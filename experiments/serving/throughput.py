@@ -22,12 +22,12 @@ import pandas as pd
 from bpe_automata import Constraint, constrain
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import ArgumentError
+from experiments.engines.named import check_known
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Row
-from experiments.run.files import require
 from experiments.run.measuring import Run, progress
-from experiments.run.report import Figure
+from experiments.run.report import Figure, panels
 from experiments.run.statistics import median, median_interval
 from experiments.run.tables import (
     Column,
@@ -113,10 +113,8 @@ def measure(run: Run[Config]) -> None:
 
 
 def _check(given: Config) -> None:
-    for name, known in (("languages", LANGUAGES), ("methods", METHODS)):
-        unknown = [value for value in getattr(given, name) if value not in known]
-        if unknown:
-            raise ArgumentError(f"--{name} {unknown[0]!r} is none of {', '.join(known)}")
+    check_known("languages", given.languages, LANGUAGES)
+    check_known("methods", given.methods, METHODS)
     if min(given.repeats, *given.batches, given.length or 1) < 1:
         raise ArgumentError("--repeats, --batches and --length are at least 1")
 
@@ -129,15 +127,18 @@ def _keys(given: Config, dtype: str, batch: int) -> list[str]:
 def _block(run: Run[Config], setup: Setup, keys: Sequence[str]) -> None:
     """The rows of one dtype and batch, in turns."""
     _warm_up(setup, run.config)
-    made = {key: _constraint(setup.loaded, key) for key in keys}
+    named = {key: key.split(" ")[2:] for key in keys}
+    made = {
+        key: _constrained(setup.loaded, LANGUAGES[language], method)
+        for key, (language, method) in named.items()
+    }
     seconds: dict[str | None, list[float]] = {key: [] for key in (None, *keys)}
     first = SEEDS * run.config.seed
     for round_ in range(run.config.repeats + 1):  # in the first one the constraints are new
         for key in list(seconds)[:: -1 if round_ % 2 else 1]:
             drawing = partial(_drawn, setup, None if key is None else made[key], first + round_)
             seconds[key].append(timed(drawing)[0])
-    for key in keys:
-        _, _, language, method = key.split(" ")
+    for key, (language, method) in named.items():
         row: Row = {"dtype": setup.dtype, "batch": setup.batch, "language": language}
         row |= {"method": method, "length": setup.length, "device": setup.loaded.device}
         row |= {"free": seconds[None][1:], "constrained": seconds[key][1:]}
@@ -154,19 +155,12 @@ def _warm_up(setup: Setup, given: Config) -> None:
         _drawn(setup, _constrained(setup.loaded, THROWAWAY, method), seed)
 
 
-def _constraint(loaded: LoadedModel, key: str) -> Constraint:
-    """Of a row."""
-    _, _, language, method = key.split(" ")
-    return _constrained(loaded, LANGUAGES[language], method)
-
-
 def _constrained(loaded: LoadedModel, regex: str, method: str) -> Constraint:
     """Without end-of-sequence ids: a text of these languages can always go on."""
     return constrain(loaded.tokenizer, regex, METHODS[method], eos_ids=())
 
 
 def _drawn(setup: Setup, constraint: Constraint | None, seed: int) -> list[Drawn]:
-    """A batch, from the prompt on."""
     return sample_batch(
         setup.loaded.model,
         setup.loaded.prompt_ids(PROMPT),
@@ -308,14 +302,11 @@ def readme(facts: Row) -> str:
 
 def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     """The ratio by batch; a panel for each dtype."""
-    require("matplotlib").use("Agg")
-    pyplot = require("matplotlib.pyplot")
     rows, devices = summary(rows), where(rows, ", ")
-    panels = [(dtype, some) for dtype, some in rows.groupby("dtype", sort=False)]
-    size = {"figsize": (4 + 3 * max(2, len(panels)), 4.6), "sharey": True, "squeeze": False}
-    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
-        figure, axes = pyplot.subplots(1, len(panels), layout="constrained", **size)
-    for axis, (dtype, some) in zip(axes[0], panels, strict=True):
+    by_dtype = [(dtype, some) for dtype, some in rows.groupby("dtype", sort=False)]
+    size = (4 + 3 * max(2, len(by_dtype)), 4.6)
+    figure, axes = panels(1, len(by_dtype), size, "y", sharey=True)
+    for axis, (dtype, some) in zip(axes[0], by_dtype, strict=True):
         _panel(axis, some)
         axis.set_title(dtype, loc="left", fontsize=10)
     axes[0][0].set_ylabel("throughput under masks, of that without (%)")
@@ -351,5 +342,3 @@ def _panel(axes: Any, rows: pd.DataFrame) -> None:
     axes.set_xticks(range(len(batches)), batches)
     axes.set_xlim(-0.5, len(batches) - 0.5)
     axes.set_xlabel("samples at a time")
-    axes.grid(axis="y", color="#eeeeee")
-    axes.set_axisbelow(True)

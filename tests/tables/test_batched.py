@@ -3,22 +3,17 @@ as their rows say."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from brute_force import tiny_llama
 
 from bpe_automata import constrain
-from bpe_automata.errors import ArgumentError, LogitsError, PromptError
-from bpe_automata.sampling import decode, estimate, weighted
+from bpe_automata.errors import LogitsError
+from bpe_automata.sampling import decode
 from bpe_automata.testing import byte_level, small_tokenizer
-from experiments.run.measuring import Run, Settings
 from experiments.run.tables import frame
 from experiments.serving import throughput
-from experiments.serving.throughput import Config
 from experiments.shared.batched import sample_batch, sample_populations
-from experiments.shared.models import LoadedModel
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -80,33 +75,6 @@ def test_each_sample_is_the_one_of_decode(model, logits_of, regex, method, batch
     assert len({text.ids for text in found}) > 1
 
 
-def test_a_language_without_end_of_sequence_ends_where_nothing_can_follow(model, logits_of):
-    constraint = constrain(TOKENIZER, r"(abc|ca|bb){2}", eos_ids=[])
-    found = sample_batch(model, PROMPT, constraint, 20, max_new_tokens=3, seed=1)
-    for k, text in enumerate(found):
-        rng = np.random.default_rng((1, k))
-        expected = decode(logits_of, constraint, PROMPT, max_new_tokens=3, seed=rng)
-        assert (text.ids, text.ended) == (expected.ids, expected.log_weight is not None)
-    assert {text.ended for text in found} == {True, False}
-
-
-def test_weights_are_those_of_weighted(model, logits_of):
-    """The two draw with different numbers, so they agree as two estimates do."""
-    constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", eos_ids=[END])
-    drawn = sample_batch(model, PROMPT, constraint, 1500, max_new_tokens=8, batch=1000)
-    other = weighted(logits_of, constraint, PROMPT, n=1500, max_new_tokens=8, seed=1).generations
-    ours = [text.log_weight for text in drawn]
-    theirs = [generation.log_weight for generation in other]
-    for text in {generation.ids for generation in other}:
-        one = estimate([found.ids == text for found in drawn], ours)
-        two = estimate([found.ids == text for found in other], theirs)
-        error = np.hypot(one.standard_error, two.standard_error)
-        assert abs(one.value - two.value) < 5 * error + 1e-3
-    means = [np.exp(logs) for logs in (ours, theirs)]
-    error = np.hypot(*(mean.std() / np.sqrt(1500) for mean in means))
-    assert abs(means[0].mean() - means[1].mean()) < 5 * error
-
-
 def test_probabilities_are_those_of_the_model(model, logits_of):
     constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,2}", eos_ids=[END])
     for text in sample_batch(model, PROMPT, constraint, 5, max_new_tokens=9):
@@ -128,16 +96,6 @@ def test_without_a_constraint_the_distribution_is_that_of_the_model(model, logit
     assert (abs(counts / 4000 - expected) < 5 * error + 1e-3).all()
 
 
-def test_weights_are_nan_where_none_are_asked_for(model):
-    constraint = constrain(TOKENIZER, REGEXES[0], eos_ids=[END])
-    plain, full = (
-        sample_batch(model, PROMPT, constraint, 6, max_new_tokens=9, weights=weights)
-        for weights in (False, True)
-    )
-    assert [text.ids for text in plain] == [text.ids for text in full]
-    assert all(np.isnan([text.log_weight, text.log_prob]).all() for text in plain)
-
-
 def test_bfloat16_keeps_to_the_masks():
     """-inf is written in the model's own dtype."""
     constraint = constrain(TOKENIZER, r"(abc|ca|bb){1,3}", eos_ids=[END])
@@ -153,16 +111,6 @@ def test_a_model_without_a_distribution_is_an_error(model):
         broken.lm_head.weight.fill_(torch.nan)
     with pytest.raises(LogitsError):
         sample_batch(broken, PROMPT, None, 2, max_new_tokens=2)
-
-
-def test_arguments_that_make_no_sense_are_refused(model):
-    with pytest.raises(PromptError):
-        sample_batch(model, [], None, 1)
-    with pytest.raises(ArgumentError):
-        sample_batch(model, PROMPT, None, 1, temperature=0)
-    with pytest.raises(ArgumentError):
-        sample_batch(model, PROMPT, None, 1, batch=0)
-    assert sample_batch(model, PROMPT, None, 0) == []
 
 
 # ---------------------------------------------------------------- populations
@@ -209,18 +157,6 @@ def test_populations_are_unbiased_for_each_text(model, whole, threshold):
             assert np.exp(one.log_prob) == pytest.approx(expected[one.ids])
 
 
-def test_resampling_makes_copies_and_evens_weights(model, whole):
-    populations = sample_populations(
-        model, PROMPT, whole[0], 50, 8, max_new_tokens=9, threshold=1.0
-    )
-    free = sample_populations(model, PROMPT, whole[0], 50, 8, max_new_tokens=9, threshold=0.0)
-
-    def spread(found):
-        return np.mean([np.std([one.log_weight for one in some]) for some in found])
-
-    assert spread(populations) < spread(free) / 2
-
-
 @pytest.mark.parametrize("batch", [1, 7, 64])
 def test_populations_that_are_not_resampled_are_the_samples(model, whole, batch):
     given = {"max_new_tokens": 3, "seed": 3, "temperature": 1.2}
@@ -234,17 +170,6 @@ def test_populations_that_are_not_resampled_are_the_samples(model, whole, batch)
     assert {one.ended for one in texts} == {True, False}
     for one, other in zip(texts, plain, strict=True):
         assert one.log_weight == pytest.approx(other.log_weight)
-
-
-def test_populations_do_not_depend_on_how_many_are_drawn_at_a_time(model, whole):
-    given = {"max_new_tokens": 9, "seed": 4, "threshold": 1.0}
-    wide, narrow = (
-        sample_populations(model, PROMPT, whole[0], 6, 4, batch=batch, **given) for batch in (64, 4)
-    )
-    for some, other in zip(wide, narrow, strict=True):
-        assert [one.ids for one in some] == [one.ids for one in other]
-        weights = [[one.log_weight for one in found] for found in (some, other)]
-        assert weights[0] == pytest.approx(weights[1])
 
 
 def test_ids_beyond_the_tokenizer_are_mass_that_masks_take_away(whole):
@@ -268,111 +193,13 @@ def test_ids_beyond_the_tokenizer_are_mass_that_masks_take_away(whole):
 # ---------------------------------------------------------------- throughput
 
 
-AB = small_tokenizer([*"abĠĊ", "ab"], [("a", "b")], byte_level(), added=["<end>"])
-SMALL = {"ab": r"((a|b){2}\n)*"}
-CONFIG = Config(
-    dtypes=("float32",), batches=(1, 3), languages=("ab",), length=4, repeats=2, device="cpu"
-)
-
-
-@pytest.fixture
-def loads(monkeypatch):
-    """A random model in place of those that are loaded; the languages are as small. How often one
-    was loaded."""
-    model, loads = tiny_llama(AB).model, []
-
-    class Tiny(LoadedModel):
-        def prompt_ids(self, prompt):
-            return [0, 3]
-
-        def provenance(self):
-            return {"model": "tiny", "device": "cpu", "note": ""}
-
-    def load(source, device, dtype):
-        loads.append((source, device, dtype))
-        return Tiny("tiny", "", model, AB, (), device, 0.0)
-
-    monkeypatch.setattr(throughput, "load_model", load)
-    monkeypatch.setattr(throughput, "LANGUAGES", SMALL)
-    return loads
-
-
-def measured(folder, config=CONFIG):
-    run = Run("throughput", throughput.VERSION, config, folder, Settings())
-    throughput.measure(run)
-    run.finish()
-    return run
-
-
-def test_a_row_for_each_batch_language_and_method(loads, tmp_path):
-    run = measured(tmp_path)
-    assert len(loads) == 1
-    assert [row["key"] for row in run.rows] == [
-        f"float32 {batch} ab {method}" for batch in (1, 3) for method in ("canonical", "lift")
-    ]
-    for row in run.rows:
-        assert len(row["free"]) == len(row["constrained"]) == 2
-        assert len(row["masks"]) == row["length"] == 4
-        assert min(*row["free"], *row["constrained"], *row["cold"], *row["masks"]) > 0
-    assert run.manifest()["complete"]
-
-
-def test_samples_have_the_length_that_is_counted(loads, monkeypatch, tmp_path):
+@pytest.mark.parametrize("regex", throughput.LANGUAGES.values(), ids=[*throughput.LANGUAGES])
+def test_samples_have_the_length_that_is_counted(smollm2_tokenizer, regex):
     """Neither the model nor the language may end one: tokens per second would be wrong."""
-    lengths = []
-    plain = throughput.sample_batch
-
-    def watched(*given, **named):
-        drawn = plain(*given, **named)
-        lengths.extend(len(text.ids) for text in drawn)
-        return drawn
-
-    monkeypatch.setattr(throughput, "sample_batch", watched)
-    measured(tmp_path)
-    assert set(lengths) == {4}
-
-
-def test_an_interrupted_run_knows_how_much_is_missing(loads, tmp_path, monkeypatch):
-    """All rows are announced before the first model is loaded."""
-
-    def no_memory(*given):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(throughput, "load_model", no_memory)
-    config = replace(CONFIG, dtypes=("float32", "bfloat16"))
-    run = Run("throughput", throughput.VERSION, config, tmp_path, Settings())
-    with pytest.raises(KeyboardInterrupt):
-        throughput.measure(run)
-    assert run.manifest()["rows_expected"] == 2 * 2 * 2
-    assert not run.manifest()["complete"]
-
-
-def test_the_first_batch_under_masks_is_under_a_throwaway_constraint(loads, tmp_path, monkeypatch):
-    """Else the first method pays for loading or compiling what all of them use."""
-    order = []
-    plain = throughput.sample_batch
-
-    def watched(model, prompt, constraint, n, **named):
-        order.append((n, constraint and (constraint.method, constraint.dfa.accepts(b"aaa "))))
-        return plain(model, prompt, constraint, n, **named)
-
-    monkeypatch.setattr(throughput, "sample_batch", watched)
-    measured(tmp_path)
-    for batch in (1, 3):
-        own = [constraint for n, constraint in order if n == batch]
-        assert own[:3] == [None, ("canonical", True), ("lift", True)]
-        assert own.count(("canonical", True)) == own.count(("lift", True)) == 1
-        assert ("canonical", False) in own
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"languages": ("ba",)}, {"methods": ("naive",)}, {"repeats": 0}, {"batches": (0,)}]
-)
-def test_arguments_are_looked_at_first(loads, tmp_path, wrong):
-    config = Config(**{"languages": ("ab",), **wrong})
-    with pytest.raises(ArgumentError):
-        measured(tmp_path, config)
-    assert not loads
+    loaded = tiny_llama(smollm2_tokenizer)
+    constraint = throughput._constrained(loaded, regex, "canonical")
+    drawn = throughput._drawn(throughput.Setup(loaded, "float64", 3, 12), constraint, 0)
+    assert [len(text.ids) for text in drawn] == [12] * 3
 
 
 def row(free, constrained, **other):
@@ -389,10 +216,3 @@ def test_the_ratio_is_that_within_a_round():
     assert found["first"] == 0.25
     few = throughput.summary(frame([row([1.0, 2.0, 4.0], [2.0, 2.0, 5.0])])).iloc[0]
     assert few["interval"] == [0.5, 1.0]  # all that there are
-
-
-def test_the_goal_is_asked_at_batch_64_only():
-    rows = frame([row([1.0], [2.0], batch=n) for n in (1, 8, 64)] + [row([1.0], [1.0])])
-    (table,) = throughput.tables(rows, {"complete": True})
-    goal = [*table.columns].index("at least 97%\nat batch 64")
-    assert [line[goal] for line in table.rows] == ["", "", "NO", "yes"]

@@ -35,16 +35,6 @@ def test_each_peer_makes_the_mask_of_the_lift(smollm2_tokenizer, name, source):
     assert masks[0].any()
 
 
-@pytest.mark.parametrize("name", OURS)
-def test_engines_of_this_package_compile_schemas_too(smollm2_tokenizer, name):
-    session = engine_of(name, smollm2_tokenizer).prepared({"schema": {"enum": ["ab"]}}, "compact")()
-    out = np.zeros((1, (smollm2_tokenizer.n_ids + 31) // 32), dtype=np.int32)
-    for token in smollm2_tokenizer.encode('"ab"'):
-        session.mask(out)
-        assert out[0, token >> 5] >> (token & 31) & 1
-        session.advance(token)
-
-
 def test_what_is_not_compiled_says_of_what_sort_it_is(smollm2_tokenizer):
     ours = engine_of("canonical", smollm2_tokenizer)
     for schema, status, keyword in (

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from bpe_automata import constrain
 from bpe_automata.decoding.chopping import chop
-from bpe_automata.errors import ArgumentError, MissingFileError
+from bpe_automata.errors import MissingFileError
 from bpe_automata.testing import small_tokenizer
-from experiments.engines.peers import OutlinesCore
-from experiments.run.config import changed
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.run.tables import frame
-from experiments.serving import banned, forced, forced_walks, speedup, throughput
+from experiments.schemas.inputs import Case
+from experiments.serving import forced, forced_walks
 from experiments.serving.forced_walks import (
     METHODS,
-    Counts,
-    Source,
     item_of,
-    regexes_of,
-    sampled,
-    schemas_of,
     walked,
 )
 from experiments.shared import models
@@ -33,13 +28,18 @@ from experiments.shared.models import LoadedModel
 VOCABULARY = [*"abcdefghx", "bc", "abc", "bd", "abd"]
 MERGES = [("b", "c"), ("a", "bc"), ("b", "d"), ("a", "bd")]
 TOKENIZER = small_tokenizer(VOCABULARY, MERGES, added=["<end>"])
-SOURCES = [
-    Source("one", "g", regex="xab(c|d)", texts=("xabc", "xabd", "nothing")),
-    Source("two", "g", regex="e(f|g)+h", texts=("efgh",)),
-    Source("bad", "g", regex="(", texts=("a",)),
-    Source("all other", "g", regex="a", texts=("b",)),
+
+
+def given(name, regex, *texts):
+    return Case(name, "g", {"regex": regex}, texts, (True,) * len(texts))
+
+
+CASES = [
+    given("one", "xab(c|d)", "xabc", "xabd", "nothing"),
+    given("two", "e(f|g)+h", "efgh"),
+    given("bad", "(", "a"),
+    given("all other", "a", "b"),
 ]
-NAMED = ("stub", "cpu", "float32")
 SCHEMA = {
     "type": "object",
     "properties": {"a": {"type": "boolean"}},
@@ -56,7 +56,7 @@ def rows_and_manifest(tmp_path_factory):
     """Of the tiny tokenizer, without a model."""
     folder = tmp_path_factory.mktemp("forced")
     path = folder / "given.jsonl"
-    lines = [{"id": s.id, "group": s.group, "regex": s.regex, "valid": s.texts} for s in SOURCES]
+    lines = [{"id": c.id, "group": "g", **c.source, "valid": c.texts} for c in CASES]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     config = forced.Config(regexes=path, sampled=0, tokenizers=("tiny",), texts=0)
     with pytest.MonkeyPatch.context() as patch:
@@ -71,36 +71,28 @@ def counts(dfa_of, method):
     item = item_of(dfa_of, "as given")
     found = walked(TOKENIZER, item.dfa, item.texts)
     assert tuple(found["methods"]) == METHODS
-    return Counts(**found["methods"][method])
+    return Counter(**found["methods"][method])
 
 
 def test_counts_by_hand():
     """x,abc and x,abd: x is certain; the heuristic adds a b, of which neither is in any text that
     matches. At 1 it keeps a, at 2 none. No id after x is certain, and the lift has x a b."""
-    one = SOURCES[0]
-    assert counts(one, "canonical") == Counts(ids=4, known=2, runs=2)
-    wrong = Counts(ids=4, known=2, runs=2, departing=2, no_match=2)
+    one = CASES[0]
+    assert counts(one, "canonical") == Counter(ids=4, known=2, runs=2)
+    wrong = Counter(ids=4, known=2, runs=2, departing=2, no_match=2)
     assert counts(one, "chop 0") == wrong
     assert counts(one, "chop 1") == wrong
     assert counts(one, "chop 2") == counts(one, "chop 4") == counts(one, "canonical")
     assert counts(one, "lift") == counts(one, "canonical")
-    two = SOURCES[1]
+    two = CASES[1]
     for method in METHODS:
-        assert counts(two, method) == Counts(ids=4, known=1, runs=1)
-
-
-def test_ids_that_no_text_has():
-    """b c is never two ids, whatever comes: that is a run of no text at all."""
-    source = Source("x", "g", regex="hb(ce|cf)", texts=("hbce",))
-    assert counts(source, "chop 0") == Counts(ids=3, known=2, runs=1)
-    given = Source("x", "g", regex="(b|x)(c|x)(e|f)", texts=("bce",))
-    assert counts(given, "canonical") == Counts(ids=2)
+        assert counts(two, method) == Counter(ids=4, known=1, runs=1)
 
 
 def test_the_heuristic_in_the_table_is_the_one_of_the_package():
     """After each prefix of each text, for each count."""
     found = set()
-    for source in SOURCES[:2]:
+    for source in CASES[:2]:
         item = item_of(source, "as given")
         engines = [
             constrain(TOKENIZER, item.dfa, method).engine for method in ("canonical", "lift")
@@ -129,41 +121,29 @@ def test_what_is_known_is_a_share_of_all_ids(rows_and_manifest):
     assert [row.get("other") for row in rows] == [1, 0, None, 1]
 
 
-def test_samples_are_seeded():
-    assert sampled(SOURCES, 2, 1) == sampled(SOURCES, 2, 1)
-    assert len(sampled(SOURCES, 2, 1)) == 2
-    assert sampled(SOURCES, 0, 1) == sampled(SOURCES, 9, 1) == SOURCES
-
-
-def test_schemas_from_files(tmp_path):
+def test_schemas_in_both_styles(tmp_path):
     """Gzipped or not; instances that are not valid are left out."""
     tests = [{"valid": True, "data": {"a": True}}, {"valid": False, "data": {}}]
     row = json.dumps({"id": "s", "schema": SCHEMA, "tests": tests})
     (tmp_path / "plain.jsonl").write_text(row + "\n")
     with gzip.open(tmp_path / "zipped.jsonl.gz", "wt") as file:
         file.write(row + "\n\n")
-    found = schemas_of(tmp_path)
-    assert [source.group for source in found] == ["plain", "zipped"]
-    assert found[0].texts_in("compact") == ('{"a":true}',)
-    assert found[0].texts_in("spaced") == ('{"a": true}',)
+    cases = forced.Config(schemas=tmp_path).cases()
+    assert [case.group for case in cases["compact"]] == ["plain", "zipped"]
     pytest.importorskip("outlines_core")
     for style, text in (("compact", '{"a":true}'), ("spaced", '{"a": true}')):
-        item = item_of(found[0], style)
-        assert item.texts == (text,)
+        item = item_of(cases[style][0], style)
+        assert item.texts == cases[style][0].valid == (text,)
         assert item.dfa.accepts(b'{"a": true}') == (style == "spaced")
-    refused = item_of(Source("s", "g", schema={"type": "nonsense"}), "compact")
+    refused = item_of(Case("s", "g", {"schema": {"type": "nonsense"}}, (), ()), "compact")
     assert refused.refused.startswith("outlines-core: ")
 
 
-def test_regexes_from_files(tmp_path):
+def test_a_line_that_lacks_something_is_named(tmp_path):
     path = tmp_path / "regexes.jsonl"
-    path.write_text('{"id": "r", "group": "g", "regex": "a+", "valid": ["aa"]}\n')
-    assert regexes_of(path) == [Source("r", "g", regex="a+", texts=("aa",))]
     path.write_text('{"id": "r"}\n')
-    with pytest.raises(MissingFileError, match="regex"):
-        regexes_of(path)
-    with pytest.raises(MissingFileError, match="schemas"):
-        schemas_of(tmp_path / "nowhere")
+    with pytest.raises(MissingFileError, match=r"regexes.jsonl has a line .*valid"):
+        forced.Config(regexes=path).cases()
 
 
 # ---------------------------------------------------------------- what a model writes
@@ -206,13 +186,13 @@ def opened(request, monkeypatch):
 
 
 def written(source, loop, mode):
-    return forced.compared(NAMED, source, "as given", loop, mode, 48, 3, True)
+    return forced.compared(forced.Config(seed=3), source, "as given", loop, mode, True)
 
 
 @pytest.mark.parametrize("mode", forced.MODES)
 @pytest.mark.parametrize("loop", forced.LOOPS)
 def test_generation_with_and_without(loop, mode, opened):
-    row = written(SOURCES[0], loop, mode)
+    row = written(CASES[0], loop, mode)
     assert row["same"]
     assert row["without"]["passes"] == 3  # x, abc or abd, the end
     assert row["with"]["passes"] == 1
@@ -221,50 +201,14 @@ def test_generation_with_and_without(loop, mode, opened):
     assert facts["saved"] == pytest.approx([200 / 3, 200 / 3])
 
 
-def test_what_has_no_automaton_cannot_be_written(opened):
-    with pytest.raises(ArgumentError, match="bad has no automaton: RegexSyntaxError"):
-        written(SOURCES[2], "decode", "greedy")
-
-
-def check_that_keys_are_of_schemas(fit):
-    """Once another schema fits too (its row failed before), a key means what it meant, and at most
-    one schema has given way to another."""
-    more = [(Source(f"more {k}", "g", regex="a"), "as given") for k in range(20)]
-    for k in range(len(more)):
+def test_one_more_schema_that_fits_displaces_at_most_one_other():
+    """Its row failed before: a key means what it meant."""
+    made, pairs = forced.Config(texts=2), [(given(f"{k}", "a"), "as given") for k in range(20)]
+    for k in range(2, len(pairs)):
         before, after = (
-            {cell.key: cell.arguments[1:5] for cell in forced.cells(pairs, NAMED, 2, 48, 0)}
-            for pairs in ([*fit, *more[:k]], [*fit, *more[: k + 1]])
+            {cell.key: cell.arguments[1:5] for cell in forced.cells(pairs[:n], made)}
+            for n in (k, k + 1)
         )
-        assert all(before[key] == after[key] for key in before.keys() & after.keys())
-        assert len(before.keys() & after.keys()) >= len(before) // 2
-
-
-def test_rows_of_another_outlines_core_are_not_gone_on_with(monkeypatch, tmp_path):
-    """It makes the regexes of schemas, and none where they are given."""
-    monkeypatch.setattr(OutlinesCore, "version", classmethod(lambda cls: "9.9"))
-    assert forced.inputs(forced.Config()) == {"versions": {"outlines_core": "9.9"}}
-    assert forced.inputs(forced.Config(regexes=tmp_path)) == {"versions": {}}
-    monkeypatch.setattr(OutlinesCore, "version", classmethod(lambda cls: None))
-    assert forced.inputs(forced.Config()) == {"versions": {}}
-
-
-@pytest.mark.parametrize("module", [banned, forced, speedup, throughput])
-def test_a_device_or_a_dtype_that_there_is_not_is_one_line(module):
-    for field in ("device", "dtypes" if module is throughput else "dtype"):
-        with pytest.raises(ArgumentError, match=f"--{field} 'foo' is none of"):
-            changed(module.Config(), {field: "foo"})
-
-
-def test_the_model_writes_under_some_small_schemas_in_both_modes_and_loops(rows_and_manifest):
-    rows, _ = rows_and_manifest
-    pairs = [(row["key"], source, "as given") for row, source in zip(rows, SOURCES, strict=True)]
-    fit = forced.fit(rows, pairs)
-    assert {source.id for source, _ in fit} == {"one", "two", "all other"}
-    large = [rows[0] | {"states": forced.MOST_STATES + 1}, *rows[1:]]
-    assert {source.id for source, _ in forced.fit(large, pairs)} == {"two", "all other"}
-    check_that_keys_are_of_schemas(fit)
-    cells = forced.cells(fit, NAMED, 2, 48, 0)
-    assert len({cell.key for cell in cells}) == len(cells) == 2 * 4
-    assert cells == forced.cells(fit, NAMED, 2, 48, 0)
-    first = [cell.arguments[-1] for cell in cells]
-    assert first == 4 * [False] + 4 * [True]
+        kept = before.keys() & after.keys()
+        assert all(before[key] == after[key] for key in kept)
+        assert len(kept) >= len(before) // 2

@@ -1,6 +1,9 @@
-"""Intervals keep their promise: Clopper-Pearson computed exactly, the bootstrap by its laws."""
+"""Intervals keep their promise: Clopper-Pearson and the sign test computed exactly, the bootstrap
+by its laws; a quantile is the smallest value that enough do not exceed."""
 
 from __future__ import annotations
+
+from math import comb
 
 import numpy as np
 import pytest
@@ -9,6 +12,8 @@ from scipy import stats
 from experiments.run.statistics import (
     bootstrap,
     clopper_pearson,
+    median_interval,
+    quantile,
     weighted_mean,
     weighted_quantile,
 )
@@ -54,3 +59,30 @@ def test_bootstrap_is_seeded_and_empty_for_nothing():
     made = [bootstrap([1.0, 2.0, 5.0], "abc", weighted_quantile(0.5), seed=3) for _ in range(2)]
     assert made[0] == made[1]
     assert np.isnan(bootstrap([], [], weighted_mean)).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100, 300])
+def test_a_quantile_is_the_smallest_value_that_enough_do_not_exceed(n):
+    """Of 1 to n the share k / n does not exceed k: in whole numbers, percent * n <= 100 * k."""
+    values = list(range(n, 0, -1))
+    for percent in range(101):
+        smallest = next(k for k in range(1, n + 1) if 100 * k >= percent * n)
+        assert quantile(values, percent / 100) == smallest
+
+
+@pytest.mark.parametrize("n", range(40))
+def test_the_interval_holds_the_median_often_enough_and_no_narrower_one_does(n):
+    """Over the order statistics of n values: the k-th is below the median with a binomial
+    distribution."""
+
+    def misses(k):
+        return 2 * sum(comb(n, i) for i in range(k)) / 2**n
+
+    found = median_interval(range(1, n + 1))
+    if n < 6:
+        assert found is None
+        assert misses(1) > 0.05
+        return
+    low, high = found
+    assert low + high == n + 1
+    assert misses(low) <= 0.05 < misses(low + 1)

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
-import time
 
-import numpy as np
 import pytest
 
 from bpe_automata import compile_regex
-from bpe_automata.errors import ArgumentError
 from bpe_automata.schemas import compile_json_schema
 from experiments.run.executors import FAILURE
-from experiments.run.statistics import median, quantile
 from experiments.run.tables import frame
-from experiments.serving import masks, masks_profile, speed, speed_child
+from experiments.serving import masks, masks_profile, speed
+from experiments.serving.masks import answers_of
 from experiments.serving.masks_child import (
-    BATCHES,
-    WARMING,
     WHITESPACE,
     Worker,
     answered,
     constraints,
-    spent,
 )
-from experiments.serving.masks_report import answers_of, shared_texts
-from experiments.serving.speed import Inputs, parts_of
-from experiments.shared.watched import LostError
+from experiments.serving.masks_report import shared_texts
+from experiments.serving.speed import Inputs
 
 CASES = {case.id: case for case in constraints(())}
 
@@ -41,15 +33,6 @@ def test_texts_are_of_their_languages(name):
     else:
         dfa = compile_json_schema(source["schema"], whitespace=WHITESPACE)
     assert all(dfa.accepts(text.encode()) for text in CASES[name].texts)
-
-
-def test_constraints_have_names_and_none_is_warmed_up():
-    timed = [json.dumps(case.source) for case in CASES.values()]
-    assert not {json.dumps(source) for source, _ in WARMING} & {*timed}
-    assert {name for names in BATCHES.values() for name in names} <= {*CASES}
-    assert [case.id for case in constraints(("date", "boolean"))] == ["date", "boolean"]
-    with pytest.raises(ArgumentError, match="'dates'"):
-        constraints(("dates",))
 
 
 @pytest.fixture(scope="module")
@@ -79,21 +62,12 @@ def test_what_is_refused_or_stopped_says_so(worker, smollm2_tokenizer):
     assert "RegexSyntaxError" in asked(worker, smollm2_tokenizer, "(", ["a"])[FAILURE]
 
 
-def test_schemas_are_kept_alive(worker, smollm2_tokenizer):
-    rows = [asked(worker, smollm2_tokenizer, "a|b", ["a"], hold=True) for _ in range(2)]
-    assert [row["held"] for row in rows] == [1, 2]
-
-
 def test_a_batch_is_where_its_ids_have_led(worker, smollm2_tokenizer):
     ids = smollm2_tokenizer.encode("2024")
     prefix = {"source": {"regex": "[0-9]{4}"}, "ids": ids[:2]}
     assert len(answered(worker, {"batch": [prefix] * 3})["batch"]) == 21
     wrong = answered(worker, {"batch": [prefix | {"ids": smollm2_tokenizer.encode("x")}]})
     assert "is refused" in wrong[FAILURE]
-
-
-def test_time_that_others_take_is_not_counted():
-    assert spent(time.sleep, 0.05) < 25_000
 
 
 # ---------------------------------------------------------------- what is said of rows
@@ -177,44 +151,12 @@ def inputs(smollm2_tokenizer, tmp_path_factory):
     return Inputs("SmolLM2", smollm2_tokenizer, path, None, smollm2_tokenizer.eos_ids)
 
 
-def test_quantiles_are_values_that_occur():
-    values = [3.0, 1.0, 2.0, 4.0]
-    assert [quantile(values, q) for q in (0, 0.5, 0.99, 1)] == [1, 2, 4, 4]
-    assert np.isnan(median([]))
-    assert np.isnan(quantile([], 0.5))
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 100, 300])
-def test_a_quantile_is_the_smallest_value_that_enough_do_not_exceed(n):
-    """Of 1 to n the share k / n does not exceed k: in whole numbers, percent * n <= 100 * k."""
-    values = list(range(n, 0, -1))
-    for percent in range(101):
-        smallest = next(k for k in range(1, n + 1) if 100 * k >= percent * n)
-        assert quantile(values, percent / 100) == smallest
-
-
-def test_the_parts_are_those_of_the_automaton(inputs):
-    for part in parts_of(inputs.tokenizer).values():
-        assert part() is not None
-
-
 def test_memory_and_start_of_a_process(inputs):
     row = speed.memory(inputs)
     assert row["torch"] is False
     assert row["peak"] is None or row["peak"] >= max(row["stages"].values())
     started = speed.child("start", inputs)
     assert sum(started["parts"].values()) < started["wall"]
-
-
-def test_a_failing_process_is_one_line(inputs):
-    with pytest.raises(LostError, match="KeyError"):
-        speed.child("nonsense", inputs)
-
-
-def test_the_engine_is_asked_for_its_classes(inputs, monkeypatch):
-    monkeypatch.setenv("BPE_AUTOMATA_CACHE", "")  # restored afterwards: the part sets it
-    row = speed_child.classes(str(inputs.json), inputs.eos_ids)
-    assert row["asked"] > row["disk"] > 0
 
 
 def test_goals_are_met_or_missed_or_not_measured():

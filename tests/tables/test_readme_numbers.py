@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from experiments.run import page, readme
+from experiments.run import readme, report
 from experiments.run.artefact import ARTEFACTS, GROUPS
 from experiments.run.files import PAPER
 
@@ -45,7 +45,7 @@ def test_every_place_is_that_of_an_artefact():
 
 def test_the_page_is_that_of_the_files():
     found = {name: made(name) for name in MADE}
-    assert (PAPER / page.NAME).read_text(encoding="utf-8") == page.html(found, GROUPS)
+    assert (PAPER / report.INDEX).read_text(encoding="utf-8") == report.page_html(found, GROUPS)
 
 
 @pytest.mark.parametrize("name", MADE)

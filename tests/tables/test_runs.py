@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,16 +18,14 @@ import psutil
 import pytest
 from demo_artefact import Config
 
-from bpe_automata.errors import ArgumentError, MissingFileError
+from bpe_automata.errors import ArgumentError
 from experiments.run import executors
 from experiments.run.artefact import Artefact
 from experiments.run.config import changed, differences, inputs, plain
-from experiments.run.executors import ATTEMPTS, FAILURE, Cell, inline, measured, processes
+from experiments.run.executors import ATTEMPTS, FAILURE, Cell, processes
 from experiments.run.measuring import (
-    MANIFEST,
     NAME,
     BusyError,
-    Run,
     Settings,
     Store,
     alone,
@@ -109,33 +108,6 @@ def test_rows_are_kept_and_a_torn_one_is_dropped(tmp_path):
     assert again.aside is None
 
 
-def test_a_file_whose_first_line_is_torn_is_begun_again(tmp_path):
-    (tmp_path / NAME).write_text('{"versi')
-    store = Store(tmp_path, {"version": 1})
-    store.add({"key": "a"})
-    assert read(tmp_path) == [{"key": "a"}]
-
-
-def test_rows_made_by_something_else_are_put_aside(tmp_path):
-    Store(tmp_path, {"version": 1}).add({"key": "a"})
-    for version in (2, 3):
-        store = Store(tmp_path, {"version": version})
-        assert store.rows == {}
-        store.add({"key": f"{version}"})
-    kept = sorted(path.name for path in tmp_path.glob("rows-*.jsonl"))
-    assert kept == ["rows-1.jsonl", "rows-2.jsonl"]
-    assert '"a"' in (tmp_path / "rows-1.jsonl").read_text()
-    assert Store(tmp_path, {"version": 3}, anew=True).aside.name == "rows-3.jsonl"
-
-
-def test_reading_what_never_was(tmp_path):
-    with pytest.raises(MissingFileError, match="without --render"):
-        read_run(tmp_path)
-    Store(tmp_path, {})
-    with pytest.raises(MissingFileError, match=MANIFEST):
-        read_run(tmp_path)
-
-
 def test_nobody_else_writes_meanwhile(tmp_path):
     with alone(tmp_path), pytest.raises(BusyError, match="another process"), alone(tmp_path):
         pass
@@ -146,23 +118,8 @@ def test_nobody_else_writes_meanwhile(tmp_path):
 # ---------------------------------------------------------------- cells
 
 
-def test_a_cell_that_raises_is_a_row():
-    row = measured(Cell("k", demo_artefact.square, (2, Config(fails=(2,)))))
-    assert row[FAILURE] == "ArgumentError: 2 has no square today"
-    assert row["key"] == "k"
-    assert measured(Cell("k", demo_artefact.square, (3, Config())))["square"] == 9
-
-
 def cells(config: Config) -> list[Cell]:
     return [Cell(str(k), demo_artefact.square, (k, config)) for k in range(config.n)]
-
-
-def test_processes_give_the_same_rows_as_inline():
-    def values(rows):
-        return sorted((row["key"], row.get("square"), row.get(FAILURE)) for row in rows)
-
-    made = cells(Config(n=5, fails=(1,)))
-    assert values(processes(made, 2)) == values(inline(made))
 
 
 def test_a_process_that_dies_takes_its_own_cell_only(calls, monkeypatch):
@@ -198,16 +155,6 @@ def test_failures_are_rows_and_can_be_tried_again(artefact, settings, monkeypatc
     assert made.facts == {"total": 113}
     artefact.measure(config, replace(settings, again=True))
     assert artefact.render(config, settings)[0].facts == {"total": 400}
-
-
-def test_other_code_measures_anew(artefact, settings, monkeypatch, capsys):
-    artefact.measure(Config(), settings)
-    monkeypatch.setattr("experiments.run.measuring.code_digest", lambda: "other")
-    artefact.measure(Config(), settings)
-    assert "rows-1.jsonl" in capsys.readouterr().out
-    monkeypatch.setattr(demo_artefact, "VERSION", 2)
-    artefact.measure(Config(), settings)
-    assert len(list(artefact.folder(Config(), settings.results).glob("rows*.jsonl"))) == 3
 
 
 def test_rows_of_other_files_or_peers_are_put_aside(artefact, settings, tmp_path, monkeypatch):
@@ -246,18 +193,6 @@ def test_each_config_has_its_folder_and_the_paper_shows_the_default(artefact, se
     assert artefact.home(Config(n=9), settings) == artefact.folder(Config(n=9), results)
 
 
-def test_rows_that_turn_out_not_to_be_wanted(settings):
-    run = Run("demo", 1, Config(), settings.results, settings)
-    assert run.expect("abc") == ["a", "b", "c"]
-    run.add("a", {})
-    assert not run.manifest()["complete"]
-    run.expect_none_of("bc")
-    assert not run.manifest()["complete"], "more may be expected"
-    run.finish()
-    assert run.manifest()["complete"]
-    assert run.expect("a") == []
-
-
 # ---------------------------------------------------------------- kills
 
 
@@ -276,22 +211,33 @@ Artefact("demo", "demo_artefact").measure(Config(n={MANY}), settings)
 """
 
 
+@contextmanager
+def started(folder, executor, program=PROGRAM):
+    """The program as a process, once it has begun."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
+    command = [sys.executable, "-c", program, str(folder), executor]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        process.stdout.readline()
+        yield process
+
+
+def until(happened) -> None:
+    waited = time.monotonic() + 300
+    while not happened():
+        assert time.monotonic() < waited
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("executor", ["inline", "processes"])
 def test_a_run_that_is_killed_again_and_again(tmp_path, executor):
     rng = random.Random(executor)
     path = Artefact("demo", "demo_artefact").folder(Config(n=MANY), tmp_path) / NAME
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path), executor]
     kept = b""
     for _ in range(3):
-        with subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, start_new_session=True
-        ) as process:
-            process.stdout.readline()
-            waited = time.monotonic() + 300
-            while not path.exists() or len(path.read_bytes()) <= len(kept):
-                assert time.monotonic() < waited
-                time.sleep(0.01)
+        with started(tmp_path, executor) as process:
+            until(lambda: path.exists() and len(path.read_bytes()) > len(kept))  # noqa: B023
             time.sleep(rng.random() / 10)
             os.killpg(process.pid, signal.SIGKILL)
         now = path.read_bytes()
@@ -308,34 +254,11 @@ def test_a_run_that_is_killed_again_and_again(tmp_path, executor):
 
 
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
-    program = PROGRAM.replace(f"n={MANY}", f"n={MANY}, pause=30.0")
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path), "processes"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
-        process.stdout.readline()
-        until(lambda: len(members(process.pid)) >= 3)  # itself, and two workers or more
+    slow = PROGRAM.replace(f"n={MANY}", f"n={MANY}, pause=30.0")
+    with started(tmp_path, "processes", slow) as process:
+        parent = psutil.Process(process.pid)
+        until(lambda: len(parent.children(recursive=True)) >= 2)
+        workers = parent.children(recursive=True)
         process.kill()
-    until(lambda: not members(process.pid))
-
-
-def until(happened) -> None:
-    waited = time.monotonic() + 300
-    while not happened():
-        assert time.monotonic() < waited
-        time.sleep(0.1)
-
-
-def members(session: int) -> list[int]:
-    """The processes of a session that live."""
-    return [process.pid for process in psutil.process_iter() if _session(process.pid) == session]
-
-
-def _session(pid: int) -> int | None:
-    try:
-        return os.getsid(pid)
-    except ProcessLookupError:
-        return None
+    _, alive = psutil.wait_procs(workers, timeout=300)
+    assert not alive

@@ -1,42 +1,33 @@
 """Random walks of schemas, and files of YAML: walks end, every text is judged, as many schemas are
-walked as are wanted, and each file has its outcome."""
+walked as are wanted, and each file has its yaml_schemas."""
 
 from __future__ import annotations
 
-import gzip
-import json
-import random
 import re
 import sys
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from tiny_schemas import CLOSED, REFUSED, TABLE, case, measured, write_lines, write_tokenizer
+from tiny_schemas import CLOSED, case, measured, write_lines, write_tokenizer
 
-from bpe_automata import constrain
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.sources import from_strings
-from bpe_automata.errors import MissingFileError
 from bpe_automata.schemas import compile_json_schema
 from bpe_automata.schemas.yaml_style import yaml_text
-from experiments.run.executors import FAILURE
 from experiments.run.measuring import read_run
-from experiments.schemas import walks, walks_process, yaml_files, yaml_schemas
-from experiments.schemas.inputs import YAML_SCHEMAS, yaml_cases
-from experiments.schemas.judge import Judge, for_python, with_patterns_for_python
-from experiments.schemas.walks import SPARE, Config
-from experiments.schemas.walks_process import (
+from experiments.schemas import walks, yaml_schemas
+from experiments.schemas.judge import Verdicts, for_python
+from experiments.schemas.walks import (
     EXCUSES,
     PATTERNS,
     ROUNDING,
+    Config,
     Task,
     checker,
     exactly,
-    random_ids,
     walked,
 )
-from experiments.schemas.yaml_files import Files, in_some_order
+from experiments.schemas.yaml_schemas import Files, in_some_order
 
 pytest.importorskip("jsonschema")
 
@@ -96,82 +87,7 @@ def test_in_place_of_a_refused_schema_the_next_one_is_taken(config, calls, tmp_p
     assert len(calls) == len(set(calls)), "nothing is walked twice"
 
 
-def test_an_interrupted_run_takes_the_same_schemas(config, calls, tmp_path, monkeypatch):
-    measured(walks, config, tmp_path / "whole")
-    whole, calls[:] = list(calls), []
-    real, added = walks.Run.add, []
-
-    def interrupted(run, key, row):
-        if len(added) == 6:
-            raise KeyboardInterrupt
-        added.append(key)
-        real(run, key, row)
-
-    monkeypatch.setattr(walks.Run, "add", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        measured(walks, config, tmp_path / "again")
-    assert not read_run(tmp_path / "again")[1]["complete"]
-    monkeypatch.setattr(walks.Run, "add", real)
-    measured(walks, config, tmp_path / "again")
-    assert list(dict.fromkeys(calls)) == whole
-    assert taken(tmp_path / "again")[0].facts == taken(tmp_path / "whole")[0].facts
-
-
-def test_where_there_are_not_enough_the_table_says_so(config, calls, tmp_path):
-    few = replace(config, n=400, most_schemas=40)
-    measured(walks, few, tmp_path)
-    made, manifest, done = taken(tmp_path)
-    assert manifest["complete"]
-    assert f"40 schemas were wanted, {done} were walked" in made.tables[0].notes
-    assert len(calls) == len(walks.tasks(few)) <= SPARE * 40
-
-
-def test_what_raises_is_a_failure_and_wrong(config, calls, tmp_path):
-    calls.append("fails")
-    many = replace(config, n=300)
-    measured(walks, many, tmp_path)
-    made, manifest, _ = taken(tmp_path)
-    assert len(made.wrong) == manifest["failures"] == 1
-    assert "IndexError: a bug" in made.wrong[0]
-    calls.remove("fails")
-    measured(walks, many, tmp_path, retry=True)
-    made, manifest, _ = taken(tmp_path)
-    assert (made.wrong, manifest["failures"], manifest["complete"]) == ([], 0, True)
-
-
-def test_every_fourth_is_yaml_and_every_eighth_one_of_the_store(config):
-    styles = [task.style for task in walks.tasks(config)]
-    stored = [task.id for task in walks.tasks(config) if task.id.startswith("y")]
-    assert len(stored) == len(set(stored)) == 5
-    assert styles.count("yaml") == 10 + 5
-    others = walks.tasks(replace(config, yaml_schemas=None))
-    assert [task for task in walks.tasks(config) if task.id not in stored] == others
-
-
-def test_data_that_is_not_there_is_named(config, tmp_path):
-    for name in ("schemas", "yaml_schemas"):
-        with pytest.raises(MissingFileError, match=f"--{name.replace('_', '-')}"):
-            walks.tasks(replace(config, **{name: tmp_path / "none"}))
-
-
 # Walks and their judge.
-
-
-def test_walks_end_and_follow_the_masks():
-    TABLE.eos_ids = (TABLE.n_ids - 1,)
-    constraint = constrain(TABLE, compile_json_schema(CLOSED))
-    rng = random.Random(5)
-    texts = {TABLE.decode(random_ids(constraint, rng)) for _ in range(60)}
-    values = [json.loads(text) for text in texts]
-    assert all(isinstance(value["a"], int) for value in values)
-    assert {value.get("b") for value in values} == {None, True, False}
-    assert len(texts) > 20
-
-
-def test_a_long_way_home_is_gone():
-    long = {"type": "string", "minLength": 600, "maxLength": 600, "pattern": "^[xyz]*$"}
-    constraint = constrain(TABLE, compile_json_schema(long))
-    assert len(json.loads(TABLE.decode(random_ids(constraint, random.Random(5))))) == 600
 
 
 def test_checks_of_walks():
@@ -223,39 +139,10 @@ def test_every_code_point_is_white_space_or_not():
         assert (space.match(chr(code)) is None) != (other.match(chr(code)) is None)
 
 
-def test_patterns_are_found_where_they_are_keywords():
-    schema = {
-        "properties": {"pattern": {"pattern": "^a$"}},
-        "patternProperties": {"^b$": {"items": [{"pattern": "."}]}},
-        "enum": [{"pattern": "$"}],
-    }
-    assert with_patterns_for_python(schema) == {
-        "properties": {"pattern": {"pattern": "^a\\Z"}},
-        "patternProperties": {"^b\\Z": {"items": [{"pattern": for_python(".")}]}},
-        "enum": [{"pattern": "$"}],
-    }
-
-
-def test_walks_of_schemas_are_rows(tmp_path):
-    rows = [case("pair", CLOSED), case("other", CLOSED), case("refused", REFUSED)]
-    chosen = Config(
-        schemas=write_lines(tmp_path / "Some.jsonl", rows),
-        yaml_schemas=None,
-        tokenizer=write_tokenizer(tmp_path),
-        n=20,
-        most_schemas=2,
-    )
-    measured(walks, chosen, tmp_path / "results")
-    rows, _ = read_run(tmp_path / "results")
-    assert [row["walks"] for row in rows if "walks" in row] == [10, 10]
-    made, _, done = taken(tmp_path / "results")
-    assert (made.wrong, done) == ([], 2)
-
-
 def test_a_walk_that_is_wrong_is_a_failure(tmp_path, monkeypatch):
     """The automaton of another schema: its texts are not valid under the one that is checked."""
     other = compile_json_schema({"type": "object", "properties": {"a": {"type": "boolean"}}})
-    monkeypatch.setattr(walks_process, "compiled", lambda task: other)
+    monkeypatch.setattr(walks, "compiled", lambda task: other)
     row = walked(Task("t", "json", CLOSED), write_tokenizer(tmp_path), 10, 0)
     assert row["failures"][0]["why"].startswith("not valid")
     manifest = {"config": {"tokenizer": "x"}, "wall_seconds": 0}
@@ -276,15 +163,15 @@ SCHEMA = {
     "required": ["a"],
 }
 FILES = {
-    "a: 1\nb: [x, 'no']\n": yaml_files.ACCEPTED,
-    "b: [x]\n# a comment\na: 0x10\n": yaml_files.ORDER,
-    "any: {z: [[[[1]]]], y: [x]}\na: 2\n": yaml_files.DEPTH,
-    "a: 1.0\n": yaml_files.NUMBER,
-    f"a: 1\n{'k' * 65}: 1\n": yaml_files.KEY,
-    "a: x\n": yaml_files.INVALID,
-    "a: 1\non: 1\n": yaml_files.NO_JSON,  # the key is True
-    "a: 2001-01-01\n": yaml_files.NO_JSON,
-    "a: [\n": yaml_files.NO_YAML,
+    "a: 1\nb: [x, 'no']\n": yaml_schemas.ACCEPTED,
+    "b: [x]\n# a comment\na: 0x10\n": yaml_schemas.ORDER,
+    "any: {z: [[[[1]]]], y: [x]}\na: 2\n": yaml_schemas.TOO_DEEP,
+    "a: 1.0\n": yaml_schemas.NUMBER,
+    f"a: 1\n{'k' * 65}: 1\n": yaml_schemas.KEY,
+    "a: x\n": yaml_schemas.INVALID,
+    "a: 1\non: 1\n": yaml_schemas.NO_JSON,  # the key is True
+    "a: 2001-01-01\n": yaml_schemas.NO_JSON,
+    "a: [\n": yaml_schemas.NO_YAML,
 }
 
 
@@ -312,28 +199,23 @@ def test_each_file_has_its_outcome(finished):
     assert refused["files"] == []
 
 
-def test_the_facts_and_what_is_wrong(finished):
-    rows, manifest = finished
-    made = yaml_schemas.render(rows, manifest)
-    assert made.wrong == []
-    assert (made.facts["files"], made.facts["accepted"]) == (len(FILES), 3)
-    assert (made.facts["schemas"], made.facts["statuses"]["compiled"]) == (2, 1)
-    assert ["refused: pattern", "1"] in made.tables[3].rows
-    made = yaml_schemas.render([{"key": "lost", FAILURE: "its process died"}, *rows], manifest)
-    assert made.wrong == ["lost: its process died"]
-
-
 def test_what_is_wrong_is_counted():
-    judge = Judge().compile({"schema": {"type": "integer"}})
+    judge = Verdicts({"type": "integer"})
     checked = Files({}, compile_regex(r"[a1]\n|- a\n"), judge)
     outcomes = [checked.verdict(text) for text in ("a\n", "1\n", "2\n", "[b]\n")]
-    wanted = [yaml_files.WRONG, yaml_files.ACCEPTED, yaml_files.DEPTH, yaml_files.INVALID]
+    wanted = [
+        yaml_schemas.WRONG,
+        yaml_schemas.ACCEPTED,
+        yaml_schemas.TOO_DEEP,
+        yaml_schemas.INVALID,
+    ]
     assert outcomes == wanted  # {} allows 2
     row = {"id": "i", "files": outcomes, "failures": [{"why": "not valid", "text": "a\n"}]}
-    assert yaml_schemas.wrongs([row]) == ["i: not valid: 'a\\n'", f"i: file 0: {yaml_files.WRONG}"]
+    file = f"i: file 0: {yaml_schemas.WRONG}"
+    assert yaml_schemas.wrongs([row]) == ["i: not valid: 'a\\n'", file]
     for text in ("a: [\n", "2001-99-01\n", "2001-01-01\n", "x\n"):
-        assert yaml_files.complaint(text, judge)
-    assert yaml_files.complaint("3\n", judge) == ""
+        assert yaml_schemas.complaint(text, judge)
+    assert yaml_schemas.complaint("3\n", judge) == ""
 
 
 def test_an_order_is_found_iff_there_is_one():
@@ -345,20 +227,3 @@ def test_an_order_is_found_iff_there_is_one():
     assert not in_some_order(one, value | {"c": 1})
     assert not in_some_order(one, {"a": "no"})
     assert not in_some_order(one, other | {"b": [[[1], 2], other["b"][0]]})  # lists have an order
-
-
-def test_lines_of_schemas_may_be_gzipped(tmp_path):
-    line = json.dumps({"id": "a", "schema": {}, "yaml": []}) + "\n"
-    (tmp_path / "one.jsonl").write_text(line)
-    (tmp_path / "two.jsonl.gz").write_bytes(gzip.compress(2 * line.encode()))
-    assert len(yaml_cases(tmp_path / "one.jsonl")) == 1
-    assert len(yaml_cases(tmp_path / "two.jsonl.gz")) == 2
-
-
-def test_a_real_schema_and_its_walks():
-    if not YAML_SCHEMAS.exists():
-        pytest.skip("the schemas are not there")
-    case = next(c for c in yaml_cases(YAML_SCHEMAS) if c["id"] == "buf.work")
-    row = yaml_schemas.measured(case, 20, seed=1)
-    assert (row["status"], row["failures"]) == ("compiled", [])
-    assert set(row["files"]) <= {yaml_files.ACCEPTED, yaml_files.ORDER}

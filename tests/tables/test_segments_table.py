@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from tiny_schemas import CLOSED, REFUSED, case, measured, write_lines, write_tokenizer
 
-from bpe_automata.errors import BudgetExceededError
-from experiments.run.executors import FAILURE
 from experiments.run.measuring import Run, read_run
 from experiments.schemas import segments
 from experiments.schemas.segments import Config
@@ -105,15 +103,3 @@ def test_what_differs_from_no_segments_is_wrong(config, tmp_path, monkeypatch, n
     made = segments.render(*read_run(tmp_path / "results"))
     assert len(made.wrong) == len(NAMES)
     assert said in made.wrong[0]
-
-
-def test_what_is_over_a_budget_is_a_failure_but_not_wrong(config, tmp_path, monkeypatch):
-    def over(*_):
-        raise BudgetExceededError("edges", 1, "take less")
-
-    monkeypatch.setattr(segments, "_measured", over)
-    measured(segments, config, tmp_path / "results")
-    rows, manifest = read_run(tmp_path / "results")
-    assert manifest["failures"] == 1 + len(NAMES)
-    assert sum("BudgetExceededError" in row.get(FAILURE, "") for row in rows) == len(NAMES)
-    assert segments.render(rows, manifest).wrong == []

