@@ -97,16 +97,26 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
 
 
 def by_tokenizer(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Of each tokenizer the rows of its laws, in their order, after the one that has no law."""
+    """Of each tokenizer the rows of its laws, in their order, after the one that has no law; once,
+    where a tokenizer has two names."""
     groups: dict[str, list[Row]] = {}
+    twice = second_names(rows)
     for row in rows:
-        if "tokenizer" in row:
+        if "tokenizer" in row and row["tokenizer"] not in twice:
             group = groups.setdefault(row["tokenizer"], [])
             group += row["laws"] if "laws" in row else [{"law": None} | row]
     order = [None, *LAWS]
     for group in groups.values():
         group.sort(key=lambda row: (order.index(row["law"]), row.get("kind", "")))
     return groups
+
+
+def second_names(rows: Sequence[Row]) -> dict[str, str]:
+    """The names of tokenizers whose file is also that of an earlier one, and the earlier name."""
+    known: dict[str, str] = {}
+    digests = [(row["tokenizer"], row["sha256"]) for row in rows if "sha256" in row]
+    firsts = {name: known.setdefault(digest, name) for name, digest in digests}
+    return {name: first for name, first in firsts.items() if first != name}
 
 
 def summary(rows: list[Row]) -> Row:
@@ -226,6 +236,7 @@ def notes(rows: Sequence[Row], manifest: Row) -> list[str]:
         f"seed {manifest['seed']}, n {config['n']:,}",
         *(f"{kind} text: {', '.join(names)}" for kind, names in texts.items()),
         *manifest.get("missing", ()),
+        *(f"{name} is the same file as {first}" for name, first in second_names(rows).items()),
         *(f"{row['tokenizer']}: {row[FAILURE]}" for row in rows if "why_not" in row),
         "false accepts: among re-segmentations, and among the ids of strings",
         "masks: at every prefix of finite regexes, held against the trie of encode, and at sampled "
