@@ -8,9 +8,9 @@ Each schema of Glaiveai2K (`--schemas`: of other JSON lines) is built whole, wit
     again    the same cache, which knows this schema too
     disk     a new cache that reads from disk what `shared` wrote
 
-Eager: the rows of all nodes. Written: the automaton with all its edges, for languages where that is
-at most `MOST_EDGES`. The variants take turns at each schema. Rows and languages are compared, and a
-difference makes the exit code 1.
+Eager: the rows of all configurations. Written: the automaton with all its edges, for languages
+where that is at most `MOST_EDGES`. The variants take turns at each schema. Rows and languages are
+compared, and a difference makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ TOKENIZERS = ("smollm2", "mistral-v1", "llama-3")
 MOST_EDGES = 30_000
 FEW_TEXTS = 16
 """Eager only for text automata of so few states: where added tokens can be read in a string of all
-Unicode, there are some 100,000 nodes."""
+Unicode, there are some 100,000 configurations."""
 CHARACTERS = "\n 01289:,\"{}[]'_-.aeZ"
 _WARM = r'\{"a":"[a-z]*","b":(0|1[0-9]*)\}'
 T = TypeVar("T")
@@ -253,7 +253,7 @@ def _variants(
 # What is said of the rows.
 
 _VARIANTS = ("alone", "shared", "again", "disk")
-_KINDS = {"eager": "rows of all nodes", "written": "written out"}
+_KINDS = {"eager": "rows of all configurations", "written": "written out"}
 """What the README says of them."""
 
 
@@ -324,9 +324,10 @@ def _speed(done: pd.DataFrame, manifest: Row) -> Table:
     notes = [
         "none: no segments; alone: an empty cache for each schema; shared: one cache for all; "
         "again: it knows this very schema; disk: a new cache that reads what the other wrote",
-        "eager: the rows of all nodes; written: the automaton with all edges, where it is small",
+        "eager: the rows of all configurations; written: the automaton with all edges, where it is "
+        "small",
         "medians over schemas; speed-up: median of the ratio; slower: share of schemas where it "
-        "costs more than none; rows made: of the nodes, those whose row was not there",
+        "costs more than none; rows made: of the configurations, those whose row was not there",
         f"measured in {manifest['wall_seconds']:g} s",
     ]
     lines = done.groupby(["tokenizer", "kind", "variant"], sort=False)
