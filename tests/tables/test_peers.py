@@ -115,7 +115,7 @@ def test_engines_of_this_package_make_no_mistake(exams, smollm2_tokenizer, engin
     assert len(row["cold"]) == len(new)
     every = engine == "lift"
     assert row["admitted"] == (row["offered"] if every else 0)
-    assert (row["other"] > 0) == (every and bool(row["instructions"]))
+    assert (row["other"] > 0) == (every and bool(row["places"]))
 
 
 class Scripted:
@@ -184,7 +184,7 @@ def test_an_engine_that_breaks_on_the_way_or_does_not_end_blocks(breaks, exams, 
 def exam_row(**other):
     row = {"compile": [0.002], "first": [0.001], "cold": [1e-5, 3e-5], "warm": [2e-6]}
     row |= {"inside": 2, "blocked": [], "outside": 4, "completed": [], "offered": 7, "admitted": 0}
-    row |= {"instructions": 3, "missing": 0, "impossible": 0, "other": 0, "unreached": 0, "peak_mb": 1.0}
+    row |= {"places": 3, "missing": 0, "impossible": 0, "other": 0, "unreached": 0, "peak_mb": 1.0}
     return row | other
 
 
