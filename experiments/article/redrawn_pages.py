@@ -39,7 +39,7 @@ from experiments.article.redrawn_panels import (
     drawing_of_dfa,
     numbered,
 )
-from experiments.article.table1_automata import IN_THE_TEXT, MERGES, PUBLISHED, TOKENS, automata
+from experiments.article.table1 import IN_THE_TEXT, MERGES, PUBLISHED, TOKENS, automata
 from experiments.study.distortion import BOOLEAN
 
 # Figure 1: from a regex to masks. The automaton over characters, the lift of it to tokens, and

@@ -36,7 +36,7 @@ from experiments.run.measuring import Run
 from experiments.run.statistics import clopper_pearson
 from experiments.shared import models
 from experiments.study import distortion_report
-from experiments.study.prompts import CASES, Case
+from experiments.study.cases import PROMPTS, Case
 from experiments.study.token_trie import (
     Automaton,
     Size,
@@ -213,7 +213,7 @@ def measure(run: Run[Config]) -> None:
 
 def chosen_cases(asked: Config) -> list[Case]:
     """Raises ArgumentError for a name that no case has."""
-    named = {case.name: case for case in CASES}
+    named = {case.name: case for case in PROMPTS}
     unknown = [name for name in asked.prompts if name not in named]
     if unknown:
         raise ArgumentError(f"--prompts: {unknown[0]!r} is none of {', '.join(named)}")

@@ -19,12 +19,14 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import BudgetExceededError
+from experiments.run import config
+from experiments.run.config import option
 from experiments.run.executors import Row
 from experiments.shared import models
 from experiments.study.answer_distributions import (
@@ -34,11 +36,39 @@ from experiments.study.answer_distributions import (
     explore,
     tv_between,
 )
-from experiments.study.chat import chat_format, prompt_text
-from experiments.study.study_case import PARTICLES, Config, StudyCase
+from experiments.study.cases import StudyCase, chat_format, prompt_text
 from experiments.study.study_methods import Posed, Poser
 from experiments.study.token_trie import along_paths, masked_steps, unroll
 from experiments.study.tree_logprobs import PROBE, pick_reader
+
+PARTICLES = (8, 32)
+"""Of the populations that are weighted."""
+
+
+@dataclass(frozen=True)
+class Config(config.Config):
+    """Which cases under which models, how exactly, and how many samples."""
+
+    models: tuple[str, ...] = option(
+        ("smollm2", "gemma-3-270m"), "smollm2, gemma-3-270m, local folders, hub ids"
+    )
+    cases: tuple[str, ...] = option((), "names or families of cases, all if empty")
+    temperatures: tuple[float, ...] = option((0.5, 1.0, 1.5), "what logits are divided by")
+    slack: float = option(1e-3, "most probability of a distribution that may stay unassigned")
+    unread: float = option(0.05, "most probability of paths that are not followed to their end")
+    most_nodes: int = option(1500, "most forward positions per case")
+    populations: int = option(1000, "weighted populations per estimate")
+    large: int | None = option(1, "larger languages, which are sampled, of each family; none: all")
+    samples: int = option(64, "samples per method of a larger language")
+    longest: int = option(64, "ids of such a sample")
+    batch: int = option(64, "such samples at a time")
+    device: Literal["auto", "cpu", "cuda"] = option("auto", "where the models run")
+    dtype: Literal["float32", "bfloat16", "float64"] = option("float32", "of the weights")
+
+    def draws(self) -> int:
+        """The number of the temperature at which anything is sampled: the one nearest to 1."""
+        return min(range(len(self.temperatures)), key=lambda k: abs(self.temperatures[k] - 1))
+
 
 THRESHOLD = 0.5
 """Resample where the effective sample size is below this share of the particles."""

@@ -24,7 +24,7 @@ from experiments.run.tables import (
     table,
     whole,
 )
-from experiments.study.prompts import CASES
+from experiments.study.cases import PROMPTS
 
 PUBLISHED = {"free": 0.85879, "lift": 0.52852, "canonical": 0.85872}
 """P(" William"), published for Mistral-7B by Tran-Thien (2024); "lift" is his "Outlines"."""
@@ -55,7 +55,7 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
     model = next(iter(by_kind["model"]), {"model": manifest["config"]["model"], "note": ""})
     title = f"Distortion: {model['model']}"
     # in the order in which they were asked for, not in that in which they were done
-    names = manifest["config"]["prompts"] or [case.name for case in CASES]
+    names = manifest["config"]["prompts"] or [case.name for case in PROMPTS]
     order = {name: place for place, name in enumerate(names)}
     cases = sorted(by_kind["case"], key=lambda row: order.get(row["name"], len(order)))
     if not cases:

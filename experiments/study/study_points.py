@@ -20,7 +20,7 @@ from experiments.run.executors import Row
 from experiments.run.statistics import Statistic, bootstrap, weighted_mean, weighted_quantile
 from experiments.run.tables import Group, records
 from experiments.study.answer_distributions import tv_between
-from experiments.study.study_case import PARTICLES
+from experiments.study.distortion_finite import PARTICLES
 from experiments.study.study_methods import METHODS
 
 SETTLED = 0.01

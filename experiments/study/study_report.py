@@ -10,7 +10,7 @@ from experiments.run.executors import Row
 from experiments.run.report import Figure
 from experiments.run.tables import Table, markdown, records
 from experiments.study import study_figure, study_large_tables, study_tables
-from experiments.study.chat import PLAIN
+from experiments.study.cases import PLAIN
 from experiments.study.study_points import (
     CLEARLY,
     PARTS,

@@ -32,7 +32,7 @@ from experiments.run.tables import (
     values,
     whole,
 )
-from experiments.study.study_case import PARTICLES
+from experiments.study.distortion_finite import PARTICLES
 from experiments.study.study_points import (
     CLEARLY,
     SETTLED,

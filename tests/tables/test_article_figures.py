@@ -17,7 +17,7 @@ from experiments.article.mistral import mistral
 from experiments.article.redrawn import engines_of, regexes_of_file, regexes_of_schemas, some
 from experiments.article.redrawn_pages import CASES, MADE, PAGES, A, B
 from experiments.article.redrawn_panels import drawn, page_of, row_of
-from experiments.article.table1_automata import MERGES, TOKENS
+from experiments.article.table1 import MERGES, TOKENS
 from experiments.run import report
 from experiments.run.measuring import Run, Settings
 

@@ -12,8 +12,8 @@ from bpe_automata.errors import ArgumentError, MissingFileError
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.shared import models
 from experiments.study import distortion
+from experiments.study.cases import Case
 from experiments.study.distortion_report import headline
-from experiments.study.prompts import Case
 from experiments.study.tree_logprobs import packed_log_probs
 
 CASES = (
@@ -57,8 +57,8 @@ def test_exact_row_equals_brute_force(case, loaded):
 def run(loaded, tmp_path, monkeypatch):
     """A run over CASES and the small model, in this process."""
     monkeypatch.setattr(models, "load_model", lambda *_: loaded)
-    monkeypatch.setattr(distortion, "CASES", CASES)
-    monkeypatch.setattr("experiments.study.distortion_report.CASES", CASES)
+    monkeypatch.setattr(distortion, "PROMPTS", CASES)
+    monkeypatch.setattr("experiments.study.distortion_report.PROMPTS", CASES)
     forget()
     settings = Settings(executor="inline")
     yield Run("distortion", 1, distortion.Config(samples=150), tmp_path, settings)

@@ -15,7 +15,7 @@ from bpe_automata.errors import MissingFileError
 from experiments.shared import corpus as module
 from experiments.shared.corpus import KINDS, LONGEST, Corpus, Source, open_corpus
 from experiments.shared.regexes import FINITE, VARIED
-from experiments.study.prompts import CASES, PRESIDENT, AnswerSetError, Case
+from experiments.study.cases import PRESIDENT, PROMPTS, AnswerSetError, Case
 
 POEM = "def f():\r\n    return 1\n\n\n    # Ünïcödé e\u0301\n"
 
@@ -110,8 +110,8 @@ def test_broken_catalogues_are_passed_over(tmp_path, monkeypatch):
 
 
 def test_names_are_unique_and_the_article_comes_first():
-    assert CASES[0] is PRESIDENT
-    assert len({case.name for case in CASES}) == len(CASES) >= 12
+    assert PROMPTS[0] is PRESIDENT
+    assert len({case.name for case in PROMPTS}) == len(PROMPTS) >= 12
 
 
 @pytest.mark.parametrize("answers", [("a",), ("a", "ab"), ("x", "x"), ("", "y")])
@@ -120,7 +120,7 @@ def test_answers_must_be_several_and_prefix_free(answers):
         Case("bad", "prompt", answers)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", PROMPTS, ids=lambda case: case.name)
 def test_the_prompt_stays_as_it_is_when_an_answer_follows(case, smollm2_tokenizer):
     prompt = smollm2_tokenizer.encode(case.prompt)
     for answer in case.answers:

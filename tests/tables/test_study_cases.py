@@ -11,9 +11,17 @@ import pytest
 from bpe_automata import compile_regex, constrain
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import PromptError
-from experiments.study import prompts
-from experiments.study.cases import CASES, CasesError, read
-from experiments.study.chat import ASSISTANT, ChatFormatError, chat_format, chat_prompt, prompt_text
+from experiments.study.cases import (
+    ASSISTANT,
+    CASES,
+    PROMPTS,
+    CasesError,
+    ChatFormatError,
+    chat_format,
+    chat_prompt,
+    prompt_text,
+    read,
+)
 
 FINITE = [case for case in CASES if case.is_finite()]
 PATTERNS = [case for case in CASES if not case.is_finite()]
@@ -94,7 +102,7 @@ def test_two_to_eight_answers_and_most_have_a_right_one():
 
 
 def test_no_prompt_was_measured_before():
-    measured = {case.prompt for case in prompts.CASES}
+    measured = {case.prompt for case in PROMPTS}
     assert not measured & {smollm2_prompt(case) for case in CASES}
 
 

@@ -17,11 +17,11 @@ from experiments.run.artefact import ARTEFACTS
 from experiments.run.measuring import Run, Settings
 from experiments.shared import models
 from experiments.study import cases, distortion_finite, distortion_large, distortion_study
+from experiments.study.cases import StudyCase
+from experiments.study.distortion_finite import Config
+from experiments.study.distortion_large import Part, Texts, distances, features, one_hot
 from experiments.study.distortion_study import chosen_cases
-from experiments.study.large_distributions import Part, Texts, distances, features, one_hot
-from experiments.study.large_walkers import ChopLanguage
-from experiments.study.study_case import Config, StudyCase
-from experiments.study.study_methods import OutlinesIndex
+from experiments.study.study_methods import ChopLanguage, OutlinesIndex
 from experiments.study.token_trie import Automaton
 
 CASES = (

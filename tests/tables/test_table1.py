@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny_language import PIECES, lift_of, single_paths, tokenizations
 
-from experiments.article import table1, table1_automata
+from experiments.article import table1
 from experiments.article.mistral import mistral_table
 from experiments.study.distortion import Spanned
 from experiments.study.token_trie import unroll
@@ -15,7 +15,7 @@ ANSWERS = ("abc", "aab")
 OWN = ([5], [0, 3])  # abc, a ab
 PATHS = {"lift": [list(tokenizations(a)) for a in ANSWERS], "canonical": [[p] for p in OWN]}
 SIZES = {"states": 1, "transitions": 2, "accepting": 1}
-MERGED = table1_automata.merged_row()
+MERGED = table1.merged_row()
 MANIFEST = {"config": {"merges": None}}
 ROWS = [
     {
@@ -90,8 +90,8 @@ def test_a_masked_distribution_is_renormalised_step_by_step(item, steps):
 def test_sizes_are_the_published_ones():
     pytest.importorskip("interegular")
     pytest.importorskip("mistral_common", reason="the Mistral-7B merge table is in it")
-    found = table1_automata.sizes_row(mistral_table())["sizes"]
-    for name, (states, transitions) in table1_automata.PUBLISHED.items():
+    found = table1.sizes_row(mistral_table())["sizes"]
+    for name, (states, transitions) in table1.PUBLISHED.items():
         assert (found[name]["states"], found[name]["transitions"]) == (states, transitions)
     assert found["direct_of_given"]["accepting"] == 2
     assert found["direct_of_minimal"] == {"states": 4, "transitions": 4, "accepting": 1}
@@ -106,7 +106,7 @@ def test_sizes_are_the_published_ones():
 
 
 def test_table_1_comes_out_as_published():
-    assert table1_automata.is_published(MERGED)
+    assert table1.is_published(MERGED)
     assert table1.render(ROWS, MANIFEST).wrong == []
     other = MERGED | {"encoded": ["a"]}
     assert table1.render([*ROWS[:2], other], MANIFEST).wrong == [table1.DIFFERENT]

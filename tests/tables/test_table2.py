@@ -10,10 +10,21 @@ import pytest
 from bpe_automata.constructions import SegmentCache
 from bpe_automata.errors import MissingFileError
 from bpe_automata.testing import small_tokenizer
-from experiments.article import table2, table2_methods, table2_series
+from experiments.article import table2, table2_series
 from experiments.article.redrawn import SCHEMAS as FUNCTIONS
-from experiments.article.table2_methods import Table2Error, Task, along, eager, lazy, segmented
-from experiments.article.table2_series import Limits, Series, Source, item_of, sources_of
+from experiments.article.table2_series import (
+    Limits,
+    Series,
+    Source,
+    Table2Error,
+    Task,
+    along,
+    eager,
+    item_of,
+    lazy,
+    segmented,
+    sources_of,
+)
 from experiments.run.measuring import Run, Settings, read_run
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}
@@ -104,14 +115,14 @@ def test_an_id_that_is_masked_out_is_an_error(task, tokenizer):
 
 
 def test_the_plain_algorithms_have_the_same_first_mask(task, tokenizer):
-    reference = table2_methods.prepared_reference(tokenizer)
-    row = table2_methods.measured(reference, task.dfa, '{"a":true}', 60, 4000)
+    reference = table2_series.prepared_reference(tokenizer)
+    row = table2_series.measured(reference, task.dfa, '{"a":true}', 60, 4000)
     assert row["status"] == "done"
     assert row["first"] is True
     assert len(row["masks"]) == len(task.ids)
-    over = table2_methods.measured(reference, task.dfa, '{"a":true}', 1e-6, 4000)
+    over = table2_series.measured(reference, task.dfa, '{"a":true}', 1e-6, 4000)
     assert over == {"status": "over time"}
-    failing = table2_methods.measured(reference, None, '{"a":true}', 60, 4000)
+    failing = table2_series.measured(reference, None, '{"a":true}', 60, 4000)
     assert failing["status"] == "failed"
     assert "AttributeError" in failing["failure"]
 
