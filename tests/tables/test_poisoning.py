@@ -6,11 +6,11 @@ import random
 
 import numpy as np
 import pytest
+from brute_force import tiny_llama
 
-from bpe_automata.errors import ArgumentError, MissingDependencyError
+from bpe_automata.errors import ArgumentError
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.config import plain
-from experiments.run.measuring import Settings, read_run
 from experiments.run.statistics import weighted_mean
 from experiments.run.tables import frame
 from experiments.shared import models
@@ -31,7 +31,6 @@ from experiments.study.poisoning_words import (
     CUT,
     NOISE,
     OWN,
-    PUBLISHED,
     SENTENCES,
     SMALLEST,
     WAYS,
@@ -81,16 +80,6 @@ def test_other_ways_spell_the_same(smollm2_tokenizer):
             assert len(ways[SMALLEST]) >= max(map(len, (own, *ways.values())))
 
 
-def test_all_ways_are_all(smollm2_tokenizer):
-    tokens = OrdinaryTokens(smollm2_tokenizer)
-    found = list(tokens.all_ways(b" cat"))
-    assert len(found) == len(set(found))
-    assert all(spelled(smollm2_tokenizer, ids) == b" cat" for ids in found)
-    singles = {b" ", b"c", b"a", b"t"}
-    assert any({smollm2_tokenizer.token_bytes(t) for t in ids} == singles for ids in found)
-    assert tuple(smollm2_tokenizer.encode(" cat")) in found
-
-
 def test_another_word_leaves_the_rest_as_it_is(smollm2_tokenizer):
     own = sentence(smollm2_tokenizer, "See the", " cat", " over there")
     name, other = with_another_word(
@@ -124,19 +113,7 @@ def test_distances_by_hand():
 
 @pytest.fixture(scope="module")
 def loaded(smollm2_tokenizer):
-    """A random model over the ids of SmolLM2."""
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(2)
-    config = transformers.LlamaConfig(
-        vocab_size=smollm2_tokenizer.n_ids,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        initializer_range=0.3,
-    )
-    model = transformers.LlamaForCausalLM(config).double().eval()
-    return models.LoadedModel("tiny", "", model, smollm2_tokenizer, (2,), "cpu", 0.0)
+    return tiny_llama(smollm2_tokenizer)
 
 
 def next_masses(loaded, ids):
@@ -247,58 +224,21 @@ def test_a_report_of_some_rows():
     assert made.facts["models"]["The M"]["words"] == 2
     assert made.facts["models"]["The M"][ALL_WAYS]["0"][0] == pytest.approx(0.2)
     assert made.facts["example"]["m"]["cow"] == {"own": 0.25, "others": 2, "raised": 1}
-    assert "1 of 2 other tokenizations" in poisoning.readme(made.facts)
-    assert "over 2 words (another word: 0.90 and 0.800)" in poisoning.readme(made.facts)
-    divergence, (published, far) = made.tables[1], made.tables[-2:]
-    lines = {(line[0], line[3]): line for line in divergence.rows}
-    whole = [lines[ALL_WAYS, which][4].split(" ")[0] for which in ("10 %", "median", "90 %")]
-    assert whole == ["0.400", "0.800", "1.200"]
-    assert (lines[CUT, "median"][2], lines[ALL_WAYS, "median"][2]) == ("2", "3")
-    assert [line[0] for line in published.rows] == [*PUBLISHED, "cow"]
-    numbers = ["0.250", "0.125", "0.125", "0.312", "0.500", "1 of 2"]
-    assert published.rows[-1] == ["cow", "The M", *numbers]
-    assert [*far.rows] == [
-        ["a", "The M", "own", SMALLEST, "0.300", "0.100", "", "", ""],
-        ["b", "The M", "own", CUT, "0.200", "0.000", "other", "0.900", "0.800"],
-        ["a", "The M", "own", CUT, "0.100", "0.000", "", "", ""],
-    ]
+    farthest = [(line[0], line[3], line[4]) for line in made.tables[-1].rows]
+    assert farthest == [("a", SMALLEST, "0.300"), ("b", CUT, "0.200"), ("a", CUT, "0.100")]
 
 
-def test_neither_the_order_of_rows_nor_a_figure_changes_anything():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+def test_the_order_of_rows_changes_nothing():
     rng = random.Random(8)
     rows = [
         word("m", f"w{k}", [1.0, 1.0], {CUT: ([rng.random(), rng.random()], [2.0, 1.5])})
         for k in range(9)
     ]
-    settings = dict(pyplot.rcParams)
     made = ARTEFACT.report(rows, MANIFEST)
-    assert dict(pyplot.rcParams) == settings
     for _ in range(3):
         rng.shuffle(rows)
         again = ARTEFACT.report(rows, MANIFEST)
         assert (again.tables, again.facts) == (made.tables, made.facts)
-        assert again.figures[0].headline == made.figures[0].headline
-
-
-def test_a_model_that_is_not_there_is_one_failure(loaded, tmp_path, monkeypatch):
-    def there_or_not(name, *_):
-        if name == models.GEMMA:
-            raise MissingDependencyError("install it with: pip install gemma")
-        return loaded
-
-    monkeypatch.setattr(models, "opened", there_or_not)
-    config = poisoning.Config(categories=("rare",), words=1, distances=(0, 2))
-    ARTEFACT.measure(config, Settings(results=tmp_path, executor="inline"))
-    rows, manifest = read_run(ARTEFACT.folder(config, tmp_path))
-    keys = ["model smollm2", "model gemma-3-270m"]
-    keys += [f"smollm2 {animal} shark" for animal in PUBLISHED]
-    assert [row["key"] for row in rows] == [*keys, "smollm2 rare weasel"]
-    assert [row["key"] for row in rows if "failure" in row] == keys[1:2]
-    assert manifest["complete"]
-    made = ARTEFACT.report(rows, manifest)
-    assert list(made.facts["models"]) == ["tiny"]
-    assert not made.complete, "the README would lose the numbers of the other model"
 
 
 def test_what_cannot_be_measured_is_named():

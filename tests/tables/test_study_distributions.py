@@ -10,7 +10,7 @@ import pytest
 from brute_force import BruteForce, tiny_llama
 
 from bpe_automata.decoding.chopping import chop
-from experiments.study.answer_distributions import Aims, distributions, explore, tv_between
+from experiments.study.answer_distributions import Aims, distributions, explore
 from experiments.study.study_methods import CHOP_TOKENS, OutlinesIndex, Poser
 from experiments.study.token_trie import Automaton, unroll
 from experiments.study.tree_logprobs import PackedReader
@@ -268,18 +268,6 @@ def test_a_method_that_may_lose_an_open_node_has_that_as_slack(found_of):
     assert unsure["slack"] == pytest.approx(unsure["unread"])
     assert unsure["slack"] > sure["slack"]
     assert unsure["law"] == sure["law"]
-
-
-def test_distances_by_hand():
-    assert tv_between([0.5, 0.5], [0.2, 0.8]) == pytest.approx(0.3)
-    assert tv_between([0.5, 0.5], [0.5, 0.1], 0.4) == pytest.approx(0.4)
-
-
-def test_a_budget_ends_the_search(found_of):
-    _, found = found_of(*CASES[0], Aims(1e-300, 1e-300, 5))
-    assert found.asked == 5
-    assert found.open.any()
-    assert not (found.open & found.complete).any()
 
 
 def test_a_node_knows_the_only_answer_that_can_come_of_it(found_of, loaded):

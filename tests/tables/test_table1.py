@@ -110,21 +110,3 @@ def test_table_1_comes_out_as_published():
     assert table1.render(ROWS, MANIFEST).wrong == []
     other = MERGED | {"encoded": ["a"]}
     assert table1.render([*ROWS[:2], other], MANIFEST).wrong == [table1.DIFFERENT]
-
-
-def test_the_share_is_that_of_the_first_answer():
-    found = table1.render(ROWS, MANIFEST).facts["william"]
-    assert found == pytest.approx({"free": 0.75, "lift": 0.5, "canonical": 0.75})
-
-
-@pytest.mark.parametrize(
-    "rows", [[], ROWS[:1], ROWS[1:2], ROWS[2:], [{"key": "laws", "failure": "why"}]]
-)
-def test_what_is_missing_is_left_out(rows):
-    report = table1.render(rows, MANIFEST)
-    merged, laws, sizes = (table.markdown() for table in report.tables)
-    assert "0.858792" in laws
-    assert ("tiny_model" in laws) == (ROWS[0] in rows)
-    assert ("1 / 2" in sizes) == (ROWS[1] in rows)
-    assert merged.count("`aa`+`a`+`ab`+`aa`+`c`+`ac`") == (3 if MERGED in rows else 1)
-    assert ("not measured" in table1.readme(report.facts)) == (ROWS[1] not in rows)

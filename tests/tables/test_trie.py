@@ -12,12 +12,10 @@ from tiny_language import PIECES, lift_of, single_paths, tokenizations
 from bpe_automata.errors import BudgetExceededError, PromptError
 from experiments.study.token_trie import (
     along_paths,
-    kl_divergence,
     masked_steps,
     normalised,
     per_answer,
     size_of,
-    total_variation,
     unroll,
 )
 from experiments.study.tree_logprobs import (
@@ -86,16 +84,6 @@ def test_masked_distribution_renormalises_each_step(trie, scores, naive_log_prob
     assert distribution.sum() == pytest.approx(1)
 
 
-def test_masked_steps_of_a_part_leave_the_rest_out(trie, scores):
-    alive = np.ones(len(trie), dtype=bool)
-    dropped = int(np.flatnonzero(trie.parent == 0)[0])
-    alive[dropped] = False
-    steps = masked_steps(trie, scores, alive)
-    siblings = np.flatnonzero((trie.parent == trie.parent[dropped]) & alive)
-    assert steps[dropped] == -np.inf
-    assert np.exp(steps[siblings]).sum() == pytest.approx(1)
-
-
 def test_size_counts_states_steps_and_forced_steps():
     automaton = single_paths([[0, 1], [0, 2], [3]])
     trie = unroll([automaton])
@@ -111,12 +99,6 @@ def test_size_counts_states_steps_and_forced_steps():
     assert (size.steps, size.forced) == (2, 1)
     assert size.expected_steps == pytest.approx(1.25)
     assert size.expected_forced == pytest.approx(0.25)
-
-
-def test_distances():
-    p, q = np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.25, 0.5])
-    assert total_variation(p, q) == pytest.approx(0.5)
-    assert kl_divergence(p, np.log(q)) == pytest.approx(math.log(2))
 
 
 def test_a_trie_over_its_budget_is_refused():
@@ -192,36 +174,22 @@ def test_layers_that_see_a_window_only(two_tries):
 
 
 def test_packed_is_picked_where_it_is_right(two_tries, tiny_model):
-    assert pick_evaluator(tiny_model, PROMPT, two_tries) is packed_log_probs
+    """Not for a model that ignores the mask, nor for one that refuses it."""
 
-
-def test_padded_is_picked_for_a_model_that_ignores_the_mask(two_tries, tiny_model):
-    class Deaf:
+    class Other:
         device, dtype = tiny_model.device, tiny_model.dtype
 
+    class Deaf(Other):
         def __call__(self, attention_mask=None, **inputs):
             return tiny_model(**inputs)
 
-    assert pick_evaluator(Deaf(), PROMPT, two_tries) is padded_log_probs
-
-
-def test_padded_is_picked_for_a_model_that_refuses_the_mask(two_tries, tiny_model):
-    class Refusing:
-        device, dtype = tiny_model.device, tiny_model.dtype
-
+    class Refusing(Other):
         def __call__(self, input_ids, use_cache=False):
             return tiny_model(input_ids=input_ids, use_cache=use_cache)
 
-    assert pick_evaluator(Refusing(), PROMPT, two_tries) is padded_log_probs
-
-
-@pytest.mark.parametrize("evaluate", [packed_log_probs, padded_log_probs])
-def test_an_empty_prompt_is_refused(evaluate, two_tries, tiny_model):
-    with pytest.raises(PromptError):
-        evaluate(tiny_model, [], two_tries)
-
-
-def test_preorder(two_tries):
-    assert two_tries.parent[0] == -1
-    assert np.all(two_tries.parent[1:] < np.arange(1, len(two_tries)))
-    assert [len(two_tries.ids(node)) for node in range(len(two_tries))] == two_tries.depth.tolist()
+    assert pick_evaluator(tiny_model, PROMPT, two_tries) is packed_log_probs
+    for model in (Deaf(), Refusing()):
+        assert pick_evaluator(model, PROMPT, two_tries) is padded_log_probs
+    for evaluate in (packed_log_probs, padded_log_probs):
+        with pytest.raises(PromptError):
+            evaluate(tiny_model, [], two_tries)

@@ -95,14 +95,6 @@ def test_answers_that_never_come_up_are_not_drawn(trie, scores, rng):
     assert (samples.trials, samples.passing.sum()) == (0, 0)
 
 
-def test_samples_are_seeded(trie, scores):
-    sampler = ConstrainedSampler(FakeConstraint(AUTOMATON), [], trie, 0)
-    one, other = (
-        [sampler.draw(scores, np.random.default_rng(5)) for _ in range(20)] for _ in range(2)
-    )
-    assert one == other
-
-
 def test_a_mask_that_differs_from_the_automaton_is_an_error(trie, scores, rng):
     wrong = Automaton(AUTOMATON.start, tuple(dict(list(e.items())[:1]) for e in AUTOMATON.edges))
     with pytest.raises(SamplerMismatchError, match="the mask allows"):
@@ -172,16 +164,6 @@ def test_many_particles_give_the_free_distribution(kind, populations, found, rng
     mass = np.bincount(answers, distribution * weight, len(ANSWERS))
     made = getattr(populations, kind)(2000, 200, rng)
     assert made.distribution == pytest.approx(mass / mass.sum(), abs=0.01)
-
-
-def test_smc_is_nearer_to_the_free_distribution_than_one_draw(populations, found, rng):
-    distribution, weight, answers = leaf_distributions(found)
-    mass = np.bincount(answers, distribution * weight, len(ANSWERS))
-    free = mass / mass.sum()
-    distances = [
-        np.abs(populations.smc(n, COUNT, rng).distribution - free).sum() / 2 for n in (1, 4, 16)
-    ]
-    assert distances == sorted(distances, reverse=True)
 
 
 def test_open_nodes_count_for_their_one_answer(found, rng):
