@@ -29,7 +29,7 @@ from bpe_automata.kernels.bits import members
 from experiments.article.growth_worker import WARM
 from experiments.article.mistral import MISTRAL, mistral, mistral_table
 from experiments.article.redrawn_pages import PAGES
-from experiments.article.redrawn_panels import drawn, in_lines, page_of, row_of, subplots
+from experiments.article.redrawn_panels import drawn, page_of, row_of
 from experiments.engines.interface import INSTALL, PeerError, refusals
 from experiments.engines.named import versions
 from experiments.engines.peers import OutlinesCore
@@ -43,6 +43,7 @@ from experiments.run.statistics import median, quantile
 from experiments.run.tables import Column, Table, frame, table, whole
 from experiments.shared.resources import timed
 from experiments.shared.walks import walk
+from experiments.study.shown import in_lines, panels
 
 VERSION = 2
 
@@ -271,7 +272,7 @@ def summed_up(summaries: dict[str, Row]) -> Table:
 
 def draw(times: dict[str, list[float]]) -> Any:
     """Which share of the regexes, or masks, takes at most so long; by curve."""
-    figure, grid = subplots(1, 1, figsize=(_WIDTH, 5.2))
+    figure, grid = panels(1, 1, figsize=(_WIDTH, 5.2))
     axes = grid[0, 0]
     for key, found in times.items():
         label, color, line = CURVES[key]

@@ -18,7 +18,7 @@ from bpe_automata.tokenizer.derivation import derive
 from experiments.article import geometry, growth, mistral
 from experiments.article.forks import forked, limits, peak_mb, worker
 from experiments.article.geometry_worker import compared
-from experiments.article.growth_cells import (
+from experiments.article.growth import (
     FAMILIES,
     Asked,
     Family,
