@@ -48,7 +48,7 @@ from experiments.shared import models
 from experiments.study.cases import PRESIDENT, Case
 from experiments.study.distortion import BOOLEAN, METHODS, Spanned, span
 from experiments.study.token_trie import TokenTrie, along_paths, masked_steps, per_answer
-from experiments.study.tree_logprobs import no_progress, pick_evaluator
+from experiments.study.tree_logprobs import pick_evaluator
 
 # The size of the automata of the article's example.
 
@@ -191,7 +191,7 @@ def distributions(loaded: models.LoadedModel, case: Case) -> Row:
     by step, by method."""
     item = span(loaded, case)
     evaluate = pick_evaluator(loaded.model, item.prompt_ids, item.trie)
-    scores = evaluate(loaded.model, item.prompt_ids, item.trie, no_progress)
+    scores = evaluate(loaded.model, item.prompt_ids, item.trie)
     return {
         "prompt": case.prompt,
         "answers": list(case.answers),

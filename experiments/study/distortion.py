@@ -51,7 +51,7 @@ from experiments.study.token_trie import (
     total_variation,
     unroll,
 )
-from experiments.study.tree_logprobs import PROBE, Evaluator, no_progress, pick_evaluator
+from experiments.study.tree_logprobs import PROBE, Evaluator, pick_evaluator
 
 
 class SamplerMismatchError(BpeAutomataError):
@@ -251,7 +251,7 @@ def case_row(asked: Config, case: Case, alpha: float) -> Row:
     loaded = models.opened(asked.model, asked.device, "float32")
     item = span(loaded, case)
     evaluate = evaluator(asked.model, asked.device)
-    scores = evaluate(loaded.model, item.prompt_ids, item.trie, no_progress)
+    scores = evaluate(loaded.model, item.prompt_ids, item.trie)
     row = exact_row(case, item, scores)
     rng = np.random.default_rng([asked.seed, zlib.crc32(case.name.encode())])
     row["samples"] = sampled(item, scores, row, asked.samples, alpha, rng)

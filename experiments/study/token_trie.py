@@ -50,6 +50,31 @@ class Automaton:
         return sum(len(out) for out in self.edges)
 
 
+class Tree(Protocol):
+    """Nodes with parents before their children; node 0 is the root. It may grow at its end."""
+
+    @property
+    def parent(self) -> Sequence[int] | np.ndarray:
+        """Of each node (root: -1)."""
+
+    @property
+    def token(self) -> Sequence[int] | np.ndarray:
+        """The id that leads from its parent to each node (root: -1)."""
+
+    @property
+    def depth(self) -> Sequence[int] | np.ndarray:
+        """Ids from the root to each node."""
+
+
+def ids_to(tree: Tree, node: int) -> list[int]:
+    """The ids from the root to a node."""
+    found = []
+    while node > 0:
+        found.append(int(tree.token[node]))
+        node = int(tree.parent[node])
+    return found[::-1]
+
+
 @dataclass(frozen=True)
 class TokenTrie:
     """Nodes with parents before their children; node 0 is the root, the empty sequence.
@@ -70,11 +95,7 @@ class TokenTrie:
 
     def ids(self, node: int) -> list[int]:
         """The sequence that `node` stands for."""
-        found = []
-        while node > 0:
-            found.append(int(self.token[node]))
-            node = int(self.parent[node])
-        return found[::-1]
+        return ids_to(self, node)
 
     def inner(self) -> np.ndarray:
         """int64[k]: the nodes that have a child, ascending. Only these need the model."""

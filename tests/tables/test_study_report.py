@@ -8,7 +8,7 @@ import math
 import pytest
 
 from experiments.run.tables import frame
-from experiments.study import study_figure, study_report, study_tables
+from experiments.study import study_report, study_tables
 from experiments.study.study_points import (
     THREE,
     at_draws,
@@ -176,7 +176,7 @@ def test_temperatures_are_compared_on_the_same_cases():
     assert len(found) == 7
     complete = at_every_temperature(found)
     assert set(complete["name"]) == {each["name"] for each in ROWS}
-    drawn = study_figure.by_way(found)
+    drawn = study_report.by_way(found)
     lift = (0.8 + 0.05 + 0.0) / 3
     assert f"lift's mean error goes from {lift:.2f} to {lift:.2f}" in drawn.headline
 
