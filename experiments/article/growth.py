@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -94,29 +94,16 @@ class Asked:
         return f"{self.family.name}, n = {self.n}: {self.method}"
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What a construction may take, 10^6 bytes, and how large an automaton is compared."""
-
-    limit_seconds: float
-    limit_mb: float
-    most_kept: int
-
-
 class Series:
     """Measures cell after cell, with what earlier ones say: over a limit, or to be compared with.
     Automata of the current regex are files in a folder of the run, so that a run that is continued
     compares with them too.
 
-    known: rows of earlier cells.
+    limits: what the worker is told besides; known: rows of earlier cells.
     """
 
     def __init__(
-        self,
-        process: WatchedProcess,
-        folder: Path,
-        limits: Limits,
-        known: Sequence[Row] = (),
+        self, process: WatchedProcess, folder: Path, limits: Row, known: Sequence[Row] = ()
     ) -> None:
         self.process, self.folder, self.limits = process, folder, limits
         self.over: dict[tuple[str, str], Row] = {}
@@ -140,7 +127,7 @@ class Series:
             "method": method,
             "regex": regex,
             "file": None if method == LAZY else str(self._file(asked.key)),
-            **asdict(self.limits),
+            **self.limits,
         }
         row |= self.process.answer(question)
         if row["status"] == DONE:
@@ -221,6 +208,7 @@ class Config(config.Config):
     most_kept: int = option(12_000_000, "automata with more transitions are not compared")
 
 
+LIMITS = ("limit_seconds", "limit_mb", "most_kept")
 SMOKE = Config(families=(LETTERS.name, NESTED.name), largest=2, merges=300, limit_seconds=5)
 
 
@@ -246,7 +234,7 @@ def measure_on(run: Run[Config], tokenizer: str, families: Sequence[Family]) -> 
         with worker(SERVER, tokenizer) as process, progress() as bar:
             _prepare(run, process, cells, todo)
             known = [row for row in run.rows if row["key"] in cells.keys() - todo]
-            bounds = Limits(config.limit_seconds, config.limit_mb, config.most_kept)
+            bounds = {name: getattr(config, name) for name in LIMITS}
             series = Series(process, automata, bounds, known)
             for key in bar.track([key for key in cells if key in todo], description="growth"):
                 run.add(key, series.row(cells[key]))

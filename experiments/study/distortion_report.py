@@ -199,10 +199,10 @@ def article(cases: Sequence[Row], boolean: Sequence[Row], model: Row) -> Table:
         for row in [case["methods"].get(method, {"law": case["free"]})]
     ]
     lines += [
-        (f"states / transitions, {method}", *(f"{n} / {m}" for n, m in (published, measured)))
+        (f"states / transitions, {method}", f"{n} / {m}", "{states} / {transitions}".format(**size))
         for row in boolean
-        for method, published in PUBLISHED_BOOLEAN.items()
-        for measured in [tuple(row["sizes"][method].values())]
+        for method, (n, m) in PUBLISHED_BOOLEAN.items()
+        for size in [row["sizes"][method]]
     ]
     columns = ["president; boolean: ((true)|(false))", "Mistral-7B (published)", model["model"]]
     return Table("The article's examples", columns, lines, [SOURCE])

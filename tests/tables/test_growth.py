@@ -15,14 +15,13 @@ from bpe_automata.constructions import Geometry
 from bpe_automata.errors import ArgumentError
 from bpe_automata.reference import all_texts, merges_in_order
 from bpe_automata.tokenizer.derivation import derive
-from experiments.article import geometry, growth, mistral
+from experiments.article import geometry, growth, growth_report, mistral
 from experiments.article.forks import forked, limits, peak_mb, worker
 from experiments.article.geometry_worker import compared
 from experiments.article.growth import (
     FAMILIES,
     Asked,
     Family,
-    Limits,
     Series,
     fields,
     named,
@@ -154,8 +153,8 @@ def test_failures_are_measured_again_with_what_they_skipped(tmp_path, measured, 
     cells = {key: row for key, row in by_cell(again).items() if key[0] == "no letter"}
     assert len(cells) == 3 * len(METHODS)
     assert {(row["n"], row["status"]) for row in cells.values()} >= {(1, "failed"), (2, "skipped")}
-    keys = [row["key"] for row in growth.cells_of(again)]
-    assert keys == [row["key"] for row in growth.cells_of(grown[0])]
+    keys = [row["key"] for row in growth_report.cells_of(again)]
+    assert keys == [row["key"] for row in growth_report.cells_of(grown[0])]
 
 
 def test_limits_are_rows(processes):
@@ -173,7 +172,7 @@ def test_limits_are_rows(processes):
 
 def test_what_is_over_a_limit_skips_larger_ones(tmp_path):
     slow = SimpleNamespace(answer=lambda question: {"status": "over time"})
-    series = Series(slow, tmp_path, Limits(1, 1, 1))
+    series = Series(slow, tmp_path, {})
     small, large = (series.row(Asked(SMALL[0], n, DIRECT)) for n in (1, 2))
     assert small["status"] == "over time"
     assert (large["status"], large["over_at"], "failure" in large) == ("skipped", 1, False)
@@ -189,7 +188,7 @@ def test_a_fork_says_why_it_failed():
 
 
 def test_a_disagreement_is_in_the_row_and_in_the_table_and_wrong(tmp_path, grown):
-    series = Series(None, tmp_path, Limits(1, 1, 1))
+    series = Series(None, tmp_path, {})
     base = {"family": "f", "n": 1, "kept": True, "first_ids": 1, "first_crc32": 7, "status": "done"}
     for method, symbols in ((DIRECT, [1]), (EXPLICIT, [1, 2])):
         row = base | {"method": method, "key": method}
@@ -200,7 +199,7 @@ def test_a_disagreement_is_in_the_row_and_in_the_table_and_wrong(tmp_path, grown
     assert row["disagrees"] == {DIRECT: "[2]"}
     other_mask = base | {"method": LAZY, "key": LAZY, "kept": False, "first_ids": 2}
     assert set(series.compared(other_mask)["disagrees"]) == {DIRECT, EXPLICIT}
-    assert growth.agreement(frame([row])) == f"NO: {EXPLICIT}"
+    assert growth_report.agreement(frame([row])) == f"NO: {EXPLICIT}"
 
     rows, manifest = grown
     changed = [*rows[:-1], rows[-1] | {"status": "done", **row, "kind": "cell", "regex": "a"}]
