@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,8 +115,7 @@ def some(named: list[tuple[str, str]], count: int | None, seed: int) -> list[tup
     return [named[i] for i in sorted(random.Random(seed).sample(range(len(named)), count))]
 
 
-@dataclass(frozen=True)
-class Engines:
+class Engines(NamedTuple):
     """complete: a tokenizer; alone: its merge table as one; outlines: None if not installed."""
 
     complete: Tokenizer
@@ -272,8 +271,7 @@ def summed_up(summaries: dict[str, Row]) -> Table:
 
 def draw(times: dict[str, list[float]]) -> Any:
     """Which share of the regexes, or masks, takes at most so long; by curve."""
-    figure, grid = panels(1, 1, figsize=(_WIDTH, 5.2))
-    axes = grid[0, 0]
+    figure, ((axes,),) = panels(1, 1, figsize=(_WIDTH, 5.2))
     for key, found in times.items():
         label, color, line = CURVES[key]
         seconds = np.sort(found)
