@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bpe_automata import Tokenizer
+from bpe_automata.decoding.matcher import Healing
 from bpe_automata.errors import BudgetExceededError
 from experiments.run import config
 from experiments.run.config import option
@@ -76,8 +77,7 @@ LOWEST = -1e300
 """A log weight that stands for -inf where differences are taken."""
 
 
-@dataclass(frozen=True)
-class Estimated:
+class Estimated(NamedTuple):
     """distribution: float64 [n], the mean over populations; error: float64 [n], its standard
     error."""
 
@@ -265,34 +265,29 @@ def finite_row(config: Config, source: str, case: StudyCase) -> Row:
         "canonical_tokens": canonical_tokens(posed, ready.loaded.tokenizer),
         "absent": posed.absent,
         "as_lift": [m for m in methods[1:] if is_lift(found, methods.index(m))],
-        "healing": None,
+        "healing": given_back(posed.healing),
         "temperatures": each,
         "draws_at": config.temperatures[config.draws()],
         "draws": draws(config, found, methods, n, row_seed(config, source, case)),
     }
     if posed.healing:
-        row["healing"] = {
-            "given_back": len(posed.healing.given_back),
-            "text": posed.healing.text.decode("utf-8", "replace"),
-            "reason": posed.healing.reason,
-            "temperatures": unhealed(config, ready, ids, case, each),
-        }
+        row["healing"]["temperatures"] = unhealed(config, ready, ids, case, each)
     return row
 
 
 def described(source: str, case: StudyCase) -> Row:
     """What was asked."""
-    return {
-        "model": source,
-        "name": case.name,
-        "family": case.family,
-        "base": case.base,
-        "style": case.style,
-        "boundary": case.boundary,
-        "prompt": case.prompt,
-        "answers": list(case.answers),
-        "truth": list(case.truth),
-    }
+    texts = ("name", "family", "base", "style", "boundary", "prompt")
+    answers = {"answers": list(case.answers), "truth": list(case.truth)}
+    return {"model": source, **{name: getattr(case, name) for name in texts}, **answers}
+
+
+def given_back(healing: Healing | None) -> Row | None:
+    """What was given back of the prompt, if anything was."""
+    if healing is None:
+        return None
+    text = healing.text.decode("utf-8", "replace")
+    return {"given_back": len(healing.given_back), "text": text, "reason": healing.reason}
 
 
 def row_seed(config: Config, source: str, case: StudyCase) -> list[int]:

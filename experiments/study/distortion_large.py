@@ -45,7 +45,7 @@ from functools import lru_cache
 import numpy as np
 
 from bpe_automata import Constraint, Tokenizer, constrain
-from bpe_automata.decoding.healing import Healed, heal
+from bpe_automata.decoding.healing import heal
 from bpe_automata.sampling import weights
 from bpe_automata.sampling.weights import effective_sample_size
 from experiments.engines.interface import PeerError
@@ -58,6 +58,7 @@ from experiments.study.distortion_finite import (
     Config,
     Opened,
     described,
+    given_back,
     opened,
     row_seed,
 )
@@ -100,10 +101,9 @@ def distances(
     parts = [part for distribution in (*distributions.values(), reference) for part in distribution]
     sizes = {part.source: len(part.added) for part in parts}
     taken = {source: _resampled(n, rng) for source, n in sizes.items()}
-    once = {source: np.ones((1, n)) for source, n in sizes.items()}
     found = {}
     for name, distribution in distributions.items():
-        value = estimated(distribution, once) - estimated(reference, once)
+        value = estimated(distribution) - estimated(reference)
         again = estimated(distribution, taken) - estimated(reference, taken)
         known = min(sizes[part.source] for part in (*distribution, *reference)) > 1
         found[name] = _interval(value[0], again if known else None)
@@ -117,10 +117,16 @@ def _resampled(n: int, rng: np.random.Generator) -> np.ndarray:
     return counts.reshape(RESAMPLES, n).astype(np.float64)
 
 
-def estimated(distribution: Distribution, taken: Mapping[str, np.ndarray]) -> np.ndarray:
-    """float64 [count, values]. taken: float64 [count, units], how often each unit is counted."""
-    parts = [taken[part.source] @ part.added / len(part.added) for part in distribution]
-    total = np.sum(parts, axis=0)
+def estimated(
+    distribution: Distribution, taken: Mapping[str, np.ndarray] | None = None
+) -> np.ndarray:
+    """float64 [count, values]. taken: of each source float64 [count, units], how often each unit is
+    counted; None: once, and count is 1."""
+
+    def counted(part: Part) -> np.ndarray:
+        return taken[part.source] if taken else np.ones((1, len(part.added)))
+
+    total = np.sum([counted(part) @ part.added / len(part.added) for part in distribution], axis=0)
     result: np.ndarray = total / np.maximum(total.sum(axis=1, keepdims=True), LEAST)
     return result
 
@@ -239,20 +245,12 @@ def _compared(
         taken = np.stack([_taken(coded, population) for population in found])
         if taken.any():
             distributions[f"{method} SMC"] = [Part(f"{method} SMC", taken)]
-    once = {
-        part.source: np.ones((1, len(part.added)))
-        for distribution in (free, *distributions.values())
-        for part in distribution
-    }
     with np.errstate(divide="ignore"):
         logs = np.log(np.concatenate([mass["canonical"] / len(own.added), other / len(other)]))
     return {
         "values": coded.values,
-        "free": estimated(free, once)[0].tolist(),
-        "laws": {
-            name: estimated(distribution, once)[0].tolist()
-            for name, distribution in distributions.items()
-        },
+        "free": estimated(free)[0].tolist(),
+        "laws": {name: estimated(one)[0].tolist() for name, one in distributions.items()},
         "tv": distances(distributions, free, rng),
         "effective": effective_sample_size(logs),
     }
@@ -281,15 +279,14 @@ class _Asked:
 
     def drawn(self, followed: Language, number: int) -> list[Drawn]:
         """Independent texts; the number is that of the method."""
-        count, seed = self.config.samples, self._seed(number)
-        model, given = self.ready.loaded.model, self._given()
-        return sample_batch(model, self.prompt, followed, count, seed=seed, **given)
+        given = (self.ready.loaded.model, self.prompt, followed)
+        return sample_batch(*given, self.config.samples, **self._settings(number))
 
     def populations(self, followed: Language, number: int) -> list[list[Drawn]]:
         """As many texts, in populations."""
-        count, seed = max(2, self.config.samples // SIZE), self._seed(number)
-        model, given = self.ready.loaded.model, self._given()
-        return sample_populations(model, self.prompt, followed, count, SIZE, seed=seed, **given)
+        given = (self.ready.loaded.model, self.prompt, followed)
+        count = max(2, self.config.samples // SIZE)
+        return sample_populations(*given, count, SIZE, **self._settings(number))
 
     def texts(self, drawn: Sequence[Drawn]) -> Texts:
         """Without what was given back."""
@@ -298,13 +295,13 @@ class _Asked:
         spelled = [text.removeprefix(self.text) for text in whole]
         return Texts(spelled, np.array([one.log_weight for one in drawn]))
 
-    def _seed(self, number: int) -> int:
-        return int(np.random.default_rng([*self.seed, number]).integers(2**31))
-
-    def _given(self) -> Row:
-        heat = self.config.temperatures[self.config.draws()]
-        longest, batch = self.config.longest, self.config.batch
-        return {"max_new_tokens": longest, "temperature": heat, "batch": batch}
+    def _settings(self, number: int) -> Row:
+        return {
+            "seed": int(np.random.default_rng([*self.seed, number]).integers(2**31)),
+            "max_new_tokens": self.config.longest,
+            "temperature": self.config.temperatures[self.config.draws()],
+            "batch": self.config.batch,
+        }
 
 
 def large_row(config: Config, source: str, case: StudyCase) -> Row:
@@ -333,7 +330,7 @@ def large_row(config: Config, source: str, case: StudyCase) -> Row:
         **described(source, case),
         "pattern": case.pattern,
         "prompt_tokens": len(ids),
-        "healing": _healing(healed),
+        "healing": given_back(healed.healing),
         "samples": config.samples,
         "particles": SIZE,
         "temperature": config.temperatures[config.draws()],
@@ -355,17 +352,6 @@ def _outlines(asked: _Asked, lift: Constraint, case: StudyCase) -> Language:
 @lru_cache(maxsize=1)
 def _peer(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> OutlinesCore:
     return OutlinesCore(tokenizer, eos_ids)
-
-
-def _healing(healed: Healed) -> Row | None:
-    """What was given back of the prompt, as in the finite cases."""
-    if healed.healing is None:
-        return None
-    return {
-        "given_back": len(healed.healing.given_back),
-        "text": healed.healing.text.decode("utf-8", "replace"),
-        "reason": healed.healing.reason,
-    }
 
 
 def follows(constraint: Constraint, prompt: Sequence[int], ids: Sequence[int]) -> bool:
