@@ -13,16 +13,7 @@ import pandas as pd
 from experiments.run.executors import FAILURE, Row
 from experiments.run.readme import wrapped
 from experiments.run.report import Figure, Report
-from experiments.run.tables import (
-    Column,
-    Group,
-    Table,
-    fixed,
-    percent,
-    small,
-    table,
-    whole,
-)
+from experiments.run.tables import Column, Group, Table, fixed, percent, small, table, whole
 from experiments.study.cases import PRESIDENT, PROMPTS
 from experiments.study.shown import PALE, grid, panels
 

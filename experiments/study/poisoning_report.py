@@ -14,12 +14,7 @@ import pandas as pd
 
 from experiments.run.executors import Row
 from experiments.run.report import Figure
-from experiments.run.statistics import (
-    Statistic,
-    quantile,
-    weighted_mean,
-    weighted_quantile,
-)
+from experiments.run.statistics import Statistic, quantile, weighted_mean, weighted_quantile
 from experiments.run.tables import (
     Column,
     Group,

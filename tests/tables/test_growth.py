@@ -18,15 +18,7 @@ from bpe_automata.tokenizer.derivation import derive
 from experiments.article import geometry, growth, growth_report, mistral
 from experiments.article.forks import forked, limits, peak_mb, worker
 from experiments.article.geometry_worker import compared
-from experiments.article.growth import (
-    FAMILIES,
-    Asked,
-    Family,
-    Series,
-    fields,
-    named,
-    nested,
-)
+from experiments.article.growth import FAMILIES, Asked, Family, Series, fields, named, nested
 from experiments.article.growth_worker import CARTESIAN, DIRECT, EXPLICIT, LAZY, METHODS
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.run.tables import frame

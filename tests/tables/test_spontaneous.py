@@ -20,15 +20,7 @@ from experiments.shared import models
 from experiments.study import spontaneous
 from experiments.study.poisoning_words import OrdinaryTokens
 from experiments.study.spontaneous import PROMPTS, draw, prompts_of, sample
-from experiments.study.spontaneous_judge import (
-    ADDED,
-    BROKEN,
-    END,
-    PAIR,
-    SPELLING,
-    SPLIT,
-    Judge,
-)
+from experiments.study.spontaneous_judge import ADDED, BROKEN, END, PAIR, SPELLING, SPLIT, Judge
 from experiments.study.spontaneous_report import of_joints, of_texts, texts_of
 
 MERGES = ["a b", "Ġ a", "Ġ Ġ", "b a"]

@@ -68,11 +68,6 @@ def test_the_mass_of_deciding_prefixes_equals_brute_force(item, steps, probabili
             assert mass == pytest.approx(sum(map(probability, deciding)))
 
 
-def test_the_free_mass_is_that_of_all_tokenizations(item, steps, probability):
-    found = table1.answer_mass(item, steps)
-    assert found == pytest.approx([sum(map(probability, paths)) for paths in PATHS["lift"]])
-
-
 def test_a_masked_distribution_is_renormalised_step_by_step(item, steps):
     for method in PATHS:
         assert sum(table1.masked_distribution(item, steps, method)) == pytest.approx(1)

@@ -1,23 +1,14 @@
-"""Sums over a trie equal those over all tokenizations, enumerated one by one, and its
-log-probabilities, packed or padded, equal one forward pass per id."""
+"""A trie is that of all tokenizations, enumerated one by one, and its log-probabilities, packed or
+padded, equal one forward pass per id."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
-from tiny_language import PIECES, lift_of, single_paths, tokenizations
+from tiny_language import lift_of, single_paths, tokenizations
 
 from bpe_automata.errors import BudgetExceededError, PromptError
-from experiments.study.token_trie import (
-    along_paths,
-    masked_steps,
-    normalised,
-    per_answer,
-    size_of,
-    unroll,
-)
+from experiments.study.token_trie import along_paths, masked_steps, size_of, unroll
 from experiments.study.tree_logprobs import (
     PackedReader,
     PaddedReader,
@@ -30,59 +21,12 @@ from experiments.study.tree_logprobs import (
 
 PROMPT = [3, 1, 4, 1, 5]
 ANSWERS = ("abcab", "caa", "bbc")
-LIFT = lift_of(ANSWERS)
 
 
-@pytest.fixture(scope="module")
-def trie():
-    return unroll([LIFT])
-
-
-@pytest.fixture(scope="module")
-def steps(tiny_model, trie):
-    return packed_log_probs(tiny_model, PROMPT, trie)
-
-
-def answer_numbers(trie):
-    texts = ["".join(PIECES[t] for t in trie.ids(leaf)) for leaf in trie.leaves()]
-    return np.array([ANSWERS.index(text) for text in texts])
-
-
-def test_leaves_are_all_tokenizations(trie):
+def test_leaves_are_all_tokenizations():
+    trie = unroll([lift_of(ANSWERS)])
     found = sorted(trie.ids(leaf) for leaf in trie.leaves())
     assert found == sorted(ids for answer in ANSWERS for ids in tokenizations(answer))
-
-
-def test_free_distribution_sums_over_all_tokenizations(trie, steps, naive_log_prob):
-    paths = along_paths(trie, steps)
-    mass = np.exp(per_answer(trie.leaves(), answer_numbers(trie), paths, len(ANSWERS)))
-    for i, answer in enumerate(ANSWERS):
-        expected = sum(math.exp(naive_log_prob(PROMPT, ids)) for ids in tokenizations(answer))
-        assert mass[i] == pytest.approx(expected, rel=1e-9)
-    assert normalised(np.log(mass)) == pytest.approx(mass / mass.sum())
-
-
-def masked_by_hand(ids, naive_log_prob):
-    """P(ids) if each step is renormalised over all ids that lead to some answer."""
-    result, text, prompt = 1.0, "", list(PROMPT)
-    for token in ids:
-        options = [
-            t for t, piece in enumerate(PIECES) if any(a.startswith(text + piece) for a in ANSWERS)
-        ]
-        weights = {t: math.exp(naive_log_prob(prompt, [t])) for t in options}
-        result *= weights[token] / sum(weights.values())
-        text += PIECES[token]
-        prompt.append(token)
-    return result
-
-
-def test_masked_distribution_renormalises_each_step(trie, steps, naive_log_prob):
-    paths = along_paths(trie, masked_steps(trie, steps, trie.alive(0)))
-    distribution = np.exp(per_answer(trie.leaves(), answer_numbers(trie), paths, len(ANSWERS)))
-    for i, answer in enumerate(ANSWERS):
-        expected = sum(masked_by_hand(ids, naive_log_prob) for ids in tokenizations(answer))
-        assert distribution[i] == pytest.approx(expected, rel=1e-9)
-    assert distribution.sum() == pytest.approx(1)
 
 
 def test_size_counts_states_steps_and_forced_steps():

@@ -19,6 +19,7 @@ ANSWERS = ("abcab", "caa", "bbc")
 AUTOMATON = lift_of(ANSWERS)
 LEVEL = 1e-7
 """Per interval, so that a right sampler fails this test once in 100,000 seeds."""
+COUNT = 20000
 
 
 class FakeMatcher:
@@ -52,16 +53,29 @@ class FakeConstraint:
 
 
 @pytest.fixture(scope="module")
-def trie():
-    return unroll([AUTOMATON])
+def found():
+    """A trie with random log-probabilities; the children of a node have less than all the mass."""
+    trie = unroll([AUTOMATON])
+    scores = np.log(np.random.default_rng(3).random((1, len(trie))) / len(PIECES))
+    scores[0, 0] = 0
+    complete = np.zeros(len(trie), dtype=bool)
+    complete[trie.leaves()] = True
+    texts = ["".join(PIECES[token] for token in trie.ids(node)) for node in range(len(trie))]
+    answer = np.full(len(trie), -1)
+    for node, text in enumerate(texts):
+        (*possible,) = (k for k, one in enumerate(ANSWERS) if one.startswith(text))
+        answer[node] = possible[0] if len(possible) == 1 else -1
+    return Explored(trie, scores, complete, np.zeros(len(trie), dtype=bool), answer, 0)
 
 
 @pytest.fixture
-def scores(trie, rng):
-    """Random log-probabilities; the children of a node get less than all of the mass."""
-    result = np.log(rng.random(len(trie)) / len(PIECES))
-    result[0] = 0
-    return result
+def trie(found):
+    return found.trie
+
+
+@pytest.fixture
+def scores(found):
+    return found.scores[0]
 
 
 def agree(counts, distribution):
@@ -99,25 +113,6 @@ def test_a_mask_that_differs_from_the_automaton_is_an_error(trie, scores, rng):
     wrong = Automaton(AUTOMATON.start, tuple(dict(list(e.items())[:1]) for e in AUTOMATON.edges))
     with pytest.raises(SamplerMismatchError, match="the mask allows"):
         ConstrainedSampler(FakeConstraint(wrong), [], trie, 0).draw(scores, rng)
-
-
-COUNT = 20000
-
-
-@pytest.fixture(scope="module")
-def found():
-    """A trie with random log-probabilities; the children of a node have less than all the mass."""
-    trie = unroll([lift_of(ANSWERS)])
-    scores = np.log(np.random.default_rng(3).random((1, len(trie))) / len(PIECES))
-    scores[0, 0] = 0
-    complete = np.zeros(len(trie), dtype=bool)
-    complete[trie.leaves()] = True
-    texts = ["".join(PIECES[token] for token in trie.ids(node)) for node in range(len(trie))]
-    answer = np.full(len(trie), -1)
-    for node, text in enumerate(texts):
-        (*possible,) = (k for k, one in enumerate(ANSWERS) if one.startswith(text))
-        answer[node] = possible[0] if len(possible) == 1 else -1
-    return Explored(trie, scores, complete, np.zeros(len(trie), dtype=bool), answer, 0)
 
 
 @pytest.fixture
