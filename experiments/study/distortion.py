@@ -317,12 +317,7 @@ def _method(item: Spanned, scores: np.ndarray, free: np.ndarray, method: Method)
 
 
 def sampled(
-    item: Spanned,
-    scores: np.ndarray,
-    row: Row,
-    wanted: int,
-    alpha: float,
-    rng: np.random.Generator,
+    item: Spanned, scores: np.ndarray, row: Row, wanted: int, alpha: float, rng: np.random.Generator
 ) -> Row:
     """Samples of all three methods, and whether their intervals hold the exact values of `row`."""
     answers = len(row["answers"])

@@ -294,16 +294,8 @@ def engines(drawn: Points, methods: pd.DataFrame) -> Table:
         named("method", "method"),
         Column("cases", count, whole),
         Column("other\nsequences", total("other"), whole),
-        Column(
-            f"nearer by\nover {CLEARLY}",
-            _beyond_lift(-1),
-            whole,
-        ),
-        Column(
-            f"farther by\nover {CLEARLY}",
-            _beyond_lift(1),
-            whole,
-        ),
+        Column(f"nearer by\nover {CLEARLY}", _beyond_lift(-1), whole),
+        Column(f"farther by\nover {CLEARLY}", _beyond_lift(1), whole),
         Column("most\nlost", highest("lost"), small),
         Column("free mass it\ncan write, mean", mean("share"), interval(fixed(4))),
         Column("least", lambda group: min(values(group, "share")), small),

@@ -224,8 +224,7 @@ def merged_by_score(text, pieces, scores):
         while True:
             pairs = [(a + b, -k) for k, (a, b) in enumerate(pairwise(symbols))]
             best = max(
-                ((scores[number[both]], at) for both, at in pairs if both in ordinary),
-                default=None,
+                ((scores[number[both]], at) for both, at in pairs if both in ordinary), default=None
             )
             if best is None:
                 break

@@ -209,10 +209,7 @@ def row(model, kind, heat, texts):
 
 
 CHOSEN = spontaneous.Config(models=("one", "two"), kinds=("prose", "code"), temperatures=(0.5, 1.0))
-MANIFEST = {
-    "config": plain(CHOSEN),
-    "models": {"one": {"model": "The One", "note": "a note"}},
-}
+MANIFEST = {"config": plain(CHOSEN), "models": {"one": {"model": "The One", "note": "a note"}}}
 FAULT = [3, PAIR, "`a`+`b`", "why"]
 ARTEFACT = ARTEFACTS["spontaneous"]
 

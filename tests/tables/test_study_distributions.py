@@ -129,11 +129,7 @@ def test_ids_of_the_prompt_are_given_back_for_all_methods_alike(poser, tokenizer
 
 EXACT = Aims(1e-300, 1e-300, 10**6)
 HEATS = np.array([0.5, 1.0, 1.5])
-CASES = (
-    ("Answer:", (" yes", " no", " maybe")),
-    ('A "', ('low"', 'mid"')),
-    ("—", (" да", " é")),
-)
+CASES = (("Answer:", (" yes", " no", " maybe")), ('A "', ('low"', 'mid"')), ("—", (" да", " é")))
 
 
 @pytest.fixture(scope="module")
