@@ -150,7 +150,8 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
         if not row["methods"].get("reference", {}).get("first", True)
     ]
     found = facts(schemas, seconds)
-    stored = f"step 1 out of the disk cache: {_mean(tokenizer.get('stored', []))} s"
+    stored = tokenizer.get("stored")
+    stored = f"step 1 out of the disk cache: {three(fmean(stored)) if stored else '-'} s"
     tables = [
         means(schemas, found, [stored, *_goal(found["times_better"])], manifest),
         spread(schemas, seconds),
@@ -224,10 +225,6 @@ def means(schemas: Sequence[Row], found: Row, extra: Sequence[str], manifest: Ro
 def _only(field: str, line: Group) -> Any:
     """Of a line that may lack the field."""
     return next(iter(values(line, field)), None)
-
-
-def _mean(seconds: Sequence[float]) -> str:
-    return three(fmean(seconds)) if seconds else "-"
 
 
 def _goal(better: float | None) -> list[str]:

@@ -186,7 +186,10 @@ def features(
 ) -> Row:
     """By feature: values, distributions, and distances to the model's distribution; nothing where a
     method has no whole text. is_own: bool, which samples of the lift are canonical."""
-    kinds: dict[str, Callable[[bytes], str]] = {"first": first_character, "length": length_class}
+    kinds: dict[str, Callable[[bytes], str]] = {
+        "first": lambda text: text.decode("utf-8", "replace").lstrip(" ")[:1],
+        "length": lambda text: f"{(low := len(text) // WIDTH * WIDTH)}-{low + WIDTH - 1}",
+    }
     if truth:
         right = {answer.encode() for answer in truth}
         kinds["right"] = lambda text: "right" if text in right else "wrong"
@@ -199,16 +202,6 @@ def features(
         values = sorted(value for value, n in seen.items() if n >= SEEN or name == "right")
         made[name] = _compared(_Coded([*values, REST], kind), texts, populations, is_own, rng)
     return made
-
-
-def first_character(text: bytes) -> str:
-    """But for a space before it."""
-    return text.decode("utf-8", "replace").lstrip(" ")[:1]
-
-
-def length_class(text: bytes) -> str:
-    low = len(text) // WIDTH * WIDTH
-    return f"{low}-{low + WIDTH - 1}"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ TV: total variation distance to the free distribution, the model's own over the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,7 +13,7 @@ import pandas as pd
 from experiments.run.executors import FAILURE, Row
 from experiments.run.readme import wrapped
 from experiments.run.report import Figure, Report
-from experiments.run.tables import Column, Group, Table, fixed, percent, small, table, whole
+from experiments.run.tables import Column, Table, fixed, percent, small, table, whole
 from experiments.study.cases import PRESIDENT, PROMPTS
 from experiments.study.shown import PALE, grid, panels
 
@@ -49,7 +49,7 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
     cases.sort(key=lambda row: names.index(row["name"]) if row["name"] in names else len(names))
     if not cases:
         return Report(title, complete=False)
-    told, fields = facts(cases, model), pd.json_normalize(cases).assign(row=cases)
+    told, fields = facts(cases, model), pd.json_normalize(cases)
     tables = [
         distributions(cases, told, model),
         distances(fields),
@@ -79,17 +79,16 @@ def _case_facts(row: Row) -> Row:
     return {
         "answers": row["answers"],
         "laws": {"free": row["free"]} | {name: methods[name]["law"] for name in methods},
-        "drawn": {name: _frequencies(row["samples"][name]) for name in METHODS},
+        "drawn": {
+            name: [count / drawn["n"] for count in drawn["counts"]] if drawn["n"] else None
+            for name, drawn in ((name, row["samples"][name]) for name in METHODS)
+        },
         "tv": {name: methods[name]["total_variation"] for name in methods},
         "tv_given_canonical": row["total_variation_given_canonical"],
         "not_canonical": row["other_share"],
         "mass": row["free_mass"],
         "tokens": _tokens(row),
     }
-
-
-def _frequencies(drawn: Row) -> list[float] | None:
-    return [count / drawn["n"] for count in drawn["counts"]] if drawn["n"] else None
 
 
 def _tokens(row: Row) -> str:
@@ -117,20 +116,15 @@ def distributions(cases: Sequence[Row], told: Row, model: Row) -> Table:
 
 def _answers(cases: Sequence[Row]) -> Iterator[Row]:
     for row in cases:
-        exact = _case_facts(row)["laws"]
+        told = _case_facts(row)
         for k, answer in enumerate(row["answers"]):
             line = {"prompt": "" if k else row["name"], "answer": repr(answer)}
             for method in METHODS:
-                line[method] = exact[method][k]
-                line[f"{method} drawn"] = _frequency(row["samples"][method], k)
+                line[method] = told["laws"][method][k]
+                if drawn := told["drawn"][method]:
+                    flag = "" if row["samples"][method]["inside"][k] else " !"
+                    line[f"{method} drawn"] = f"{drawn[k]:.4f}{flag}"
             yield line
-
-
-def _frequency(drawn: Row, answer: int) -> str | None:
-    if not drawn["n"]:
-        return None
-    flag = "" if drawn["inside"][answer] else " !"
-    return f"{drawn['counts'][answer] / drawn['n']:.4f}{flag}"
 
 
 def distances(fields: pd.DataFrame) -> Table:
@@ -156,28 +150,21 @@ def distances(fields: pd.DataFrame) -> Table:
 
 def sizes(fields: pd.DataFrame) -> Table:
     """One line per prompt: the automata in numbers."""
+    for m in MASKED:
+        own = {name: fields[f"methods.{m}.{name}"] for name in ("forced", "steps")}
+        expected = fields[f"methods.{m}.expected_forced"] / fields[f"methods.{m}.expected_steps"]
+        shares = own["forced"].astype(str) + "/" + own["steps"].astype(str)
+        fields = fields.assign(**{f"{m} forced": shares, f"{m} expected": expected})
     columns = [Column("prompt", "name")]
     for name in ("states", "transitions"):
         columns += [Column(f"{name}\n{m}", f"methods.{m}.{name}", whole) for m in MASKED]
-    columns += [Column(f"one option\n{m}", _of(m, _forced)) for m in MASKED]
-    columns += [Column(f"expected\n{m}", _of(m, _expected), percent(1)) for m in MASKED]
+    columns += [Column(f"one option\n{m}", f"{m} forced") for m in MASKED]
+    columns += [Column(f"expected\n{m}", f"{m} expected", percent(1)) for m in MASKED]
     notes = [
         "one option: states with a single transition, of those that have any; expected: share of "
         "the steps of a drawn answer that have a single option"
     ]
     return table("Automata after the prompt", fields, columns, notes)
-
-
-def _of(method: str, value: Callable[[Row], Any]) -> Callable[[Group], Any]:
-    return lambda group: value(group["row"].iloc[0]["methods"][method])
-
-
-def _forced(method: Row) -> str:
-    return f"{method['forced']}/{method['steps']}"
-
-
-def _expected(method: Row) -> float:
-    return float(method["expected_forced"] / method["expected_steps"])
 
 
 def article(cases: Sequence[Row], boolean: Sequence[Row], model: Row) -> Table:

@@ -258,20 +258,20 @@ def _kinds_of_fault(texts: pd.DataFrame) -> Table:
     """How many faults of each kind, by model."""
     faults = faults_of(texts)
 
-    def of(model: str) -> Callable[[Group], tuple[int, int]]:
-        whole = int((faults["model"] == model).sum())
-        return lambda some: (int((some["model"] == model).sum()), whole)
+    def of(model: str) -> Callable[[Group], str]:
+        all_of = int((faults["model"] == model).sum())
+
+        def shown(some: Group) -> str:
+            number = int((some["model"] == model).sum())
+            return f"{number:,} ({number / all_of * 100:.0f} %)" if all_of else "0"
+
+        return shown
 
     columns = [Column("fault", "kind")]
-    columns += [Column(model, of(model), _part) for (model,), _ in groups(texts, "model")]
-    each = ((kind, faults[faults["kind"] == kind]) for kind in KINDS)
+    columns += [Column(model, of(model)) for (model,), _ in groups(texts, "model")]
+    ordered = faults.assign(kind=pd.Categorical(faults["kind"], KINDS))
     title = "What is wrong at the joints at fault"
-    return table(title, [(kind, some) for kind, some in each if len(some)], columns)
-
-
-def _part(found: tuple[int, int]) -> str:
-    number, of = found
-    return f"{number:,} ({number / of * 100:.0f} %)" if of else "0"
+    return table(title, ordered.groupby("kind", observed=True), columns)
 
 
 def _commonest(faults: pd.DataFrame) -> Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -100,6 +99,9 @@ def named(name: str, field: str) -> Column:
 def distances(drawn: Points, methods: pd.DataFrame) -> Table:
     """All methods."""
     there = methods[methods["tv"].notna()]
+    every = (kinds for row in drawn["row"] for kinds in row["draws"].values())
+    sizes = (size for kinds in every for each in kinds.values() for size in each.values())
+    error = max((size["error"] for size in sizes), default=0.0)
     columns = [
         named("method", "method"),
         Column("cases", count, whole),
@@ -123,19 +125,12 @@ def distances(drawn: Points, methods: pd.DataFrame) -> Table:
         'it where their sequences lack free mass (see "Engines beside the lift")',
         f"of {' or '.join(map(str, PARTICLES))}: the distribution of one draw from a weighted "
         "population of that size, simulated. On average each of these distances is off by at most "
-        f"{_simulation_error(drawn):.3f} (half the sum of its standard errors, in the worst case), "
+        f"{error:.3f} (half the sum of its standard errors, in the worst case), "
         "which makes small ones larger; the KL of a simulated distribution says nothing",
         "outlines: the index of outlines-core; chop: the lift with the published heuristic for "
         "forced text",
     ]
     return table("Distance to the model's own distribution", by(there, "method"), columns, notes)
-
-
-def _simulation_error(drawn: Points) -> float:
-    """The largest."""
-    every = (kinds for row in drawn["row"] for kinds in row["draws"].values())
-    sizes = (size for kinds in every for each in kinds.values() for size in each.values())
-    return max((size["error"] for size in sizes), default=0.0)
 
 
 def parts(
@@ -196,7 +191,7 @@ def variants(
     columns = [named(f"model: {attribute}", attribute), Column("pairs", count, whole)]
     for part in ("lift", "canonical", "rest"):
         columns += [
-            Column(f"TV {part}\nmean", partial(_mean, part), fixed(3)),
+            Column(f"TV {part}\nmean", mean(part), lambda found: fixed(3)(found[0])),
             Column(f"against\n{reference}", mean(f"{part}_difference"), interval(fixed(3))),
         ]
     columns.append(Column("healed", lambda group: int(_is_healed(group).sum()), whole))
@@ -207,10 +202,6 @@ def variants(
     ]
     pairs = pairs_of(drawn, attribute, reference)
     return table(title, by(pairs, attribute), columns, [*told, *notes])
-
-
-def _mean(part: str, group: Group) -> float:
-    return float(group[part].mean())
 
 
 def _is_healed(found: Points) -> pd.Series[bool]:
@@ -340,7 +331,11 @@ def worst(method: str, ordered: Points) -> Table:
         Column("TV lift", "tv_lift", small, missing=""),
         Column("TV canonical", "tv_canonical", small, missing=""),
     ]
-    notes = [f"{place}. {_asked(point['row'])}" for place, point in enumerate(chosen, start=1)]
+    notes = []
+    for place, point in enumerate(chosen, start=1):
+        row, healed = point["row"], point["row"]["healing"]
+        given_back = f", {healed['text']!r} given back" if healed else ""
+        notes.append(f"{place}. after {row['prompt']!r} ({row['style']}{given_back})")
     return table(
         f"Worst cases: {method} is farther from the model's distribution",
         pd.DataFrame(_answers(chosen), dtype=object),
@@ -370,14 +365,8 @@ def _answers(chosen: Sequence[Row]) -> Iterator[Row]:
             }
 
 
-def _asked(row: Row) -> str:
-    given_back = f", {row['healing']['text']!r} given back" if row["healing"] else ""
-    return f"after {row['prompt']!r} ({row['style']}{given_back})"
-
-
 def unsettled(found: Points) -> Table:
     """Points that enter no summary."""
-
     fields = pd.json_normalize(found["at"].tolist()).assign(
         name=[
             f"{label(model)}: {name}, {temperature:g}"
