@@ -196,34 +196,34 @@ def _notes(texts: pd.DataFrame, manifest: Row) -> list[str]:
     ]
 
 
-def _field(of: Callable[[Group], Row], field: str) -> Callable[[Group], Any]:
-    return lambda texts: of(texts)[field]
-
-
-def _ends(of: Callable[[Group], Row]) -> Callable[[Group], list[float] | None]:
-    """The interval of a share; None where it says nothing."""
-
-    def ends(texts: Group) -> list[float] | None:
-        found = of(texts)
-        return [found["low"], found["high"]] if found["count"] or found["high"] else None
-
-    return ends
-
-
 def _by_temperature(texts: pd.DataFrame, notes: Sequence[str]) -> Table:
+    """The interval of a share is left out where it says nothing."""
+    lines = [
+        {"model": model, "heat": heat, "texts": of_texts(own), "joints": of_joints(own)}
+        for (model, heat), own in groups(texts, "model", "heat")
+    ]
+    for line in lines:
+        for found in (line["texts"], line["joints"]):
+            ends = [found["low"], found["high"]]
+            found["ends"] = ends if found["count"] or found["high"] else None
     columns = [Column("model", "model"), Column("temperature", "heat", "{:g}".format)]
     for of, unit, names in (
-        (of_texts, 100, ("texts", "not canonical", "%")),
-        (of_joints, 1000, ("joints", "at fault", "per 1,000")),
+        ("texts", 100, ("texts", "not canonical", "%", "95 %")),
+        ("joints", 1000, ("joints", "at fault", "per 1,000", "95 %")),
     ):
-        shown = (whole, whole, scaled(unit, fixed(1)))
+        shown = scaled(unit, fixed(1))
+        formats: dict[str, Callable[[Any], str]] = {
+            "of": whole,
+            "count": whole,
+            "share": shown,
+            "ends": interval(shown),
+        }
         columns += [
-            Column(name, _field(of, field), format_)
-            for name, field, format_ in zip(names, ("of", "count", "share"), shown, strict=True)
+            Column(name, f"{of}.{field}", format_)
+            for name, (field, format_) in zip(names, formats.items(), strict=True)
         ]
-        columns.append(Column("95 %", _ends(of), interval(scaled(unit, fixed(1)))))
     title = "Texts and joints, all kinds of text together"
-    return table(title, groups(texts, "model", "heat"), columns, notes)
+    return table(title, pd.json_normalize(lines), columns, notes)
 
 
 def _by_kind(

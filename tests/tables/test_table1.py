@@ -17,21 +17,6 @@ PATHS = {"lift": [list(tokenizations(a)) for a in ANSWERS], "canonical": [[p] fo
 SIZES = {"states": 1, "transitions": 2, "accepting": 1}
 MERGED = table1.merged_row()
 MANIFEST = {"config": {"merges": None}}
-ROWS = [
-    {
-        "kind": "laws",
-        "model": "tiny_model",
-        "note": "",
-        "prompt": "A\nB",
-        "answers": [" William", " Theodore"],
-        "free": [0.3, 0.1],
-        "lift": [0.2, 0.2],
-        "canonical": [0.3, 0.1],
-        "masked": {"lift": [0.4, 0.6], "canonical": [0.75, 0.25]},
-    },
-    {"kind": "sizes", "sizes": dict.fromkeys(table1.SIZES, SIZES)},
-    MERGED,
-]
 
 
 @pytest.fixture(scope="module")
@@ -91,17 +76,11 @@ def test_sizes_are_the_published_ones():
     assert found["direct_of_given"]["accepting"] == 2
     assert found["direct_of_minimal"] == {"states": 4, "transitions": 4, "accepting": 1}
     assert found["package_lift"]["transitions"] == 48
-    said = " ".join(table1.readme({"sizes": found}).split())
-    assert (
-        "comes out as in its companion notebook: 17 states and 48 transitions under the lift"
-        in said
-    )
-    other = found | {"lift": SIZES}
-    assert "does not come out as" in table1.readme({"sizes": other})
+    assert "does not come out" not in table1.readme({"sizes": found})
+    assert "does not come out" in table1.readme({"sizes": found | {"lift": SIZES}})
 
 
 def test_table_1_comes_out_as_published():
     assert table1.is_published(MERGED)
-    assert table1.render(ROWS, MANIFEST).wrong == []
-    other = MERGED | {"encoded": ["a"]}
-    assert table1.render([*ROWS[:2], other], MANIFEST).wrong == [table1.DIFFERENT]
+    assert table1.render([MERGED], MANIFEST).wrong == []
+    assert table1.render([MERGED | {"encoded": ["a"]}], MANIFEST).wrong == [table1.DIFFERENT]
