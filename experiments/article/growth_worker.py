@@ -11,7 +11,6 @@ import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -19,21 +18,9 @@ import numpy as np
 from bpe_automata import ByteDFA, TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, canonical_automaton, explore
 from bpe_automata.kernels.bits import members
-from bpe_automata.reference import (
-    AllTexts,
-    CartesianProduct,
-    Merge,
-    all_texts,
-    direct_merge,
-    explicit,
-    lift,
-    merges_in_order,
-    product_mask,
-    spelled_in_symbols,
-    symbol_dfa,
-)
-from bpe_automata.reference.token_dfa import Token
+from bpe_automata.reference import CartesianProduct, direct_merge, explicit, product_mask
 from experiments.article.forks import forked, limits, peak_mb, serve, settle
+from experiments.article.mistral import Reference
 from experiments.run.executors import Row
 from experiments.shared.resources import timed
 
@@ -62,22 +49,8 @@ class Built:
     automaton: Callable[[], TokenAutomaton] | None
 
 
-class Bench:
-    """A tokenizer that is BPE alone, with what all regexes share."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        self.merges: list[Merge] = merges_in_order(tokenizer.description)
-
-    @cached_property
-    def texts(self) -> AllTexts:
-        """Algorithm 3, fused."""
-        return all_texts(self.tokenizer.description.base.values(), self.merges).fused()
-
-    @cached_property
-    def spelled(self) -> dict[Token, tuple[Token, ...]]:
-        """The base symbols of each token."""
-        return spelled_in_symbols([*self.tokenizer.description.base.values()], self.merges)
+class Bench(Reference):
+    """With what the package makes once."""
 
     def prepare(self, method: str) -> None:
         """Make what regexes share, and load the kernels."""
@@ -92,7 +65,7 @@ class Bench:
 
 def direct(bench: Bench, dfa: ByteDFA) -> Built:
     """DirectMerge on base symbols, as published."""
-    merged = direct_merge(symbol_dfa(bench.tokenizer.description, dfa), bench.merges)
+    merged = direct_merge(bench.symbols(dfa), bench.merges)
 
     def sizes() -> Sizes:
         states, transitions = len(merged.states()), sum(map(len, merged.out.values()))
@@ -104,7 +77,7 @@ def direct(bench: Bench, dfa: ByteDFA) -> Built:
 
 def cartesian(bench: Bench, dfa: ByteDFA) -> Built:
     """CartesianMerge as published: the lift, and the relevant states of the product."""
-    lifted = lift(symbol_dfa(bench.tokenizer.description, dfa), bench.spelled)
+    lifted = bench.lifted(dfa)
     product = CartesianProduct(lifted, bench.texts)
     relevant = product.relevant
 

@@ -23,19 +23,10 @@ import numpy as np
 from bpe_automata import TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, Lift, explore
 from bpe_automata.decoding.constraint import Method
-from bpe_automata.reference import (
-    TokenDFA,
-    direct_merge,
-    explicit,
-    lift,
-    merges_in_order,
-    replay,
-    spelled_in_symbols,
-    symbol_dfa,
-)
+from bpe_automata.reference import TokenDFA, direct_merge, explicit, merges_in_order, replay
 from bpe_automata.testing import small_tokenizer
 from bpe_automata.tokenizer.description import Description
-from experiments.article.mistral import MERGES_HELP, mistral_table, name_of
+from experiments.article.mistral import MERGES_HELP, Reference, mistral_table, name_of
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Row
@@ -78,16 +69,14 @@ def automata(table: Tokenizer) -> dict[str, TokenAutomaton]:
     """The lift and DirectMerge of the reference, and what the package makes. DirectMerge changes
     the automaton that it is given, so it matters whether that one is minimal: the article gave it
     the one that interegular makes of the regex, in which `true` and `false` end apart."""
-    description, dfa = table.description, compile_regex(BOOLEAN)
-    merges = merges_in_order(description)
-    minimal, spelled = symbol_dfa(description, dfa), table.spellings
-    symbols = spelled_in_symbols([*description.base.values()], merges)
-    given = interegular_dfa(description, BOOLEAN)
+    reference, dfa, spelled = Reference(table), compile_regex(BOOLEAN), table.spellings
+    given = interegular_dfa(table.description, BOOLEAN)
     lifted, canonical = Lift(table, dfa), CartesianMerge(table, dfa)
+    direct = [direct_merge(one, reference.merges) for one in (given, reference.symbols(dfa))]
     return {
-        "lift": explicit(lift(minimal, symbols), spelled),
-        "direct_of_given": explicit(direct_merge(given, merges), spelled),
-        "direct_of_minimal": explicit(direct_merge(minimal, merges), spelled),
+        "lift": explicit(reference.lifted(dfa), spelled),
+        "direct_of_given": explicit(direct[0], spelled),
+        "direct_of_minimal": explicit(direct[1], spelled),
         "package_lift": explore(lifted, lifted.initial()),
         "package_canonical": explore(canonical, canonical.initial()),
     }

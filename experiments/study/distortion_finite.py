@@ -140,9 +140,7 @@ class Populations:
     @cached_property
     def _stops(self) -> np.ndarray:
         """bool [nodes]: nothing that is alive follows."""
-        stops = np.ones(len(self._alive), dtype=bool)
-        stops[self._found.trie.parent[np.flatnonzero(self._alive)[1:]]] = False
-        return stops
+        return np.isneginf(self._log_left)
 
     @cached_property
     def _families(self) -> _Families:

@@ -11,6 +11,7 @@ from bpe_automata.constructions import SegmentCache
 from bpe_automata.errors import MissingFileError
 from bpe_automata.testing import small_tokenizer
 from experiments.article import table2, table2_series
+from experiments.article.mistral import Reference
 from experiments.article.table2_series import (
     Limits,
     Series,
@@ -95,7 +96,7 @@ def test_each_engine_goes_along_the_text(task, tokenizer):
 
 
 def test_the_plain_algorithms_have_the_same_first_mask(task, tokenizer):
-    reference = table2_series.prepared_reference(tokenizer)
+    reference = Reference(tokenizer)
     row = table2_series.measured(reference, task.dfa, '{"a":true}', 60, 4000)
     assert row["status"] == "done"
     assert row["first"] is True
