@@ -17,11 +17,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from bpe_automata import TokenAutomaton
-from bpe_automata.errors import ArgumentError
 from experiments.article import growth_report
 from experiments.article.forks import DONE, SKIPPED, worker
 from experiments.article.growth_worker import CARTESIAN, LAZY, METHODS
 from experiments.article.mistral import MERGES_HELP, bpe_alone_of_mistral
+from experiments.engines.named import check_known
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Row
@@ -72,12 +72,8 @@ NAMES = tuple(family.name for family in FAMILIES)
 
 def named(names: Sequence[str]) -> list[Family]:
     """The families of these names. Raises ArgumentError."""
-    known = dict(zip(NAMES, FAMILIES, strict=True))
-    unknown = [name for name in names if name not in known]
-    if unknown or not names:
-        wrong = f"{unknown[0]!r} is none of them" if unknown else "none is given"
-        raise ArgumentError(f"--families: {wrong}; they are: {', '.join(NAMES)}")
-    return [known[name] for name in names]
+    check_known("families", names or ("",), NAMES)
+    return [FAMILIES[NAMES.index(name)] for name in names]
 
 
 @dataclass(frozen=True)

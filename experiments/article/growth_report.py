@@ -233,7 +233,7 @@ def readme(facts: Row) -> str:
     return wrapped(said)
 
 
-# The figure: a column per family; seconds above, integers to keep below; log scales.
+# The figure.
 
 STYLE: dict[str, tuple[str, str, str]] = {
     DIRECT: ("DirectMerge (reference)", "#d1495b", "s"),
@@ -246,7 +246,7 @@ QUANTITIES = {"seconds": "seconds", "integers": "integers to keep"}
 
 
 def draw(cells: pd.DataFrame, config: Row) -> Figure:
-    """See above."""
+    """A column per family; seconds above, integers to keep below; log scales."""
     families = [*cells.groupby("family", sort=False)]
     width = max(3.1 * len(families), 6.2)
     figure, axes = panels(2, len(families), figsize=(width, 6.6), sharex="col", sharey="row")

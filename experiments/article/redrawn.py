@@ -24,14 +24,14 @@ import numpy as np
 
 from bpe_automata import Constraint, Tokenizer, compile_regex, constrain
 from bpe_automata.constructions import Lift
-from bpe_automata.errors import ArgumentError, BpeAutomataError, MissingFileError
+from bpe_automata.errors import BpeAutomataError, MissingFileError
 from bpe_automata.kernels.bits import members
 from experiments.article.growth_worker import WARM
 from experiments.article.mistral import MISTRAL, mistral, mistral_table
 from experiments.article.redrawn_pages import PAGES
 from experiments.article.redrawn_panels import drawn, page_of, row_of
 from experiments.engines.interface import INSTALL, PeerError, refusals
-from experiments.engines.named import versions
+from experiments.engines.named import check_known, versions
 from experiments.engines.peers import OutlinesCore
 from experiments.run import config
 from experiments.run.config import option
@@ -65,8 +65,7 @@ SMOKE = Config(pages=("figure1", "figure2"), n=2)
 def measure(run: Run[Config]) -> None:
     """A row per figure, and one per regex."""
     pages, given = run.config.pages, run.config.regexes
-    if unknown := set(pages) - set(PAGES):
-        raise ArgumentError(f"--pages: {min(unknown)!r} is none of {', '.join(PAGES)}")
+    check_known("pages", pages, PAGES)
     named = regexes_of_schemas() if given is None else regexes_of_file(given)
     seed = run.config.seed
     chosen = some(named, run.config.n, seed)

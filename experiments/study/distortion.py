@@ -28,7 +28,8 @@ import numpy as np
 from bpe_automata import Constraint, constrain
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.decoding.constraint import Method
-from bpe_automata.errors import ArgumentError, BpeAutomataError
+from bpe_automata.errors import BpeAutomataError
+from experiments.engines.named import check_known
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
@@ -205,9 +206,7 @@ def measure(run: Run[Config]) -> None:
 def chosen_cases(asked: Config) -> list[Case]:
     """Raises ArgumentError for a name that no case has."""
     named = {case.name: case for case in PROMPTS}
-    unknown = [name for name in asked.prompts if name not in named]
-    if unknown:
-        raise ArgumentError(f"--prompts: {unknown[0]!r} is none of {', '.join(named)}")
+    check_known("prompts", asked.prompts, named)
     return [named[name] for name in asked.prompts or named]
 
 

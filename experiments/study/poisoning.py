@@ -29,6 +29,7 @@ import numpy as np
 from bpe_automata import Tokenizer
 from bpe_automata.decoding.visible import visible_tokens
 from bpe_automata.errors import ArgumentError
+from experiments.engines.named import check_known
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
@@ -103,9 +104,7 @@ def measure(run: Run[Config]) -> None:
 def check(chosen: Config) -> None:
     """Raises ArgumentError for a category that has no words, and for distances that do not
     ascend."""
-    unknown = [category for category in chosen.categories if category not in WORDS]
-    if unknown:
-        raise ArgumentError(f"--categories: {unknown[0]!r} is none of {', '.join(WORDS)}")
+    check_known("categories", chosen.categories, WORDS)
     far = chosen.distances
     if not far or far[0] < 0 or any(one >= other for one, other in pairwise(far)):
         raise ArgumentError(f"--distances {','.join(map(str, far))!r}: from 0 on, ascending")

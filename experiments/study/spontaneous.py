@@ -24,6 +24,7 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError, PromptError
+from experiments.engines.named import check_known
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
@@ -82,9 +83,7 @@ def measure(run: Run[Config]) -> None:
 def check(chosen: Config) -> None:
     """Raises ArgumentError for a kind that there are no prompts of, and for temperatures at which
     nothing can be drawn."""
-    unknown = [kind for kind in chosen.kinds if kind not in PROMPTS]
-    if unknown:
-        raise ArgumentError(f"--kinds: {unknown[0]!r} is none of {', '.join(PROMPTS)}")
+    check_known("kinds", chosen.kinds, PROMPTS)
     if cold := [heat for heat in chosen.temperatures if heat <= 0]:
         raise ArgumentError(f"--temperatures: {cold[0]:g} is not over 0")
 

@@ -1,4 +1,5 @@
-"""What each method of the study allows after a prompt, as automata over ids.
+"""What each method of the study allows after a prompt: as automata over ids, which are walked
+whole, and as languages, which are sampled text by text.
 
 - *lift*: every tokenization of an answer;
 - *canonical*: the tokenizer's own;

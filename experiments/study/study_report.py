@@ -1,4 +1,4 @@
-"""The distortion study as tables, facts, and what the README says of them."""
+"""The distortion study as tables, facts, figures, and what the README says of it."""
 
 from __future__ import annotations
 

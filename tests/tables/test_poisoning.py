@@ -25,7 +25,7 @@ from experiments.study.poisoning import (
     ratios,
     variations,
 )
-from experiments.study.poisoning_report import ALL_WAYS, MEDIAN, estimate, measured, of_way
+from experiments.study.poisoning_report import ALL_WAYS, MEDIAN, measured, of_way
 from experiments.study.poisoning_words import (
     ANOTHER,
     CUT,
@@ -42,6 +42,7 @@ from experiments.study.poisoning_words import (
     sentence_of,
     with_another_word,
 )
+from experiments.study.shown import estimate
 
 torch = pytest.importorskip("torch")
 
@@ -210,11 +211,11 @@ def test_estimates_by_hand():
     words = measured(frame(ROWS), MANIFEST)
     near = words[words["d"] == 0]
     ways = of_way(near, ALL_WAYS)
-    assert estimate(ways, "tv", MEDIAN)[0] == pytest.approx(0.2)
-    assert estimate(ways, "kl", MEDIAN)[0] == pytest.approx(0.8)
-    assert estimate(of_way(near, CUT), "extra", weighted_mean)[0] == pytest.approx(0.5)
-    assert estimate(of_way(near, ANOTHER), "tv", MEDIAN) == [0.9, 0.9, 0.9]
-    assert estimate(of_way(near, "no such way"), "tv", MEDIAN) is None
+    assert estimate(MEDIAN, "tv", "key")(ways)[0] == pytest.approx(0.2)
+    assert estimate(MEDIAN, "kl", "key")(ways)[0] == pytest.approx(0.8)
+    assert estimate(weighted_mean, "extra", "key")(of_way(near, CUT))[0] == pytest.approx(0.5)
+    assert estimate(MEDIAN, "tv", "key")(of_way(near, ANOTHER)) == (0.9, 0.9, 0.9)
+    assert estimate(MEDIAN, "tv", "key")(of_way(near, "no such way")) is None
 
 
 def test_a_report_of_some_rows():
@@ -242,7 +243,7 @@ def test_the_order_of_rows_changes_nothing():
 
 
 def test_what_cannot_be_measured_is_named():
-    with pytest.raises(ArgumentError, match="--categories: 'cake' is none of common, rare"):
+    with pytest.raises(ArgumentError, match="--categories 'cake' is none of common, rare"):
         poisoning.check(poisoning.Config(categories=("rare", "cake")))
     for far in ((2, 1), (0, 0), (-1, 3), ()):
         with pytest.raises(ArgumentError, match=r"--distances .* ascending"):

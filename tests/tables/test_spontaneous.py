@@ -281,7 +281,7 @@ def test_the_order_of_rows_changes_nothing():
 
 
 def test_a_kind_that_is_none_is_named():
-    with pytest.raises(ArgumentError, match="--kinds: 'cake' is none of prose, chat"):
+    with pytest.raises(ArgumentError, match="--kinds 'cake' is none of prose, chat"):
         spontaneous.check(spontaneous.Config(kinds=("prose", "cake")))
     with pytest.raises(ArgumentError, match="--temperatures: 0 is not over 0"):
         spontaneous.check(spontaneous.Config(temperatures=(1.0, 0.0)))
