@@ -63,17 +63,28 @@ def tables(every: Points, notes: Sequence[str]) -> list[Table]:
     found = settled(every)
     drawn = at_draws(found)
     methods = of_methods(found)
+    complete = at_every_temperature(found)
+    lengths = drawn["ids"].map(lambda ids: str(ids) if ids < 4 else "4 or more")
     return [
         distances(drawn, methods),
         by_family(drawn),
         worst("the lift", drawn.sort_values("tokenization", ascending=False, kind="stable")),
         worst("canonical", drawn.sort_values("tokenization", kind="stable")),
-        by_length(drawn),
-        by_temperature(at_every_temperature(found)),
+        parts(
+            "The effect of length: ids of the longest answer, canonically",
+            named("model: ids", "length"),
+            by(drawn.assign(length=lengths), "length"),
+        ),
+        parts(
+            "The effect of temperature",
+            named("model: temperature", "temperature"),
+            by(complete, "temperature"),
+            [f"the free distribution is the model's own at that temperature. {SAME}"],
+        ),
         variants(drawn, "style", "plain", "The effect of the prompt's style", notes),
         variants(drawn, "boundary", "space", "The effect of the boundary"),
         healing(drawn),
-        canonical_share(at_every_temperature(found)),
+        canonical_share(complete),
         accuracy(methods),
         engines(drawn, methods),
         unsettled(every[~every["is_settled"]]),
@@ -168,20 +179,6 @@ def by_family(drawn: Points) -> Table:
     groups = by(in_order(every, "family", families), "family")
     title = "Where the error comes from, by family"
     return parts(title, named("model: family", "family"), groups)
-
-
-def by_length(drawn: Points) -> Table:
-    """Whether a step of masking can go wrong depends on how many steps there are."""
-    lengths = drawn["ids"].map(lambda ids: str(ids) if ids < 4 else "4 or more")
-    title = "The effect of length: ids of the longest answer, canonically"
-    return parts(title, named("model: ids", "length"), by(drawn.assign(length=lengths), "length"))
-
-
-def by_temperature(found: Points) -> Table:
-    """found: cases that are there at every temperature."""
-    note = f"the free distribution is the model's own at that temperature. {SAME}"
-    first, groups = named("model: temperature", "temperature"), by(found, "temperature")
-    return parts("The effect of temperature", first, groups, [note])
 
 
 def variants(
@@ -285,8 +282,8 @@ def engines(drawn: Points, methods: pd.DataFrame) -> Table:
         named("method", "method"),
         Column("cases", count, whole),
         Column("other\nsequences", total("other"), whole),
-        Column(f"nearer by\nover {CLEARLY}", _beyond_lift(-1), whole),
-        Column(f"farther by\nover {CLEARLY}", _beyond_lift(1), whole),
+        Column(f"nearer by\nover {CLEARLY}", total("nearer"), whole),
+        Column(f"farther by\nover {CLEARLY}", total("farther"), whole),
         Column("most\nlost", highest("lost"), small),
         Column("free mass it\ncan write, mean", mean("share"), interval(fixed(4))),
         Column("least", lambda group: min(values(group, "share")), small),
@@ -297,18 +294,10 @@ def engines(drawn: Points, methods: pd.DataFrame) -> Table:
         f"free mass it can write: what it lacks is out of reach of its weights too. {INTERVALS}",
         *absent(drawn["row"]),
     ]
-    groups = by(methods[methods["method"].isin(("outlines", "chop"))], "method")
-    return table("Engines beside the lift", groups, columns, notes)
-
-
-def _beyond_lift(sign: int) -> Callable[[Group], int]:
-    """In how many cases other sequences make a clear difference to one side."""
-
-    def of(group: Group) -> int:
-        beyond = sign * group["beyond"].astype(float)
-        return int((group["other"].astype(bool) & (beyond > CLEARLY)).sum())
-
-    return of
+    lines = methods[methods["method"].isin(("outlines", "chop"))]
+    other, beyond = lines["other"].astype(bool), lines["beyond"].astype(float)
+    lines = lines.assign(nearer=other & (beyond < -CLEARLY), farther=other & (beyond > CLEARLY))
+    return table("Engines beside the lift", by(lines, "method"), columns, notes)
 
 
 def absent(rows: Iterable[Row]) -> list[str]:
