@@ -29,6 +29,7 @@ from bpe_automata import Constraint, constrain
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.decoding.constraint import Method
 from bpe_automata.errors import BpeAutomataError
+from bpe_automata.kernels.bits import members
 from experiments.engines.named import check_known
 from experiments.run import config
 from experiments.run.config import option
@@ -106,7 +107,7 @@ class ConstrainedSampler:
     def _read(self, node: int, log_probs: np.ndarray) -> Step:
         """Decode the mask in the buffer; it must allow the node's living children, no others."""
         row = self._buffer[0].copy()
-        allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))
+        allowed = members(row)
         children = np.flatnonzero((self._trie.parent == node) & self._alive)
         if not np.array_equal(allowed, np.sort(self._trie.token[children])):
             message = f"after {self._trie.ids(node)} the mask allows {allowed.tolist()[:20]}"

@@ -153,21 +153,21 @@ def readme(facts: Row) -> str:
 
 
 def _said(label: str, own: Row) -> str:
-    near, far = _ends(own[ALL_WAYS])
-    first, last = own[ALL_WAYS][near], own[ALL_WAYS][far]
+    (value, low, high), last, far = _ends(own[ALL_WAYS])
     text = (
-        f"{label} {first[0]:.2f} ({first[1]:.2f} to {first[2]:.2f}), {last[0]:.3f} after {far} "
-        f"tokens, over {own['words']} words"
+        f"{label} {value:.2f} ({low:.2f} to {high:.2f}), {last[0]:.3f} after {far} tokens, over "
+        f"{own['words']} words"
     )
     if ANOTHER not in own:
         return text
-    return f"{text} (another word: {own[ANOTHER][near][0]:.2f} and {own[ANOTHER][far][0]:.3f})"
+    first, last, _ = _ends(own[ANOTHER])
+    return f"{text} (another word: {first[0]:.2f} and {last[0]:.3f})"
 
 
-def _ends(each: Iterable[Any]) -> tuple[Any, Any]:
-    """The first and the last, which may be the same."""
-    first, *_, last = [*each] * 2
-    return first, last
+def _ends(by_distance: dict[str, list[float]]) -> tuple[list[float], list[float], str]:
+    """The estimates at the first and at the last distance, and that distance."""
+    near, *_, far = [*by_distance] * 2
+    return by_distance[near], by_distance[far], far
 
 
 def _of_the_example(found: dict[str, dict[str, Row]]) -> str:
@@ -411,10 +411,10 @@ def headline(facts: Row) -> str:
     for label, own in facts["models"].items():
         if ALL_WAYS not in own:
             continue
-        near, far = _ends(own[ALL_WAYS])
-        first, last = own[ALL_WAYS][near][0], own[ALL_WAYS][far][0]
-        text = f"{label}: {first:.2f}, and {last:.3f} after {far} tokens"
+        first, last, far = _ends(own[ALL_WAYS])
+        text = f"{label}: {first[0]:.2f}, and {last[0]:.3f} after {far} tokens"
         if ANOTHER in own:
-            text += f" (another word: {own[ANOTHER][near][0]:.2f}, {own[ANOTHER][far][0]:.3f})"
+            first, last, _ = _ends(own[ANOTHER])
+            text += f" (another word: {first[0]:.2f}, {last[0]:.3f})"
         said.append(text)
     return "\n".join(said)
