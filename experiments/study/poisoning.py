@@ -188,17 +188,12 @@ def next_log_probs(
     """Natural logs of the distributions of the next id, float64 [batch, far, V]: `far` ids,
     ascending, after the position far[-1] ids before the end of each sequence.
 
-    start: ids that all sequences come after, at least one; they are read once. Shorter sequences
-    are padded on the left, which moves no position: positions count a sequence's own ids.
+    start: ids that all sequences come after, at least one; they are read once.
     """
     torch = require("torch")
-    ids, own = padded(batch)
-    inputs = {
-        "input_ids": ids,
-        "attention_mask": torch.cat([own.new_ones(len(batch), len(start)), own], 1),
-        "position_ids": len(start) + (own.cumsum(1) - 1).clamp(min=0),
-        "logits_to_keep": ids.shape[1] - 1 - far[-1] + torch.tensor(list(far)),
-    }
+    inputs = padded(batch, len(start))
+    last = inputs["input_ids"].shape[1] - 1
+    inputs["logits_to_keep"] = last - far[-1] + torch.tensor(list(far))
     with torch.inference_mode():
         begun = model(torch.tensor([list(start)], device=model.device), logits_to_keep=1)
         begun[cache_name()].batch_repeat_interleave(len(batch))
