@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -312,7 +312,7 @@ def _method(item: Spanned, scores: np.ndarray, free: np.ndarray, method: Method)
         "law": distribution.tolist(),
         "total_variation": total_variation(free, distribution),
         "kl_nats": kl_divergence(free, log_distribution),
-        **asdict(size_of(item.automata[method], item.trie, alive, paths)),
+        **size_of(item.automata[method], item.trie, alive, paths),
     }
 
 

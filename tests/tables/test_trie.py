@@ -30,20 +30,20 @@ def test_leaves_are_all_tokenizations():
 
 
 def test_size_counts_states_steps_and_forced_steps():
-    automaton = single_paths([[0, 1], [0, 2], [3]])
-    trie = unroll([automaton])
-    steps = np.log([1, 0.25, 1, 1, 1])
-    alive = trie.alive(0)
-    size = size_of(automaton, trie, alive, along_paths(trie, masked_steps(trie, steps, alive)))
-    assert (size.states, size.transitions, size.steps, size.forced) == (5, 4, 2, 0)
-    forced = single_paths([[0, 1], [3]])
-    trie = unroll([forced])
-    steps = np.log([1, 0.25, 0.5, 0.75])
-    alive = trie.alive(0)
-    size = size_of(forced, trie, alive, along_paths(trie, masked_steps(trie, steps, alive)))
-    assert (size.steps, size.forced) == (2, 1)
-    assert size.expected_steps == pytest.approx(1.25)
-    assert size.expected_forced == pytest.approx(0.25)
+    def size(paths, steps):
+        automaton = single_paths(paths)
+        trie = unroll([automaton])
+        alive = trie.alive(0)
+        masked = masked_steps(trie, np.log(steps), alive)
+        return size_of(automaton, trie, alive, along_paths(trie, masked))
+
+    found = size([[0, 1], [0, 2], [3]], [1, 0.25, 1, 1, 1])
+    names = ("states", "transitions", "steps", "forced")
+    assert [found[name] for name in names] == [5, 4, 2, 0]
+    found = size([[0, 1], [3]], [1, 0.25, 0.5, 0.75])
+    assert [found[name] for name in names] == [4, 3, 2, 1]
+    assert found["expected_steps"] == pytest.approx(1.25)
+    assert found["expected_forced"] == pytest.approx(0.25)
 
 
 def test_a_trie_over_its_budget_is_refused():
