@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from bpe_automata import ByteDFA, TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, canonical_automaton, explore
@@ -29,23 +27,30 @@ WARM = ("[a-c]{3}", "(ab)*(true|false)*")
 _NO_LIMIT = 2**62  # the memory limit of the process is the limit
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """states, transitions: of the automaton, if it was written out; integers: what has to be kept
-    for this regex, 1 a state, 2 a transition (token, target) and 2 a relevant pair; first: the
-    tokens of the first mask, ascending."""
-
-    states: int | None
-    transitions: int | None
-    integers: int | None
-    first: tuple[int, ...]
+def sizes(
+    first: Iterable[int],
+    states: int | None = None,
+    transitions: int | None = None,
+    integers: int | None = None,
+) -> Row:
+    """What a row says of an automaton. states, transitions: if it was written out; integers: what
+    has to be kept for this regex, 1 a state, 2 a transition (token, target) and 2 a relevant pair;
+    first: the tokens of the first mask."""
+    ids = tuple(sorted(first))
+    return {
+        "states": states,
+        "transitions": transitions,
+        "integers": integers,
+        "first_ids": len(ids),
+        "first_crc32": zlib.crc32(repr(ids).encode()),
+    }
 
 
 @dataclass(frozen=True)
 class Built:
     """What a method made. Both are called when the clock has stopped."""
 
-    sizes: Callable[[], Sizes]
+    sizes: Callable[[], Row]
     automaton: Callable[[], TokenAutomaton] | None
 
 
@@ -67,12 +72,11 @@ def direct(bench: Bench, dfa: ByteDFA) -> Built:
     """DirectMerge on base symbols, as published."""
     merged = direct_merge(bench.symbols(dfa), bench.merges)
 
-    def sizes() -> Sizes:
+    def counted() -> Row:
         states, transitions = len(merged.states()), sum(map(len, merged.out.values()))
-        first = tuple(sorted(merged.out[merged.start]))
-        return Sizes(states, transitions, states + 2 * transitions, first)
+        return sizes(merged.out[merged.start], states, transitions, states + 2 * transitions)
 
-    return Built(sizes, lambda: explicit(merged))
+    return Built(counted, lambda: explicit(merged))
 
 
 def cartesian(bench: Bench, dfa: ByteDFA) -> Built:
@@ -81,20 +85,19 @@ def cartesian(bench: Bench, dfa: ByteDFA) -> Built:
     product = CartesianProduct(lifted, bench.texts)
     relevant = product.relevant
 
-    def sizes() -> Sizes:
+    def counted() -> Row:
         transitions = sum(len(product_mask(product, pair)) for pair in relevant)
         kept = len(lifted.states()) + 2 * sum(map(len, lifted.out.values())) + 2 * len(relevant)
-        first = tuple(sorted(product_mask(product, product.start)))
-        return Sizes(len(relevant), transitions, kept, first)
+        return sizes(product_mask(product, product.start), len(relevant), transitions, kept)
 
-    return Built(sizes, lambda: explicit(product.automaton()))
+    return Built(counted, lambda: explicit(product.automaton()))
 
 
 def lazy(bench: Bench, dfa: ByteDFA) -> Built:
     """CartesianMerge of the package, to its first mask; no automaton is written out."""
     engine = CartesianMerge(bench.tokenizer, dfa)
     mask = engine.mask(engine.initial())
-    return Built(lambda: Sizes(None, None, None, tuple(members(mask).tolist())), None)
+    return Built(lambda: sizes(members(mask).tolist()), None)
 
 
 def written_out(bench: Bench, dfa: ByteDFA) -> Built:
@@ -103,12 +106,12 @@ def written_out(bench: Bench, dfa: ByteDFA) -> Built:
     engine = CartesianMerge(bench.tokenizer, dfa)
     automaton = explore(engine, engine.initial(), _NO_LIMIT)
 
-    def sizes() -> Sizes:
-        symbols: np.ndarray = automaton.row(automaton.start)[0]
+    def counted() -> Row:
         states, transitions = automaton.n_states, automaton.n_transitions
-        return Sizes(states, transitions, states + 2 * transitions, tuple(symbols.tolist()))
+        first = automaton.row(automaton.start)[0].tolist()
+        return sizes(first, states, transitions, states + 2 * transitions)
 
-    return Built(sizes, lambda: automaton)
+    return Built(counted, lambda: automaton)
 
 
 DIRECT, CARTESIAN = "DirectMerge", "CartesianMerge"
@@ -137,8 +140,8 @@ def measured(bench: Bench, cell: Row) -> Row:
     with limits(cell["limit_seconds"], cell["limit_mb"]):
         seconds, built = timed(lambda: method(bench, dfa))
     peak = max(0.0, peak_mb() - before)
-    sizes = built.sizes()
-    small = sizes.transitions is not None and sizes.transitions <= cell["most_kept"]
+    found = built.sizes()
+    small = found["transitions"] is not None and found["transitions"] <= cell["most_kept"]
     kept = built.automaton is not None and bool(cell["file"]) and small
     if built.automaton and kept:
         automaton = built.automaton()
@@ -148,11 +151,7 @@ def measured(bench: Bench, cell: Row) -> Row:
     return {
         "seconds": seconds,
         "peak_mb": peak,
-        "states": sizes.states,
-        "transitions": sizes.transitions,
-        "integers": sizes.integers,
-        "first_ids": len(sizes.first),
-        "first_crc32": zlib.crc32(repr(sizes.first).encode()),
+        **found,
         "kept": kept,
     }
 
