@@ -24,6 +24,7 @@ from experiments.shared.resources import give_back
 from experiments.shared.watched import Limits, WatchedProcess
 
 DONE, FAILED, TIME, MEMORY = "done", "failed", "over time", "over memory"
+SKIPPED = "skipped"
 """What a row's `status` may be."""
 UNLIMITED = Limits(seconds=float("inf"), mb=float("inf"), starting=float("inf"))
 """Of the worker: its forks have limits of their own."""

@@ -112,13 +112,12 @@ def wrong(rows: Sequence[Row]) -> list[str]:
 def facts(rows: Sequence[Row]) -> Row:
     """Seconds, sizes and comparisons; only those that were measured. times_faster: the reference
     without its fusion over the median of the rectangles."""
-    said: Row = {"published_seconds": PUBLISHED_SECONDS}
-    made, ratio = of_part(rows, "rectangles"), None
+    said: Row = {"published_seconds": PUBLISHED_SECONDS, "times_faster": None}
+    made, references = of_part(rows, "rectangles"), of_part(rows, "reference")
+    keys = ("seconds", "fusing_seconds", "states", "forbidden", "fused_states", "compared")
     seconds = [second for row in made for second in row["seconds"]]
-    for reference in of_part(rows, "reference"):
-        keys = ("seconds", "fusing_seconds", "states", "forbidden", "fused_states", "compared")
+    for reference in references:
         said["reference"] = {key: reference[key] for key in keys}
-        ratio = float(reference["seconds"]) / median(seconds) if made else None
     if made:
         said["rectangles"] = {
             "seconds": median(seconds),
@@ -126,9 +125,11 @@ def facts(rows: Sequence[Row]) -> Row:
             "number": made[0]["rectangles"],
             "kept_mb": made[0]["kept_mb"],
         }
-    if steps := of_part(rows, "beginnings"):
-        said["last_beginning"] = steps[-1]["steps"][-1]
-    return said | {"times_faster": ratio, "wrong": wrong(rows)}
+    if made and references:
+        said["times_faster"] = float(references[-1]["seconds"]) / median(seconds)
+    if steps := steps_of(rows):
+        said["last_beginning"] = {key: steps[-1][key] for key in steps[-1] if key != "of"}
+    return said | {"wrong": wrong(rows)}
 
 
 def readme(facts: Row) -> str:
@@ -167,31 +168,28 @@ def _agreement(facts: Row) -> str:
 def costs(rows: Sequence[Row], facts: Row, title: str) -> Table:
     """Seconds and memory of both."""
     made = of_part(rows, "rectangles")
-    published: Row = {"of": "Algorithm 3, published, all merges", "mb": None, "kept": None}
-    lines = [published | {"seconds": f"{PUBLISHED_SECONDS:.1f}"}]
+    seconds = [second for row in made for second in row["seconds"]]
+
+    def line(of: str, seconds: float, mb: float, kept: str) -> list[str]:
+        shown = f"{seconds:.3f}" if seconds < 10 else f"{seconds:.1f}"
+        return [of, shown, f"{mb:.0f}", kept]
+
+    lines = [["Algorithm 3, published, all merges", f"{PUBLISHED_SECONDS:.1f}", "-", "-"]]
     for row in of_part(rows, "reference"):
         fused = row["seconds"] + row["fusing_seconds"]
         sets = f"{row['states']:,} states, {row['forbidden']:,} forbidden tokens"
         states = f"{row['fused_states']:,} states"
         lines += [
-            _cost("Algorithm 3, reference", row["seconds"], row["peak_mb"], sets),
-            _cost("the same, fused", fused, row["fused_peak_mb"], states),
+            line("Algorithm 3, reference", row["seconds"], row["peak_mb"], sets),
+            line("the same, fused", fused, row["fused_peak_mb"], states),
         ]
     if made:
         size = f"{made[0]['rectangles']:,} rectangles, {made[0]['kept_mb']:.1f} MB"
         peak = max(row["peak_mb"] for row in made)
-        lines.append(_cost("rectangles", facts["rectangles"]["seconds"], peak, size))
+        lines.append(line("rectangles", median(seconds), peak, size))
     if ratio := facts["times_faster"]:
-        met = "yes" if ratio >= GOAL else "NO"
         goal = f"rectangles: times faster (goal {GOAL})"
-        lines.append({"of": goal, "seconds": f"{ratio:,.0f}", "mb": "", "kept": met})
-    columns = [
-        Column("", "of"),
-        Column("seconds", "seconds"),
-        Column("MB", "mb"),
-        Column("what is kept", "kept"),
-    ]
-    seconds = [second for row in made for second in row["seconds"]]
+        lines.append([goal, f"{ratio:,.0f}", "", "yes" if ratio >= GOAL else "NO"])
     notes = [
         f"rectangles: median of {len(seconds)} (from {min(seconds, default=0):.3f} to "
         f"{max(seconds, default=0):.3f} s), derivations included, kernels loaded; "
@@ -199,12 +197,8 @@ def costs(rows: Sequence[Row], facts: Row, title: str) -> Table:
         "MB: 10^6 bytes, peak of a process of its own over what it had with the tokenizer",
         PUBLISHED,
     ]
-    return table(f"The automaton of all texts: {title}", frame(lines), columns, notes)
-
-
-def _cost(of: str, seconds: float, mb: float, kept: str) -> Row:
-    shown = f"{seconds:.3f}" if seconds < 10 else f"{seconds:.1f}"
-    return {"of": of, "seconds": shown, "mb": f"{mb:.0f}", "kept": kept}
+    columns = ["", "seconds", "MB", "what is kept"]
+    return Table(f"The automaton of all texts: {title}", columns, lines, notes)
 
 
 def comparison(facts: Row) -> Table:

@@ -9,31 +9,16 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-
-import numpy as np
 
 from bpe_automata import ByteDFA, TokenAutomaton, Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, canonical_automaton, explore
 from bpe_automata.kernels.bits import members
-from bpe_automata.reference import (
-    AllTexts,
-    CartesianProduct,
-    Merge,
-    all_texts,
-    direct_merge,
-    explicit,
-    lift,
-    merges_in_order,
-    product_mask,
-    spelled_in_symbols,
-    symbol_dfa,
-)
-from bpe_automata.reference.token_dfa import Token
+from bpe_automata.reference import CartesianProduct, direct_merge, explicit, product_mask
 from experiments.article.forks import forked, limits, peak_mb, serve, settle
+from experiments.article.mistral import Reference
 from experiments.run.executors import Row
 from experiments.shared.resources import timed
 
@@ -42,42 +27,35 @@ WARM = ("[a-c]{3}", "(ab)*(true|false)*")
 _NO_LIMIT = 2**62  # the memory limit of the process is the limit
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """states, transitions: of the automaton, if it was written out; integers: what has to be kept
-    for this regex, 1 a state, 2 a transition (token, target) and 2 a relevant pair; first: the
-    tokens of the first mask, ascending."""
-
-    states: int | None
-    transitions: int | None
-    integers: int | None
-    first: tuple[int, ...]
+def sizes(
+    first: Iterable[int],
+    states: int | None = None,
+    transitions: int | None = None,
+    integers: int | None = None,
+) -> Row:
+    """What a row says of an automaton. states, transitions: if it was written out; integers: what
+    has to be kept for this regex, 1 a state, 2 a transition (token, target) and 2 a relevant pair;
+    first: the tokens of the first mask."""
+    ids = tuple(sorted(first))
+    return {
+        "states": states,
+        "transitions": transitions,
+        "integers": integers,
+        "first_ids": len(ids),
+        "first_crc32": zlib.crc32(repr(ids).encode()),
+    }
 
 
 @dataclass(frozen=True)
 class Built:
     """What a method made. Both are called when the clock has stopped."""
 
-    sizes: Callable[[], Sizes]
+    sizes: Callable[[], Row]
     automaton: Callable[[], TokenAutomaton] | None
 
 
-class Bench:
-    """A tokenizer that is BPE alone, with what all regexes share."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        self.merges: list[Merge] = merges_in_order(tokenizer.description)
-
-    @cached_property
-    def texts(self) -> AllTexts:
-        """Algorithm 3, fused."""
-        return all_texts(self.tokenizer.description.base.values(), self.merges).fused()
-
-    @cached_property
-    def spelled(self) -> dict[Token, tuple[Token, ...]]:
-        """The base symbols of each token."""
-        return spelled_in_symbols([*self.tokenizer.description.base.values()], self.merges)
+class Bench(Reference):
+    """With what the package makes once."""
 
     def prepare(self, method: str) -> None:
         """Make what regexes share, and load the kernels."""
@@ -92,36 +70,34 @@ class Bench:
 
 def direct(bench: Bench, dfa: ByteDFA) -> Built:
     """DirectMerge on base symbols, as published."""
-    merged = direct_merge(symbol_dfa(bench.tokenizer.description, dfa), bench.merges)
+    merged = direct_merge(bench.symbols(dfa), bench.merges)
 
-    def sizes() -> Sizes:
+    def counted() -> Row:
         states, transitions = len(merged.states()), sum(map(len, merged.out.values()))
-        first = tuple(sorted(merged.out[merged.start]))
-        return Sizes(states, transitions, states + 2 * transitions, first)
+        return sizes(merged.out[merged.start], states, transitions, states + 2 * transitions)
 
-    return Built(sizes, lambda: explicit(merged))
+    return Built(counted, lambda: explicit(merged))
 
 
 def cartesian(bench: Bench, dfa: ByteDFA) -> Built:
     """CartesianMerge as published: the lift, and the relevant states of the product."""
-    lifted = lift(symbol_dfa(bench.tokenizer.description, dfa), bench.spelled)
+    lifted = bench.lifted(dfa)
     product = CartesianProduct(lifted, bench.texts)
     relevant = product.relevant
 
-    def sizes() -> Sizes:
+    def counted() -> Row:
         transitions = sum(len(product_mask(product, pair)) for pair in relevant)
         kept = len(lifted.states()) + 2 * sum(map(len, lifted.out.values())) + 2 * len(relevant)
-        first = tuple(sorted(product_mask(product, product.start)))
-        return Sizes(len(relevant), transitions, kept, first)
+        return sizes(product_mask(product, product.start), len(relevant), transitions, kept)
 
-    return Built(sizes, lambda: explicit(product.automaton()))
+    return Built(counted, lambda: explicit(product.automaton()))
 
 
 def lazy(bench: Bench, dfa: ByteDFA) -> Built:
     """CartesianMerge of the package, to its first mask; no automaton is written out."""
     engine = CartesianMerge(bench.tokenizer, dfa)
     mask = engine.mask(engine.initial())
-    return Built(lambda: Sizes(None, None, None, tuple(members(mask).tolist())), None)
+    return Built(lambda: sizes(members(mask).tolist()), None)
 
 
 def written_out(bench: Bench, dfa: ByteDFA) -> Built:
@@ -130,12 +106,12 @@ def written_out(bench: Bench, dfa: ByteDFA) -> Built:
     engine = CartesianMerge(bench.tokenizer, dfa)
     automaton = explore(engine, engine.initial(), _NO_LIMIT)
 
-    def sizes() -> Sizes:
-        symbols: np.ndarray = automaton.row(automaton.start)[0]
+    def counted() -> Row:
         states, transitions = automaton.n_states, automaton.n_transitions
-        return Sizes(states, transitions, states + 2 * transitions, tuple(symbols.tolist()))
+        first = automaton.row(automaton.start)[0].tolist()
+        return sizes(first, states, transitions, states + 2 * transitions)
 
-    return Built(sizes, lambda: automaton)
+    return Built(counted, lambda: automaton)
 
 
 DIRECT, CARTESIAN = "DirectMerge", "CartesianMerge"
@@ -164,8 +140,8 @@ def measured(bench: Bench, cell: Row) -> Row:
     with limits(cell["limit_seconds"], cell["limit_mb"]):
         seconds, built = timed(lambda: method(bench, dfa))
     peak = max(0.0, peak_mb() - before)
-    sizes = built.sizes()
-    small = sizes.transitions is not None and sizes.transitions <= cell["most_kept"]
+    found = built.sizes()
+    small = found["transitions"] is not None and found["transitions"] <= cell["most_kept"]
     kept = built.automaton is not None and bool(cell["file"]) and small
     if built.automaton and kept:
         automaton = built.automaton()
@@ -175,11 +151,7 @@ def measured(bench: Bench, cell: Row) -> Row:
     return {
         "seconds": seconds,
         "peak_mb": peak,
-        "states": sizes.states,
-        "transitions": sizes.transitions,
-        "integers": sizes.integers,
-        "first_ids": len(sizes.first),
-        "first_crc32": zlib.crc32(repr(sizes.first).encode()),
+        **found,
         "kept": kept,
     }
 

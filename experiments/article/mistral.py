@@ -1,4 +1,5 @@
-"""The Mistral-7B merge table as a tokenizer of its own: BPE alone.
+"""The Mistral-7B merge table as a tokenizer of its own, BPE alone, and such a tokenizer as the
+published algorithms see it.
 
 No prefix, no splitters, no byte fallback, no added tokens: what the article's algorithms are about.
 Then the reference algorithms, which know only base symbols and merges, and the package, which reads
@@ -7,11 +8,23 @@ tokenizers, construct the automata of one language.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from bpe_automata import Tokenizer
+from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.errors import ArgumentError
+from bpe_automata.reference import (
+    AllTexts,
+    Merge,
+    TokenDFA,
+    all_texts,
+    lift,
+    merges_in_order,
+    spelled_in_symbols,
+    symbol_dfa,
+)
+from bpe_automata.reference.token_dfa import Token
 
 MISTRAL = "mistral-v1"
 """The tokenizer of Mistral-7B-v0.1, out of the package mistral-common."""
@@ -61,3 +74,31 @@ def bpe_alone(tokenizer: Tokenizer) -> dict[str, Any]:
     vocabulary = {text: number for number, text in enumerate(texts)}
     model = {"type": "BPE", "vocab": vocabulary, "merges": merges}
     return {"version": "1.0", "model": model, "decoder": {"type": "Fuse"}}
+
+
+class Reference:
+    """A tokenizer that is BPE alone, with what the published algorithms make once for all
+    regexes."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.merges: list[Merge] = merges_in_order(tokenizer.description)
+        self._base: list[Token] = [*tokenizer.description.base.values()]
+
+    @cached_property
+    def texts(self) -> AllTexts:
+        """The automaton of all texts: Algorithm 3, fused."""
+        return all_texts(self._base, self.merges).fused()
+
+    @cached_property
+    def spelled(self) -> dict[Token, tuple[Token, ...]]:
+        """The base symbols of each token."""
+        return spelled_in_symbols(self._base, self.merges)
+
+    def symbols(self, dfa: ByteDFA) -> TokenDFA:
+        """The same language, over base symbols."""
+        return symbol_dfa(self.tokenizer.description, dfa)
+
+    def lifted(self, dfa: ByteDFA) -> TokenDFA:
+        """All tokenizations of it."""
+        return lift(self.symbols(dfa), self.spelled)

@@ -18,20 +18,20 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bpe_automata import Constraint, Tokenizer, compile_regex, constrain
 from bpe_automata.constructions import Lift
-from bpe_automata.errors import ArgumentError, BpeAutomataError, MissingFileError
+from bpe_automata.errors import BpeAutomataError, MissingFileError
 from bpe_automata.kernels.bits import members
 from experiments.article.growth_worker import WARM
 from experiments.article.mistral import MISTRAL, mistral, mistral_table
 from experiments.article.redrawn_pages import PAGES
-from experiments.article.redrawn_panels import drawn, in_lines, page_of, row_of, subplots
+from experiments.article.redrawn_panels import drawn, page_of, row_of
 from experiments.engines.interface import INSTALL, PeerError, refusals
-from experiments.engines.named import versions
+from experiments.engines.named import check_known, versions
 from experiments.engines.peers import OutlinesCore
 from experiments.run import config
 from experiments.run.config import option
@@ -43,6 +43,7 @@ from experiments.run.statistics import median, quantile
 from experiments.run.tables import Column, Table, frame, table, whole
 from experiments.shared.resources import timed
 from experiments.shared.walks import walk
+from experiments.study.shown import in_lines, panels
 
 VERSION = 2
 
@@ -64,8 +65,7 @@ SMOKE = Config(pages=("figure1", "figure2"), n=2)
 def measure(run: Run[Config]) -> None:
     """A row per figure, and one per regex."""
     pages, given = run.config.pages, run.config.regexes
-    if unknown := set(pages) - set(PAGES):
-        raise ArgumentError(f"--pages: {min(unknown)!r} is none of {', '.join(PAGES)}")
+    check_known("pages", pages, PAGES)
     named = regexes_of_schemas() if given is None else regexes_of_file(given)
     seed = run.config.seed
     chosen = some(named, run.config.n, seed)
@@ -114,8 +114,7 @@ def some(named: list[tuple[str, str]], count: int | None, seed: int) -> list[tup
     return [named[i] for i in sorted(random.Random(seed).sample(range(len(named)), count))]
 
 
-@dataclass(frozen=True)
-class Engines:
+class Engines(NamedTuple):
     """complete: a tokenizer; alone: its merge table as one; outlines: None if not installed."""
 
     complete: Tokenizer
@@ -271,8 +270,7 @@ def summed_up(summaries: dict[str, Row]) -> Table:
 
 def draw(times: dict[str, list[float]]) -> Any:
     """Which share of the regexes, or masks, takes at most so long; by curve."""
-    figure, grid = subplots(1, 1, figsize=(_WIDTH, 5.2))
-    axes = grid[0, 0]
+    figure, ((axes,),) = panels(1, 1, figsize=(_WIDTH, 5.2))
     for key, found in times.items():
         label, color, line = CURVES[key]
         seconds = np.sort(found)

@@ -18,18 +18,14 @@ from bpe_automata.kernels.bits import members
 from bpe_automata.reference import (
     CartesianProduct,
     TokenDFA,
-    all_texts,
     explicit,
-    lift,
     merge_pair,
     merge_twin,
-    merges_in_order,
-    spelled_in_symbols,
     symbol_dfa,
 )
 from bpe_automata.testing import small_tokenizer
 from bpe_automata.viz import Drawing, Edge
-from experiments.article.mistral import MISTRAL, NAME, mistral, mistral_table
+from experiments.article.mistral import MISTRAL, NAME, Reference, mistral, mistral_table
 from experiments.article.redrawn_panels import (
     Page,
     Panel,
@@ -39,7 +35,7 @@ from experiments.article.redrawn_panels import (
     drawing_of_dfa,
     numbered,
 )
-from experiments.article.table1_automata import IN_THE_TEXT, MERGES, PUBLISHED, TOKENS, automata
+from experiments.article.table1 import IN_THE_TEXT, MERGES, PUBLISHED, TOKENS, automata
 from experiments.study.distortion import BOOLEAN
 
 # Figure 1: from a regex to masks. The automaton over characters, the lift of it to tokens, and
@@ -244,12 +240,8 @@ def names(dfa: TokenDFA, letters: str) -> dict[Hashable, str]:
 
 def automata_5() -> tuple[TokenDFA, TokenDFA, TokenDFA]:
     """All texts, the lift, their product."""
-    description = small_tokenizer(TOKENS, MERGES).description
-    merges = merges_in_order(description)
-    base = [*description.base.values()]
-    texts = all_texts(base, merges).fused()
-    symbols = spelled_in_symbols(base, merges)
-    lifted = lift(symbol_dfa(description, compile_regex(REGEX_5)), symbols)
+    reference = Reference(small_tokenizer(TOKENS, MERGES))
+    texts, lifted = reference.texts, reference.lifted(compile_regex(REGEX_5))
     return texts.automaton(), lifted, CartesianProduct(lifted, texts).automaton()
 
 

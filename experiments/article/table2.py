@@ -21,7 +21,7 @@ table alone, and the eager engine on the same. A first mask of theirs that diffe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -139,11 +139,6 @@ _FIRST_STEP = {"reference": "reference", "eager": "eager"}
 """Which of the tokenizer's times are a method's step 1."""
 
 
-Seconds = dict[tuple[str, str], list[float]]
-"""By method and step all that were measured, over the schemas where the method came to an end; of
-masks those along all texts."""
-
-
 def render(rows: Sequence[Row], manifest: Row) -> Report:
     """Three tables; a method that does not come to an end is a result."""
     schemas = [row for row in rows if row.get("kind") == "schema"]
@@ -155,9 +150,10 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
         if not row["methods"].get("reference", {}).get("first", True)
     ]
     found = facts(schemas, seconds)
-    stored = f"step 1 out of the disk cache: {_mean(tokenizer.get('stored', []))} s"
+    stored = tokenizer.get("stored")
+    stored = f"step 1 out of the disk cache: {three(fmean(stored)) if stored else '-'} s"
     tables = [
-        means(schemas, seconds, [stored, *_goal(found["times_better"])], manifest),
+        means(schemas, found, [stored, *_goal(found["times_better"])], manifest),
         spread(schemas, seconds),
         failures(schemas),
     ]
@@ -171,38 +167,40 @@ def done_by(schemas: Sequence[Row], method: str) -> list[Row]:
     return [row for row in found if row and row["status"] == DONE]
 
 
-def seconds_of(schemas: Sequence[Row], tokenizer: Row) -> Seconds:
-    """Those of each method, step by step; nothing of a step that it does not have."""
-    found: Seconds = {}
+def seconds_of(schemas: Sequence[Row], tokenizer: Row) -> dict[tuple[str, str], list[float]]:
+    """By method and step all that were measured, over the schemas where the method came to an end;
+    of masks those along all texts. Nothing of a step that a method does not have."""
+    found: dict[tuple[str, str], list[float]] = {}
     for method in METHODS:
-        found[method, "tokenizer"] = tokenizer.get(_FIRST_STEP.get(method, ""), [])
         done = done_by(schemas, method)
-        for step in ("lift", "relevance", "rows"):
-            found[method, step] = [row[step] for row in done if step in row]
-        found[method, "masks"] = [spent for row in done for spent in row.get("masks", ())]
+        each = {step: [row[step] for row in done if step in row] for step in STEPS}
+        each["masks"] = [spent for masks in each["masks"] for spent in masks]
+        each["tokenizer"] = tokenizer.get(_FIRST_STEP.get(method, ""), [])
+        found |= {(method, step): seconds for step, seconds in each.items() if seconds}
     return found
 
 
-def facts(schemas: Sequence[Row], seconds: Seconds) -> Row:
+def facts(schemas: Sequence[Row], seconds: Mapping[tuple[str, str], list[float]]) -> Row:
     """schemas: how many; seconds: means by method and step; times_better: how many times less of
     the lift relevance costs than published."""
     means: dict[str, dict[str, float]] = {method: {} for method in METHODS}
-    for method in METHODS:
-        for step in STEPS:
-            if spent := seconds[method, step]:
-                means[method][step] = fmean(spent)
-    relevance = means["eager"].get("relevance")
-    better = PUBLISHED_RATIO / (relevance / means["eager"]["lift"]) if relevance else None
+    for (method, step), spent in seconds.items():
+        means[method][step] = fmean(spent)
+    eager = means["eager"]
+    better = (
+        PUBLISHED_RATIO / (eager["relevance"] / eager["lift"]) if "relevance" in eager else None
+    )
     return {"schemas": len(schemas), "seconds": means, "times_better": better}
 
 
-def means(schemas: Sequence[Row], seconds: Seconds, extra: Sequence[str], manifest: Row) -> Table:
+def means(schemas: Sequence[Row], found: Row, extra: Sequence[str], manifest: Row) -> Table:
     """Mean seconds of each step, published beside measured."""
     lines: list[Row] = [{"of": "published (Tran-Thien 2024)", **PUBLISHED}]
-    for method, of in METHODS.items():
-        measured = {step: fmean(s) for step in STEPS if (s := seconds[method, step])}
-        if measured:
-            lines.append({"of": of, **measured, "schemas": len(done_by(schemas, method))})
+    lines += [
+        {"of": METHODS[method], **steps, "schemas": len(done_by(schemas, method))}
+        for method, steps in found["seconds"].items()
+        if steps
+    ]
     columns = [
         Column("", "of"),
         *(Column(name, partial(_only, step), three) for step, name in STEPS.items()),
@@ -229,10 +227,6 @@ def _only(field: str, line: Group) -> Any:
     return next(iter(values(line, field)), None)
 
 
-def _mean(seconds: Sequence[float]) -> str:
-    return three(fmean(seconds)) if seconds else "-"
-
-
 def _goal(better: float | None) -> list[str]:
     if better is None:
         return []
@@ -243,14 +237,15 @@ def _goal(better: float | None) -> list[str]:
     ]
 
 
-def spread(schemas: Sequence[Row], seconds: Seconds) -> Table:
+def spread(schemas: Sequence[Row], seconds: Mapping[tuple[str, str], list[float]]) -> Table:
     """Mean, median and p99 of each step and engine."""
     compiled = [row["compile"] for row in schemas if "compile" in row]
-    lines = [{"of": "schema to automaton", "step": "", "seconds": compiled}]
+    lines = [{"of": "schema to automaton", "step": "", "seconds": compiled}] if compiled else []
     lines += [
-        {"of": of, "step": name.replace("\n", " "), "seconds": seconds[method, step]}
-        for method, of in METHODS.items()
-        for step, name in STEPS.items()
+        {"of": METHODS[method], "step": STEPS[step].replace("\n", " "), "seconds": spent}
+        for method in METHODS
+        for step in STEPS
+        if (spent := seconds.get((method, step)))
     ]
     columns = [
         Column("", "of"),
@@ -265,8 +260,7 @@ def spread(schemas: Sequence[Row], seconds: Seconds) -> Table:
     note = (
         f"of the nodes, those whose row was not in the cache of segments: cold {cold}, warm {warm}"
     )
-    measured = frame([line for line in lines if line["seconds"]])
-    return table("The same in seconds, by engine and step", measured, columns, [note])
+    return table("The same in seconds, by engine and step", frame(lines), columns, [note])
 
 
 def _made(done: Sequence[Row]) -> str:

@@ -107,10 +107,7 @@ def explore(
     """last: the prompt's last id; heats: float64 [t], temperatures. Raises PromptError."""
     tree = _Growing(walkers, answers, spelled, last, heats)
     asked = 0
-    while asked < aims.most_nodes:
-        chosen = tree.urgent(aims)[: aims.most_nodes - asked]
-        if not len(chosen):
-            break
+    while len(chosen := tree.urgent(aims)[: aims.most_nodes - asked]):
         tree.expand(chosen, reader)
         asked += len(chosen)
     return tree.frozen(asked)
@@ -230,7 +227,11 @@ def distributions(
 ) -> Row:
     """All that is known at one temperature. heat: its number; methods: names of `states`' columns,
     "lift" first; n: number of answers; right: the numbers of those that are right; unsure: methods
-    that may run into a dead end."""
+    that may run into a dead end.
+
+    slack: probability of a method's distribution that is not assigned to an answer, or that a dead
+    end may still take from it where the method is `unsure`; unread: of ending in a node that was
+    not asked; lost: of a dead end."""
     own = along_paths(found.trie, found.scores[heat])
     mass = per_leaf(found, found.complete, own, n)
     free = normalised(mass)
@@ -243,45 +244,33 @@ def distributions(
     }
     for column, method in enumerate(methods):
         alive = found.trie.alive(column)
-        part = one_distribution(found, heat, alive, n, method in unsure)
-        log_distribution = np.array(part.pop("log_distribution"))
+        ends = alive & (found.complete | found.open)
+        steps = masked_steps(found.trie, found.scores[heat], alive)
+        paths = along_paths(found.trie, steps)
+        logs = per_leaf(found, ends, paths, n)
+        lost = 1.0 - _sum(paths[ends])
+        lost = lost if lost > ROUNDING else 0.0
+        undecided = ends & ((found.answer < 0) | (found.open & (method in unsure)))
         written = per_leaf(found, found.complete & alive, own, n)
         limit = normalised(written)
+        with np.errstate(divide="ignore"):
+            limit_logs = np.log(limit)
         result["methods"][method] = {
-            **part,
-            "law": np.exp(log_distribution).tolist(),
-            "tv": tv_between(free, np.exp(log_distribution), part["lost"]),
-            "kl": _finite(kl_divergence(free, log_distribution)),
-            **judged(np.exp(log_distribution), free, right, ""),
+            "slack": _sum(paths[undecided]),
+            "unread": _sum(paths[alive & found.open]),
+            "lost": lost,
+            "law": np.exp(logs).tolist(),
+            "tv": tv_between(free, np.exp(logs), lost),
+            "kl": _finite(kl_divergence(free, logs)),
+            **judged(np.exp(logs), free, right, ""),
             "share": float(np.exp(np.logaddexp.reduce(written) - np.logaddexp.reduce(mass))),
             "weighted": limit.tolist(),
             "weighted_tv": total_variation(free, limit),
-            "weighted_kl": _finite(kl_divergence(free, _log(limit))),
+            "weighted_kl": _finite(kl_divergence(free, limit_logs)),
             "weighted_slack": _slack(found, own, alive),
             **judged(limit, free, right, "weighted_"),
         }
     return result
-
-
-def one_distribution(
-    found: Explored, heat: int, alive: np.ndarray, n: int, unsure: bool = False
-) -> Row:
-    """The masked distribution of a method. log_distribution: float64 [n]; slack: probability that
-    is not assigned to an answer, or that a dead end may still take from it where the method is
-    `unsure`; unread: of ending in a node that was not asked; lost: of a dead end."""
-    steps = masked_steps(found.trie, found.scores[heat], alive)
-    paths = along_paths(found.trie, steps)
-    ends = alive & (found.complete | found.open)
-    log_distribution = per_leaf(found, ends, paths, n)
-    undecided = ends & (found.answer < 0)
-    if unsure:
-        undecided |= alive & found.open
-    return {
-        "log_distribution": log_distribution.tolist(),
-        "slack": _sum(paths[undecided]),
-        "unread": _sum(paths[alive & found.open]),
-        "lost": lost if (lost := 1.0 - _sum(paths[ends])) > ROUNDING else 0.0,
-    }
 
 
 def per_leaf(found: Explored, leaves: np.ndarray, paths: np.ndarray, n: int) -> np.ndarray:
@@ -316,11 +305,6 @@ def _slack(found: Explored, own: np.ndarray, alive: np.ndarray) -> float:
 
 def _sum(log_values: np.ndarray) -> float:
     return float(np.exp(log_values).sum())
-
-
-def _log(values: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.log(values)
 
 
 def _finite(value: float) -> float | None:

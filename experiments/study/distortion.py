@@ -19,16 +19,18 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from bpe_automata import Constraint, constrain
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.decoding.constraint import Method
-from bpe_automata.errors import ArgumentError, BpeAutomataError
+from bpe_automata.errors import BpeAutomataError
+from bpe_automata.kernels.bits import members
+from experiments.engines.named import check_known
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
@@ -36,10 +38,9 @@ from experiments.run.measuring import Run
 from experiments.run.statistics import clopper_pearson
 from experiments.shared import models
 from experiments.study import distortion_report
-from experiments.study.prompts import CASES, Case
+from experiments.study.cases import PROMPTS, Case
 from experiments.study.token_trie import (
     Automaton,
-    Size,
     TokenTrie,
     along_paths,
     automaton_of,
@@ -51,15 +52,14 @@ from experiments.study.token_trie import (
     total_variation,
     unroll,
 )
-from experiments.study.tree_logprobs import PROBE, Evaluator, no_progress, pick_evaluator
+from experiments.study.tree_logprobs import PROBE, Evaluator, pick_evaluator
 
 
 class SamplerMismatchError(BpeAutomataError):
     """The matcher and the explored automaton disagree: a bug of the library, not of the input."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """What can follow a node. `row`: the packed mask seen there; `cumulated`: float64[k]."""
 
     row: np.ndarray
@@ -107,7 +107,7 @@ class ConstrainedSampler:
     def _read(self, node: int, log_probs: np.ndarray) -> Step:
         """Decode the mask in the buffer; it must allow the node's living children, no others."""
         row = self._buffer[0].copy()
-        allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))
+        allowed = members(row)
         children = np.flatnonzero((self._trie.parent == node) & self._alive)
         if not np.array_equal(allowed, np.sort(self._trie.token[children])):
             message = f"after {self._trie.ids(node)} the mask allows {allowed.tolist()[:20]}"
@@ -116,18 +116,11 @@ class ConstrainedSampler:
         return Step(row, children, np.cumsum(weights) / weights.sum())
 
 
-@dataclass(frozen=True)
-class FreeSamples:
-    """`passing`: int64[n], how many trials went through each node; `trials`: of how many."""
-
-    passing: np.ndarray
-    trials: int
-
-
 def sample_free(
     trie: TokenTrie, log_probs: np.ndarray, wanted: int, rng: np.random.Generator
-) -> FreeSamples:
-    """Unconstrained trials, until at least `wanted` of them spell an answer.
+) -> tuple[np.ndarray, int]:
+    """Unconstrained trials, until at least `wanted` of them spell an answer: (int64 [n], how many
+    of them went through each node; how many there were).
 
     None are made if they would not fit 64 bits (a random model may never write an answer).
 
@@ -141,12 +134,12 @@ def sample_free(
     leaves = trie.leaves()
     mass = float(np.exp(along_paths(trie, log_probs)[leaves]).sum())
     if mass < wanted / 2**60:
-        return FreeSamples(total, 0)
+        return total, 0
     while (missing := wanted - int(total[leaves].sum())) > 0:
         count = int(np.ceil(missing / mass))
         total += _split(trie, log_probs, count, rng)
         trials += count
-    return FreeSamples(total, trials)
+    return total, trials
 
 
 def _split(
@@ -213,10 +206,8 @@ def measure(run: Run[Config]) -> None:
 
 def chosen_cases(asked: Config) -> list[Case]:
     """Raises ArgumentError for a name that no case has."""
-    named = {case.name: case for case in CASES}
-    unknown = [name for name in asked.prompts if name not in named]
-    if unknown:
-        raise ArgumentError(f"--prompts: {unknown[0]!r} is none of {', '.join(named)}")
+    named = {case.name: case for case in PROMPTS}
+    check_known("prompts", asked.prompts, named)
     return [named[name] for name in asked.prompts or named]
 
 
@@ -238,12 +229,14 @@ def model_row(asked: Config) -> Row:
 
 
 def boolean_row(asked: Config) -> Row:
-    """States and transitions of the article's own example, from the start of a text."""
-    return {
-        "kind": "boolean",
-        "pattern": BOOLEAN,
-        "sizes": boolean_sizes(models.opened(asked.model, asked.device, "float32")),
-    }
+    """States and transitions of the article's own example, from the start of a text, by method."""
+    loaded = models.opened(asked.model, asked.device, "float32")
+    sizes = {}
+    for method in METHODS:
+        constraint = constrain(loaded.tokenizer, BOOLEAN, method=method, eos_ids=loaded.eos_ids)
+        automaton = constraint.automaton()
+        sizes[method] = {"states": automaton.n_states, "transitions": automaton.n_transitions}
+    return {"kind": "boolean", "pattern": BOOLEAN, "sizes": sizes}
 
 
 def case_row(asked: Config, case: Case, alpha: float) -> Row:
@@ -251,21 +244,11 @@ def case_row(asked: Config, case: Case, alpha: float) -> Row:
     loaded = models.opened(asked.model, asked.device, "float32")
     item = span(loaded, case)
     evaluate = evaluator(asked.model, asked.device)
-    scores = evaluate(loaded.model, item.prompt_ids, item.trie, no_progress)
+    scores = evaluate(loaded.model, item.prompt_ids, item.trie)
     row = exact_row(case, item, scores)
     rng = np.random.default_rng([asked.seed, zlib.crc32(case.name.encode())])
     row["samples"] = sampled(item, scores, row, asked.samples, alpha, rng)
     return row | {"evaluator": evaluate.__name__, "alpha_per_interval": alpha}
-
-
-def boolean_sizes(loaded: models.LoadedModel) -> dict[str, dict[str, int]]:
-    """Of `BOOLEAN`, by method."""
-    sizes: dict[str, dict[str, int]] = {}
-    for method in METHODS:
-        constraint = constrain(loaded.tokenizer, BOOLEAN, method=method, eos_ids=loaded.eos_ids)
-        automaton = constraint.automaton()
-        sizes[method] = {"states": automaton.n_states, "transitions": automaton.n_transitions}
-    return sizes
 
 
 def span(loaded: models.LoadedModel, case: Case) -> Spanned:
@@ -325,28 +308,22 @@ def _method(item: Spanned, scores: np.ndarray, free: np.ndarray, method: Method)
     paths = along_paths(item.trie, masked_steps(item.trie, scores, alive))
     log_distribution = per_answer(item.leaves, item.answer_of, paths, len(free))
     distribution = np.exp(log_distribution)
-    size: Size = size_of(item.automata[method], item.trie, alive, paths)
     return {
         "law": distribution.tolist(),
         "total_variation": total_variation(free, distribution),
         "kl_nats": kl_divergence(free, log_distribution),
-        **asdict(size),
+        **size_of(item.automata[method], item.trie, alive, paths),
     }
 
 
 def sampled(
-    item: Spanned,
-    scores: np.ndarray,
-    row: Row,
-    wanted: int,
-    alpha: float,
-    rng: np.random.Generator,
+    item: Spanned, scores: np.ndarray, row: Row, wanted: int, alpha: float, rng: np.random.Generator
 ) -> Row:
     """Samples of all three methods, and whether their intervals hold the exact values of `row`."""
     answers = len(row["answers"])
-    free = sample_free(item.trie, scores, wanted, rng)
-    counts = np.bincount(item.answer_of, free.passing[item.leaves], answers).astype(int)
-    result = {"free_trials": free.trials, "free": compared(counts, row["free"], alpha)}
+    passing, trials = sample_free(item.trie, scores, wanted, rng)
+    counts = np.bincount(item.answer_of, passing[item.leaves], answers).astype(int)
+    result = {"free_trials": trials, "free": compared(counts, row["free"], alpha)}
     for column, method in enumerate(METHODS):
         constraint = item.constraints[method]
         sampler = ConstrainedSampler(constraint, item.prompt_ids, item.trie, column)

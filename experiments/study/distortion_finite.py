@@ -19,12 +19,15 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from bpe_automata import Tokenizer
+from bpe_automata.decoding.matcher import Healing
 from bpe_automata.errors import BudgetExceededError
+from experiments.run import config
+from experiments.run.config import option
 from experiments.run.executors import Row
 from experiments.shared import models
 from experiments.study.answer_distributions import (
@@ -34,11 +37,39 @@ from experiments.study.answer_distributions import (
     explore,
     tv_between,
 )
-from experiments.study.chat import chat_format, prompt_text
-from experiments.study.study_case import PARTICLES, Config, StudyCase
+from experiments.study.cases import StudyCase, chat_format, prompt_text
 from experiments.study.study_methods import Posed, Poser
 from experiments.study.token_trie import along_paths, masked_steps, unroll
 from experiments.study.tree_logprobs import PROBE, pick_reader
+
+PARTICLES = (8, 32)
+"""Of the populations that are weighted."""
+
+
+@dataclass(frozen=True)
+class Config(config.Config):
+    """Which cases under which models, how exactly, and how many samples."""
+
+    models: tuple[str, ...] = option(
+        ("smollm2", "gemma-3-270m"), "smollm2, gemma-3-270m, local folders, hub ids"
+    )
+    cases: tuple[str, ...] = option((), "names or families of cases, all if empty")
+    temperatures: tuple[float, ...] = option((0.5, 1.0, 1.5), "what logits are divided by")
+    slack: float = option(1e-3, "most probability of a distribution that may stay unassigned")
+    unread: float = option(0.05, "most probability of paths that are not followed to their end")
+    most_nodes: int = option(1500, "most forward positions per case")
+    populations: int = option(1000, "weighted populations per estimate")
+    large: int | None = option(1, "larger languages, which are sampled, of each family; none: all")
+    samples: int = option(64, "samples per method of a larger language")
+    longest: int = option(64, "ids of such a sample")
+    batch: int = option(64, "such samples at a time")
+    device: Literal["auto", "cpu", "cuda"] = option("auto", "where the models run")
+    dtype: Literal["float32", "bfloat16", "float64"] = option("float32", "of the weights")
+
+    def draws(self) -> int:
+        """The number of the temperature at which anything is sampled: the one nearest to 1."""
+        return min(range(len(self.temperatures)), key=lambda k: abs(self.temperatures[k] - 1))
+
 
 THRESHOLD = 0.5
 """Resample where the effective sample size is below this share of the particles."""
@@ -46,8 +77,7 @@ LOWEST = -1e300
 """A log weight that stands for -inf where differences are taken."""
 
 
-@dataclass(frozen=True)
-class Estimated:
+class Estimated(NamedTuple):
     """distribution: float64 [n], the mean over populations; error: float64 [n], its standard
     error."""
 
@@ -110,9 +140,7 @@ class Populations:
     @cached_property
     def _stops(self) -> np.ndarray:
         """bool [nodes]: nothing that is alive follows."""
-        stops = np.ones(len(self._alive), dtype=bool)
-        stops[self._found.trie.parent[np.flatnonzero(self._alive)[1:]]] = False
-        return stops
+        return np.isneginf(self._log_left)
 
     @cached_property
     def _families(self) -> _Families:
@@ -235,34 +263,29 @@ def finite_row(config: Config, source: str, case: StudyCase) -> Row:
         "canonical_tokens": canonical_tokens(posed, ready.loaded.tokenizer),
         "absent": posed.absent,
         "as_lift": [m for m in methods[1:] if is_lift(found, methods.index(m))],
-        "healing": None,
+        "healing": given_back(posed.healing),
         "temperatures": each,
         "draws_at": config.temperatures[config.draws()],
         "draws": draws(config, found, methods, n, row_seed(config, source, case)),
     }
     if posed.healing:
-        row["healing"] = {
-            "given_back": len(posed.healing.given_back),
-            "text": posed.healing.text.decode("utf-8", "replace"),
-            "reason": posed.healing.reason,
-            "temperatures": unhealed(config, ready, ids, case, each),
-        }
+        row["healing"]["temperatures"] = unhealed(config, ready, ids, case, each)
     return row
 
 
 def described(source: str, case: StudyCase) -> Row:
     """What was asked."""
-    return {
-        "model": source,
-        "name": case.name,
-        "family": case.family,
-        "base": case.base,
-        "style": case.style,
-        "boundary": case.boundary,
-        "prompt": case.prompt,
-        "answers": list(case.answers),
-        "truth": list(case.truth),
-    }
+    texts = ("name", "family", "base", "style", "boundary", "prompt")
+    answers = {"answers": list(case.answers), "truth": list(case.truth)}
+    return {"model": source, **{name: getattr(case, name) for name in texts}, **answers}
+
+
+def given_back(healing: Healing | None) -> Row | None:
+    """What was given back of the prompt, if anything was."""
+    if healing is None:
+        return None
+    text = healing.text.decode("utf-8", "replace")
+    return {"given_back": len(healing.given_back), "text": text, "reason": healing.reason}
 
 
 def row_seed(config: Config, source: str, case: StudyCase) -> list[int]:

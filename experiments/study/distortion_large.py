@@ -9,30 +9,252 @@ that the method can write. What the model writes is what canonical can write and
 (The lift's samples alone would do in the limit, but most of them lie where the model has no mass.)
 Besides both: populations of `PARTICLES` by sequential Monte Carlo, of which one text is taken in
 proportion to the weights; chop and outlines-core, unweighted. As in the finite cases a text ends
-where nothing can follow it, and end-of-sequence has no factor. What is compared of the texts:
-`large_distributions`.
+where nothing can follow it, and end-of-sequence has no factor.
+
+What is compared are distributions of features of the texts: the first character, the length in
+bytes rounded down to a multiple of four, and, where a truth is known, whether the text is a right
+answer. (A total variation distance between distributions of whole texts could not be estimated from
+samples.) Values that are seen fewer than `SEEN` times in all samples together are one value, the
+rest: resampling says too little about what is seen once or twice. So the distance is one of coarser
+features, and at most that of the finer ones.
+
+The total variation distance of two empirical distributions is biased upwards: two samples of one
+distribution differ. Resampling adds that bias once more, so quantiles of resampled distances do not
+cover a small truth. What is resampled here is the difference of the distributions, a mean like any
+other:
+
+    D   the difference of the distributions; d: its estimate; d*: that of resampled samples
+    r   the 0.95 quantile of |d* - d| / 2, which stands for that of |d - D| / 2  (| |: l1)
+    v - r <= TV <= v + r     with v = |d| / 2, as | |d| - |D| | <= |d - D|
+
+The ball of radius r around d holds D with confidence 0.95, and the interval is the range of the
+norm in that ball: it covers at least as often (conservative, most where the truth is not 0). It
+holds 0 exactly where the bootstrap test of D = 0 does not reject at the 0.05 level. The mean of
+|d* - d| / 2 is the noise: what samples of these sizes and weights show where nothing differs.
+
+Source: Hall, *The Bootstrap and Edgeworth Expansion*, 1992, section 4.2 (confidence regions).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from bpe_automata import Constraint, Tokenizer, constrain
-from bpe_automata.decoding.healing import Healed, heal
+from bpe_automata.decoding.healing import heal
 from bpe_automata.sampling import weights
+from bpe_automata.sampling.weights import effective_sample_size
 from experiments.engines.interface import PeerError
 from experiments.engines.peers import OutlinesCore
 from experiments.run.executors import Row
 from experiments.shared.batched import Drawn, Language, sample_batch, sample_populations
-from experiments.study.distortion_finite import Opened, described, opened, row_seed
-from experiments.study.large_distributions import Texts, features, masses
-from experiments.study.large_walkers import ChopLanguage, outlines_language
-from experiments.study.study_case import PARTICLES, Config, StudyCase
-from experiments.study.study_methods import MOST_GIVEN_BACK
+from experiments.study.cases import StudyCase
+from experiments.study.distortion_finite import (
+    PARTICLES,
+    Config,
+    Opened,
+    described,
+    given_back,
+    opened,
+    row_seed,
+)
+from experiments.study.study_methods import MOST_GIVEN_BACK, ChopLanguage, outlines_language
+
+# Distances of distributions that are known from samples.
+
+RESAMPLES = 1000
+LEVEL = 0.95
+LEAST = 1e-300
+
+
+@dataclass(frozen=True)
+class Part:
+    """What independent units of one source (texts, or whole populations) add to a distribution.
+
+    source: units of the same source are the same draws; added: float64 [units, values].
+    """
+
+    source: str
+    added: np.ndarray
+
+
+Distribution = Sequence[Part]
+"""The sum over parts of the mean over units, divided by its total."""
+
+
+def one_hot(codes: np.ndarray, masses: np.ndarray, n: int) -> np.ndarray:
+    """float64 [units, n]: the mass of each at its value."""
+    added = np.zeros((len(codes), n))
+    added[np.arange(len(codes)), codes] = masses
+    return added
+
+
+def distances(
+    distributions: Mapping[str, Distribution], reference: Distribution, rng: np.random.Generator
+) -> Row:
+    """Of each distribution to the reference. value, noise: see above; low, high: the interval; None
+    for them where a source has one unit, which cannot tell."""
+    parts = [part for distribution in (*distributions.values(), reference) for part in distribution]
+    sizes = {part.source: len(part.added) for part in parts}
+    taken = {source: _resampled(n, rng) for source, n in sizes.items()}
+    found = {}
+    for name, distribution in distributions.items():
+        value = estimated(distribution) - estimated(reference)
+        again = estimated(distribution, taken) - estimated(reference, taken)
+        known = min(sizes[part.source] for part in (*distribution, *reference)) > 1
+        found[name] = _interval(value[0], again if known else None)
+    return found
+
+
+def _resampled(n: int, rng: np.random.Generator) -> np.ndarray:
+    """float64 [RESAMPLES, n]: how often each of n units is drawn again."""
+    drawn = rng.integers(n, size=(RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=RESAMPLES * n)
+    return counts.reshape(RESAMPLES, n).astype(np.float64)
+
+
+def estimated(
+    distribution: Distribution, taken: Mapping[str, np.ndarray] | None = None
+) -> np.ndarray:
+    """float64 [count, values]. taken: of each source float64 [count, units], how often each unit is
+    counted; None: once, and count is 1."""
+
+    def counted(part: Part) -> np.ndarray:
+        return taken[part.source] if taken else np.ones((1, len(part.added)))
+
+    total = np.sum([counted(part) @ part.added / len(part.added) for part in distribution], axis=0)
+    result: np.ndarray = total / np.maximum(total.sum(axis=1, keepdims=True), LEAST)
+    return result
+
+
+def _interval(difference: np.ndarray, again: np.ndarray | None) -> Row:
+    value = float(np.abs(difference).sum() / 2)
+    if again is None:
+        return {"value": value, "noise": None, "low": None, "high": None}
+    off = np.abs(again - difference).sum(axis=1) / 2
+    radius = float(np.quantile(off, LEVEL))
+    return {
+        "value": value,
+        "noise": float(off.mean()),
+        "low": max(0.0, value - radius),
+        "high": min(1.0, value + radius),
+    }
+
+
+WIDTH = 4
+"""Bytes of a class of lengths."""
+SEEN = 5
+REST = "(rest)"
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What one method wrote. spelled: the bytes, those that were cut off too; log_weights: float64,
+    -inf for what was cut off."""
+
+    spelled: list[bytes]
+    log_weights: np.ndarray
+
+    def whole(self) -> Iterator[bytes]:
+        """Those that came to their end."""
+        ended = (self.log_weights > -np.inf).tolist()
+        return (text for text, end in zip(self.spelled, ended, strict=True) if end)
+
+
+def masses(texts: Mapping[str, Texts]) -> dict[str, np.ndarray]:
+    """Weights of the lift and of canonical, divided by one number so that they can be written
+    down."""
+    logs = {method: texts[method].log_weights for method in ("lift", "canonical")}
+    highest = max(float(found.max()) for found in logs.values())
+    shift = highest if highest > -np.inf else 0.0
+    return {
+        method: np.where(found > -np.inf, np.maximum(np.exp(found - shift), LEAST), 0.0)
+        for method, found in logs.items()
+    }
+
+
+def features(
+    texts: Mapping[str, Texts],
+    populations: Mapping[str, Sequence[Texts]],
+    is_own: np.ndarray,
+    truth: Sequence[str],
+    rng: np.random.Generator,
+) -> Row:
+    """By feature: values, distributions, and distances to the model's distribution; nothing where a
+    method has no whole text. is_own: bool, which samples of the lift are canonical."""
+    kinds: dict[str, Callable[[bytes], str]] = {
+        "first": lambda text: text.decode("utf-8", "replace").lstrip(" ")[:1],
+        "length": lambda text: f"{(low := len(text) // WIDTH * WIDTH)}-{low + WIDTH - 1}",
+    }
+    if truth:
+        right = {answer.encode() for answer in truth}
+        kinds["right"] = lambda text: "right" if text in right else "wrong"
+    pooled = [*texts.values(), *(one for found in populations.values() for one in found)]
+    if not all((found.log_weights > -np.inf).any() for found in texts.values()):
+        return {}
+    made = {}
+    for name, kind in kinds.items():
+        seen = Counter(kind(text) for found in pooled for text in found.whole())
+        values = sorted(value for value, n in seen.items() if n >= SEEN or name == "right")
+        made[name] = _compared(_Coded([*values, REST], kind), texts, populations, is_own, rng)
+    return made
+
+
+@dataclass(frozen=True)
+class _Coded:
+    """values: of a feature, the rest last."""
+
+    values: list[str]
+    kind: Callable[[bytes], str]
+
+    def added(self, texts: Texts, mass: np.ndarray) -> np.ndarray:
+        """float64 [texts, values]."""
+        number = {value: k for k, value in enumerate(self.values)}
+        codes = [number.get(self.kind(text), len(self.values) - 1) for text in texts.spelled]
+        return one_hot(np.array(codes), mass, len(self.values))
+
+
+def _compared(
+    coded: _Coded,
+    texts: Mapping[str, Texts],
+    populations: Mapping[str, Sequence[Texts]],
+    is_own: np.ndarray,
+    rng: np.random.Generator,
+) -> Row:
+    mass = masses(texts)
+    other = mass["lift"] * ~is_own
+    own = Part("canonical", coded.added(texts["canonical"], mass["canonical"]))
+    free: Distribution = [own, Part("lift", coded.added(texts["lift"], other))]
+    distributions: dict[str, Distribution] = {
+        method: [Part(method, coded.added(found, (found.log_weights > -np.inf).astype(float)))]
+        for method, found in texts.items()
+    }
+    distributions["canonical weighted"] = [own]
+    for method, found in populations.items():
+        taken = np.stack([_taken(coded, population) for population in found])
+        if taken.any():
+            distributions[f"{method} SMC"] = [Part(f"{method} SMC", taken)]
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.concatenate([mass["canonical"] / len(own.added), other / len(other)]))
+    return {
+        "values": coded.values,
+        "free": estimated(free)[0].tolist(),
+        "laws": {name: estimated(one)[0].tolist() for name, one in distributions.items()},
+        "tv": distances(distributions, free, rng),
+        "effective": effective_sample_size(logs),
+    }
+
+
+def _taken(coded: _Coded, population: Texts) -> np.ndarray:
+    """float64 [values]: the distribution of one text that is taken by its weight; zeros of none."""
+    mass = np.exp(population.log_weights - max(population.log_weights.max(), -1e300))
+    added: np.ndarray = coded.added(population, mass).sum(axis=0) / max(mass.sum(), LEAST)
+    return added
+
 
 SIZE = PARTICLES[0]
 """Of a population."""
@@ -50,15 +272,14 @@ class _Asked:
 
     def drawn(self, followed: Language, number: int) -> list[Drawn]:
         """Independent texts; the number is that of the method."""
-        count, seed = self.config.samples, self._seed(number)
-        model, given = self.ready.loaded.model, self._given()
-        return sample_batch(model, self.prompt, followed, count, seed=seed, **given)
+        given = (self.ready.loaded.model, self.prompt, followed)
+        return sample_batch(*given, self.config.samples, **self._settings(number))
 
     def populations(self, followed: Language, number: int) -> list[list[Drawn]]:
         """As many texts, in populations."""
-        count, seed = max(2, self.config.samples // SIZE), self._seed(number)
-        model, given = self.ready.loaded.model, self._given()
-        return sample_populations(model, self.prompt, followed, count, SIZE, seed=seed, **given)
+        given = (self.ready.loaded.model, self.prompt, followed)
+        count = max(2, self.config.samples // SIZE)
+        return sample_populations(*given, count, SIZE, **self._settings(number))
 
     def texts(self, drawn: Sequence[Drawn]) -> Texts:
         """Without what was given back."""
@@ -67,13 +288,13 @@ class _Asked:
         spelled = [text.removeprefix(self.text) for text in whole]
         return Texts(spelled, np.array([one.log_weight for one in drawn]))
 
-    def _seed(self, number: int) -> int:
-        return int(np.random.default_rng([*self.seed, number]).integers(2**31))
-
-    def _given(self) -> Row:
-        heat = self.config.temperatures[self.config.draws()]
-        longest, batch = self.config.longest, self.config.batch
-        return {"max_new_tokens": longest, "temperature": heat, "batch": batch}
+    def _settings(self, number: int) -> Row:
+        return {
+            "seed": int(np.random.default_rng([*self.seed, number]).integers(2**31)),
+            "max_new_tokens": self.config.longest,
+            "temperature": self.config.temperatures[self.config.draws()],
+            "batch": self.config.batch,
+        }
 
 
 def large_row(config: Config, source: str, case: StudyCase) -> Row:
@@ -102,7 +323,7 @@ def large_row(config: Config, source: str, case: StudyCase) -> Row:
         **described(source, case),
         "pattern": case.pattern,
         "prompt_tokens": len(ids),
-        "healing": _healing(healed),
+        "healing": given_back(healed.healing),
         "samples": config.samples,
         "particles": SIZE,
         "temperature": config.temperatures[config.draws()],
@@ -124,17 +345,6 @@ def _outlines(asked: _Asked, lift: Constraint, case: StudyCase) -> Language:
 @lru_cache(maxsize=1)
 def _peer(tokenizer: Tokenizer, eos_ids: tuple[int, ...]) -> OutlinesCore:
     return OutlinesCore(tokenizer, eos_ids)
-
-
-def _healing(healed: Healed) -> Row | None:
-    """What was given back of the prompt, as in the finite cases."""
-    if healed.healing is None:
-        return None
-    return {
-        "given_back": len(healed.healing.given_back),
-        "text": healed.healing.text.decode("utf-8", "replace"),
-        "reason": healed.healing.reason,
-    }
 
 
 def follows(constraint: Constraint, prompt: Sequence[int], ids: Sequence[int]) -> bool:

@@ -5,26 +5,17 @@ TV: total variation distance to the free distribution, the model's own over the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
 
 from experiments.run.executors import FAILURE, Row
-from experiments.run.files import require
 from experiments.run.readme import wrapped
 from experiments.run.report import Figure, Report
-from experiments.run.tables import (
-    Column,
-    Group,
-    Table,
-    fixed,
-    percent,
-    small,
-    table,
-    whole,
-)
-from experiments.study.prompts import CASES
+from experiments.run.tables import Column, Table, fixed, percent, small, table, whole
+from experiments.study.cases import PRESIDENT, PROMPTS
+from experiments.study.shown import PALE, grid, panels
 
 PUBLISHED = {"free": 0.85879, "lift": 0.52852, "canonical": 0.85872}
 """P(" William"), published for Mistral-7B by Tran-Thien (2024); "lift" is his "Outlines"."""
@@ -40,7 +31,7 @@ SHOWN = ("president", "json_bool", "json_enum_quoted", "russian")
 """The prompts that the README's example shows; the first is the founding one."""
 METHODS = ("free", "lift", "canonical")
 MASKED = METHODS[1:]
-LIFT, CANONICAL, FREE, PALE = "#d1495b", "#00798c", "#333333", "#bbbbbb"
+LIFT, CANONICAL, FREE = "#d1495b", "#00798c", "#333333"
 FLOOR = 1e-6
 """Distances below it are drawn at it, on the axis' last tick, which says so."""
 
@@ -48,24 +39,22 @@ FLOOR = 1e-6
 def render(rows: Sequence[Row], manifest: Row) -> Report:
     """Nothing but a title where no prompt was finished: then there is nothing for the README to
     say, which is no complete report."""
-    by_kind: dict[str, list[Row]] = {"model": [], "boolean": [], "case": []}
-    for row in rows:
-        if not row.get(FAILURE):
-            by_kind[row["kind"]].append(row)
-    model = next(iter(by_kind["model"]), {"model": manifest["config"]["model"], "note": ""})
+    good = [row for row in rows if not row.get(FAILURE)]
+    model = {"model": manifest["config"]["model"], "note": ""}
+    model = next((row for row in good if row["kind"] == "model"), model)
     title = f"Distortion: {model['model']}"
     # in the order in which they were asked for, not in that in which they were done
-    names = manifest["config"]["prompts"] or [case.name for case in CASES]
-    order = {name: place for place, name in enumerate(names)}
-    cases = sorted(by_kind["case"], key=lambda row: order.get(row["name"], len(order)))
+    names = [*(manifest["config"]["prompts"] or (case.name for case in PROMPTS))]
+    cases = [row for row in good if row["kind"] == "case"]
+    cases.sort(key=lambda row: names.index(row["name"]) if row["name"] in names else len(names))
     if not cases:
         return Report(title, complete=False)
-    told, fields = facts(cases, model), pd.json_normalize(cases).assign(row=cases)
+    told, fields = facts(cases, model), pd.json_normalize(cases)
     tables = [
         distributions(cases, told, model),
         distances(fields),
         sizes(fields),
-        article(cases, by_kind["boolean"], model),
+        article(cases, [row for row in good if row["kind"] == "boolean"], model),
     ]
     return Report(title, tables, [figure(cases, model)], told)
 
@@ -90,17 +79,16 @@ def _case_facts(row: Row) -> Row:
     return {
         "answers": row["answers"],
         "laws": {"free": row["free"]} | {name: methods[name]["law"] for name in methods},
-        "drawn": {name: _frequencies(row["samples"][name]) for name in METHODS},
+        "drawn": {
+            name: [count / drawn["n"] for count in drawn["counts"]] if drawn["n"] else None
+            for name, drawn in ((name, row["samples"][name]) for name in METHODS)
+        },
         "tv": {name: methods[name]["total_variation"] for name in methods},
         "tv_given_canonical": row["total_variation_given_canonical"],
         "not_canonical": row["other_share"],
         "mass": row["free_mass"],
         "tokens": _tokens(row),
     }
-
-
-def _frequencies(drawn: Row) -> list[float] | None:
-    return [count / drawn["n"] for count in drawn["counts"]] if drawn["n"] else None
 
 
 def _tokens(row: Row) -> str:
@@ -128,20 +116,15 @@ def distributions(cases: Sequence[Row], told: Row, model: Row) -> Table:
 
 def _answers(cases: Sequence[Row]) -> Iterator[Row]:
     for row in cases:
-        exact = _case_facts(row)["laws"]
+        told = _case_facts(row)
         for k, answer in enumerate(row["answers"]):
             line = {"prompt": "" if k else row["name"], "answer": repr(answer)}
             for method in METHODS:
-                line[method] = exact[method][k]
-                line[f"{method} drawn"] = _frequency(row["samples"][method], k)
+                line[method] = told["laws"][method][k]
+                if drawn := told["drawn"][method]:
+                    flag = "" if row["samples"][method]["inside"][k] else " !"
+                    line[f"{method} drawn"] = f"{drawn[k]:.4f}{flag}"
             yield line
-
-
-def _frequency(drawn: Row, answer: int) -> str | None:
-    if not drawn["n"]:
-        return None
-    flag = "" if drawn["inside"][answer] else " !"
-    return f"{drawn['counts'][answer] / drawn['n']:.4f}{flag}"
 
 
 def distances(fields: pd.DataFrame) -> Table:
@@ -167,11 +150,16 @@ def distances(fields: pd.DataFrame) -> Table:
 
 def sizes(fields: pd.DataFrame) -> Table:
     """One line per prompt: the automata in numbers."""
+    for m in MASKED:
+        own = {name: fields[f"methods.{m}.{name}"] for name in ("forced", "steps")}
+        expected = fields[f"methods.{m}.expected_forced"] / fields[f"methods.{m}.expected_steps"]
+        shares = own["forced"].astype(str) + "/" + own["steps"].astype(str)
+        fields = fields.assign(**{f"{m} forced": shares, f"{m} expected": expected})
     columns = [Column("prompt", "name")]
     for name in ("states", "transitions"):
         columns += [Column(f"{name}\n{m}", f"methods.{m}.{name}", whole) for m in MASKED]
-    columns += [Column(f"one option\n{m}", _of(m, _forced)) for m in MASKED]
-    columns += [Column(f"expected\n{m}", _of(m, _expected), percent(1)) for m in MASKED]
+    columns += [Column(f"one option\n{m}", f"{m} forced") for m in MASKED]
+    columns += [Column(f"expected\n{m}", f"{m} expected", percent(1)) for m in MASKED]
     notes = [
         "one option: states with a single transition, of those that have any; expected: share of "
         "the steps of a drawn answer that have a single option"
@@ -179,36 +167,21 @@ def sizes(fields: pd.DataFrame) -> Table:
     return table("Automata after the prompt", fields, columns, notes)
 
 
-def _of(method: str, value: Callable[[Row], Any]) -> Callable[[Group], Any]:
-    return lambda group: value(group["row"].iloc[0]["methods"][method])
-
-
-def _forced(method: Row) -> str:
-    return f"{method['forced']}/{method['steps']}"
-
-
-def _expected(method: Row) -> float:
-    return float(method["expected_forced"] / method["expected_steps"])
-
-
 def article(cases: Sequence[Row], boolean: Sequence[Row], model: Row) -> Table:
     """The article's own two examples, published beside measured."""
-    lines = []
-    for row in (row for row in cases if row["name"] == "president"):
-        measured = _case_facts(row)["laws"]
-        lines += [
-            (f"P(' William'), {method}", f"{value:.5f}", f"{measured[method][0]:.5f}")
-            for method, value in PUBLISHED.items()
-        ]
-    for row in boolean:
-        lines += [
-            (
-                f"states / transitions, {method}",
-                f"{states} / {transitions}",
-                f"{row['sizes'][method]['states']} / {row['sizes'][method]['transitions']}",
-            )
-            for method, (states, transitions) in PUBLISHED_BOOLEAN.items()
-        ]
+    lines = [
+        (f"P(' William'), {method}", f"{value:.5f}", f"{row['law'][0]:.5f}")
+        for case in cases
+        if case["name"] == PRESIDENT.name
+        for method, value in PUBLISHED.items()
+        for row in [case["methods"].get(method, {"law": case["free"]})]
+    ]
+    lines += [
+        (f"states / transitions, {method}", f"{n} / {m}", "{states} / {transitions}".format(**size))
+        for row in boolean
+        for method, (n, m) in PUBLISHED_BOOLEAN.items()
+        for size in [row["sizes"][method]]
+    ]
     columns = ["president; boolean: ((true)|(false))", "Mistral-7B (published)", model["model"]]
     return Table("The article's examples", columns, lines, [SOURCE])
 
@@ -234,31 +207,21 @@ def _demo(facts: Row) -> str:
     """The example of what `make demo` prints, and how samples and exact numbers agree."""
     cases = facts["cases"]
     found = {name: cases[name] for name in SHOWN if name in cases}
-    lines = ["```", _DISTRIBUTION_HEAD]
-    for name in [name for name in SHOWN[:1] if name in found]:
-        lines += _distribution_lines(name, found[name])
-    lines += [
-        " ...",
-        _TV_HEAD,
+    lines = [
+        *("```", _DISTRIBUTION_HEAD),
+        *(line for name in SHOWN[:1] if name in found for line in _exact_lines(name, found[name])),
+        *(" ...", _TV_HEAD),
         *(_tv_line(name, case) for name, case in found.items()),
-        " ...",
-        "```",
+        *(" ...", "```", ""),
+        "*free* is the model's own distribution, each answer summed over all its tokenizations; "
+        "*lift* is masked over any tokenization (what Outlines does), *canonical* over the "
+        f"tokenizer's own; *drawn* are frequencies of {facts['samples']:,} samples: "
+        f"{facts['inside']} of {facts['cells']} exact numbers lie in their intervals "
+        f"(Clopper-Pearson, joint level {1 - ALPHA:.0%}). *TV* is total variation distance to the "
+        "free distribution; *TV given canonical* is that of the free distribution restricted to "
+        "canonical ids, so what *TV canonical* has above it is the price of masking step by step.",
     ]
-    return "\n".join(
-        [
-            *lines,
-            "",
-            "*free* is the model's own distribution, each answer summed over all its "
-            "tokenizations; *lift* "
-            "is masked over any tokenization (what Outlines does), *canonical* over the "
-            f"tokenizer's own; *drawn* are frequencies of {facts['samples']:,} samples: "
-            f"{facts['inside']} of {facts['cells']} exact numbers lie in their intervals "
-            f"(Clopper-Pearson, joint level {1 - ALPHA:.0%}). *TV* is total variation distance to "
-            "the free distribution; *TV given canonical* is that of the free distribution "
-            "restricted to canonical "
-            "ids, so what *TV canonical* has above it is the price of masking step by step.",
-        ]
-    )
+    return "\n".join(lines)
 
 
 _DISTRIBUTION_HEAD = (
@@ -271,63 +234,51 @@ _TV_HEAD = (
 )
 
 
-def _distribution_lines(name: str, case: Row) -> list[str]:
-    lines = []
+def _exact_lines(name: str, case: Row) -> Iterator[str]:
     for k, answer in enumerate(case["answers"]):
         cells = []
         for method, width in zip(METHODS, (7, 7, 10), strict=True):
             drawn = case["drawn"][method]
             cells.append(f"{case['laws'][method][k]:>{width}.4f}")
             cells.append(f"{drawn[k]:>7.4f}" if drawn else f"{'none':>7}")
-        lines.append(f" {name if k == 0 else '':<17} {answer!r:<12} " + " ".join(cells))
-    return lines
+        yield f" {'' if k else name:<17} {answer!r:<12} " + " ".join(cells)
 
 
 def _tv_line(name: str, case: Row) -> str:
-    tv = case["tv"]
+    lift, canonical = (small(case["tv"][method]) for method in MASKED)
     return (
-        f" {name:<17} {case['tokens']:<4} {case['mass']:>8.1e} "
-        f"{small(case['not_canonical']):>14} {small(tv['lift']):>8} "
-        f"{small(tv['canonical']):>13} {small(case['tv_given_canonical']):>19}"
+        f" {name:<17} {case['tokens']:<4} {case['mass']:>8.1e} {small(case['not_canonical']):>14} "
+        f"{lift:>8} {canonical:>13} {small(case['tv_given_canonical']):>19}"
     )
 
 
 def figure(cases: Sequence[Row], model: Row) -> Figure:
     """Of one case or more."""
-    require("matplotlib").use("Agg")
-    pyplot = require("matplotlib.pyplot")
-    style = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
-    with pyplot.rc_context(style):
-        drawn, (left, right) = pyplot.subplots(
-            1, 2, figsize=(11.5, 6.6), width_ratios=(1, 2.4), layout="constrained"
-        )
-        draw_example(left, cases[0])
-        draw_distances(right, cases)
+    drawn, axes = panels(1, 2, figsize=(11.5, 6.6), width_ratios=(1, 2.4))
+    draw_example(axes[0, 0], cases[0])
+    draw_distances(axes[0, 1], cases)
     note = f"{model['model']}; n = {len(cases)} prompts; exact probabilities, not samples.\n"
     return Figure("distortion", drawn, headline(cases), note + model["note"])
 
 
 def headline(cases: Sequence[Row]) -> str:
     """The message, with the numbers of these rows."""
-    single = [row for row in cases if is_single(row)]
-    if not single:
+    farthest = {
+        single: [max(distance(row, method) for row in some) for method in MASKED]
+        for single in (True, False)
+        if (some := [row for row in cases if is_single(row) == single])
+    }
+    if True not in farthest:
         return "How far masking moves a model from its own distribution"
-    lift, canonical = farthest(single)
+    lift, canonical = farthest[True]
     said = (
         "One-token answers: masking over any tokenization moves the model's distribution by up to "
         f"{lift:.2f},\nover its own tokenization by at most {canonical:.4f}."
     )
-    longer = [row for row in cases if not is_single(row)]
-    if not longer:
+    if False not in farthest:
         return said
-    lift, canonical = farthest(longer)
+    lift, canonical = farthest[False]
     return f"{said} Longer answers: up to {lift:.2f} and {canonical:.2f}."
-
-
-def farthest(cases: Sequence[Row]) -> tuple[float, float]:
-    """The greatest distances of some prompts: of the lift, and of canonical."""
-    lift, canonical = (max(distance(row, m) for row in cases) for m in ("lift", "canonical"))
-    return lift, canonical
 
 
 def is_single(row: Row) -> bool:
@@ -342,16 +293,16 @@ def distance(row: Row, method: str) -> float:
 
 def draw_example(axes: Any, row: Row) -> None:
     """Probability of the first answer of the article's prompt, by method."""
-    bars = [
-        ("the model\nitself", row["free"][0], FREE),
-        ("any\ntokenization\n(lift)", row["methods"]["lift"]["law"][0], LIFT),
-        ("its own\ntokenization\n(canonical)", row["methods"]["canonical"]["law"][0], CANONICAL),
-    ]
-    for place, (_, value, color) in enumerate(bars):
+    bars = {
+        "the model\nitself": (row["free"][0], FREE),
+        "any\ntokenization\n(lift)": (row["methods"]["lift"]["law"][0], LIFT),
+        "its own\ntokenization\n(canonical)": (row["methods"]["canonical"]["law"][0], CANONICAL),
+    }
+    above = {"xytext": (0, 3), "textcoords": "offset points", "ha": "center"}
+    for place, (value, color) in enumerate(bars.values()):
         axes.bar(place, value, color=color, width=0.62)
-        above = {"xytext": (0, 3), "textcoords": "offset points", "ha": "center"}
         axes.annotate(f"{value:.3f}", (place, value), **above)
-    axes.set_xticks(range(len(bars)), [label for label, _, _ in bars])
+    axes.set_xticks(range(len(bars)), list(bars))
     axes.set_ylim(0, 1)
     first, second = (answer.strip() for answer in row["answers"][:2])
     axes.set_ylabel(f"probability of “{first}” against “{second}”")
@@ -365,46 +316,28 @@ def draw_distances(axes: Any, cases: Sequence[Row]) -> None:
     longer = sum(not is_single(row) for row in ordered)
     heights = [i + (i >= longer) for i in range(len(ordered))]
     for row, height in zip(ordered, heights, strict=True):
-        lift, canonical = ends(row)
-        axes.plot([lift, canonical], [height, height], color=PALE, linewidth=2, zorder=1)
-        axes.scatter(lift, height, s=110, facecolor="white", edgecolor=LIFT, linewidth=2, zorder=2)
-        axes.scatter(canonical, height, s=38, color=CANONICAL, zorder=3)
+        ends = [max(distance(row, method), FLOOR) for method in MASKED]
+        axes.plot(ends, [height, height], color=PALE, linewidth=2, zorder=1)
+        ring = {"facecolor": "white", "edgecolor": LIFT, "linewidth": 2}
+        axes.scatter(ends[0], height, s=110, zorder=2, **ring)
+        axes.scatter(ends[1], height, s=38, color=CANONICAL, zorder=3)
     axes.set_yticks(heights, [row["name"].replace("_", " ") for row in ordered])
     axes.set_ylim(-0.8, heights[-1] + 1.4)
     axes.set_title("All prompts", loc="left", fontsize=11)
-    groups = {"longer answers": longer - 0.3} if longer else {}
+    grey = {"fontsize": 9, "color": "#555555", "style": "italic"}
+    if longer:
+        axes.text(FLOOR * 0.7, longer - 0.3, "longer answers", **grey)
     if longer < len(ordered):
-        groups["answers of one token"] = heights[-1] + 0.7
-    _name_groups(axes, groups)
-    _name_methods(axes, ordered[-1], heights[-1])
-    _scale(axes)
-
-
-def ends(row: Row) -> tuple[float, float]:
-    """Where the lift's and the canonical mark of a prompt are drawn."""
-    return max(distance(row, "lift"), FLOOR), max(distance(row, "canonical"), FLOOR)
-
-
-def _scale(axes: Any) -> None:
+        axes.text(FLOOR * 0.7, heights[-1] + 0.7, "answers of one token", **grey)
+    # The two marks of the topmost prompt are named; that is the legend.
+    bold = {"y": heights[-1] + 0.7, "fontweight": "bold", "fontsize": 9}
+    axes.text(ends[0] * 1.5, s="any tokenization", color=LIFT, ha="right", **bold)
+    axes.text(ends[1], s="its own tokenization", color=CANONICAL, ha="center", **bold)
     axes.set_xscale("log")
     axes.set_xlim(FLOOR * 0.6, 1.6)
-    axes.set_xticks([10.0**k for k in range(-6, 1)])
-    axes.set_xticklabels(["≤ 0.000001", "0.00001", "0.0001", "0.001", "0.01", "0.1", "1"])
+    ticks = ["≤ 0.000001", "0.00001", "0.0001", "0.001", "0.01", "0.1", "1"]
+    axes.set_xticks([10.0**k for k in range(-6, 1)], ticks)
     axes.minorticks_off()
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color="#eeeeee")
-    axes.set_axisbelow(True)
+    grid(axes, "x")
     axes.set_xlabel("total variation distance to the model's own distribution (log scale)")
-
-
-def _name_groups(axes: Any, heights: dict[str, float]) -> None:
-    for name, height in heights.items():
-        axes.text(FLOOR * 0.7, height, name, fontsize=9, color="#555555", style="italic")
-
-
-def _name_methods(axes: Any, row: Row, height: float) -> None:
-    """Name the two marks of the topmost prompt; that is the legend."""
-    lift, canonical = ends(row)
-    style = {"y": height + 0.7, "fontweight": "bold", "fontsize": 9}
-    axes.text(lift * 1.5, s="any tokenization", color=LIFT, ha="right", **style)
-    axes.text(canonical, s="its own tokenization", color=CANONICAL, ha="center", **style)

@@ -12,10 +12,9 @@ from bpe_automata.errors import ArgumentError
 from experiments.engines.peers import OutlinesCore
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.measuring import Run
-from experiments.study.cases import CASES
-from experiments.study.distortion_finite import finite_row, model_row
+from experiments.study.cases import CASES, StudyCase
+from experiments.study.distortion_finite import Config, finite_row, model_row
 from experiments.study.distortion_large import large_row
-from experiments.study.study_case import Config, StudyCase
 from experiments.study.study_report import TITLE, facts, figures, readme, tables
 
 VERSION = 2

@@ -29,6 +29,7 @@ import numpy as np
 from bpe_automata import Tokenizer
 from bpe_automata.decoding.visible import visible_tokens
 from bpe_automata.errors import ArgumentError
+from experiments.engines.named import check_known
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
@@ -103,9 +104,7 @@ def measure(run: Run[Config]) -> None:
 def check(chosen: Config) -> None:
     """Raises ArgumentError for a category that has no words, and for distances that do not
     ascend."""
-    unknown = [category for category in chosen.categories if category not in WORDS]
-    if unknown:
-        raise ArgumentError(f"--categories: {unknown[0]!r} is none of {', '.join(WORDS)}")
+    check_known("categories", chosen.categories, WORDS)
     far = chosen.distances
     if not far or far[0] < 0 or any(one >= other for one, other in pairwise(far)):
         raise ArgumentError(f"--distances {','.join(map(str, far))!r}: from 0 on, ascending")
@@ -189,17 +188,12 @@ def next_log_probs(
     """Natural logs of the distributions of the next id, float64 [batch, far, V]: `far` ids,
     ascending, after the position far[-1] ids before the end of each sequence.
 
-    start: ids that all sequences come after, at least one; they are read once. Shorter sequences
-    are padded on the left, which moves no position: positions count a sequence's own ids.
+    start: ids that all sequences come after, at least one; they are read once.
     """
     torch = require("torch")
-    ids, own = padded(batch)
-    inputs = {
-        "input_ids": ids,
-        "attention_mask": torch.cat([own.new_ones(len(batch), len(start)), own], 1),
-        "position_ids": len(start) + (own.cumsum(1) - 1).clamp(min=0),
-        "logits_to_keep": ids.shape[1] - 1 - far[-1] + torch.tensor(list(far)),
-    }
+    inputs = padded(batch, len(start))
+    last = inputs["input_ids"].shape[1] - 1
+    inputs["logits_to_keep"] = last - far[-1] + torch.tensor(list(far))
     with torch.inference_mode():
         begun = model(torch.tensor([list(start)], device=model.device), logits_to_keep=1)
         begun[cache_name()].batch_repeat_interleave(len(batch))

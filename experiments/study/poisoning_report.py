@@ -13,15 +13,8 @@ import numpy as np
 import pandas as pd
 
 from experiments.run.executors import Row
-from experiments.run.files import require
 from experiments.run.report import Figure
-from experiments.run.statistics import (
-    Statistic,
-    bootstrap,
-    quantile,
-    weighted_mean,
-    weighted_quantile,
-)
+from experiments.run.statistics import Statistic, quantile, weighted_mean, weighted_quantile
 from experiments.run.tables import (
     Column,
     Group,
@@ -45,6 +38,7 @@ from experiments.study.poisoning_words import (
     SMALLEST,
     WAYS,
 )
+from experiments.study.shown import estimate, grid, model_notes, panels
 
 TITLE = "What one mis-tokenized word does to the next-token distributions after it"
 SHOWN = (0, 1, 2, 4, 8, 16)
@@ -66,8 +60,7 @@ _FIELDS = [
 
 
 def rows_with(rows: pd.DataFrame, field: str) -> list[Row]:
-    """The rows that have a field, in the order of their keys: those of words have "found", those of
-    the example "animal"."""
+    """The rows that have a field, by their keys: words have "found", the example "animal"."""
     there = (row for row in records(rows) if not is_missing(row.get(field)))
     return sorted(there, key=lambda row: str(row["key"]))
 
@@ -101,16 +94,6 @@ def of_way(words: Group, way: str) -> Group:
     return words[words["way"].isin(WAYS if way == ALL_WAYS else (way,))]
 
 
-def estimate(words: Group, field: str, statistic: Statistic) -> list[float] | None:
-    """[value, low, high]: a statistic over words and ways, with its interval; None of nothing."""
-    there = words[words[field].notna()]
-    if there.empty:
-        return None
-    values = there[field].to_numpy(dtype=np.float64)
-    value = statistic(values, np.ones((1, len(values))))[0]
-    return [float(value), *bootstrap(values.tolist(), there["key"].tolist(), statistic)]
-
-
 def shown_distances(manifest: Row) -> list[int]:
     """Those of the tables."""
     far = manifest["config"]["distances"]
@@ -126,7 +109,8 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     shown = shown_distances(manifest)
 
     def at(words: Group, field: str, statistic: Statistic) -> dict[str, list[float]]:
-        each = {str(d): estimate(words[words["d"] == d], field, statistic) for d in shown}
+        of = estimate(statistic, field, "key")
+        each = {str(d): of(words[words["d"] == d]) for d in shown}
         return {d: [float(f"{x:.6g}") for x in found] for d, found in each.items() if found}
 
     models: dict[str, Row] = {}
@@ -169,21 +153,21 @@ def readme(facts: Row) -> str:
 
 
 def _said(label: str, own: Row) -> str:
-    near, far = _ends(own[ALL_WAYS])
-    first, last = own[ALL_WAYS][near], own[ALL_WAYS][far]
+    (value, low, high), last, far = _ends(own[ALL_WAYS])
     text = (
-        f"{label} {first[0]:.2f} ({first[1]:.2f} to {first[2]:.2f}), {last[0]:.3f} after {far} "
-        f"tokens, over {own['words']} words"
+        f"{label} {value:.2f} ({low:.2f} to {high:.2f}), {last[0]:.3f} after {far} tokens, over "
+        f"{own['words']} words"
     )
     if ANOTHER not in own:
         return text
-    return f"{text} (another word: {own[ANOTHER][near][0]:.2f} and {own[ANOTHER][far][0]:.3f})"
+    first, last, _ = _ends(own[ANOTHER])
+    return f"{text} (another word: {first[0]:.2f} and {last[0]:.3f})"
 
 
-def _ends(each: Iterable[Any]) -> tuple[Any, Any]:
-    """The first and the last, which may be the same."""
-    first, *_, last = [*each] * 2
-    return first, last
+def _ends(by_distance: dict[str, list[float]]) -> tuple[list[float], list[float], str]:
+    """The estimates at the first and at the last distance, and that distance."""
+    near, *_, far = [*by_distance] * 2
+    return by_distance[near], by_distance[far], far
 
 
 def _of_the_example(found: dict[str, dict[str, Row]]) -> str:
@@ -208,11 +192,10 @@ def _of_the_example(found: dict[str, dict[str, Row]]) -> str:
 def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     """By way; by category; the published example; the words that moved the most."""
     words, shown = measured(rows, manifest), shown_distances(manifest)
-    examples, called = rows_with(rows, "animal"), labels(manifest)
-    compared = (ALL_WAYS, *WAYS, ANOTHER)
+    examples, compared = rows_with(rows, "animal"), (ALL_WAYS, *WAYS, ANOTHER)
 
     def by_way(title: str, ways: Sequence[str], field: str, of: Statistic, *notes: str) -> Table:
-        columns = [Column(IDS, "line"), Column("model", "model"), *_at(shown, field, lambda _: of)]
+        columns = _columns(IDS, shown, estimate(of, field, "key"))
         return table(title, _lines(words, ways, field), columns, notes)
 
     return [
@@ -222,7 +205,12 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
             (*compared, NOISE),
             "tv",
             MEDIAN,
-            *_notes(words, manifest),
+            "Distance d: how many tokens of the sentence, in their own tokenization, stand after "
+            "the word.",
+            "Medians over words and ways; in brackets intervals of 95 %, words drawn again.",
+            "Whole vocabulary, float64, from logits in " + manifest["config"]["dtype"] + ".",
+            f"{ANOTHER}: one of the same category in its own tokens, that is a change of meaning.",
+            *model_notes(manifest, set(words["model"])),
         ),
         _divergences(_lines(words, compared, "kl"), shown),
         by_way(
@@ -236,22 +224,8 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
             weighted_mean,
             "The ids that go on canonically are those after the word's own ids, for all ways.",
         ),
-        *([_example(examples, called)] if examples else []),
+        *([_example(examples, labels(manifest))] if examples else []),
         *_farthest(words, shown),
-    ]
-
-
-def _notes(words: pd.DataFrame, manifest: Row) -> list[str]:
-    known, there = manifest.get("models", {}), set(words["model"])
-    called = labels(manifest).items()
-    whose = [known.get(name, {}).get("note") for name, model in called if model in there]
-    return [
-        "Distance d: how many tokens of the sentence, in their own tokenization, stand after the "
-        "word.",
-        "Medians over words and ways; in brackets intervals of 95 %, words drawn again.",
-        "Whole vocabulary, float64, from logits in " + manifest["config"]["dtype"] + ".",
-        f"{ANOTHER}: one of the same category in its own tokens, that is a change of meaning.",
-        *dict.fromkeys(note for note in whose if note),
     ]
 
 
@@ -264,13 +238,20 @@ def _lines(words: pd.DataFrame, ways: Sequence[str], field: str) -> Iterator[tup
                 yield way, some.assign(line=way)
 
 
-def _at(shown: Sequence[int], field: str, statistic: Callable[[Group], Statistic]) -> list[Column]:
-    """A column for each distance; statistic: of the words of a line."""
+def _columns(
+    first: str, shown: Sequence[int], of: Callable[[Group], Any], *more: Column
+) -> list[Column]:
+    """The line's name, its model, and an estimate for each distance."""
 
-    def at(d: int) -> Callable[[Group], list[float] | None]:
-        return lambda own: estimate(own[own["d"] == d], field, statistic(own))
+    def at(d: int) -> Callable[[Group], Any]:
+        return lambda own: of(own[own["d"] == d])
 
-    return [Column(f"d = {d}", at(d), _shown) for d in shown]
+    return [
+        Column(first, "line"),
+        Column("model", "model"),
+        *more,
+        *(Column(f"d = {d}", at(d), _shown) for d in shown),
+    ]
 
 
 def _shown(found: Sequence[float]) -> str:
@@ -280,13 +261,15 @@ def _shown(found: Sequence[float]) -> str:
 def _divergences(lines: Iterable[tuple[str, Group]], shown: Sequence[int]) -> Table:
     """Kullback-Leibler divergence has no upper end, so a few words far off show here that total
     variation hides."""
-    columns = [
-        Column(IDS, "line"),
-        Column("model", "model"),
+
+    def of(own: Group) -> Any:
+        which = weighted_quantile(QUANTILES[own["quantile"].iloc[0]])
+        return estimate(which, "kl", "key")(own)
+
+    more = (
         Column("n", lambda own: (own["d"] == own["d"].iloc[0]).sum(), whole),
         Column("quantile", "quantile"),
-        *_at(shown, "kl", lambda own: weighted_quantile(QUANTILES[own["quantile"].iloc[0]])),
-    ]
+    )
     each = [(way, own.assign(quantile=name)) for way, own in lines for name in QUANTILES]
     title = (
         "Kullback-Leibler divergence of the distribution after other ids from that after its own, "
@@ -297,7 +280,7 @@ def _divergences(lines: Iterable[tuple[str, Group]], shown: Sequence[int]) -> Ta
         "KL(own || other): the sum over the vocabulary of own probability times the log of its "
         "ratio to the other.",
     ]
-    return table(title, each, columns, notes)
+    return table(title, each, _columns(IDS, shown, of, *more), notes)
 
 
 def _by_category(words: pd.DataFrame, categories: Sequence[str], shown: Sequence[int]) -> Table:
@@ -308,13 +291,8 @@ def _by_category(words: pd.DataFrame, categories: Sequence[str], shown: Sequence
             ways = of_way(some, ALL_WAYS)
             if len(ways):
                 lines.append((category, ways.assign(line=f"{category} ({some['key'].nunique()})")))
-    columns = [
-        Column("category", "line"),
-        Column("model", "model"),
-        *_at(shown, "tv", lambda _: MEDIAN),
-    ]
     title = "Total variation by category of words (how many), all ways together, median"
-    return table(title, lines, columns)
+    return table(title, lines, _columns("category", shown, estimate(MEDIAN, "tv", "key")))
 
 
 def _example(examples: Sequence[Row], called: dict[str, str]) -> Table:
@@ -382,7 +360,6 @@ def _farthest(words: pd.DataFrame, shown: Sequence[int]) -> list[Table]:
 
 OURS, CONTROL = "#d1495b", "#00798c"
 LINES = {CUT: ("#edae49", ":"), RANDOM: ("#e07a5f", "--"), SMALLEST: ("#8d2f3a", "-.")}
-BAND = (0.1, 0.9)
 
 
 def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
@@ -390,11 +367,14 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     words = measured(rows, manifest)
     if words.empty:
         return []
-    require("matplotlib").use("Agg")
-    pyplot = require("matplotlib.pyplot")
-    style = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
-    with pyplot.rc_context(style):
-        drawn = _panels(pyplot, dict(by_model(words)))
+    models = dict(by_model(words))
+    size = (max(11.0, 5.4 * len(models)), 5.0)
+    drawn, axes = panels(1, len(models), figsize=size, sharey=True)
+    for panel, (label, own) in zip(axes[0], models.items(), strict=True):
+        _panel(panel, own)
+        panel.set_title(f"{label}, {own['key'].nunique()} words", loc="left", fontsize=11)
+    axes[0, 0].set_ylabel("total variation to the distribution after its own ids")
+    axes[0, 0].legend(frameon=False, fontsize=8.5, loc="upper right")
     note = (
         "Lines: medians; bands: 10 % to 90 % of words and ways. Another word: of the same "
         "category, in its own tokenization. All over the whole vocabulary."
@@ -402,46 +382,26 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     return [Figure("poisoning", drawn, headline(facts(rows, manifest)), note)]
 
 
-def _panels(pyplot: Any, models: dict[str, Group]) -> Any:
-    drawn, grid = pyplot.subplots(
-        1,
-        len(models),
-        figsize=(max(11.0, 5.4 * len(models)), 5.0),
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
-    )
-    for axes, (label, words) in zip(grid.flat, models.items(), strict=True):
-        _panel(axes, words)
-        axes.set_title(f"{label}, {words['key'].nunique()} words", loc="left", fontsize=11)
-    grid[0, 0].set_ylabel("total variation to the distribution after its own ids")
-    grid[0, 0].legend(frameon=False, fontsize=8.5, loc="upper right")
-    return drawn
-
-
 def _panel(axes: Any, words: Group) -> None:
     for way, color, text in ((ALL_WAYS, OURS, "other ids, all ways"), (ANOTHER, CONTROL, ANOTHER)):
         bands = _bands(of_way(words, way))
-        if bands.empty:
-            continue
-        filled = {"color": color, "alpha": 0.15, "linewidth": 0}
-        axes.fill_between(bands.index, bands[BAND[0]], bands[BAND[1]], **filled)
-        axes.plot(bands[0.5], color=color, linewidth=2.2, marker="o", markersize=4, label=text)
+        if not bands.empty:
+            axes.fill_between(bands.index, bands[0.1], bands[0.9], color=color, alpha=0.15, lw=0)
+            axes.plot(bands[0.5], color=color, linewidth=2.2, marker="o", markersize=4, label=text)
     for way, (color, dashes) in LINES.items():
         bands = _bands(of_way(words, way))
         if not bands.empty:
             axes.plot(bands[0.5], color=color, linestyle=dashes, linewidth=1.2, label=way)
     axes.set_ylim(0, 1)
     axes.set_xlabel("distance: tokens of the sentence after the word")
-    axes.grid(axis="y", color="#eeeeee")
-    axes.set_axisbelow(True)
+    grid(axes, "y")
 
 
 def _bands(words: Group) -> pd.DataFrame:
-    """The median and the ends of BAND of the total variation, by distance."""
+    """Quantiles of the total variation by distance."""
     each = words.groupby("d")["tv"]
     return pd.DataFrame(
-        {q: each.agg(lambda values, q=q: quantile([*values], q)) for q in (BAND[0], 0.5, BAND[1])}
+        {q: each.agg(lambda values, q=q: quantile([*values], q)) for q in QUANTILES.values()}
     )
 
 
@@ -451,10 +411,10 @@ def headline(facts: Row) -> str:
     for label, own in facts["models"].items():
         if ALL_WAYS not in own:
             continue
-        near, far = _ends(own[ALL_WAYS])
-        first, last = own[ALL_WAYS][near][0], own[ALL_WAYS][far][0]
-        text = f"{label}: {first:.2f}, and {last:.3f} after {far} tokens"
+        first, last, far = _ends(own[ALL_WAYS])
+        text = f"{label}: {first[0]:.2f}, and {last[0]:.3f} after {far} tokens"
         if ANOTHER in own:
-            text += f" (another word: {own[ANOTHER][near][0]:.2f}, {own[ANOTHER][far][0]:.3f})"
+            first, last, _ = _ends(own[ANOTHER])
+            text += f" (another word: {first[0]:.2f}, {last[0]:.3f})"
         said.append(text)
     return "\n".join(said)

@@ -24,6 +24,7 @@ import numpy as np
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import ArgumentError, PromptError
+from experiments.engines.named import check_known
 from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import Cell, Row
@@ -82,9 +83,7 @@ def measure(run: Run[Config]) -> None:
 def check(chosen: Config) -> None:
     """Raises ArgumentError for a kind that there are no prompts of, and for temperatures at which
     nothing can be drawn."""
-    unknown = [kind for kind in chosen.kinds if kind not in PROMPTS]
-    if unknown:
-        raise ArgumentError(f"--kinds: {unknown[0]!r} is none of {', '.join(PROMPTS)}")
+    check_known("kinds", chosen.kinds, PROMPTS)
     if cold := [heat for heat in chosen.temperatures if heat <= 0]:
         raise ArgumentError(f"--temperatures: {cold[0]:g} is not over 0")
 
@@ -230,14 +229,18 @@ def _first_over(cumulated: Any, goal: Any) -> Any:
     return torch.minimum(found, last)
 
 
-def padded(batch: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-    """(ids, own), int64 [batch, longest] each: sequences padded on their left, and 1 for an id of
-    their own, 0 for padding."""
+def padded(batch: Sequence[Sequence[int]], before: int = 0) -> dict[str, Any]:
+    """What a model reads of sequences, padded on their left, after so many ids that all have in
+    common: input_ids, position_ids, int64 [batch, longest]; attention_mask, int64 [batch, before +
+    longest]. Padding moves no position: positions count a sequence's own ids."""
     torch = require("torch")
     width = max(map(len, batch))
-    ids = torch.tensor([[0] * (width - len(each)) + list(each) for each in batch])
-    lengths = torch.tensor([len(each) for each in batch])
-    return ids, (torch.arange(width)[None] >= (width - lengths)[:, None]).long()
+    own = torch.tensor([[0] * (width - len(each)) + [1] * len(each) for each in batch])
+    return {
+        "input_ids": torch.tensor([[0] * (width - len(each)) + list(each) for each in batch]),
+        "attention_mask": torch.cat([own.new_ones(len(batch), before), own], 1),
+        "position_ids": before + (own.cumsum(1) - 1).clamp(min=0),
+    }
 
 
 def _begun(
@@ -246,10 +249,7 @@ def _begun(
     """(float32 [n, V] logits after the prompts, the cache, the inputs so far), for each of `which`;
     each prompt is read once."""
     torch = require("torch")
-    ids, own = padded(prompts)
-    positions = (own.cumsum(1) - 1).clamp(min=0)
-    inputs = {"input_ids": ids, "attention_mask": own, "position_ids": positions}
-    inputs = {name: values.to(model.device) for name, values in inputs.items()}
+    inputs = {name: values.to(model.device) for name, values in padded(prompts).items()}
     read = model(**inputs, use_cache=True, logits_to_keep=1)
     chosen = torch.tensor(list(which), device=model.device)
     read[cache_name()].batch_select_indices(chosen)

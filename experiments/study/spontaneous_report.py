@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from experiments.run.executors import Row
-from experiments.run.files import require
 from experiments.run.report import Figure
 from experiments.run.statistics import bootstrap, clopper_pearson
 from experiments.run.tables import (
@@ -31,6 +30,7 @@ from experiments.run.tables import (
     whole,
 )
 from experiments.shared.models import labels
+from experiments.study.shown import grid, model_notes, panels
 from experiments.study.spontaneous_judge import KINDS
 
 TITLE = "How often models leave their tokenizer's own tokenization"
@@ -163,9 +163,13 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     """By temperature; by kind of text; what is wrong."""
     texts = texts_of(rows, manifest)
     heats = manifest["config"]["temperatures"]
+
+    def in_percent(found: Row) -> str:
+        return _estimate(found, 100, 0)
+
     return [
         _by_temperature(texts, _notes(texts, manifest)),
-        _by_kind("Texts that are not canonical, %", texts, heats, of_texts, _texts_shown),
+        _by_kind("Texts that are not canonical, %", texts, heats, of_texts, in_percent),
         _by_kind("Joints at fault, per 1,000", texts, heats, of_joints, _joints_shown, NO_INTERVAL),
         _kinds_of_fault(texts),
         _commonest(faults_of(texts)),
@@ -177,9 +181,7 @@ NO_INTERVAL = "Where no joint is at fault there is no interval: drawing texts ag
 
 def _notes(texts: pd.DataFrame, manifest: Row) -> list[str]:
     """What the shares are of."""
-    chosen, known = manifest["config"], manifest.get("models", {})
-    called, there = labels(manifest), set(texts["model"])
-    whose = [known.get(name, {}).get("note") for name, model in called.items() if model in there]
+    chosen = manifest["config"]
     return [
         f"{chosen['texts']} texts of at most {chosen['tokens']} tokens per model, temperature and "
         f"kind of text, in {chosen['dtype']}, after fixed prompts.",
@@ -190,35 +192,38 @@ def _notes(texts: pd.DataFrame, manifest: Row) -> list[str]:
         "Ids of a model that its tokenizer does not have are never drawn.",
         "Published (the companion notebook of Tran-Thien 2024): along one English text, Outlines' "
         "README, Mistral-7B's likeliest id is nowhere one that is not canonical.",
-        *dict.fromkeys(note for note in whose if note),
+        *model_notes(manifest, set(texts["model"])),
     ]
-
-
-def _ends(of: Callable[[Group], Row]) -> Callable[[Group], list[float] | None]:
-    """The interval of a share; None where it says nothing."""
-
-    def ends(texts: Group) -> list[float] | None:
-        found = of(texts)
-        return [found["low"], found["high"]] if found["count"] or found["high"] else None
-
-    return ends
 
 
 def _by_temperature(texts: pd.DataFrame, notes: Sequence[str]) -> Table:
-    columns = [
-        Column("model", "model"),
-        Column("temperature", "heat", "{:g}".format),
-        Column("texts", count, whole),
-        Column("not canonical", lambda own: of_texts(own)["count"], whole),
-        Column("%", lambda own: of_texts(own)["share"], scaled(100, fixed(1))),
-        Column("95 %", _ends(of_texts), interval(scaled(100, fixed(1)))),
-        Column("joints", lambda own: of_joints(own)["of"], whole),
-        Column("at fault", lambda own: of_joints(own)["count"], whole),
-        Column("per 1,000", lambda own: of_joints(own)["share"], scaled(1000, fixed(1))),
-        Column("95 %", _ends(of_joints), interval(scaled(1000, fixed(1)))),
+    """The interval of a share is left out where it says nothing."""
+    lines = [
+        {"model": model, "heat": heat, "texts": of_texts(own), "joints": of_joints(own)}
+        for (model, heat), own in groups(texts, "model", "heat")
     ]
+    for line in lines:
+        for found in (line["texts"], line["joints"]):
+            ends = [found["low"], found["high"]]
+            found["ends"] = ends if found["count"] or found["high"] else None
+    columns = [Column("model", "model"), Column("temperature", "heat", "{:g}".format)]
+    for of, unit, names in (
+        ("texts", 100, ("texts", "not canonical", "%", "95 %")),
+        ("joints", 1000, ("joints", "at fault", "per 1,000", "95 %")),
+    ):
+        shown = scaled(unit, fixed(1))
+        formats: dict[str, Callable[[Any], str]] = {
+            "of": whole,
+            "count": whole,
+            "share": shown,
+            "ends": interval(shown),
+        }
+        columns += [
+            Column(name, f"{of}.{field}", format_)
+            for name, (field, format_) in zip(names, formats.items(), strict=True)
+        ]
     title = "Texts and joints, all kinds of text together"
-    return table(title, groups(texts, "model", "heat"), columns, notes)
+    return table(title, pd.json_normalize(lines), columns, notes)
 
 
 def _by_kind(
@@ -240,35 +245,33 @@ def _by_kind(
     return table(title, groups(texts, "kind", "model"), columns, notes)
 
 
-def _texts_shown(found: Row) -> str:
-    estimate = (found["share"], found["low"], found["high"])
-    return interval(scaled(100, fixed(0)))(estimate)
+def _estimate(found: Row, factor: float, digits: int) -> str:
+    """A share with its interval, in another unit."""
+    return interval(scaled(factor, fixed(digits)))((found["share"], found["low"], found["high"]))
 
 
 def _joints_shown(found: Row) -> str:
-    estimate = (found["share"], found["low"], found["high"])
-    shown = interval(scaled(1000, fixed(1)))(estimate) if found["count"] else "0"
-    return f"{shown} of {found['of']:,}"
+    return f"{_estimate(found, 1000, 1) if found['count'] else '0'} of {found['of']:,}"
 
 
 def _kinds_of_fault(texts: pd.DataFrame) -> Table:
     """How many faults of each kind, by model."""
     faults = faults_of(texts)
 
-    def of(model: str) -> Callable[[Group], tuple[int, int]]:
-        whole = int((faults["model"] == model).sum())
-        return lambda some: (int((some["model"] == model).sum()), whole)
+    def of(model: str) -> Callable[[Group], str]:
+        all_of = int((faults["model"] == model).sum())
+
+        def shown(some: Group) -> str:
+            number = int((some["model"] == model).sum())
+            return f"{number:,} ({number / all_of * 100:.0f} %)" if all_of else "0"
+
+        return shown
 
     columns = [Column("fault", "kind")]
-    columns += [Column(model, of(model), _part) for (model,), _ in groups(texts, "model")]
-    each = ((kind, faults[faults["kind"] == kind]) for kind in KINDS)
+    columns += [Column(model, of(model)) for (model,), _ in groups(texts, "model")]
+    ordered = faults.assign(kind=pd.Categorical(faults["kind"], KINDS))
     title = "What is wrong at the joints at fault"
-    return table(title, [(kind, some) for kind, some in each if len(some)], columns)
-
-
-def _part(found: tuple[int, int]) -> str:
-    number, of = found
-    return f"{number:,} ({number / of * 100:.0f} %)" if of else "0"
+    return table(title, ordered.groupby("kind", observed=True), columns)
 
 
 def _commonest(faults: pd.DataFrame) -> Table:
@@ -308,11 +311,24 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     texts, chosen = texts_of(rows, manifest), manifest["config"]
     if texts.empty:
         return []
-    require("matplotlib").use("Agg")
-    pyplot = require("matplotlib.pyplot")
-    style = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
-    with pyplot.rc_context(style):
-        drawn = _panels(pyplot, texts, chosen)
+    kinds = chosen["kinds"]
+    across = min(ACROSS, len(kinds))
+    down = math.ceil(len(kinds) / across)
+    size = (max(8.0, 2.5 * across), 2.6 * down + 1.2)
+    drawn, axes = panels(down, across, figsize=size, sharex=True, sharey=True)
+    for panel in axes.flat[len(kinds) :]:
+        panel.axis("off")
+    models = [model for (model,), _ in groups(texts, "model")]
+    for place, kind in enumerate(kinds):
+        panel = axes.flat[place]
+        _panel(panel, texts[texts["kind"] == kind], models, chosen["temperatures"])
+        panel.set_title(LABELS.get(kind, kind), loc="left", fontsize=11)
+        if place + across >= len(kinds):
+            panel.set_xlabel("temperature")
+            panel.tick_params(labelbottom=True)
+    marks = axes[0, 0].get_legend_handles_labels()
+    drawn.legend(*marks, frameon=False, fontsize=10, loc="upper right")
+    drawn.supylabel("texts that are not canonical, %", fontsize=10)
     note = (
         f"{chosen['texts']} texts of at most {chosen['tokens']} tokens each, drawn freely; bars: "
         "intervals of 95 % (Clopper and Pearson)."
@@ -320,51 +336,19 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     return [Figure("spontaneous", drawn, headline(facts(rows, manifest)), note)]
 
 
-def _panels(pyplot: Any, texts: pd.DataFrame, chosen: Row) -> Any:
-    kinds = chosen["kinds"]
-    across = min(ACROSS, len(kinds))
-    down = math.ceil(len(kinds) / across)
-    drawn, grid = pyplot.subplots(
-        down,
-        across,
-        figsize=(max(8.0, 2.5 * across), 2.6 * down + 1.2),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
-    )
-    for place, axes in enumerate(grid.flat):
-        if place >= len(kinds):
-            axes.axis("off")
-            continue
-        _panel(axes, texts, kinds[place], chosen["temperatures"])
-        if place + across >= len(kinds):
-            axes.set_xlabel("temperature")
-            axes.tick_params(labelbottom=True)
-    marks = grid[0, 0].get_legend_handles_labels()
-    drawn.legend(*marks, frameon=False, fontsize=10, loc="upper right")
-    drawn.supylabel("texts that are not canonical, %", fontsize=10)
-    return drawn
-
-
-def _panel(axes: Any, texts: pd.DataFrame, kind: str, heats: Sequence[float]) -> None:
-    models = [model for (model,), _ in groups(texts, "model")]
-    for number, model in enumerate(models):
-        own = texts[(texts["kind"] == kind) & (texts["model"] == model)]
+def _panel(axes: Any, texts: pd.DataFrame, models: Sequence[str], heats: Sequence[float]) -> None:
+    for (model,), own in groups(texts, "model"):
+        number = models.index(model)
         found = [{"heat": heat} | of_texts(some) for (heat,), some in groups(own, "heat")]
-        if not found:
-            continue
         points = pd.DataFrame(found)
         shares = points[["share", "low", "high"]] * 100
         bars = [shares["share"] - shares["low"], shares["high"] - shares["share"]]
         places = points["heat"] + APART * (number - (len(models) - 1) / 2)
         style = {"color": COLORS[number % 4], "marker": MARKS[number % 4], "markersize": 5}
         axes.errorbar(places, shares["share"], bars, capsize=2, linewidth=1.4, label=model, **style)
-    axes.set_title(LABELS.get(kind, kind), loc="left", fontsize=11)
     axes.set_ylim(-3, 103)
     axes.set_xticks(list(heats), [f"{heat:g}" for heat in heats])
-    axes.grid(axis="y", color="#eeeeee")
-    axes.set_axisbelow(True)
+    grid(axes, "y")
 
 
 def headline(facts: Row) -> str:

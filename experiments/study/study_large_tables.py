@@ -47,12 +47,34 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     """rows: of larger languages; none of no rows."""
     if not rows:
         return []
-    ends = [" +" if row["healing"] else "" for row in rows]
-    names = [
-        f"{label(row['model'])}: {row['name']}{end}" for row, end in zip(rows, ends, strict=True)
-    ]
-    cases = pd.json_normalize(list(rows)).assign(shown=names, row=rows)
+    found = [row | _said_of(row) for row in rows]
+    cases = pd.json_normalize(found)
     return [distances(rows), accuracy(cases[cases["truth"].map(bool)]), in_full(cases)]
+
+
+def _said_of(row: Row) -> Row:
+    """shown: its name; p_right: the probability of a right answer by weights; shown_tv: distances
+    with interval and noise."""
+    features, healed = row["features"], " +" if row["healing"] else ""
+    right, p_right = features.get("right"), {}
+    if right:
+        place = right["values"].index("right") if "right" in right["values"] else None
+        each = {"free": right["free"], **right["laws"]}
+        p_right = {name: 0.0 if place is None else one[place] for name, one in each.items()}
+    shown_tv = {
+        name: {method: _distance(features[name], method) for method in PLAIN}
+        for name in FEATURES[:2]
+        if name in features
+    }
+    name = f"{label(row['model'])}: {row['name']}{healed}"
+    return {"shown": name, "p_right": p_right, "shown_tv": shown_tv}
+
+
+def _distance(made: Row, method: str) -> str:
+    at = made["tv"][method]
+    if at["noise"] is None or made["effective"] < FEW:
+        return f"{at['value']:.2f} [?]"
+    return f"{at['value']:.2f} [{at['low']:.2f}, {at['high']:.2f}], {at['noise']:.2f}"
 
 
 def distances(rows: Sequence[Row]) -> Table:
@@ -131,7 +153,7 @@ def accuracy(cases: pd.DataFrame) -> Table:
             Column(m, proportion(f"methods.{m}.right", "samples"), interval(fixed(3)))
             for m in ("lift", "outlines", "chop", "canonical")
         ),
-        *(Column(name, _of(_right, method), fixed(3)) for method, name in right.items()),
+        *(Column(name, stored(f"p_right.{m}"), several(fixed(3))) for m, name in right.items()),
         Column("ESS of\nfree", stored("features.right.effective"), several(fixed(1))),
     ]
     notes = [
@@ -165,20 +187,6 @@ def proportion(*paths: str) -> Callable[[Group], list[float] | None]:
     return of
 
 
-def _of(value: Callable[..., Any], *which: str) -> Callable[[Group], Any]:
-    """Of the row of a line."""
-    return lambda group: value(group["row"].iloc[0], *which)
-
-
-def _right(row: Row, name: str) -> float | None:
-    """The probability of a right answer by weights."""
-    made = row["features"].get("right")
-    distribution = made and (made["free"] if name == "free" else made["laws"].get(name))
-    if distribution is None:
-        return None
-    return distribution[made["values"].index("right")] if "right" in made["values"] else 0.0
-
-
 def in_full(cases: pd.DataFrame) -> Table:
     """The sampled cases, one line each."""
     columns = [
@@ -203,7 +211,7 @@ def in_full(cases: pd.DataFrame) -> Table:
             for path, end in ((f"methods.{m}", ""), (f"smc.{m}", " SMC"))
         ),
         *(
-            Column(f"TV {name}\n{m}", _of(_distance, m, name))
+            Column(f"TV {name}\n{m}", stored(f"shown_tv.{name}.{m}"), several(str))
             for name in FEATURES[:2]
             for m in PLAIN
         ),
@@ -232,13 +240,3 @@ def plus_minus(digits: int) -> Callable[[Sequence[float | None]], str]:
         return f"{value} ± {error}"
 
     return shown
-
-
-def _distance(row: Row, method: str, feature: str) -> str | None:
-    made = row["features"].get(feature)
-    if made is None:
-        return None
-    at = made["tv"][method]
-    if at["noise"] is None or made["effective"] < FEW:
-        return f"{at['value']:.2f} [?]"
-    return f"{at['value']:.2f} [{at['low']:.2f}, {at['high']:.2f}], {at['noise']:.2f}"

@@ -1,4 +1,5 @@
-"""What each method of the study allows after a prompt, as automata over ids.
+"""What each method of the study allows after a prompt: as automata over ids, which are walked
+whole, and as languages, which are sampled text by text.
 
 - *lift*: every tokenization of an answer;
 - *canonical*: the tokenizer's own;
@@ -14,8 +15,8 @@ first (`heal`), for all methods alike: then every answer begins with their text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,8 +29,8 @@ from bpe_automata.constructions import TextEngine
 from bpe_automata.decoding.chopping import chop
 from bpe_automata.decoding.constraint import Constraint, Method
 from bpe_automata.decoding.healing import heal
-from bpe_automata.decoding.matcher import Healing
-from bpe_automata.kernels.bits import members
+from bpe_automata.decoding.matcher import Healing, Matcher
+from bpe_automata.kernels.bits import clear_bits, has, members, packed
 from experiments.engines.interface import PeerError, one_eos, refusals
 from experiments.engines.peers import OutlinesCore, outlines_vocabulary
 from experiments.study.token_trie import Automaton, Walker
@@ -147,28 +148,43 @@ def _escaped(text: str) -> str:
     return "".join("\\" + c if c in _SPECIAL else c for c in text)
 
 
-class Followed:
-    """An engine after a prompt; its states are numbered as they are met. Raises PromptError."""
+class _Numbered:
+    """A walker whose states are numbered as they are met."""
 
-    def __init__(self, engine: TextEngine[Any], prompt_ids: Sequence[int]) -> None:
-        self.engine, self.start = engine, 0
-        self._states: list[Any] = [engine.initial(prompt_ids)]
-        self._numbers = {self._states[0]: 0}
-        self._out: dict[int, Mapping[int, int]] = {}
+    start = 0
+
+    def __init__(self, first: Hashable) -> None:
+        self._states, self._numbers = [first], {first: 0}
+        self._out: dict[int, dict[int, int]] = {}
 
     def out(self, state: int) -> Mapping[int, int]:
         if state not in self._out:
-            here = self._states[state]
-            tokens = ordinary(self.engine, here)
-            after = self.engine.steps(here, np.array(tokens, dtype=np.int64)) if tokens else []
-            self._out[state] = dict(zip(tokens, map(self._number, after), strict=True))
+            steps = self._steps(self._states[state])
+            self._out[state] = {token: self._number(after) for token, after in steps}
         return self._out[state]
 
-    def _number(self, state: Any) -> int:
+    def _steps(self, here: Any) -> Iterable[tuple[int, Hashable]]:
+        """(id, the state after it), ascending by id."""
+        raise NotImplementedError
+
+    def _number(self, state: Hashable) -> int:
         if state not in self._numbers:
             self._numbers[state] = len(self._states)
             self._states.append(state)
         return self._numbers[state]
+
+
+class Followed(_Numbered):
+    """An engine after a prompt. Raises PromptError."""
+
+    def __init__(self, engine: TextEngine[Any], prompt_ids: Sequence[int]) -> None:
+        super().__init__(engine.initial(prompt_ids))
+        self.engine = engine
+
+    def _steps(self, here: Any) -> Iterable[tuple[int, Hashable]]:
+        tokens = ordinary(self.engine, here)
+        after = self.engine.steps(here, np.array(tokens, dtype=np.int64)) if tokens else []
+        return zip(tokens, after, strict=True)
 
 
 def ordinary(engine: TextEngine[Any], state: Any) -> list[int]:
@@ -176,44 +192,151 @@ def ordinary(engine: TextEngine[Any], state: Any) -> list[int]:
     return [i for i in members(engine.mask(state)).tolist() if i not in engine.eos_ids]
 
 
-@dataclass(frozen=True)
-class _Place:
-    """lift: the engine's state; ids: what was read after the prompt; appended: ids that are still
-    to be appended."""
+class Chopped(_Numbered):
+    """The lift with the ids of `chop`. A state: that of the engine, the ids after the prompt, and
+    those that are still to be appended."""
 
-    lift: Any
-    ids: tuple[int, ...]
-    appended: tuple[int, ...] = ()
+    def __init__(self, engine: TextEngine[Any], prompt_ids: Sequence[int]) -> None:
+        super().__init__((engine.initial(prompt_ids), (), ()))
+        self.engine, self.prompt_ids = engine, prompt_ids
+
+    def _steps(self, here: Any) -> Iterable[tuple[int, Hashable]]:
+        state, ids, run = here
+        allowed = ordinary(self.engine, state)
+        if allowed and not run:
+            run = chop(self.engine, state, (*self.prompt_ids, *ids), CHOP_TOKENS)
+        # An id that the lift does not allow is not appended, nor what follows it.
+        forced = bool(run) and run[0] in allowed
+        for token in run[:1] if forced else allowed:
+            after = self.engine.step(state, token)
+            yield token, (after, (*ids, token), run[1:] if forced else ())
+
+
+# The same methods as languages that `shared.batched` can sample from, text by text. None has
+# end-of-sequence ids: a text ends where nothing can follow it.
 
 
 @dataclass
-class Chopped:
-    """The lift with the ids of `chop`; a state is a sequence of ids, numbered when it is met."""
+class ChopMatcher:
+    """The lift's matcher, but what `chop` says is appended comes next whatever the model says."""
 
+    lift: Matcher
     engine: TextEngine[Any]
-    prompt_ids: Sequence[int]
-    start: int = 0
-    _places: list[_Place] = field(default_factory=list)
-    _out: dict[int, Mapping[int, int]] = field(default_factory=dict)
+    state: Any
+    prompt: tuple[int, ...]
+    appended: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        self._places.append(_Place(self.engine.initial(self.prompt_ids), ()))
+        self._look()
 
-    def out(self, state: int) -> Mapping[int, int]:
-        if state not in self._out:
-            self._out[state] = self._read(self._places[state])
-        return self._out[state]
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return self.lift.ids
 
-    def _read(self, place: _Place) -> Mapping[int, int]:
-        allowed = ordinary(self.engine, place.lift)
-        run = place.appended
-        if allowed and not run:
-            run = chop(self.engine, place.lift, (*self.prompt_ids, *place.ids), CHOP_TOKENS)
-        if run and run[0] in allowed:
-            return {run[0]: self._after(place, run[0], run[1:])}
-        return {token: self._after(place, token) for token in allowed}
+    @property
+    def is_accepting(self) -> bool:
+        return self.lift.is_accepting
 
-    def _after(self, place: _Place, token: int, appended: tuple[int, ...] = ()) -> int:
-        lift = self.engine.step(place.lift, token)
-        self._places.append(_Place(lift, (*place.ids, token), appended))
-        return len(self._places) - 1
+    def mask(self, out: np.ndarray, row: int = 0) -> None:
+        """Packed int32, as `Matcher.mask` writes it."""
+        if not self.appended:
+            self.lift.mask(out, row)
+            return
+        out[row] = packed(self.appended[:1], self.engine.n_ids)
+
+    def advance(self, token: int) -> None:
+        self.lift.advance(token)
+        self.state = self.engine.step(self.state, token)
+        self.appended = self.appended[1:]
+        self._look()
+
+    def copy(self) -> ChopMatcher:
+        return replace(self, lift=self.lift.copy())
+
+    def _look(self) -> None:
+        """At a place where nothing is to be appended any more: what is, from here? An id that the
+        lift does not allow is not appended, nor what follows it."""
+        if not self.appended and not self.lift.is_finished:
+            before = (*self.prompt, *self.ids)
+            self.appended = chop(self.engine, self.state, before, CHOP_TOKENS)
+        if self.appended and not self.lift.allows(self.appended[0]):
+            self.appended = ()
+
+
+@dataclass(frozen=True)
+class ChopLanguage:
+    """The lift through `chop`."""
+
+    lift: Constraint
+    eos_ids: tuple[int, ...] = ()
+
+    @property
+    def n_ids(self) -> int:
+        return self.lift.n_ids
+
+    def matcher(self, prefix: Sequence[int] = ()) -> ChopMatcher:
+        engine, prompt = self.lift.engine, tuple(prefix)
+        return ChopMatcher(self.lift.matcher(prompt), engine, engine.initial(prompt), prompt)
+
+
+@dataclass
+class OutlinesMatcher:
+    """A guide of outlines-core; `begin` makes a new one."""
+
+    begin: Any
+    n_ids: int
+    eos_id: int
+    ids: tuple[int, ...] = ()
+    is_accepting: bool = False
+    _session: Any = None
+    _bits: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+
+    def __post_init__(self) -> None:
+        self._session = self.begin()
+        for token in self.ids:
+            self._session.advance(token)
+        self._read()
+
+    def mask(self, out: np.ndarray, row: int = 0) -> None:
+        """Packed int32; end-of-sequence is left out."""
+        out[row] = self._bits
+
+    def advance(self, token: int) -> None:
+        self._session.advance(token)
+        self.ids = (*self.ids, token)
+        self._read()
+
+    def copy(self) -> OutlinesMatcher:
+        return OutlinesMatcher(self.begin, self.n_ids, self.eos_id, self.ids)
+
+    def _read(self) -> None:
+        bits = np.zeros((self.n_ids + 31) // 32, dtype=np.int32)
+        self._session.mask(bits)
+        self.is_accepting = has(bits, self.eos_id)
+        clear_bits(bits, np.array([self.eos_id]))
+        self._bits = bits
+
+
+@dataclass(frozen=True)
+class OutlinesLanguage:
+    """A regex in the index of outlines-core."""
+
+    begin: Any
+    n_ids: int
+    eos_id: int
+    eos_ids: tuple[int, ...] = ()
+
+    def matcher(self, prefix: Sequence[int] = ()) -> OutlinesMatcher:
+        """outlines-core knows no prompt."""
+        del prefix
+        return OutlinesMatcher(self.begin, self.n_ids, self.eos_id)
+
+
+def outlines_language(
+    peer: OutlinesCore, lift: Constraint, before: bytes, pattern: str, eos_id: int
+) -> OutlinesLanguage:
+    """before: text that the pattern follows. Raises PeerError where outlines-core refuses the
+    regex, UnicodeDecodeError where `before` is no text."""
+    escaped = _escaped(before.decode())
+    begin = peer.prepare(f"{escaped}({pattern})" if escaped else pattern)
+    return OutlinesLanguage(begin, lift.n_ids, eos_id)

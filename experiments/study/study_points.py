@@ -17,10 +17,11 @@ import numpy as np
 import pandas as pd
 
 from experiments.run.executors import Row
-from experiments.run.statistics import Statistic, bootstrap, weighted_mean, weighted_quantile
+from experiments.run.statistics import bootstrap, weighted_mean, weighted_quantile
 from experiments.run.tables import Group, records
 from experiments.study.answer_distributions import tv_between
-from experiments.study.study_case import PARTICLES
+from experiments.study.distortion_finite import PARTICLES
+from experiments.study.shown import Estimate, estimate
 from experiments.study.study_methods import METHODS
 
 SETTLED = 0.01
@@ -197,42 +198,24 @@ def label(model: str) -> str:
 # What columns and figures show of groups of points, or of lines with a base.
 
 MEDIAN = weighted_quantile(0.5)
-Interval: TypeAlias = tuple[float, float, float]
-"""(value, low, high)."""
 
 
-def estimate(statistic: Statistic, field: str) -> Callable[[Group], Interval | None]:
-    """Of a field, where it is there, with a 95 % interval for which bases are drawn, not cases:
-    variants of one question say less than as many questions. None of nothing."""
-
-    def of(group: Group) -> Interval | None:
-        there = group[group[field].notna()]
-        if there.empty:
-            return None
-        found = there[field].to_numpy(float)
-        value = float(statistic(found, np.ones((1, len(found))))[0])
-        low, high = bootstrap(found.tolist(), there["base"].tolist(), statistic)
-        return value, low, high
-
-    return of
+def mean(field: str) -> Callable[[Group], Estimate | None]:
+    """Of the cases; questions are drawn again, as variants of one say less than many questions."""
+    return estimate(weighted_mean, field, "base")
 
 
-def mean(field: str) -> Callable[[Group], Interval | None]:
-    """See `estimate`."""
-    return estimate(weighted_mean, field)
+def median(field: str) -> Callable[[Group], Estimate | None]:
+    """The same of the median."""
+    return estimate(MEDIAN, field, "base")
 
 
-def median(field: str) -> Callable[[Group], Interval | None]:
-    """See `estimate`."""
-    return estimate(MEDIAN, field)
-
-
-def share_of_lift(field: str) -> Callable[[Group], Interval | None]:
+def share_of_lift(field: str) -> Callable[[Group], Estimate | None]:
     """Of the summed error of the lift, that in the sum of a part: ratios of single points are wild
     where both are next to nothing. None where there is no error; ends are nan where questions
     without error may be drawn alone."""
 
-    def of(group: Group) -> Interval | None:
+    def of(group: Group) -> Estimate | None:
         wholes, parts = group["lift"].to_numpy(float), group[field].tolist()
         if not wholes.sum() > 0:
             return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ from experiments.run.tables import (
     values,
     whole,
 )
-from experiments.study.study_case import PARTICLES
+from experiments.study.distortion_finite import PARTICLES
 from experiments.study.study_points import (
     CLEARLY,
     SETTLED,
@@ -64,17 +63,28 @@ def tables(every: Points, notes: Sequence[str]) -> list[Table]:
     found = settled(every)
     drawn = at_draws(found)
     methods = of_methods(found)
+    complete = at_every_temperature(found)
+    lengths = drawn["ids"].map(lambda ids: str(ids) if ids < 4 else "4 or more")
     return [
         distances(drawn, methods),
         by_family(drawn),
         worst("the lift", drawn.sort_values("tokenization", ascending=False, kind="stable")),
         worst("canonical", drawn.sort_values("tokenization", kind="stable")),
-        by_length(drawn),
-        by_temperature(at_every_temperature(found)),
+        parts(
+            "The effect of length: ids of the longest answer, canonically",
+            named("model: ids", "length"),
+            by(drawn.assign(length=lengths), "length"),
+        ),
+        parts(
+            "The effect of temperature",
+            named("model: temperature", "temperature"),
+            by(complete, "temperature"),
+            [f"the free distribution is the model's own at that temperature. {SAME}"],
+        ),
         variants(drawn, "style", "plain", "The effect of the prompt's style", notes),
         variants(drawn, "boundary", "space", "The effect of the boundary"),
         healing(drawn),
-        canonical_share(at_every_temperature(found)),
+        canonical_share(complete),
         accuracy(methods),
         engines(drawn, methods),
         unsettled(every[~every["is_settled"]]),
@@ -100,6 +110,9 @@ def named(name: str, field: str) -> Column:
 def distances(drawn: Points, methods: pd.DataFrame) -> Table:
     """All methods."""
     there = methods[methods["tv"].notna()]
+    every = (kinds for row in drawn["row"] for kinds in row["draws"].values())
+    sizes = (size for kinds in every for each in kinds.values() for size in each.values())
+    error = max((size["error"] for size in sizes), default=0.0)
     columns = [
         named("method", "method"),
         Column("cases", count, whole),
@@ -123,19 +136,12 @@ def distances(drawn: Points, methods: pd.DataFrame) -> Table:
         'it where their sequences lack free mass (see "Engines beside the lift")',
         f"of {' or '.join(map(str, PARTICLES))}: the distribution of one draw from a weighted "
         "population of that size, simulated. On average each of these distances is off by at most "
-        f"{_simulation_error(drawn):.3f} (half the sum of its standard errors, in the worst case), "
+        f"{error:.3f} (half the sum of its standard errors, in the worst case), "
         "which makes small ones larger; the KL of a simulated distribution says nothing",
         "outlines: the index of outlines-core; chop: the lift with the published heuristic for "
         "forced text",
     ]
     return table("Distance to the model's own distribution", by(there, "method"), columns, notes)
-
-
-def _simulation_error(drawn: Points) -> float:
-    """The largest."""
-    every = (kinds for row in drawn["row"] for kinds in row["draws"].values())
-    sizes = (size for kinds in every for each in kinds.values() for size in each.values())
-    return max((size["error"] for size in sizes), default=0.0)
 
 
 def parts(
@@ -175,20 +181,6 @@ def by_family(drawn: Points) -> Table:
     return parts(title, named("model: family", "family"), groups)
 
 
-def by_length(drawn: Points) -> Table:
-    """Whether a step of masking can go wrong depends on how many steps there are."""
-    lengths = drawn["ids"].map(lambda ids: str(ids) if ids < 4 else "4 or more")
-    title = "The effect of length: ids of the longest answer, canonically"
-    return parts(title, named("model: ids", "length"), by(drawn.assign(length=lengths), "length"))
-
-
-def by_temperature(found: Points) -> Table:
-    """found: cases that are there at every temperature."""
-    note = f"the free distribution is the model's own at that temperature. {SAME}"
-    first, groups = named("model: temperature", "temperature"), by(found, "temperature")
-    return parts("The effect of temperature", first, groups, [note])
-
-
 def variants(
     drawn: Points, attribute: str, reference: str, title: str, notes: Sequence[str] = ()
 ) -> Table:
@@ -196,7 +188,7 @@ def variants(
     columns = [named(f"model: {attribute}", attribute), Column("pairs", count, whole)]
     for part in ("lift", "canonical", "rest"):
         columns += [
-            Column(f"TV {part}\nmean", partial(_mean, part), fixed(3)),
+            Column(f"TV {part}\nmean", mean(part), lambda found: fixed(3)(found[0])),
             Column(f"against\n{reference}", mean(f"{part}_difference"), interval(fixed(3))),
         ]
     columns.append(Column("healed", lambda group: int(_is_healed(group).sum()), whole))
@@ -207,10 +199,6 @@ def variants(
     ]
     pairs = pairs_of(drawn, attribute, reference)
     return table(title, by(pairs, attribute), columns, [*told, *notes])
-
-
-def _mean(part: str, group: Group) -> float:
-    return float(group[part].mean())
 
 
 def _is_healed(found: Points) -> pd.Series[bool]:
@@ -294,16 +282,8 @@ def engines(drawn: Points, methods: pd.DataFrame) -> Table:
         named("method", "method"),
         Column("cases", count, whole),
         Column("other\nsequences", total("other"), whole),
-        Column(
-            f"nearer by\nover {CLEARLY}",
-            _beyond_lift(-1),
-            whole,
-        ),
-        Column(
-            f"farther by\nover {CLEARLY}",
-            _beyond_lift(1),
-            whole,
-        ),
+        Column(f"nearer by\nover {CLEARLY}", total("nearer"), whole),
+        Column(f"farther by\nover {CLEARLY}", total("farther"), whole),
         Column("most\nlost", highest("lost"), small),
         Column("free mass it\ncan write, mean", mean("share"), interval(fixed(4))),
         Column("least", lambda group: min(values(group, "share")), small),
@@ -314,18 +294,10 @@ def engines(drawn: Points, methods: pd.DataFrame) -> Table:
         f"free mass it can write: what it lacks is out of reach of its weights too. {INTERVALS}",
         *absent(drawn["row"]),
     ]
-    groups = by(methods[methods["method"].isin(("outlines", "chop"))], "method")
-    return table("Engines beside the lift", groups, columns, notes)
-
-
-def _beyond_lift(sign: int) -> Callable[[Group], int]:
-    """In how many cases other sequences make a clear difference to one side."""
-
-    def of(group: Group) -> int:
-        beyond = sign * group["beyond"].astype(float)
-        return int((group["other"].astype(bool) & (beyond > CLEARLY)).sum())
-
-    return of
+    lines = methods[methods["method"].isin(("outlines", "chop"))]
+    other, beyond = lines["other"].astype(bool), lines["beyond"].astype(float)
+    lines = lines.assign(nearer=other & (beyond < -CLEARLY), farther=other & (beyond > CLEARLY))
+    return table("Engines beside the lift", by(lines, "method"), columns, notes)
 
 
 def absent(rows: Iterable[Row]) -> list[str]:
@@ -348,7 +320,11 @@ def worst(method: str, ordered: Points) -> Table:
         Column("TV lift", "tv_lift", small, missing=""),
         Column("TV canonical", "tv_canonical", small, missing=""),
     ]
-    notes = [f"{place}. {_asked(point['row'])}" for place, point in enumerate(chosen, start=1)]
+    notes = []
+    for place, point in enumerate(chosen, start=1):
+        row, healed = point["row"], point["row"]["healing"]
+        given_back = f", {healed['text']!r} given back" if healed else ""
+        notes.append(f"{place}. after {row['prompt']!r} ({row['style']}{given_back})")
     return table(
         f"Worst cases: {method} is farther from the model's distribution",
         pd.DataFrame(_answers(chosen), dtype=object),
@@ -378,14 +354,8 @@ def _answers(chosen: Sequence[Row]) -> Iterator[Row]:
             }
 
 
-def _asked(row: Row) -> str:
-    given_back = f", {row['healing']['text']!r} given back" if row["healing"] else ""
-    return f"after {row['prompt']!r} ({row['style']}{given_back})"
-
-
 def unsettled(found: Points) -> Table:
     """Points that enter no summary."""
-
     fields = pd.json_normalize(found["at"].tolist()).assign(
         name=[
             f"{label(model)}: {name}, {temperature:g}"

@@ -18,6 +18,7 @@ import numpy as np
 
 from bpe_automata.errors import BudgetExceededError
 from bpe_automata.token_automata import TokenAutomaton
+from experiments.run.executors import Row
 
 
 class Walker(Protocol):
@@ -50,6 +51,31 @@ class Automaton:
         return sum(len(out) for out in self.edges)
 
 
+class Tree(Protocol):
+    """Nodes with parents before their children; node 0 is the root. It may grow at its end."""
+
+    @property
+    def parent(self) -> Sequence[int] | np.ndarray:
+        """Of each node (root: -1)."""
+
+    @property
+    def token(self) -> Sequence[int] | np.ndarray:
+        """The id that leads from its parent to each node (root: -1)."""
+
+    @property
+    def depth(self) -> Sequence[int] | np.ndarray:
+        """Ids from the root to each node."""
+
+
+def ids_to(tree: Tree, node: int) -> list[int]:
+    """The ids from the root to a node."""
+    found = []
+    while node > 0:
+        found.append(int(tree.token[node]))
+        node = int(tree.parent[node])
+    return found[::-1]
+
+
 @dataclass(frozen=True)
 class TokenTrie:
     """Nodes with parents before their children; node 0 is the root, the empty sequence.
@@ -70,11 +96,7 @@ class TokenTrie:
 
     def ids(self, node: int) -> list[int]:
         """The sequence that `node` stands for."""
-        found = []
-        while node > 0:
-            found.append(int(self.token[node]))
-            node = int(self.parent[node])
-        return found[::-1]
+        return ids_to(self, node)
 
     def inner(self) -> np.ndarray:
         """int64[k]: the nodes that have a child, ascending. Only these need the model."""
@@ -179,32 +201,18 @@ def kl_divergence(p: np.ndarray, log_q: np.ndarray) -> float:
     return max(0.0, float(np.sum(p[on] * (np.log(p[on]) - log_q[on]))))
 
 
-@dataclass(frozen=True)
-class Size:
-    """An automaton in numbers.
-
-    `steps`: states that still have to read an id. `forced`: those of them with one option only.
-    `expected_steps`, `expected_forced`: per answer written, under the method's own distribution.
-    """
-
-    states: int
-    transitions: int
-    steps: int
-    forced: int
-    expected_steps: float
-    expected_forced: float
-
-
-def size_of(automaton: Automaton, trie: TokenTrie, alive: np.ndarray, paths: np.ndarray) -> Size:
-    """`paths`: float64[n], log-probability of each node under the method's own distribution."""
+def size_of(automaton: Automaton, trie: TokenTrie, alive: np.ndarray, paths: np.ndarray) -> Row:
+    """An automaton in numbers. steps: states that still have to read an id; forced: those of them
+    with one option only; expected_steps, expected_forced: per answer written, under the method's
+    own distribution. `paths`: float64[n], log-probability of each node under it."""
     options = np.bincount(trie.parent[1:][alive[1:]], minlength=len(trie))
     reached = np.where(options > 0, np.exp(paths), 0.0)
     degrees = [len(out) for out in automaton.edges if out]
-    return Size(
-        automaton.n_states,
-        automaton.n_transitions,
-        len(degrees),
-        degrees.count(1),
-        float(reached.sum()),
-        float(reached[options == 1].sum()),
-    )
+    return {
+        "states": automaton.n_states,
+        "transitions": automaton.n_transitions,
+        "steps": len(degrees),
+        "forced": degrees.count(1),
+        "expected_steps": float(reached.sum()),
+        "expected_forced": float(reached[options == 1].sum()),
+    }

@@ -17,10 +17,7 @@ from numpy.typing import ArrayLike
 
 from bpe_automata.errors import PromptError
 from experiments.run.files import cache_name, require
-from experiments.study.token_trie import TokenTrie
-
-Progress = Callable[[int], None]
-"""Called with the number of nodes that were evaluated since the last call."""
+from experiments.study.token_trie import TokenTrie, Tree, ids_to
 
 CHECK_TOLERANCE = 1e-2
 """Nats. Far above rounding (1e-4 in float32), far below what a wrong attention mask does."""
@@ -34,24 +31,8 @@ PROBE = TokenTrie(
 )
 """A trie on which a model can show whether many of its nodes can be read in one pass."""
 
-Evaluator = Callable[[Any, list[int], TokenTrie, Progress], np.ndarray]
+Evaluator = Callable[[Any, list[int], TokenTrie], np.ndarray]
 """`packed_log_probs` or `padded_log_probs`."""
-
-
-class Tree(Protocol):
-    """Nodes with parents before their children; node 0 is the root. It may grow at its end."""
-
-    @property
-    def parent(self) -> Sequence[int] | np.ndarray:
-        """Of each node (root: -1)."""
-
-    @property
-    def token(self) -> Sequence[int] | np.ndarray:
-        """The id that leads from its parent to each node (root: -1)."""
-
-    @property
-    def depth(self) -> Sequence[int] | np.ndarray:
-        """Ids from the root to each node."""
 
 
 class Reader(Protocol):
@@ -60,10 +41,6 @@ class Reader(Protocol):
 
     def logits(self, tree: Tree, nodes: np.ndarray) -> Any:
         """Tensor [k, V]: what the model expects after each of the nodes (int64 [k], ascending)."""
-
-
-def no_progress(done: int) -> None:
-    """Says nothing."""
 
 
 def pick_evaluator(model: Any, prompt_ids: list[int], trie: TokenTrie) -> Evaluator:
@@ -78,7 +55,7 @@ def pick_reader(model: Any, prompt_ids: list[int], trie: TokenTrie) -> Callable[
     Models whose layers are not plain attention (convolutions, recurrences) can ignore the mask of a
     packed pass or refuse it, each with an exception of its own.
     """
-    part = _first_nodes(trie, 12)
+    part = TokenTrie(*(column[:12] for column in vars(trie).values()))
     try:
         packed = packed_log_probs(model, prompt_ids, part)
     except (TypeError, ValueError, RuntimeError, AttributeError, KeyError):
@@ -88,63 +65,42 @@ def pick_reader(model: Any, prompt_ids: list[int], trie: TokenTrie) -> Callable[
 
 
 def packed_log_probs(
-    model: Any,
-    prompt_ids: list[int],
-    trie: TokenTrie,
-    progress: Progress = no_progress,
-    chunk: int = 128,
-    temperature: ArrayLike = 1.0,
+    model: Any, prompt_ids: list[int], trie: TokenTrie, chunk: int = 128
 ) -> np.ndarray:
     """float64 [n]: log P(the node's id | prompt, the ids of its parent), nats; 0 for the root.
 
-    `chunk`: nodes per forward pass; `temperature`: over 0, what logits are divided by; for a vector
-    of them the result is [len(temperature), n]. The softmax is over all logits. Raises
-    `PromptError` for an empty prompt.
+    `chunk`: nodes per forward pass. The softmax is over all logits. Raises `PromptError` for an
+    empty prompt.
     """
-    reader = PackedReader(model, prompt_ids)
-    return _log_probs(reader, trie, progress, chunk, temperature)
+    return _log_probs(PackedReader(model, prompt_ids), trie, chunk)
 
 
 def padded_log_probs(
-    model: Any,
-    prompt_ids: list[int],
-    trie: TokenTrie,
-    progress: Progress = no_progress,
-    batch: int = 32,
-    temperature: ArrayLike = 1.0,
+    model: Any, prompt_ids: list[int], trie: TokenTrie, batch: int = 32
 ) -> np.ndarray:
     """The same as `packed_log_probs`. `batch`: nodes per forward pass."""
-    reader = PaddedReader(model, prompt_ids)
-    return _log_probs(reader, trie, progress, batch, temperature)
+    return _log_probs(PaddedReader(model, prompt_ids), trie, batch)
 
 
-def _log_probs(
-    reader: Reader, trie: TokenTrie, progress: Progress, size: int, temperature: ArrayLike
-) -> np.ndarray:
-    heats = np.asarray(temperature, dtype=np.float64)
-    result = np.zeros((*heats.shape, len(trie)))
+def _log_probs(reader: Reader, trie: TokenTrie, size: int) -> np.ndarray:
+    result = np.zeros(len(trie))
     for nodes in _chunks(trie.inner(), size):
-        logits = reader.logits(trie, nodes)
-        row_of = np.full(len(trie) + 1, -1)
-        row_of[nodes] = np.arange(len(nodes))
-        children = np.flatnonzero(row_of[trie.parent] >= 0)
-        rows = row_of[trie.parent[children]]
-        result[..., children] = scores(logits, rows, trie.token[children], heats)
-        progress(len(nodes))
+        children = np.flatnonzero(np.isin(trie.parent, nodes))
+        rows = np.searchsorted(nodes, trie.parent[children])
+        result[children] = scores(reader.logits(trie, nodes), rows, trie.token[children], [1.0])[0]
     return result
 
 
-def scores(logits: Any, rows: np.ndarray, tokens: np.ndarray, temperature: ArrayLike) -> np.ndarray:
-    """float64 [*temperature.shape, k]: log softmax of row `rows[i]` of `logits / temperature` at
-    `tokens[i]`. Sums are made in float32, or in float64 for logits of that type."""
-    torch, heats = require("torch"), np.asarray(temperature, dtype=np.float64)
+def scores(logits: Any, rows: np.ndarray, tokens: np.ndarray, heats: ArrayLike) -> np.ndarray:
+    """float64 [t, k]: log softmax of row `rows[i]` of `logits / heat` at `tokens[i]`; heats:
+    float64 [t], over 0. Sums are made in float32, or in float64 for logits of that type."""
+    torch, heats = require("torch"), np.asarray(heats, dtype=np.float64)
     wide = logits if logits.dtype == torch.float64 else logits.float()
-    each = [torch.logsumexp(wide / heat, dim=-1).double() for heat in heats.reshape(-1).tolist()]
+    each = [torch.logsumexp(wide / heat, dim=-1).double() for heat in heats.tolist()]
     totals = torch.stack(each).cpu().numpy()
     places = (torch.from_numpy(rows).to(wide.device), torch.from_numpy(tokens).to(wide.device))
-    own = wide[places].double().cpu().numpy()
-    found = own / heats.reshape(-1, 1) - totals[:, rows]
-    return found.reshape((*heats.shape, len(rows)))
+    own: np.ndarray = wide[places].double().cpu().numpy()
+    return own / heats[:, None] - totals[:, rows]
 
 
 class PackedReader:
@@ -245,7 +201,7 @@ class PaddedReader:
     def logits(self, tree: Tree, nodes: np.ndarray) -> Any:
         torch, parts = require("torch"), []
         for part in _chunks(nodes, self._batch):
-            rows = [self._prompt + _ids(tree, int(node)) for node in part]
+            rows = [self._prompt + ids_to(tree, int(node)) for node in part]
             width = max(map(len, rows))
             padded = _tensor(self._model, [row + [0] * (width - len(row)) for row in rows])
             kept = width - len(self._prompt) + 1
@@ -264,22 +220,6 @@ def _checked(prompt_ids: Sequence[int]) -> list[int]:
 
 def _tensor(model: Any, rows: list[list[int]]) -> Any:
     return require("torch").tensor(rows, device=model.device)
-
-
-def _ids(tree: Tree, node: int) -> list[int]:
-    """The ids from the root to a node."""
-    found = []
-    while node > 0:
-        found.append(int(tree.token[node]))
-        node = int(tree.parent[node])
-    return found[::-1]
-
-
-def _first_nodes(trie: TokenTrie, count: int) -> TokenTrie:
-    """The sub-trie of the first nodes."""
-    return TokenTrie(
-        trie.parent[:count], trie.token[:count], trie.depth[:count], trie.states[:count]
-    )
 
 
 def _chunks(values: np.ndarray, size: int) -> Iterator[np.ndarray]:

@@ -347,7 +347,11 @@ def test_an_automaton_over_the_budget_is_refused() -> None:
         ({"items": {"minLength": 2**31}}, "bytes", "#/items/minLength"),
         ({"items": {"minLength": 1, "maxLength": 2**31}}, "bytes", "#/items/maxLength"),
         ({"items": {"pattern": "(a|b){99999999}"}}, "instructions", "#/items/pattern"),
-        ({"patternProperties": {"x{99999999}": {}}}, "instructions", "#/patternProperties/x{99999999}"),
+        (
+            {"patternProperties": {"x{99999999}": {}}},
+            "instructions",
+            "#/patternProperties/x{99999999}",
+        ),
         ({"items": {"multipleOf": 1e-300}}, "states", "#/items/multipleOf"),
     ],
 )  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from experiments.shared.models import LoadedModel
 
 
-def tiny_llama(tokenizer, seed: int = 2) -> LoadedModel:
+def tiny_llama(tokenizer, seed: int = 2, eos_ids: tuple[int, ...] = (2,)) -> LoadedModel:
     """A random llama over a real vocabulary, in float64 so that sums can be compared closely."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
@@ -24,7 +24,7 @@ def tiny_llama(tokenizer, seed: int = 2) -> LoadedModel:
         initializer_range=0.3,
     )
     model = transformers.LlamaForCausalLM(config).double().eval()
-    return LoadedModel("tiny smollm2", "", model, tokenizer, (2,), "cpu", 0.0)
+    return LoadedModel("tiny smollm2", "", model, tokenizer, eos_ids, "cpu", 0.0)
 
 
 class BruteForce:

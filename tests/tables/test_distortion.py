@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
 from brute_force import BruteForce, tiny_llama
 
-from bpe_automata.errors import ArgumentError, MissingFileError
+from bpe_automata.errors import ArgumentError
 from experiments.run.measuring import Run, Settings, read_run
 from experiments.shared import models
 from experiments.study import distortion
-from experiments.study.distortion_report import headline
-from experiments.study.prompts import Case
+from experiments.study.cases import Case
 from experiments.study.tree_logprobs import packed_log_probs
 
 CASES = (
@@ -57,8 +55,8 @@ def test_exact_row_equals_brute_force(case, loaded):
 def run(loaded, tmp_path, monkeypatch):
     """A run over CASES and the small model, in this process."""
     monkeypatch.setattr(models, "load_model", lambda *_: loaded)
-    monkeypatch.setattr(distortion, "CASES", CASES)
-    monkeypatch.setattr("experiments.study.distortion_report.CASES", CASES)
+    monkeypatch.setattr(distortion, "PROMPTS", CASES)
+    monkeypatch.setattr("experiments.study.distortion_report.PROMPTS", CASES)
     forget()
     settings = Settings(executor="inline")
     yield Run("distortion", 1, distortion.Config(samples=150), tmp_path, settings)
@@ -87,51 +85,6 @@ def test_samples_agree_with_the_exact_distributions(run, tmp_path):
     assert made.facts["cells"] == made.facts["inside"] == 18
     assert made.facts["cases"]["words"]["laws"]["free"] == rows[2]["free"]
     assert "18 of 18" in distortion.readme(made.facts)["distortion"]
-
-
-def test_a_model_that_is_not_there_is_one_failure(run, monkeypatch):
-    def missing(*_):
-        raise MissingFileError("pip install it")
-
-    monkeypatch.setattr(models, "load_model", missing)
-    distortion.measure(run)
-    (row,) = run.rows
-    assert "pip install it" in row["failure"]
-    made = distortion.render(run.rows, run.manifest())
-    assert (made.tables, made.figures, made.facts, made.complete) == ((), (), {}, False)
-
-
-def test_the_order_of_rows_changes_nothing(run):
-    distortion.measure(run)
-    manifest = run.manifest()
-    made = distortion.render(run.rows, manifest)
-    for k in range(3):
-        again = distortion.render(random.Random(k).sample(run.rows, len(run.rows)), manifest)
-        assert (again.tables, again.facts) == (made.tables, made.facts)
-        assert again.figures[0].headline == made.figures[0].headline
-
-
-def distances(tokens, lift, canonical):
-    methods = {"lift": {"total_variation": lift}, "canonical": {"total_variation": canonical}}
-    return {"canonical_tokens": tokens, "methods": methods}
-
-
-def test_the_headline_says_of_longer_answers_what_the_rows_say():
-    single = [distances([1, 1], 0.5, 0.0001), distances([1, 1], 0.25, 0.0002)]
-    longer = [distances([1, 2], 0.125, 0.75), distances([3, 2], 0.375, 0.25)]
-    said = headline([*single, *longer])
-    assert "up to 0.50" in said
-    assert "at most 0.0002" in said
-    assert said.endswith("Longer answers: up to 0.38 and 0.75.")
-    assert "Longer" not in headline(single)
-
-
-def test_rendering_some_rows_only(run):
-    distortion.measure(run)
-    some = [row for row in run.rows if row["key"] in ("quoted", "model")]
-    made = distortion.render(some, run.manifest())
-    assert [line[0] for line in made.tables[1].rows] == ["quoted"]
-    assert made.tables[3].rows == []
 
 
 def test_a_prompt_by_its_name():

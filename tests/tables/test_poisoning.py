@@ -6,11 +6,11 @@ import random
 
 import numpy as np
 import pytest
+from brute_force import tiny_llama
 
-from bpe_automata.errors import ArgumentError, MissingDependencyError
+from bpe_automata.errors import ArgumentError
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.config import plain
-from experiments.run.measuring import Settings, read_run
 from experiments.run.statistics import weighted_mean
 from experiments.run.tables import frame
 from experiments.shared import models
@@ -25,13 +25,12 @@ from experiments.study.poisoning import (
     ratios,
     variations,
 )
-from experiments.study.poisoning_report import ALL_WAYS, MEDIAN, estimate, measured, of_way
+from experiments.study.poisoning_report import ALL_WAYS, MEDIAN, measured, of_way
 from experiments.study.poisoning_words import (
     ANOTHER,
     CUT,
     NOISE,
     OWN,
-    PUBLISHED,
     SENTENCES,
     SMALLEST,
     WAYS,
@@ -43,6 +42,7 @@ from experiments.study.poisoning_words import (
     sentence_of,
     with_another_word,
 )
+from experiments.study.shown import estimate
 
 torch = pytest.importorskip("torch")
 
@@ -81,16 +81,6 @@ def test_other_ways_spell_the_same(smollm2_tokenizer):
             assert len(ways[SMALLEST]) >= max(map(len, (own, *ways.values())))
 
 
-def test_all_ways_are_all(smollm2_tokenizer):
-    tokens = OrdinaryTokens(smollm2_tokenizer)
-    found = list(tokens.all_ways(b" cat"))
-    assert len(found) == len(set(found))
-    assert all(spelled(smollm2_tokenizer, ids) == b" cat" for ids in found)
-    singles = {b" ", b"c", b"a", b"t"}
-    assert any({smollm2_tokenizer.token_bytes(t) for t in ids} == singles for ids in found)
-    assert tuple(smollm2_tokenizer.encode(" cat")) in found
-
-
 def test_another_word_leaves_the_rest_as_it_is(smollm2_tokenizer):
     own = sentence(smollm2_tokenizer, "See the", " cat", " over there")
     name, other = with_another_word(
@@ -124,19 +114,7 @@ def test_distances_by_hand():
 
 @pytest.fixture(scope="module")
 def loaded(smollm2_tokenizer):
-    """A random model over the ids of SmolLM2."""
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(2)
-    config = transformers.LlamaConfig(
-        vocab_size=smollm2_tokenizer.n_ids,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        initializer_range=0.3,
-    )
-    model = transformers.LlamaForCausalLM(config).double().eval()
-    return models.LoadedModel("tiny", "", model, smollm2_tokenizer, (2,), "cpu", 0.0)
+    return tiny_llama(smollm2_tokenizer)
 
 
 def next_masses(loaded, ids):
@@ -233,11 +211,11 @@ def test_estimates_by_hand():
     words = measured(frame(ROWS), MANIFEST)
     near = words[words["d"] == 0]
     ways = of_way(near, ALL_WAYS)
-    assert estimate(ways, "tv", MEDIAN)[0] == pytest.approx(0.2)
-    assert estimate(ways, "kl", MEDIAN)[0] == pytest.approx(0.8)
-    assert estimate(of_way(near, CUT), "extra", weighted_mean)[0] == pytest.approx(0.5)
-    assert estimate(of_way(near, ANOTHER), "tv", MEDIAN) == [0.9, 0.9, 0.9]
-    assert estimate(of_way(near, "no such way"), "tv", MEDIAN) is None
+    assert estimate(MEDIAN, "tv", "key")(ways)[0] == pytest.approx(0.2)
+    assert estimate(MEDIAN, "kl", "key")(ways)[0] == pytest.approx(0.8)
+    assert estimate(weighted_mean, "extra", "key")(of_way(near, CUT))[0] == pytest.approx(0.5)
+    assert estimate(MEDIAN, "tv", "key")(of_way(near, ANOTHER)) == (0.9, 0.9, 0.9)
+    assert estimate(MEDIAN, "tv", "key")(of_way(near, "no such way")) is None
 
 
 def test_a_report_of_some_rows():
@@ -247,62 +225,25 @@ def test_a_report_of_some_rows():
     assert made.facts["models"]["The M"]["words"] == 2
     assert made.facts["models"]["The M"][ALL_WAYS]["0"][0] == pytest.approx(0.2)
     assert made.facts["example"]["m"]["cow"] == {"own": 0.25, "others": 2, "raised": 1}
-    assert "1 of 2 other tokenizations" in poisoning.readme(made.facts)
-    assert "over 2 words (another word: 0.90 and 0.800)" in poisoning.readme(made.facts)
-    divergence, (published, far) = made.tables[1], made.tables[-2:]
-    lines = {(line[0], line[3]): line for line in divergence.rows}
-    whole = [lines[ALL_WAYS, which][4].split(" ")[0] for which in ("10 %", "median", "90 %")]
-    assert whole == ["0.400", "0.800", "1.200"]
-    assert (lines[CUT, "median"][2], lines[ALL_WAYS, "median"][2]) == ("2", "3")
-    assert [line[0] for line in published.rows] == [*PUBLISHED, "cow"]
-    numbers = ["0.250", "0.125", "0.125", "0.312", "0.500", "1 of 2"]
-    assert published.rows[-1] == ["cow", "The M", *numbers]
-    assert [*far.rows] == [
-        ["a", "The M", "own", SMALLEST, "0.300", "0.100", "", "", ""],
-        ["b", "The M", "own", CUT, "0.200", "0.000", "other", "0.900", "0.800"],
-        ["a", "The M", "own", CUT, "0.100", "0.000", "", "", ""],
-    ]
+    farthest = [(line[0], line[3], line[4]) for line in made.tables[-1].rows]
+    assert farthest == [("a", SMALLEST, "0.300"), ("b", CUT, "0.200"), ("a", CUT, "0.100")]
 
 
-def test_neither_the_order_of_rows_nor_a_figure_changes_anything():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+def test_the_order_of_rows_changes_nothing():
     rng = random.Random(8)
     rows = [
         word("m", f"w{k}", [1.0, 1.0], {CUT: ([rng.random(), rng.random()], [2.0, 1.5])})
         for k in range(9)
     ]
-    settings = dict(pyplot.rcParams)
     made = ARTEFACT.report(rows, MANIFEST)
-    assert dict(pyplot.rcParams) == settings
     for _ in range(3):
         rng.shuffle(rows)
         again = ARTEFACT.report(rows, MANIFEST)
         assert (again.tables, again.facts) == (made.tables, made.facts)
-        assert again.figures[0].headline == made.figures[0].headline
-
-
-def test_a_model_that_is_not_there_is_one_failure(loaded, tmp_path, monkeypatch):
-    def there_or_not(name, *_):
-        if name == models.GEMMA:
-            raise MissingDependencyError("install it with: pip install gemma")
-        return loaded
-
-    monkeypatch.setattr(models, "opened", there_or_not)
-    config = poisoning.Config(categories=("rare",), words=1, distances=(0, 2))
-    ARTEFACT.measure(config, Settings(results=tmp_path, executor="inline"))
-    rows, manifest = read_run(ARTEFACT.folder(config, tmp_path))
-    keys = ["model smollm2", "model gemma-3-270m"]
-    keys += [f"smollm2 {animal} shark" for animal in PUBLISHED]
-    assert [row["key"] for row in rows] == [*keys, "smollm2 rare weasel"]
-    assert [row["key"] for row in rows if "failure" in row] == keys[1:2]
-    assert manifest["complete"]
-    made = ARTEFACT.report(rows, manifest)
-    assert list(made.facts["models"]) == ["tiny"]
-    assert not made.complete, "the README would lose the numbers of the other model"
 
 
 def test_what_cannot_be_measured_is_named():
-    with pytest.raises(ArgumentError, match="--categories: 'cake' is none of common, rare"):
+    with pytest.raises(ArgumentError, match="--categories 'cake' is none of common, rare"):
         poisoning.check(poisoning.Config(categories=("rare", "cake")))
     for far in ((2, 1), (0, 0), (-1, 3), ()):
         with pytest.raises(ArgumentError, match=r"--distances .* ascending"):

@@ -7,28 +7,20 @@ from itertools import product
 
 import numpy as np
 import pytest
+from brute_force import tiny_llama
 
 from bpe_automata import explain
-from bpe_automata.errors import ArgumentError, MissingDependencyError, PromptError
+from bpe_automata.errors import ArgumentError
 from bpe_automata.testing import byte_level, small_tokenizer
 from experiments.run.artefact import ARTEFACTS
 from experiments.run.config import changed, plain
-from experiments.run.measuring import Settings, read_run
 from experiments.run.statistics import clopper_pearson
 from experiments.run.tables import frame
 from experiments.shared import models
 from experiments.study import spontaneous
 from experiments.study.poisoning_words import OrdinaryTokens
 from experiments.study.spontaneous import PROMPTS, draw, prompts_of, sample
-from experiments.study.spontaneous_judge import (
-    ADDED,
-    BROKEN,
-    END,
-    PAIR,
-    SPELLING,
-    SPLIT,
-    Judge,
-)
+from experiments.study.spontaneous_judge import ADDED, BROKEN, END, PAIR, SPELLING, SPLIT, Judge
 from experiments.study.spontaneous_report import of_joints, of_texts, texts_of
 
 MERGES = ["a b", "Ġ a", "Ġ Ġ", "b a"]
@@ -121,11 +113,6 @@ def test_tokens_that_no_text_has_there():
     assert kinds(judge, [5, 2], ended=False) == [SPELLING]
 
 
-def test_a_prompt_must_be_canonical():
-    with pytest.raises(PromptError):
-        Judge(SPACED, [0, 1])
-
-
 def test_every_prompt_is_canonical(smollm2_tokenizer):
     for kind in PROMPTS:
         for prompt in prompts_of(kind, smollm2_tokenizer):
@@ -138,31 +125,17 @@ def test_every_prompt_is_canonical(smollm2_tokenizer):
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """A random model over the small tokenizer."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(3)
+    """A random model over a small tokenizer."""
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     tokenizer = small_tokenizer(
         [*(chr(c) for c in range(33, 127)), "Ġ", "Ċ", "ĉ", "ab"],
         [("a", "b")],
         byte_level(),
-        added=[{"content": "<end>", "special": True} | dict.fromkeys(FLAGS, False)],
+        added=[{"content": "<end>", "special": True} | flags],
     )
-    config = transformers.LlamaConfig(
-        vocab_size=tokenizer.n_ids,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        initializer_range=0.5,
-    )
-    model = transformers.LlamaForCausalLM(config).eval()
-    loaded = models.LoadedModel("tiny", "", model, tokenizer, (tokenizer.n_ids - 1,), "cpu", 0.0)
+    loaded = tiny_llama(tokenizer, seed=3, eos_ids=(tokenizer.n_ids - 1,))
     monkeypatch.setattr(models, "opened", lambda *_: loaded)
     return loaded
-
-
-FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
 
 
 def test_a_cell_is_drawn_again_alike(tiny):
@@ -225,11 +198,6 @@ def test_drawing_over_many_blocks_of_ids():
             assert torch.equal(found, right)
 
 
-def test_a_prompt_is_needed(tiny):
-    with pytest.raises(PromptError):
-        sample(tiny.model, [[1], []], [0, 1], [1.0, 1.0], np.zeros((2, 1)), ends=())
-
-
 def text(*faults, n=10, ended=False):
     made = {"temperature": 1.0, "ids": [0] * n, "ended": ended, "canonical": not faults}
     return made | ({"faults": [*faults]} if faults else {})
@@ -241,10 +209,7 @@ def row(model, kind, heat, texts):
 
 
 CHOSEN = spontaneous.Config(models=("one", "two"), kinds=("prose", "code"), temperatures=(0.5, 1.0))
-MANIFEST = {
-    "config": plain(CHOSEN),
-    "models": {"one": {"model": "The One", "note": "a note"}},
-}
+MANIFEST = {"config": plain(CHOSEN), "models": {"one": {"model": "The One", "note": "a note"}}}
 FAULT = [3, PAIR, "`a`+`b`", "why"]
 ARTEFACT = ARTEFACTS["spontaneous"]
 
@@ -290,23 +255,16 @@ def test_a_report_of_some_rows():
     found = made.facts["models"]["The One"]["1"]
     assert (found["texts"]["count"], found["texts"]["of"], found["joints"]["of"]) == (1, 10, 100)
     assert "0.5" not in made.facts["models"]["The One"]
-    assert "10 % of 10 at temperature 1" in spontaneous.readme(made.facts)
     by_kind, joints_by_kind, kinds_, common = made.tables[1:]
-    assert [line[:2] for line in by_kind.rows] == [
-        ["prose", "The One"],
-        ["prose", "two"],
-        ["code", "The One"],
-    ]
+    lines = [("prose", "The One"), ("prose", "two"), ("code", "The One")]
+    assert [tuple(line[:2]) for line in by_kind.rows] == lines
     assert joints_by_kind.rows[1][2:] == ["0 of 40", "-"]
     assert [line[0] for line in kinds_.rows] == [PAIR]
     assert list(common.rows) == [["`a`+`b`", "The One", "1", "why"]]
-    alone = ARTEFACT.report(rows[:1], MANIFEST).figures[0].headline
-    assert alone.endswith("\nThe One: 25 %")
     assert not made.complete
 
 
-def test_neither_the_order_of_rows_nor_a_figure_changes_anything():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+def test_the_order_of_rows_changes_nothing():
     rng = random.Random(6)
     rows = [
         row(model, kind, heat, [text(*[FAULT] * rng.choice([0, 0, 1, 3])) for _ in range(7)])
@@ -314,39 +272,16 @@ def test_neither_the_order_of_rows_nor_a_figure_changes_anything():
         for kind in ("prose", "code")
         for heat in (0.5, 1.0)
     ]
-    settings = dict(pyplot.rcParams)
     made = ARTEFACT.report(rows, MANIFEST)
     assert made.complete
-    assert dict(pyplot.rcParams) == settings
     for _ in range(3):
         rng.shuffle(rows)
         again = ARTEFACT.report(rows, MANIFEST)
         assert (again.tables, again.facts) == (made.tables, made.facts)
-        assert again.figures[0].headline == made.figures[0].headline
-
-
-def test_a_model_that_is_not_there_is_one_failure(tiny, tmp_path, monkeypatch):
-    def there_or_not(name, *_):
-        if name == models.GEMMA:
-            raise MissingDependencyError("install it with: pip install gemma")
-        return tiny
-
-    monkeypatch.setattr(models, "opened", there_or_not)
-    config = spontaneous.Config(kinds=("prose", "names"), texts=2, tokens=4, temperatures=(1.0,))
-    ARTEFACT.measure(config, Settings(results=tmp_path, executor="inline"))
-    rows, manifest = read_run(ARTEFACT.folder(config, tmp_path))
-    keys = ["model smollm2", "model gemma-3-270m", "smollm2 prose", "smollm2 names"]
-    assert [row["key"] for row in rows] == keys
-    assert [row["key"] for row in rows if "failure" in row] == keys[1:2]
-    assert manifest["complete"]
-    assert manifest["models"] == {"smollm2": tiny.provenance()}
-    made = ARTEFACT.report(rows, manifest)
-    assert list(made.facts["models"]) == ["tiny"]
-    assert not made.complete, "the README would lose the numbers of the other model"
 
 
 def test_a_kind_that_is_none_is_named():
-    with pytest.raises(ArgumentError, match="--kinds: 'cake' is none of prose, chat"):
+    with pytest.raises(ArgumentError, match="--kinds 'cake' is none of prose, chat"):
         spontaneous.check(spontaneous.Config(kinds=("prose", "cake")))
     with pytest.raises(ArgumentError, match="--temperatures: 0 is not over 0"):
         spontaneous.check(spontaneous.Config(temperatures=(1.0, 0.0)))

@@ -11,9 +11,17 @@ import pytest
 from bpe_automata import compile_regex, constrain
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.errors import PromptError
-from experiments.study import prompts
-from experiments.study.cases import CASES, CasesError, read
-from experiments.study.chat import ASSISTANT, ChatFormatError, chat_format, chat_prompt, prompt_text
+from experiments.study.cases import (
+    ASSISTANT,
+    CASES,
+    PROMPTS,
+    CasesError,
+    ChatFormatError,
+    chat_format,
+    chat_prompt,
+    prompt_text,
+    read,
+)
 
 FINITE = [case for case in CASES if case.is_finite()]
 PATTERNS = [case for case in CASES if not case.is_finite()]
@@ -52,50 +60,22 @@ JOINED = {
 }
 
 
-def groups():
-    """The variants of each base that has several."""
-    found = defaultdict(list)
-    for case in CASES:
-        found[case.base].append(case)
-    return {base: cases for base, cases in found.items() if len(cases) > 1}
-
-
 def smollm2_prompt(case):
     return prompt_text(case, "SmolLM2-135M-Instruct")
 
 
-def joins(case, tokenizer):
-    """Does an answer change the tokens of the prompt?"""
-    text = smollm2_prompt(case)
-    ids = tokenizer.encode(text)
-    return any(tokenizer.encode(text + answer)[: len(ids)] != ids for answer in case.answers)
-
-
-def test_names_are_unique_and_no_case_is_repeated():
+def test_no_case_is_repeated_and_each_family_has_its_share():
     assert len({case.name for case in CASES}) == len(CASES)
     assert len({(case.prompt, case.answers, case.pattern) for case in CASES}) == len(CASES)
-
-
-def test_families_styles_and_boundaries():
+    assert not {case.prompt for case in PROMPTS} & {smollm2_prompt(case) for case in CASES}
     counts = Counter(case.family for case in FINITE)
     assert counts.keys() == FAMILIES.keys()
     assert all(counts[family] >= least for family, least in FAMILIES.items())
-    assert len(FINITE) >= 330
-    assert len(PATTERNS) >= 30
     assert {case.style for case in CASES} == STYLES
     assert {case.boundary for case in CASES} == BOUNDARIES
     assert all(case.name.startswith(case.family) for case in CASES)
-
-
-def test_two_to_eight_answers_and_most_have_a_right_one():
     assert all(2 <= len(case.answers) <= 8 for case in FINITE)
-    assert sum(bool(case.truth) for case in FINITE) >= 0.6 * len(FINITE)
     assert all(len(case.truth) < len(case.answers) for case in FINITE)
-
-
-def test_no_prompt_was_measured_before():
-    measured = {case.prompt for case in prompts.CASES}
-    assert not measured & {smollm2_prompt(case) for case in CASES}
 
 
 def test_text_is_in_nfc_and_has_no_mark_outside_of_chats():
@@ -103,6 +83,9 @@ def test_text_is_in_nfc_and_has_no_mark_outside_of_chats():
         for text in (case.prompt, *case.answers, *case.truth, case.pattern or ""):
             assert unicodedata.is_normalized("NFC", text), case.name
         assert case.style == "chat" or ASSISTANT.strip() not in case.prompt, case.name
+        text = prompt_text(case, "gemma")
+        assert (text == case.prompt) == (case.style != "chat")
+        assert ASSISTANT not in text
 
 
 @pytest.mark.parametrize("case", FINITE, ids=lambda case: case.name)
@@ -124,17 +107,17 @@ def test_the_boundary_is_what_it_says(case):
     assert said[case.boundary] or indented
 
 
-def test_variants_differ_in_one_thing():
-    assert len(groups()) >= 40
-    for base, cases in groups().items():
+def test_variants_differ_in_one_thing_and_list_the_same_answers():
+    groups = defaultdict(list)
+    for case in CASES:
+        groups[case.base].append(case)
+    variants = {base: cases for base, cases in groups.items() if len(cases) > 1}
+    assert len(variants) >= 40
+    assert len(CASES) - len(groups) <= len(CASES) / 4
+    for base, cases in variants.items():
         styles, boundaries = ({getattr(c, x) for c in cases} for x in ("style", "boundary"))
-        assert 2 <= len(cases) <= 4, base
         assert sorted((len(styles), len(boundaries))) == [1, len(cases)], base
         assert len({case.family for case in cases}) == 1, base
-
-
-def test_variants_have_the_same_answers_in_the_same_order():
-    for base, cases in groups().items():
         bare = {
             (tuple(a.strip(' "') for a in c.answers), tuple(t.strip(' "') for t in c.truth))
             for c in cases
@@ -142,27 +125,21 @@ def test_variants_have_the_same_answers_in_the_same_order():
         assert len(bare) == 1, base
 
 
-def test_variants_beyond_the_first_are_at_most_a_quarter():
-    assert len(CASES) - len({case.base for case in CASES}) <= len(CASES) / 4
-
-
-def test_smollm2_writes_the_answers_after_the_prompt(smollm2_tokenizer):
-    joined = {case.name for case in FINITE if joins(case, smollm2_tokenizer)}
-    assert joined == JOINED
-    assert len(joined) <= 0.05 * len(FINITE)
-
-
 @pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.long)])
-def test_a_matcher_starts_after_each_other_prompt(every, smollm2_tokenizer):
+def test_a_matcher_starts_after_each_prompt_that_no_answer_changes(every, smollm2_tokenizer):
     asked = FINITE[::every] + [case for case in FINITE if case.name in JOINED]
-    refused = set()
+    refused, joined = set(), set()
     for case in asked:
+        prompt = smollm2_tokenizer.encode(smollm2_prompt(case))
+        answers = [smollm2_tokenizer.encode(smollm2_prompt(case) + a) for a in case.answers]
+        if any(ids[: len(prompt)] != prompt for ids in answers):
+            joined.add(case.name)
         constraint = constrain(smollm2_tokenizer, from_strings(case.answers))
         try:
-            constraint.matcher(prefix=smollm2_tokenizer.encode(smollm2_prompt(case)))
+            constraint.matcher(prefix=prompt)
         except PromptError:
             refused.add(case.name)
-    assert refused == JOINED
+    assert refused == joined == JOINED
 
 
 def test_all_tokenizations_can_be_summed(smollm2_tokenizer):
@@ -196,7 +173,7 @@ def test_patterns_are_finite_and_prefix_free_and_hold_what_is_right(case):
     assert all(dfa.accepts(answer.encode()) for answer in case.truth)
 
 
-def test_chat_formats():
+def test_chat_formats(smollm2_tokenizer):
     question = f"Is it hot?{ASSISTANT}Answer:"
     assert chat_prompt(question, "SmolLM2-135M-Instruct (Q4_1)") == (
         "<|im_start|>user\nIs it hot?<|im_end|>\n<|im_start|>assistant\nAnswer:"
@@ -206,6 +183,8 @@ def test_chat_formats():
     )
     with pytest.raises(ChatFormatError, match="twice"):
         chat_prompt(question + ASSISTANT, "gemma")
+    ids = smollm2_tokenizer.encode(chat_prompt("Hi", "smollm2"))
+    assert [smollm2_tokenizer.token_bytes(i) for i in ids].count(b"<|im_start|>") == 2
 
 
 def test_models_of_other_names_are_asked_by_their_marks_or_plainly():
@@ -217,25 +196,10 @@ def test_models_of_other_names_are_asked_by_their_marks_or_plainly():
     assert chat_prompt(f"Is it?{ASSISTANT}So", "gpt2") == "Question: Is it?\nAnswer:\nSo"
 
 
-def test_only_chats_get_a_format():
-    for case in CASES:
-        text = prompt_text(case, "gemma")
-        assert (text == case.prompt) == (case.style != "chat")
-        assert ASSISTANT not in text
-
-
-def test_the_marks_of_the_chat_format_are_single_ids(smollm2_tokenizer):
-    ids = smollm2_tokenizer.encode(chat_prompt("Hi", "smollm2"))
-    pieces = [smollm2_tokenizer.token_bytes(i) for i in ids]
-    assert pieces.count(b"<|im_start|>") == 2
-    assert pieces.count(b"<|im_end|>") == 1
-
-
 @pytest.mark.parametrize(
     ("line", "why"),
     [
         ("{", "line 2 is no case"),
-        ("[1]", "line 2 is no case"),
         ('{"name": "b"}', "line 2 is no case"),
         ('{"name": "a"}', "line 2 is no case"),
         (None, "line 2: a was there before"),

@@ -5,23 +5,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from brute_force import BruteForce, tiny_llama
 
 from bpe_automata import constrain
-from bpe_automata.errors import ArgumentError, BudgetExceededError, MissingFileError
+from bpe_automata.errors import ArgumentError, BudgetExceededError
 from experiments.engines.peers import OutlinesCore
-from experiments.run.artefact import ARTEFACTS
-from experiments.run.measuring import Run, Settings
 from experiments.shared import models
-from experiments.study import cases, distortion_finite, distortion_large, distortion_study
+from experiments.study import distortion_finite, distortion_large, distortion_study
+from experiments.study.cases import CASES as CASES_OF_STUDY
+from experiments.study.cases import StudyCase
+from experiments.study.distortion_finite import Config
+from experiments.study.distortion_large import Part, Texts, distances, features, one_hot
 from experiments.study.distortion_study import chosen_cases
-from experiments.study.large_distributions import Part, Texts, distances, features, one_hot
-from experiments.study.large_walkers import ChopLanguage
-from experiments.study.study_case import Config, StudyCase
-from experiments.study.study_methods import OutlinesIndex
+from experiments.study.study_methods import ChopLanguage, OutlinesIndex
 from experiments.study.token_trie import Automaton
 
 CASES = (
@@ -59,6 +59,8 @@ def free_distribution(loaded, prompt, answers, temperature):
 def test_a_finite_row_holds_the_distributions_at_each_temperature(ready, loaded):
     row = distortion_finite.finite_row(CONFIG, "tiny", CASES[0])
     json.dumps(row, allow_nan=False)
+    distortion_finite.finite_row(CONFIG, "tiny", CASES[2])
+    assert distortion_finite.finite_row(CONFIG, "tiny", CASES[0]) == row, "whatever was before"
     for temperature in CONFIG.temperatures:
         free = free_distribution(loaded, "Answer:", CASES[0].answers, temperature)
         assert row["temperatures"][str(temperature)]["free"] == pytest.approx(free)
@@ -81,66 +83,37 @@ def test_a_prompt_that_ends_inside_a_token_is_judged_with_and_without_its_end(re
     assert (row["healing"]["given_back"], row["healing"]["text"]) == (1, " ")
 
 
-def test_rows_do_not_depend_on_what_was_measured_before(ready):
-    first = distortion_finite.finite_row(CONFIG, "tiny", CASES[0])
-    distortion_finite.finite_row(CONFIG, "tiny", CASES[2])
-    assert distortion_finite.finite_row(CONFIG, "tiny", CASES[0]) == first
-    assert distortion_finite.finite_row(replace(CONFIG, seed=1), "tiny", CASES[0]) != first
-
-
 def test_a_budget_that_reaches_no_answer_is_an_error(ready):
     long = replace(CASES[2], answers=("Annabellina", "Bobberino"))
     with pytest.raises(BudgetExceededError, match="raise --most-nodes"):
         distortion_finite.finite_row(replace(CONFIG, most_nodes=1), "tiny", long)
 
 
-def test_a_model_that_is_not_there_is_one_failure(monkeypatch, tmp_path):
-    def missing(*_):
-        raise MissingFileError("pip install it")
-
-    monkeypatch.setattr(models, "opened", missing)
-    run = Run("distortion-study", 1, CONFIG, tmp_path, Settings(executor="inline"))
-    distortion_study.measure(run)
-    (row,) = run.rows
-    assert "pip install it" in row["failure"]
-    made = ARTEFACTS["distortion-study"].report(run.rows, run.manifest())
-    assert (made.tables, made.figures) == ((), ())
-    assert distortion_study.readme(made.facts) == {}
-
-
 def test_ids_of_answers_that_the_search_left_open(ready, loaded):
-    case = replace(CASES[2], answers=(*"ABCDEFGH", "Zarathustra"))
-    rough = replace(CONFIG, slack=0.99, unread=100.0)
-    row = distortion_finite.finite_row(rough, "tiny", case)
-    text = distortion_finite.prompt_text(case, loaded.name)
-    first = len(loaded.tokenizer.encode(text))
-    ids = [len(loaded.tokenizer.encode(text + answer)) - first for answer in case.answers]
+    answers = (*(f" {letter}" for letter in "ABCDEFGH"), " Zarathustra")
+    case = replace(CASES[0], answers=answers, truth=())
+    row = distortion_finite.finite_row(replace(CONFIG, slack=0.99, unread=100.0), "tiny", case)
+    encode = loaded.tokenizer.encode
+    ids = [len(encode("Answer:" + answer)) - len(encode("Answer:")) for answer in case.answers]
     assert row["canonical_tokens"] == ids
     assert max(ids) > 1
 
 
-def nowhere(first):
-    """An index whose only path is a dead end."""
-    return lambda self, answers: (Automaton(0, ({first: 1}, {})), True)
-
-
 def test_an_engine_that_reaches_no_answer_is_absent_alone(ready, loaded, monkeypatch):
+    """Of an index whose only path is a dead end."""
     (space,) = loaded.tokenizer.encode(" ")
+    nowhere = Automaton(0, ({space: 1}, {})), True
     monkeypatch.setattr(OutlinesIndex, "__init__", lambda self, tokenizer, eos_ids: None)
-    monkeypatch.setattr(OutlinesIndex, "automaton", nowhere(space))
+    monkeypatch.setattr(OutlinesIndex, "automaton", lambda self, answers: nowhere)
     row = distortion_finite.finite_row(CONFIG, "tiny", CASES[0])
     assert row["absent"] == {"outlines": "can write no answer, it has dead ends alone"}
     for at in row["temperatures"].values():
         assert list(at["methods"]) == ["lift", "canonical", "chop"]
-    monkeypatch.undo()
 
 
 def test_rows_of_another_outlines_core_are_not_gone_on_with(monkeypatch):
-    monkeypatch.setattr(OutlinesCore, "version", classmethod(lambda _: None))
-    none = distortion_study.inputs(CONFIG)
     monkeypatch.setattr(OutlinesCore, "version", classmethod(lambda _: "0.2.14"))
     assert distortion_study.inputs(CONFIG) == {"peers": {"outlines_core": "0.2.14"}}
-    assert none != distortion_study.inputs(CONFIG)
 
 
 def test_a_model_of_an_unknown_name_is_asked_all_cases(ready, monkeypatch, loaded):
@@ -187,12 +160,7 @@ def brute(loaded):
     return BruteForce(loaded, "At")
 
 
-TEXTS = [
-    " " + body + "."
-    for body in ["a", "b"]
-    + [x + y for x in "ab" for y in "ab"]
-    + [x + y + z for x in "ab" for y in "ab" for z in "ab"]
-]
+TEXTS = [f" {''.join(body)}." for n in (1, 2, 3) for body in product("ab", repeat=n)]
 
 
 @pytest.fixture(scope="module")
@@ -283,11 +251,6 @@ def test_chop_appends_its_ids_and_leaves_the_rest_to_the_lift(smollm2_tokenizer)
     assert matcher.is_accepting
 
 
-def distribution_of(weights, rng):
-    """A sample of 64 values and what each weighs."""
-    return rng.choice(len(weights), size=64, p=weights)
-
-
 ZIPF = 1 / np.arange(1, 7)
 ZIPF /= ZIPF.sum()
 UNIFORM = np.full(6, 1 / 6)
@@ -298,7 +261,7 @@ def test_intervals_cover_the_distance_of_two_distributions(p, q, rng):
     truth, covered, noise, values = np.abs(p - q).sum() / 2, 0, [], []
     for _ in range(100):
         distributions = [
-            [Part(name, one_hot(distribution_of(distribution, rng), np.ones(64), 6))]
+            [Part(name, one_hot(rng.choice(6, size=64, p=distribution), np.ones(64), 6))]
             for name, distribution in {"one": p, "two": q}.items()
         ]
         found = distances({"m": distributions[0]}, distributions[1], rng)["m"]
@@ -314,7 +277,7 @@ def test_intervals_cover_where_the_weights_come_of_the_same_samples(rng):
     """As canonical's do: the weights tell nothing of the value, so the truth is 0."""
     covered = 0
     for _ in range(100):
-        codes, weights = distribution_of(ZIPF, rng), rng.lognormal(size=64)
+        codes, weights = rng.choice(6, size=64, p=ZIPF), rng.lognormal(size=64)
         plain, weighted = (one_hot(codes, mass, 6) for mass in (np.ones(64), weights))
         found = distances({"m": [Part("s", plain)]}, [Part("s", weighted)], rng)["m"]
         covered += found["low"] == 0
@@ -327,16 +290,9 @@ def test_intervals_are_no_wider_than_what_differs(rng):
     one, two = ([Part(str(k), one_hot(c, np.ones(400), 2))] for k, c in enumerate(codes))
     found = distances({"m": one}, two, rng)["m"]
     assert 0.25 < found["low"] < 0.4 < found["high"] < 0.55
-
-
-def test_one_unit_cannot_tell(rng):
     one = [Part("s", np.ones((1, 1)))]
-    assert distances({"m": one}, one, rng)["m"] == {
-        "value": 0.0,
-        "noise": None,
-        "low": None,
-        "high": None,
-    }
+    alone = distances({"m": one}, one, rng)["m"]  # one unit cannot tell
+    assert alone == {"value": 0.0, "noise": None, "low": None, "high": None}
 
 
 def test_values_that_are_hardly_seen_are_the_rest(rng):
@@ -348,12 +304,9 @@ def test_values_that_are_hardly_seen_are_the_rest(rng):
 
 
 def test_of_each_family_the_first_larger_languages_are_asked():
-    large = [case for case in cases.CASES if not case.is_finite()]
-    families = {case.family for case in large}
+    first = {case.family: case.name for case in reversed(CASES_OF_STUDY) if not case.is_finite()}
     few = chosen_cases(Config(large=1))
-    assert [case for case in few if case.is_finite()] == [c for c in cases.CASES if c.is_finite()]
-    first = [next(case for case in large if case.family == family) for family in families]
-    assert {case.name for case in few if not case.is_finite()} == {case.name for case in first}
-    assert {case.name for case in chosen_cases(Config(large=None))} == {c.name for c in cases.CASES}
-    named = large[-1]
+    assert sorted(case.name for case in few if not case.is_finite()) == sorted(first.values())
+    assert len(chosen_cases(Config(large=None))) == len(CASES_OF_STUDY)
+    named = next(case for case in CASES_OF_STUDY if not case.is_finite())
     assert chosen_cases(Config(large=0, cases=(named.name,))) == [named]

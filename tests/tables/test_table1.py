@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny_language import PIECES, lift_of, single_paths, tokenizations
 
-from experiments.article import table1, table1_automata
+from experiments.article import table1
 from experiments.article.mistral import mistral_table
 from experiments.study.distortion import Spanned
 from experiments.study.token_trie import unroll
@@ -15,23 +15,8 @@ ANSWERS = ("abc", "aab")
 OWN = ([5], [0, 3])  # abc, a ab
 PATHS = {"lift": [list(tokenizations(a)) for a in ANSWERS], "canonical": [[p] for p in OWN]}
 SIZES = {"states": 1, "transitions": 2, "accepting": 1}
-MERGED = table1_automata.merged_row()
+MERGED = table1.merged_row()
 MANIFEST = {"config": {"merges": None}}
-ROWS = [
-    {
-        "kind": "laws",
-        "model": "tiny_model",
-        "note": "",
-        "prompt": "A\nB",
-        "answers": [" William", " Theodore"],
-        "free": [0.3, 0.1],
-        "lift": [0.2, 0.2],
-        "canonical": [0.3, 0.1],
-        "masked": {"lift": [0.4, 0.6], "canonical": [0.75, 0.25]},
-    },
-    {"kind": "sizes", "sizes": dict.fromkeys(table1.SIZES, SIZES)},
-    MERGED,
-]
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +53,6 @@ def test_the_mass_of_deciding_prefixes_equals_brute_force(item, steps, probabili
             assert mass == pytest.approx(sum(map(probability, deciding)))
 
 
-def test_the_free_mass_is_that_of_all_tokenizations(item, steps, probability):
-    found = table1.answer_mass(item, steps)
-    assert found == pytest.approx([sum(map(probability, paths)) for paths in PATHS["lift"]])
-
-
 def test_a_masked_distribution_is_renormalised_step_by_step(item, steps):
     for method in PATHS:
         assert sum(table1.masked_distribution(item, steps, method)) == pytest.approx(1)
@@ -90,41 +70,17 @@ def test_a_masked_distribution_is_renormalised_step_by_step(item, steps):
 def test_sizes_are_the_published_ones():
     pytest.importorskip("interegular")
     pytest.importorskip("mistral_common", reason="the Mistral-7B merge table is in it")
-    found = table1_automata.sizes_row(mistral_table())["sizes"]
-    for name, (states, transitions) in table1_automata.PUBLISHED.items():
+    found = table1.sizes_row(mistral_table())["sizes"]
+    for name, (states, transitions) in table1.PUBLISHED.items():
         assert (found[name]["states"], found[name]["transitions"]) == (states, transitions)
     assert found["direct_of_given"]["accepting"] == 2
     assert found["direct_of_minimal"] == {"states": 4, "transitions": 4, "accepting": 1}
     assert found["package_lift"]["transitions"] == 48
-    said = " ".join(table1.readme({"sizes": found}).split())
-    assert (
-        "comes out as in its companion notebook: 17 states and 48 transitions under the lift"
-        in said
-    )
-    other = found | {"lift": SIZES}
-    assert "does not come out as" in table1.readme({"sizes": other})
+    assert "does not come out" not in table1.readme({"sizes": found})
+    assert "does not come out" in table1.readme({"sizes": found | {"lift": SIZES}})
 
 
 def test_table_1_comes_out_as_published():
-    assert table1_automata.is_published(MERGED)
-    assert table1.render(ROWS, MANIFEST).wrong == []
-    other = MERGED | {"encoded": ["a"]}
-    assert table1.render([*ROWS[:2], other], MANIFEST).wrong == [table1.DIFFERENT]
-
-
-def test_the_share_is_that_of_the_first_answer():
-    found = table1.render(ROWS, MANIFEST).facts["william"]
-    assert found == pytest.approx({"free": 0.75, "lift": 0.5, "canonical": 0.75})
-
-
-@pytest.mark.parametrize(
-    "rows", [[], ROWS[:1], ROWS[1:2], ROWS[2:], [{"key": "laws", "failure": "why"}]]
-)
-def test_what_is_missing_is_left_out(rows):
-    report = table1.render(rows, MANIFEST)
-    merged, laws, sizes = (table.markdown() for table in report.tables)
-    assert "0.858792" in laws
-    assert ("tiny_model" in laws) == (ROWS[0] in rows)
-    assert ("1 / 2" in sizes) == (ROWS[1] in rows)
-    assert merged.count("`aa`+`a`+`ab`+`aa`+`c`+`ac`") == (3 if MERGED in rows else 1)
-    assert ("not measured" in table1.readme(report.facts)) == (ROWS[1] not in rows)
+    assert table1.is_published(MERGED)
+    assert table1.render([MERGED], MANIFEST).wrong == []
+    assert table1.render([MERGED | {"encoded": ["a"]}], MANIFEST).wrong == [table1.DIFFERENT]

@@ -10,10 +10,21 @@ import pytest
 from bpe_automata.constructions import SegmentCache
 from bpe_automata.errors import MissingFileError
 from bpe_automata.testing import small_tokenizer
-from experiments.article import table2, table2_methods, table2_series
-from experiments.article.redrawn import SCHEMAS as FUNCTIONS
-from experiments.article.table2_methods import Table2Error, Task, along, eager, lazy, segmented
-from experiments.article.table2_series import Limits, Series, Source, item_of, sources_of
+from experiments.article import table2, table2_series
+from experiments.article.mistral import Reference
+from experiments.article.table2_series import (
+    Limits,
+    Series,
+    Source,
+    Table2Error,
+    Task,
+    along,
+    eager,
+    item_of,
+    lazy,
+    segmented,
+    sources_of,
+)
 from experiments.run.measuring import Run, Settings, read_run
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}
@@ -44,12 +55,6 @@ def test_the_text_is_an_instance_that_the_automaton_accepts():
     assert item_of(Source("one", SCHEMA, ())).text in {'{"a":true}', '{"a":false}'}
 
 
-def test_a_schema_that_is_refused_is_a_failure():
-    item = item_of(Source("one", {"type": "array", "uniqueItems": True}, ()))
-    assert item.dfa is None
-    assert "uniqueItems" in item.failure
-
-
 def test_sources_come_from_a_folder_in_an_order_of_their_own(tmp_path):
     rows = [
         {"id": str(i), "schema": SCHEMA, "tests": [{"valid": True, "data": {"a": True}}]}
@@ -65,13 +70,6 @@ def test_sources_come_from_a_folder_in_an_order_of_their_own(tmp_path):
         sources_of(tmp_path, None, 1)
 
 
-def test_sources_come_from_a_file():
-    found = sources_of(FUNCTIONS, 2, 0)
-    assert len(found) == 2
-    assert "get_current_weather" in {source.id for source in sources_of(FUNCTIONS, None, 0)}
-    assert all(source.schema["type"] == "object" for source in found)
-
-
 def test_sources_come_from_a_data_set_of_the_hub(monkeypatch):
     class Sets:
         @staticmethod
@@ -85,33 +83,27 @@ def test_sources_come_from_a_data_set_of_the_hub(monkeypatch):
         sources_of(Path("nowhere"), None, 0)
 
 
-def test_each_engine_goes_along_the_text(task):
-    rows = [eager(task), lazy(task), segmented(task, SegmentCache())]
+def test_each_engine_goes_along_the_text(task, tokenizer):
+    cache = SegmentCache()
+    rows = [eager(task), lazy(task), segmented(task, cache)]
     assert {len(row["masks"]) for row in rows[:2]} == {len(task.ids)}
     assert rows[2]["nodes"] >= rows[0]["nodes"] > rows[0]["dead"] > 0
-
-
-def test_a_second_time_what_is_known_is_not_made_again(task):
-    cache = SegmentCache()
-    first, second = (segmented(task, cache) for _ in range(2))
-    assert second["nodes"] == first["nodes"]
-    assert second["made"] < first["made"] <= first["nodes"]
-
-
-def test_an_id_that_is_masked_out_is_an_error(task, tokenizer):
+    again = segmented(task, cache)  # what is known is not made again
+    assert again["nodes"] == rows[2]["nodes"]
+    assert again["made"] < rows[2]["made"] <= rows[2]["nodes"]
     with pytest.raises(Table2Error, match="number 0"):
         along(task.engine(), tokenizer.encode("true"))
 
 
 def test_the_plain_algorithms_have_the_same_first_mask(task, tokenizer):
-    reference = table2_methods.prepared_reference(tokenizer)
-    row = table2_methods.measured(reference, task.dfa, '{"a":true}', 60, 4000)
+    reference = Reference(tokenizer)
+    row = table2_series.measured(reference, task.dfa, '{"a":true}', 60, 4000)
     assert row["status"] == "done"
     assert row["first"] is True
     assert len(row["masks"]) == len(task.ids)
-    over = table2_methods.measured(reference, task.dfa, '{"a":true}', 1e-6, 4000)
+    over = table2_series.measured(reference, task.dfa, '{"a":true}', 1e-6, 4000)
     assert over == {"status": "over time"}
-    failing = table2_methods.measured(reference, None, '{"a":true}', 60, 4000)
+    failing = table2_series.measured(reference, None, '{"a":true}', 60, 4000)
     assert failing["status"] == "failed"
     assert "AttributeError" in failing["failure"]
 
@@ -137,15 +129,12 @@ def whole(tmp_path_factory, tokenizer):
     return read_run(folder)
 
 
-def test_from_schemas_to_tables(whole):
+def test_a_schema_that_is_refused_is_one_failure(whole):
     rows, manifest = whole
     assert manifest["complete"]
     assert manifest["failures"] == 1
     failing = {row["id"]: bool(row["failure"]) for row in rows if row["kind"] == "schema"}
     assert failing == {"good": False, "bad": True, "2": False}
-    report = table2.render(rows, manifest)
-    assert report.wrong == []
-    assert {"eager", "lazy"} <= {name for name, found in report.facts["seconds"].items() if found}
 
 
 def test_a_run_that_goes_on_has_what_it_knew(tmp_path, tokenizer, whole):

@@ -1,25 +1,14 @@
-"""Sums over a trie equal those over all tokenizations, enumerated one by one, and its
-log-probabilities, packed or padded, equal one forward pass per id."""
+"""A trie is that of all tokenizations, enumerated one by one, and its log-probabilities, packed or
+padded, equal one forward pass per id."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
-from tiny_language import PIECES, lift_of, single_paths, tokenizations
+from tiny_language import lift_of, single_paths, tokenizations
 
 from bpe_automata.errors import BudgetExceededError, PromptError
-from experiments.study.token_trie import (
-    along_paths,
-    kl_divergence,
-    masked_steps,
-    normalised,
-    per_answer,
-    size_of,
-    total_variation,
-    unroll,
-)
+from experiments.study.token_trie import along_paths, masked_steps, size_of, unroll
 from experiments.study.tree_logprobs import (
     PackedReader,
     PaddedReader,
@@ -27,96 +16,34 @@ from experiments.study.tree_logprobs import (
     padded_log_probs,
     pick_evaluator,
     pick_reader,
+    scores,
 )
 
 PROMPT = [3, 1, 4, 1, 5]
 ANSWERS = ("abcab", "caa", "bbc")
-LIFT = lift_of(ANSWERS)
 
 
-@pytest.fixture(scope="module")
-def trie():
-    return unroll([LIFT])
-
-
-@pytest.fixture(scope="module")
-def scores(tiny_model, trie):
-    return packed_log_probs(tiny_model, PROMPT, trie)
-
-
-def answer_numbers(trie):
-    texts = ["".join(PIECES[t] for t in trie.ids(leaf)) for leaf in trie.leaves()]
-    return np.array([ANSWERS.index(text) for text in texts])
-
-
-def test_leaves_are_all_tokenizations(trie):
+def test_leaves_are_all_tokenizations():
+    trie = unroll([lift_of(ANSWERS)])
     found = sorted(trie.ids(leaf) for leaf in trie.leaves())
     assert found == sorted(ids for answer in ANSWERS for ids in tokenizations(answer))
 
 
-def test_free_distribution_sums_over_all_tokenizations(trie, scores, naive_log_prob):
-    paths = along_paths(trie, scores)
-    mass = np.exp(per_answer(trie.leaves(), answer_numbers(trie), paths, len(ANSWERS)))
-    for i, answer in enumerate(ANSWERS):
-        expected = sum(math.exp(naive_log_prob(PROMPT, ids)) for ids in tokenizations(answer))
-        assert mass[i] == pytest.approx(expected, rel=1e-9)
-    assert normalised(np.log(mass)) == pytest.approx(mass / mass.sum())
-
-
-def masked_by_hand(ids, naive_log_prob):
-    """P(ids) if each step is renormalised over all ids that lead to some answer."""
-    result, text, prompt = 1.0, "", list(PROMPT)
-    for token in ids:
-        options = [
-            t for t, piece in enumerate(PIECES) if any(a.startswith(text + piece) for a in ANSWERS)
-        ]
-        weights = {t: math.exp(naive_log_prob(prompt, [t])) for t in options}
-        result *= weights[token] / sum(weights.values())
-        text += PIECES[token]
-        prompt.append(token)
-    return result
-
-
-def test_masked_distribution_renormalises_each_step(trie, scores, naive_log_prob):
-    paths = along_paths(trie, masked_steps(trie, scores, trie.alive(0)))
-    distribution = np.exp(per_answer(trie.leaves(), answer_numbers(trie), paths, len(ANSWERS)))
-    for i, answer in enumerate(ANSWERS):
-        expected = sum(masked_by_hand(ids, naive_log_prob) for ids in tokenizations(answer))
-        assert distribution[i] == pytest.approx(expected, rel=1e-9)
-    assert distribution.sum() == pytest.approx(1)
-
-
-def test_masked_steps_of_a_part_leave_the_rest_out(trie, scores):
-    alive = np.ones(len(trie), dtype=bool)
-    dropped = int(np.flatnonzero(trie.parent == 0)[0])
-    alive[dropped] = False
-    steps = masked_steps(trie, scores, alive)
-    siblings = np.flatnonzero((trie.parent == trie.parent[dropped]) & alive)
-    assert steps[dropped] == -np.inf
-    assert np.exp(steps[siblings]).sum() == pytest.approx(1)
-
-
 def test_size_counts_states_steps_and_forced_steps():
-    automaton = single_paths([[0, 1], [0, 2], [3]])
-    trie = unroll([automaton])
-    steps = np.log([1, 0.25, 1, 1, 1])
-    alive = trie.alive(0)
-    size = size_of(automaton, trie, alive, along_paths(trie, masked_steps(trie, steps, alive)))
-    assert (size.states, size.transitions, size.steps, size.forced) == (5, 4, 2, 0)
-    forced = single_paths([[0, 1], [3]])
-    trie = unroll([forced])
-    steps = np.log([1, 0.25, 0.5, 0.75])
-    alive = trie.alive(0)
-    size = size_of(forced, trie, alive, along_paths(trie, masked_steps(trie, steps, alive)))
-    assert (size.steps, size.forced) == (2, 1)
-    assert size.expected_steps == pytest.approx(1.25)
-    assert size.expected_forced == pytest.approx(0.25)
+    def size(paths, steps):
+        automaton = single_paths(paths)
+        trie = unroll([automaton])
+        alive = trie.alive(0)
+        masked = masked_steps(trie, np.log(steps), alive)
+        return size_of(automaton, trie, alive, along_paths(trie, masked))
 
-
-def test_distances():
-    p, q = np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.25, 0.5])
-    assert total_variation(p, q) == pytest.approx(0.5)
-    assert kl_divergence(p, np.log(q)) == pytest.approx(math.log(2))
+    found = size([[0, 1], [0, 2], [3]], [1, 0.25, 1, 1, 1])
+    names = ("states", "transitions", "steps", "forced")
+    assert [found[name] for name in names] == [5, 4, 2, 0]
+    found = size([[0, 1], [3]], [1, 0.25, 0.5, 0.75])
+    assert [found[name] for name in names] == [4, 3, 2, 1]
+    assert found["expected_steps"] == pytest.approx(1.25)
+    assert found["expected_forced"] == pytest.approx(0.25)
 
 
 def test_a_trie_over_its_budget_is_refused():
@@ -132,29 +59,20 @@ def two_tries():
 @pytest.mark.parametrize("size", [1, 3, 1000])
 @pytest.mark.parametrize("evaluate", [packed_log_probs, padded_log_probs])
 def test_equals_one_pass_per_node(evaluate, size, two_tries, tiny_model, naive_log_prob):
-    done = []
-    found = evaluate(tiny_model, PROMPT, two_tries, done.append, size)
+    found = evaluate(tiny_model, PROMPT, two_tries, size)
     for node in range(1, len(two_tries)):
         ids = two_tries.ids(node)
         expected = naive_log_prob(PROMPT, ids) - naive_log_prob(PROMPT, ids[:-1])
         assert found[node] == pytest.approx(expected, abs=1e-9)
-    assert 0 < sum(done) <= len(two_tries.inner())
 
 
-@pytest.mark.parametrize("evaluate", [packed_log_probs, padded_log_probs])
-def test_each_temperature_divides_the_logits(evaluate, two_tries, tiny_model):
-    import torch
-
-    heats = (0.5, 1.0, 3.0)
-    found = evaluate(tiny_model, PROMPT, two_tries, temperature=heats)
-    assert found.shape == (3, len(two_tries))
-    assert found[1] == pytest.approx(evaluate(tiny_model, PROMPT, two_tries), abs=1e-12)
-    with torch.no_grad():
-        logits = tiny_model(torch.tensor([PROMPT])).logits[0, -1]
+def test_each_temperature_divides_the_logits():
+    torch = pytest.importorskip("torch")
+    logits, heats = torch.randn(3, 8, generator=torch.Generator().manual_seed(1)).double(), (0.5, 3)
+    found = scores(logits, np.array([0, 2]), np.array([5, 6]), heats)
     for heat, row in zip(heats, found, strict=True):
         own = torch.log_softmax(logits / heat, -1)
-        for node in np.flatnonzero(two_tries.parent == 0):
-            assert row[node] == pytest.approx(float(own[two_tries.token[node]]), abs=1e-9)
+        assert row == pytest.approx([float(own[0, 5]), float(own[2, 6])], abs=1e-12)
 
 
 def test_nodes_are_read_in_any_order_and_again_where_the_cache_is_small(two_tries, tiny_model):
@@ -192,36 +110,22 @@ def test_layers_that_see_a_window_only(two_tries):
 
 
 def test_packed_is_picked_where_it_is_right(two_tries, tiny_model):
-    assert pick_evaluator(tiny_model, PROMPT, two_tries) is packed_log_probs
+    """Not for a model that ignores the mask, nor for one that refuses it."""
 
-
-def test_padded_is_picked_for_a_model_that_ignores_the_mask(two_tries, tiny_model):
-    class Deaf:
+    class Other:
         device, dtype = tiny_model.device, tiny_model.dtype
 
+    class Deaf(Other):
         def __call__(self, attention_mask=None, **inputs):
             return tiny_model(**inputs)
 
-    assert pick_evaluator(Deaf(), PROMPT, two_tries) is padded_log_probs
-
-
-def test_padded_is_picked_for_a_model_that_refuses_the_mask(two_tries, tiny_model):
-    class Refusing:
-        device, dtype = tiny_model.device, tiny_model.dtype
-
+    class Refusing(Other):
         def __call__(self, input_ids, use_cache=False):
             return tiny_model(input_ids=input_ids, use_cache=use_cache)
 
-    assert pick_evaluator(Refusing(), PROMPT, two_tries) is padded_log_probs
-
-
-@pytest.mark.parametrize("evaluate", [packed_log_probs, padded_log_probs])
-def test_an_empty_prompt_is_refused(evaluate, two_tries, tiny_model):
-    with pytest.raises(PromptError):
-        evaluate(tiny_model, [], two_tries)
-
-
-def test_preorder(two_tries):
-    assert two_tries.parent[0] == -1
-    assert np.all(two_tries.parent[1:] < np.arange(1, len(two_tries)))
-    assert [len(two_tries.ids(node)) for node in range(len(two_tries))] == two_tries.depth.tolist()
+    assert pick_evaluator(tiny_model, PROMPT, two_tries) is packed_log_probs
+    for model in (Deaf(), Refusing()):
+        assert pick_evaluator(model, PROMPT, two_tries) is padded_log_probs
+    for evaluate in (packed_log_probs, padded_log_probs):
+        with pytest.raises(PromptError):
+            evaluate(tiny_model, [], two_tries)

@@ -1,0 +1,87 @@
+"""What the reports of the studies and of the article share: estimates with intervals, figures of
+matplotlib, and notes on models."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Container, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from experiments.run.executors import Row
+from experiments.run.files import require
+from experiments.run.statistics import Statistic, bootstrap
+from experiments.run.tables import Group
+from experiments.shared.models import labels
+
+Estimate: TypeAlias = tuple[float, float, float]
+"""(value, low, high): with a 95 % interval."""
+PALE = "#bbbbbb"
+_CHARACTER = 0.103
+"""Inches of one of a headline, on average."""
+
+
+def estimate(statistic: Statistic, field: str, by: str) -> Callable[[Group], Estimate | None]:
+    """A statistic of a field, where it is there; None of nothing. For the interval the values of
+    `by` are drawn again, each with all its rows: those say less than as many unrelated ones."""
+
+    def of(group: Group) -> Estimate | None:
+        there = group[group[field].notna()]
+        if there.empty:
+            return None
+        values = there[field].to_numpy(dtype=np.float64)
+        value = float(statistic(values, np.ones((1, len(values))))[0])
+        return value, *bootstrap(values.tolist(), there[by].tolist(), statistic)
+
+    return of
+
+
+def model_notes(manifest: Row, there: Container[str]) -> list[str]:
+    """What is said of each of the models that rows are there of, by what they are called; once."""
+    known = manifest.get("models", {})
+    notes = [
+        known.get(n, {}).get("note") for n, label in labels(manifest).items() if label in there
+    ]
+    return [*dict.fromkeys(note for note in notes if note)]
+
+
+def panels(rows: int, columns: int, **shape: Any) -> tuple[Any, Any]:
+    """(figure, array of axes [rows, columns]) of matplotlib, without a screen, without a frame at
+    the top and on the right."""
+    require("matplotlib").use("Agg")
+    pyplot = require("matplotlib.pyplot")
+    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+        made: tuple[Any, Any] = pyplot.subplots(
+            rows, columns, layout="constrained", squeeze=False, **shape
+        )
+    return made
+
+
+def grid(axes: Any, axis: str) -> None:
+    """Pale lines behind the marks, across one axis."""
+    axes.grid(axis=axis, color="#eeeeee")
+    axes.set_axisbelow(True)
+
+
+def mark(
+    axes: Any,
+    place: float,
+    made: Sequence[float] | None,
+    color: str,
+    marker: str = "o",
+    is_flat: bool = False,
+) -> None:
+    """An estimate as a mark with its interval, which is upright unless `is_flat`."""
+    if made is None:
+        return
+    value, *ends = made
+    order = -1 if is_flat else 1
+    axes.plot(*([place] * 2, ends)[::order], color=color, linewidth=1.6)
+    axes.scatter(*(place, value)[::order], s=32, color=color, marker=marker, zorder=3)
+
+
+def in_lines(text: str, inches: float) -> str:
+    """In lines that are as wide as a figure of so many inches, at most."""
+    width = int((inches - 0.2) / _CHARACTER)
+    return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
