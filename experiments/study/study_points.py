@@ -5,6 +5,10 @@ lift's is taken apart into
 
     TV lift = tokenization (TV lift - TV canonical)
             + myopia (TV canonical - TV of canonical with weights) + rest (the last)
+
+Two things are taken away there, one after the other: other tokenizations, and masking step by step.
+The other order gives other parts, as the lift with weights is exact: myopia is then all of TV lift,
+tokenization is minus the rest. The mean of both orders is the Shapley value of each.
 """
 
 from __future__ import annotations
@@ -32,15 +36,21 @@ WEIGHTED = "weighted_"
 """Before the names of what a row says of a method with weights."""
 LABELS = {"smollm2": "SmolLM2", "gemma-3-270m": "Gemma-3"}
 THREE = ("tokenization", "myopia", "rest")
-"""What the lift's error is taken apart into."""
+"""What the lift's error is taken apart into, tokenization first."""
+SHAPLEY = ("tokenization_shapley", "myopia_shapley")
+"""The first two of these as the mean of both orders."""
+MASSES = {"below 1e-4": -4.0, "1e-4 to 1e-2": -2.0, "over 1e-2": math.inf}
+"""Ranges of the probability that the model writes any of the answers, by the logarithm to base 10
+that ends them."""
 PARTS = ("lift", "canonical", *THREE)
 ASKED = ("model", "name", "family", "base", "style", "boundary", "prompt")
 """What points take from their row."""
-FIELDS = (*ASKED, "heat", "temperature", *PARTS, "is_drawn", "is_settled", "ids", "row", "at")
+SAID = ("is_drawn", "is_settled", "log10_mass", "masses", "ids", "row", "at")
+FIELDS = (*ASKED, "heat", "temperature", *PARTS, *SHAPLEY, *SAID)
 """Of points. heat: the temperature as rows write it; lift, canonical: TV; is_drawn: is it the
 temperature of the draws, of which most is said? is_settled: are all parts within `SETTLED` of
-exact? ids: of the longest answer, canonically; row: of the case; at: its part at the temperature.
-"""
+exact? log10_mass: of all answers under the model; masses: its range; ids: of the longest answer,
+canonically; row: of the case; at: its part at the temperature."""
 Points: TypeAlias = pd.DataFrame
 
 
@@ -67,6 +77,10 @@ def _point(row: Row, heat: str) -> Row:
         "tokenization": lift - canonical,
         "myopia": canonical - rest,
         "rest": rest,
+        "tokenization_shapley": (lift - canonical - rest) / 2,
+        "myopia_shapley": (lift + canonical - rest) / 2,
+        "log10_mass": at["log10_mass"],
+        "masses": next(name for name, end in MASSES.items() if at["log10_mass"] < end),
         "is_drawn": float(heat) == row["draws_at"],
         "is_settled": all(known(at, method, prefix) for method, prefix in needed),
         "ids": max(row["canonical_tokens"]),

@@ -19,8 +19,10 @@ from experiments.study.distortion_report import CANONICAL, LIFT
 from experiments.study.shown import PALE, grid, mark, panels
 from experiments.study.study_points import (
     CLEARLY,
+    MASSES,
     PARTS,
     SETTLED,
+    SHAPLEY,
     THREE,
     Points,
     at_draws,
@@ -96,7 +98,14 @@ def _model_facts(drawn: Points, methods: pd.DataFrame) -> Row:
         "lift_farther": lift,
         "canonical_farther": canonical,
         "parts": {name: _part_facts(drawn, name) for name in PARTS},
-        "shares": {name: _share_facts(drawn, name) for name in THREE},
+        "shares": {name: _share_facts(drawn, name) for name in (*THREE, *SHAPLEY)},
+        "masses": {
+            str(name): {
+                "cases": len(some),
+                **{part: float(some[part].mean()) for part in ("lift", "canonical")},
+            }
+            for name, some in drawn.groupby("masses")
+        },
         "kl": {
             name: _kl_facts(divergences[name])
             for name in ("lift", "canonical", "canonical, weighted")
@@ -169,10 +178,13 @@ def _paragraph(facts: Row) -> str:
             f"listed answers exactly (or within {SETTLED}), and {facts['large']} of larger "
             f"languages by sampling, under {len(facts['models'])} models "
             "([all tables](paper_figures/distortion-study.md)). The error is the total variation "
-            "distance to the model's own distribution, given that it writes an answer. It is taken "
-            "apart into *tokenization* (the lift's beyond canonical's), *myopia* of masking step "
-            "by step (canonical's beyond that with importance weights), and the *rest* (free mass "
-            "that is not canonical).",
+            "distance to the model's own distribution of id sequences that end where an answer "
+            "does, given that it writes one. Two things can be taken away from the lift's error: "
+            "other *tokenizations* (by canonical ids), and the *myopia* of masking step by step "
+            "(by importance weights). What is taken away first matters, for weights alone make the "
+            "lift exact; so each has its mean over both orders, its Shapley value. The *rest* is "
+            "free mass that is not canonical. The questions were written for this, to cover kinds "
+            "of constraints; they are no sample of what people ask.",
             "",
             *sentences,
         ]
@@ -184,7 +196,9 @@ def _sentence(model: str, found: Row) -> str:
     told = (
         f"- *{label(model)}*, {found['cases']} cases: the lift's error is "
         f"{parts['lift']['mean']:.3f} on average (median {parts['lift']['median']:.4f}), "
-        f"canonical's {parts['canonical']['mean']:.3f} ({parts['canonical']['median']:.4f}). "
+        f"canonical's {parts['canonical']['mean']:.3f} ({parts['canonical']['median']:.4f}); case "
+        f"by case they differ by {parts['tokenization']['mean']:.3f} (median "
+        f"{parts['tokenization']['median']:.4f}). {_by_mass(found['masses'])}"
         f"{_shares(found['shares'])}The median KL divergence is {_nats(kl['lift'])} of the "
         f"lift, {_nats(kl['canonical'])} of canonical. By more than {CLEARLY}, the lift is farther "
         f"off in {found['lift_farther']} cases, canonical in {found['canonical_farther']}"
@@ -199,7 +213,8 @@ def _sentence(model: str, found: Row) -> str:
     if found["single"]:
         told += (
             f" Where each answer is one token ({found['single']} cases), the two are "
-            f"{single['lift']['mean']:.3f} and {single['canonical']['mean']:.4f} off."
+            f"{single['lift']['mean']:.3f} and {single['canonical']['mean']:.4f} off: canonical "
+            "masks one step then, which bends nothing but by what is not canonical."
         )
     return told
 
@@ -208,8 +223,24 @@ def _shares(found: Row) -> str:
     """Nothing where there is no error."""
     if any(found[name]["value"] is None for name in THREE):
         return ""
-    told = ", ".join(f"{found[name]['value']:.0%} {name}" for name in THREE)
-    return f"The lift's errors, summed up, are {told}. "
+    first, then = (found[name]["value"] for name in ("tokenization", "myopia"))
+    own, steps = (found[name]["value"] for name in SHAPLEY)
+    rest = found["rest"]["value"]
+    return (
+        f"The lift's errors, summed up, are {own:.0%} tokenization, {steps:.0%} myopia, {rest:.0%} "
+        f"rest ({first:.0%} and {then:.0%} if tokenization is taken away first). "
+    )
+
+
+def _by_mass(found: Row) -> str:
+    """How far both are off by how likely the answers are."""
+    told = [
+        f"{found[name]['lift']:.3f} and {found[name]['canonical']:.3f} where the answers have a "
+        f"mass {name} ({found[name]['cases']} cases)"
+        for name in MASSES
+        if name in found
+    ]
+    return f"The two are {', '.join(told)}. "
 
 
 def _nats(found: Row) -> str:

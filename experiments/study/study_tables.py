@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import spearmanr
 
 from experiments.run.executors import Row
 from experiments.run.tables import (
@@ -34,7 +35,9 @@ from experiments.run.tables import (
 from experiments.study.distortion_finite import PARTICLES
 from experiments.study.study_points import (
     CLEARLY,
+    MASSES,
     SETTLED,
+    SHAPLEY,
     THREE,
     Points,
     at_draws,
@@ -53,7 +56,10 @@ from experiments.study.study_points import (
 )
 
 SAME = f"The cases are those within {SETTLED} of exact at every temperature"
-INTERVALS = "[ ]: 95 % intervals by drawing questions with replacement, variants together"
+INTERVALS = (
+    "[ ]: 95 % intervals by drawing questions with replacement, variants together; each for "
+    "itself, so of a hundred of them some miss"
+)
 WORST = 10
 """Cases in each of the two tables of worst ones."""
 
@@ -67,7 +73,9 @@ def tables(every: Points, notes: Sequence[str]) -> list[Table]:
     lengths = drawn["ids"].map(lambda ids: str(ids) if ids < 4 else "4 or more")
     return [
         distances(drawn, methods),
+        paired(drawn),
         by_family(drawn),
+        by_mass(drawn),
         worst("the lift", drawn.sort_values("tokenization", ascending=False, kind="stable")),
         worst("canonical", drawn.sort_values("tokenization", kind="stable")),
         parts(
@@ -126,6 +134,12 @@ def distances(drawn: Points, methods: pd.DataFrame) -> Table:
         Column("KL infinite\ncases", infinite, whole),
     ]
     notes = [
+        "the questions are no sample of a population: they were written to cover kinds of "
+        "constraints, before any was measured. Intervals say how much depends on which of them "
+        "are taken, not what holds for other questions",
+        "free: the model's own distribution of id sequences that end exactly where an answer does, "
+        "given that it writes one; ids that run past the end of an answer are not counted, and no "
+        "end of sequence is asked for",
         "TV: total variation distance to the free distribution, with no answer as an outcome where "
         f"a method has dead ends; cases: those where it is within {SETTLED} of exact. {INTERVALS}",
         "KL: divergence of the method's distribution from the free one, KL(free || method), in "
@@ -156,6 +170,10 @@ def parts(
         Column("TV canonical\nmedian", median("canonical"), interval(fixed(4))),
         *(Column(f"{_TV[part]}\nmean", mean(part), interval(fixed(3))) for part in _TV),
         *(Column(f"{part}\nshare", share_of_lift(part), shares) for part in THREE),
+        *(
+            Column(f"{name}\nShapley", share_of_lift(part), shares)
+            for name, part in zip(THREE, SHAPLEY, strict=False)
+        ),
         Column("lift : canonical\nfarther", farther, several(whole, " : ")),
     ]
     told = [
@@ -163,6 +181,9 @@ def parts(
         "weighted) + rest (TV canonical weighted); means add up, medians do not",
         "share: of the sum of TV lift over the cases, so that cases without error weigh nothing; "
         "below 0 where canonical, or the weights, make it worse",
+        "Shapley: the same, as the mean of both orders in which other tokenizations and masking "
+        "step by step can be taken away. The lift with weights is exact, so if masking is taken "
+        "away first, it accounts for everything",
         "farther: in how many cases either is farther from the free distribution by more than "
         f"{CLEARLY}. {INTERVALS}",
     ]
@@ -170,6 +191,43 @@ def parts(
 
 
 _TV = {"lift": "TV lift", **{part: part for part in THREE}}
+
+
+def paired(drawn: Points) -> Table:
+    """The lift against canonical, case by case."""
+    columns = [
+        Column("model", lambda group: label(group["model"].iloc[0])),
+        Column("cases", count, whole),
+        Column("TV lift - TV canonical\nmean", mean("tokenization"), interval(fixed(4))),
+        Column("median", median("tokenization"), interval(fixed(4))),
+        Column("quartiles", quantiles("tokenization", 0.25, 0.75), several(fixed(4))),
+        Column("lift : canonical\nfarther", farther, several(whole, " : ")),
+    ]
+    notes = [
+        "the median of the differences is far below the difference of the medians: in most cases "
+        f"both are near, or far off together. {INTERVALS}"
+    ]
+    return table("The lift against canonical, case by case", by(drawn), columns, notes)
+
+
+def by_mass(drawn: Points) -> Table:
+    """How likely it is that the model writes any of the answers unasked."""
+    note = "mass: the model's probability of all answers of a case together, unasked"
+    correlations = [
+        f"{label(model)}: rank correlation of mass with TV lift {_correlation(some, 'lift')}, with "
+        f"TV canonical {_correlation(some, 'canonical')}"
+        for (model,), some in by(drawn)
+    ]
+    first = named("model: mass", "masses")
+    groups = by(in_order(drawn, "masses", tuple(MASSES)), "masses")
+    return parts("The effect of the mass of the answers", first, groups, [note, *correlations])
+
+
+def _correlation(found: Points, part: str) -> str:
+    """Of ranks; "-" where one of the two is the same everywhere."""
+    if min(found["log10_mass"].nunique(), found[part].nunique()) < 2:
+        return "-"
+    return f"{spearmanr(found['log10_mass'], found[part]).statistic:.2f}"
 
 
 def by_family(drawn: Points) -> Table:

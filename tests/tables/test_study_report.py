@@ -49,11 +49,12 @@ def judged(prefix, distribution):
     }
 
 
-def row(name, free, lift, canonical, weighted, **other):
+def row(name, free, lift, canonical, weighted, mass=0.001, **other):
     pair = [[p, 1 - p] for p in (free, lift, canonical, weighted)]
     at = {
         "free": pair[0],
         "free_slack": 0.0,
+        "log10_mass": math.log10(mass),
         **judged("", pair[0]),
         "methods": {
             "lift": part(pair[1], pair[0], pair[0]),
@@ -119,6 +120,27 @@ def test_an_error_is_the_sum_of_its_parts():
     assert found[list(THREE)].sum(axis=1).tolist() == pytest.approx(found["lift"].tolist())
     assert found.loc[0, list(THREE)].tolist() == pytest.approx([0.75, 0.03, 0.02])
     assert farther(at_draws(found)) == (1, 1)
+
+
+def test_shapley_values_are_the_means_of_both_orders():
+    """With weights the lift is at 0, canonical at the rest; without, at their own distances."""
+    found = points_of(ROWS)
+    distance = {"lift": found["lift"], "canonical": found["canonical"]}
+    weighted = {"lift": 0 * found["lift"], "canonical": found["rest"]}
+    tokens = [of["lift"] - of["canonical"] for of in (distance, weighted)]
+    steps = [distance[method] - weighted[method] for method in distance]
+    assert found["tokenization_shapley"].tolist() == pytest.approx((sum(tokens) / 2).tolist())
+    assert found["myopia_shapley"].tolist() == pytest.approx((sum(steps) / 2).tolist())
+    sums = found[["tokenization_shapley", "myopia_shapley", "rest"]].sum(axis=1)
+    assert sums.tolist() == pytest.approx(found["lift"].tolist())
+
+
+@pytest.mark.parametrize(
+    ("mass", "name"), [(1e-9, "below 1e-4"), (1e-4, "1e-4 to 1e-2"), (0.5, "over 1e-2")]
+)
+def test_masses_have_their_ranges(mass, name):
+    (found,) = {*points_of([row("x", 0.5, 0.9, 0.6, 0.5, mass=mass)])["masses"]}
+    assert found == name
 
 
 def test_the_worst_cases_are_those_that_the_other_method_does_better():
@@ -219,7 +241,7 @@ def test_shares_are_those_of_the_summed_error():
     # from the second case alone to the first alone
     assert ends == pytest.approx([-0.35 / 0.05, 0.75 / 0.8])
     shares = facts_of(ROWS)["models"]["smollm2"]["shares"]
-    assert sum(each["value"] for each in shares.values()) == pytest.approx(1)
+    assert sum(shares[name]["value"] for name in THREE) == pytest.approx(1)
     none = {"value": None, "interval": [None, None]}
     same = facts_of([row("same", 0.5, 0.5, 0.5, 0.5)])
     assert same["models"]["smollm2"]["shares"]["rest"] == none
