@@ -118,8 +118,7 @@ def measure_on(
 PUBLISHED = {"tokenizer": 20.9, "lift": 0.687, "relevance": 27.3, "masks": 0.00153}
 """Seconds: Tran-Thien 2024, Table 2, Mistral-7B and function calls."""
 PUBLISHED_RATIO = PUBLISHED["relevance"] / PUBLISHED["lift"]
-GOAL = 100
-"""How many times less of the lift relevance is to cost than published."""
+"""The search that is published finds the states as well: beside it stands our pass that does."""
 STEPS = {
     "tokenizer": "1. tokenizer\nautomaton",
     "lift": "2. lift",
@@ -153,7 +152,7 @@ def render(rows: Sequence[Row], manifest: Row) -> Report:
     stored = tokenizer.get("stored")
     stored = f"step 1 out of the disk cache: {three(fmean(stored)) if stored else '-'} s"
     tables = [
-        means(schemas, found, [stored, *_goal(found["times_better"])], manifest),
+        means(schemas, found, [stored, *_like_for_like(found)], manifest),
         spread(schemas, seconds),
         failures(schemas),
     ]
@@ -182,15 +181,17 @@ def seconds_of(schemas: Sequence[Row], tokenizer: Row) -> dict[tuple[str, str], 
 
 def facts(schemas: Sequence[Row], seconds: Mapping[tuple[str, str], list[float]]) -> Row:
     """schemas: how many; seconds: means by method and step; times_better: how many times less of
-    the lift relevance costs than published."""
+    the lift the search for relevant states costs than published; times_faster: in seconds, which
+    are of different machines."""
     means: dict[str, dict[str, float]] = {method: {} for method in METHODS}
     for (method, step), spent in seconds.items():
         means[method][step] = fmean(spent)
-    eager = means["eager"]
-    better = (
-        PUBLISHED_RATIO / (eager["relevance"] / eager["lift"]) if "relevance" in eager else None
-    )
-    return {"schemas": len(schemas), "seconds": means, "times_better": better}
+    better = faster = None
+    if "rows" in (eager := means["eager"]):
+        better = PUBLISHED_RATIO / (eager["rows"] / eager["lift"])
+        faster = PUBLISHED["relevance"] / eager["rows"]
+    shown = {"times_better": better, "times_faster": faster}
+    return {"schemas": len(schemas), "seconds": means, **shown}
 
 
 def means(schemas: Sequence[Row], found: Row, extra: Sequence[str], manifest: Row) -> Table:
@@ -227,13 +228,15 @@ def _only(field: str, line: Group) -> Any:
     return next(iter(values(line, field)), None)
 
 
-def _goal(better: float | None) -> list[str]:
+def _like_for_like(found: Row) -> list[str]:
+    better = found["times_better"]
     if better is None:
         return []
     return [
-        f"relevance / lift: published {PUBLISHED_RATIO:.1f}, measured "
-        f"{PUBLISHED_RATIO / better:.4f}, which is {better:,.0f} times less (goal: {GOAL} times): "
-        f"{'met' if better >= GOAL else 'not met'}"
+        "like for like, the search for relevant states is step 3 of the article, and 2 and 3 in "
+        f"one pass here: {PUBLISHED_RATIO:.1f} and {PUBLISHED_RATIO / better:.1f} times the lift, "
+        f"{better:.1f} times less; in seconds {found['times_faster']:,.0f} times less, on another "
+        "machine. Our step 3 is given the states and finds the dead ids alone"
     ]
 
 
