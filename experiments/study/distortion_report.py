@@ -226,8 +226,8 @@ def _demo(facts: Row) -> str:
         f"(Clopper-Pearson, joint level {1 - ALPHA:.0%}). They are drawn from the same cached "
         "probabilities, which checks the samplers and the sums, not the model. *TV* is total "
         "variation distance to the free distribution; *TV given canonical* is that of the free "
-        "distribution restricted to canonical ids, so what *TV canonical* has above it is the price "
-        "of masking step by step.",
+        "distribution restricted to canonical ids, so what *TV canonical* has above it is the "
+        "price of masking step by step.",
     ]
     return "\n".join(lines)
 

@@ -105,7 +105,7 @@ def shown_distances(manifest: Row) -> list[int]:
 
 def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     """models: of each, medians of the total variation and means of the extra loss, as [value, low,
-    high] by distance; example: ratios by model and animal."""
+    high] by distance; example: ratios by model, as it is called, and animal."""
     shown = shown_distances(manifest)
 
     def at(words: Group, field: str, statistic: Statistic) -> dict[str, list[float]]:
@@ -121,8 +121,9 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
         found["extra_loss"] = at(of_way(own, ALL_WAYS), "extra", weighted_mean)
         models[model] = {"words": own["key"].nunique()} | {k: v for k, v in found.items() if v}
     examples: dict[str, dict[str, Row]] = {}
+    called = labels(manifest)
     for row in rows_with(rows, "animal"):
-        examples.setdefault(row["model"], {})[row["animal"]] = of_example(row)
+        examples.setdefault(called[row["model"]], {})[row["animal"]] = of_example(row)
     return {"models": models, "example": examples}
 
 
@@ -158,10 +159,20 @@ def _said(label: str, own: Row) -> str:
         f"{label} {value:.2f} ({low:.2f} to {high:.2f}), {last[0]:.3f} after {far} tokens, over "
         f"{own['words']} words"
     )
-    if ANOTHER not in own:
-        return text
-    first, last, _ = _ends(own[ANOTHER])
-    return f"{text} (another word: {first[0]:.2f} and {last[0]:.3f})"
+    if ANOTHER in own:
+        first, last, _ = _ends(own[ANOTHER])
+        text += f" (another word: {first[0]:.2f} and {last[0]:.3f})"
+    near, last, _ = _ends(own["extra_loss"])
+    return (
+        f"{text}; the loss of the token that does follow changes by {_signed(near)} nats right "
+        f"after it, and by {_signed(last)} after {far}"
+    )
+
+
+def _signed(found: Sequence[float]) -> str:
+    """With its interval; below 0 where the model predicts better than after the word's own ids."""
+    value, low, high = found
+    return f"{value:+.3f} ({low:+.3f} to {high:+.3f})"
 
 
 def _ends(by_distance: dict[str, list[float]]) -> tuple[list[float], list[float], str]:
@@ -171,18 +182,20 @@ def _ends(by_distance: dict[str, list[float]]) -> tuple[list[float], list[float]
 
 
 def _of_the_example(found: dict[str, dict[str, Row]]) -> str:
-    animals = [own for by_animal in found.values() for own in by_animal.values()]
-    if not animals:
+    if not found:
         return ""
-    others, raised = (sum(own[name] for own in animals) for name in ("others", "raised"))
+    counts = [
+        f"{sum(own['raised'] for own in animals.values())} of "
+        f"{sum(own['others'] for own in animals.values())} under {label}"
+        for label, animals in found.items()
+    ]
     one, other = PUBLISHED["weasel"]
     up = sum(one < other for one, other in PUBLISHED.values())
     return (
         " Published, for Mistral-7B, is P(mammal) / P(fish) after “A weasel shark is a kind of”, "
         f"which other tokens of “shark” moved from {one:.3f} to {other:.3f}; of the "
         f"{len(PUBLISHED)} animals in the companion notebook {up} move up, {len(PUBLISHED) - up} "
-        f"down. With these models and animals {raised} of {others} other tokenizations of the word "
-        "move it up."
+        f"down. Of the other tokenizations of the word {' and '.join(counts)} move it up."
     )
 
 
