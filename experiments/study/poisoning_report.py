@@ -123,9 +123,7 @@ def facts(rows: pd.DataFrame, manifest: Row) -> Row:
     examples: dict[str, dict[str, Row]] = {}
     called = labels(manifest)
     for row in rows_with(rows, "animal"):
-        examples.setdefault(called.get(row["model"], row["model"]), {})[row["animal"]] = of_example(
-            row
-        )
+        examples.setdefault(called[row["model"]], {})[row["animal"]] = of_example(row)
     return {"models": models, "example": examples}
 
 

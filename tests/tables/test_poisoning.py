@@ -224,7 +224,7 @@ def test_a_report_of_some_rows():
     made = ARTEFACT.report([*ROWS, example], MANIFEST)
     assert made.facts["models"]["The M"]["words"] == 2
     assert made.facts["models"]["The M"][ALL_WAYS]["0"][0] == pytest.approx(0.2)
-    assert made.facts["example"]["m"]["cow"] == {"own": 0.25, "others": 2, "raised": 1}
+    assert made.facts["example"]["The M"]["cow"] == {"own": 0.25, "others": 2, "raised": 1}
     farthest = [(line[0], line[3], line[4]) for line in made.tables[-1].rows]
     assert farthest == [("a", SMALLEST, "0.300"), ("b", CUT, "0.200"), ("a", CUT, "0.100")]
 
