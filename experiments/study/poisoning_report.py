@@ -420,14 +420,12 @@ def _bands(words: Group) -> pd.DataFrame:
 
 def headline(facts: Row) -> str:
     """The message of the figure, with the numbers of these rows."""
-    said = ["How far a word in other ids moves the next-token distribution, median"]
+    said = []
     for label, own in facts["models"].items():
-        if ALL_WAYS not in own:
-            continue
-        first, last, far = _ends(own[ALL_WAYS])
-        text = f"{label}: {first[0]:.2f}, and {last[0]:.3f} after {far} tokens"
-        if ANOTHER in own:
-            first, last, _ = _ends(own[ANOTHER])
-            text += f" (another word: {first[0]:.2f}, {last[0]:.3f})"
-        said.append(text)
-    return "\n".join(said)
+        if ALL_WAYS in own:
+            ways = [way for way in (ALL_WAYS, ANOTHER) if way in own]
+            near = " and ".join(f"{_ends(own[way])[0][0]:.2f}" for way in ways)
+            said.append(f"{near} ({label.split('-')[0]})")
+    return (
+        f"Median change right after a word in other ids, and after another word: {', '.join(said)}"
+    )
