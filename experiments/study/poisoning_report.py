@@ -419,13 +419,12 @@ def _bands(words: Group) -> pd.DataFrame:
 
 
 def headline(facts: Row) -> str:
-    """The message of the figure, with the numbers of these rows."""
-    said = []
-    for label, own in facts["models"].items():
-        if ALL_WAYS in own:
-            ways = [way for way in (ALL_WAYS, ANOTHER) if way in own]
-            near = " and ".join(f"{_ends(own[way])[0][0]:.2f}" for way in ways)
-            said.append(f"{near} ({label.split('-')[0]})")
-    return (
-        f"Median change right after a word in other ids, and after another word: {', '.join(said)}"
-    )
+    """The message of the figure, with the numbers of these rows, in the order of the panels."""
+    there = {
+        way: [f"{_ends(own[way])[0][0]:.2f}" for own in facts["models"].values() if way in own]
+        for way in (ALL_WAYS, ANOTHER)
+    }
+    said = f"Median change after a word in other ids {' and '.join(there[ALL_WAYS])}"
+    if there[ANOTHER]:
+        said += f", after another word {' and '.join(there[ANOTHER])}"
+    return said
