@@ -11,16 +11,15 @@ from typing import Any
 
 import pytest
 import tokenizers
+from support.steps import PREPEND, SPACED, in_turn
 from tokenizers import models
 
 from bpe_automata import Tokenizer, constrain, heal, verify
 from bpe_automata.automata import compile_regex
-from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import (
     ArgumentError,
     BpeAutomataError,
     BrokenTokenizerError,
-    BudgetExceededError,
     BufferShapeError,
     EmptyLanguageError,
     MissingFileError,
@@ -96,15 +95,6 @@ def test_broken_gguf(tmp_path, content) -> None:
     pytest.importorskip("gguf")
     with pytest.raises(BrokenTokenizerError, match=r"t\.gguf"):
         Tokenizer.load(write(tmp_path, content, "t.gguf"))
-
-
-def test_truncated_gguf(tmp_path, smollm2_gguf) -> None:
-    pytest.importorskip("gguf")
-    with smollm2_gguf.open("rb") as file:
-        start = file.read(20_000)
-    for size in (7, 24, 1000, len(start)):
-        with pytest.raises(BrokenTokenizerError, match="not a readable GGUF file"):
-            Tokenizer.load(write(tmp_path, start[:size], "t.gguf"))
 
 
 def test_broken_config_beside_the_tokenizer(tmp_path) -> None:
@@ -183,31 +173,6 @@ def test_merges_that_contradict_the_vocabulary(merges, message) -> None:
         Tokenizer.from_json(changed(model__merges=merges))
 
 
-def tied(*merges: list[str]) -> Tokenizer:
-    vocabulary = {"b": 0, "bb": 1, "bbb": 2}
-    return Tokenizer.from_json(
-        changed(model__vocab=vocabulary, model__merges=list(merges), added_tokens=[])
-    )
-
-
-def test_merge_table_in_whatever_order() -> None:
-    """bbbb: the first bb takes up the third b before the second bb is made."""
-    tokenizer = tied(["bb", "b"], ["b", "b"])
-    assert tokenizer.encode("bbbb") == [2, 0]
-    assert constrain(tokenizer, "b{4}").matcher().allowed_ids().tolist() == [2]
-    assert constrain(tokenizer, "bbb", "lift").matcher().allowed_ids().tolist() == [0, 1, 2]
-    proper = tied(["b", "b"], ["bb", "b"])
-    assert proper.encode("bbbb") == [1, 1]
-    assert constrain(proper, "b{4}").matcher().allowed_ids().tolist() == [1]
-
-
-def test_improper_merge_table_where_it_does_not() -> None:
-    """`abc` = ab + c comes before the merge that makes ab."""
-    tokenizer = Tokenizer.from_json(changed(model__merges=[["ab", "c"], ["a", "b"]]))
-    assert tokenizer.encode("abc") == [4]
-    assert constrain(tokenizer, "abc").matcher().allowed_ids().tolist() == [4]
-
-
 # ---------------------------------------------------------------- refused components
 
 SPACE_BEFORE = {"add_prefix_space": True}
@@ -222,11 +187,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("model__type", "WordPiece", "WordPiece"),
     ("model__type", "Unigram", "Unigram"),
     ("pre_tokenizer", {"type": "UnicodeScripts"}, "UnicodeScripts"),
-    (
-        "pre_tokenizer",
-        sequence(byte_level(), {"type": "Whitespace"}),
-        "after ByteLevel",
-    ),
+    ("pre_tokenizer", sequence(byte_level(), {"type": "Whitespace"}), "after ByteLevel"),
     (
         "pre_tokenizer",
         sequence({"type": "Digits", "individual_digits": True}, byte_level() | SPACE_BEFORE),
@@ -283,13 +244,7 @@ def test_refused_added_tokens(flag, contents, message) -> None:
 NORMALIZED = [
     ({"type": "Lowercase"}, "<A>", "makes '<a>' of it"),
     (
-        {
-            "type": "Sequence",
-            "normalizers": [
-                {"type": "Prepend", "prepend": "▁"},
-                {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
-            ],
-        },
+        in_turn(PREPEND, SPACED),
         "<A>",
         "puts a prefix before it",
     ),
@@ -301,15 +256,6 @@ def test_refused_normalized_added_tokens(normalizer, content, message) -> None:
     with pytest.raises(UnsupportedTokenizerError, match=re.escape(message)):
         small_tokenizer("ab▁", added=[added_token(content, normalized=True)], normalizer=normalizer)
     small_tokenizer("ab▁", added=[added_token(content)], normalizer=normalizer)
-
-
-def test_refused_split_pattern() -> None:
-    split = {"type": "Split", "pattern": {"Regex": "a(?<=b)"}, "behavior": "Isolated"}
-    tokenizer = Tokenizer.from_json(
-        changed(pre_tokenizer={**split, "invert": False}, decoder={"type": "Fuse"})
-    )
-    with pytest.raises(UnsupportedTokenizerError, match=r"split pattern .* \(at position 1\)"):
-        canonical_automaton(tokenizer)
 
 
 def test_refused_settings_of_a_live_tokenizer() -> None:
@@ -342,12 +288,6 @@ def test_bad_regex(tokenizer, method, regex, error, position) -> None:
     with pytest.raises(error, match=f"at position {position} of the regex") as caught:
         constrain(tokenizer, regex, method)
     assert (caught.value.pattern, caught.value.position) == (regex, position)
-
-
-def test_exploding_regex(tokenizer) -> None:
-    with pytest.raises(BudgetExceededError, match="use smaller repeat counts") as caught:
-        constrain(tokenizer, "(.{0,1000}b){5}")
-    assert caught.value.resource in ("states", "instructions", "bytes", "seconds")
 
 
 @pytest.mark.parametrize("method", ["canonical", "lift"])

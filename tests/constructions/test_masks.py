@@ -9,17 +9,16 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from support import examples, named
 
-from bpe_automata import Tokenizer, compile_regex, constrain, verify
+from bpe_automata import compile_regex, constrain, verify
 from bpe_automata.constructions import collapsed, product_tables
 from bpe_automata.constructions.canonical import canonical_automaton
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,
-    MissingDependencyError,
     PromptError,
     UnsupportedTokenizerError,
 )
@@ -41,10 +40,7 @@ from experiments.shared.regexes import FINITE
 
 @pytest.fixture(scope="module")
 def qwen():
-    try:
-        return Tokenizer.load("qwen")
-    except MissingDependencyError as error:
-        pytest.skip(str(error))
+    return named("qwen")
 
 
 def check(tokenizer, regex, prefix=(), eos_ids=(), added_tokens=True, most=3000):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
+from support.steps import metaspace
 
 from bpe_automata.testing import small_tokenizer
 
@@ -10,13 +11,12 @@ VOCABULARY = ["▁", *"abc\x02", "▁a", "ab", "▁ab", "▁▁"]
 MERGES = [("▁", "a"), ("a", "b"), ("▁a", "b"), ("▁", "▁")]
 
 
-def metaspace(scheme, added=()):
+def spaced(scheme, added=()):
     """With the pretokenizer Metaspace; scheme: "always" or "first"."""
-    step = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": False}
-    return small_tokenizer(VOCABULARY, MERGES, step, added)
+    return small_tokenizer(VOCABULARY, MERGES, metaspace(scheme, False), added)
 
 
 def with_prefix():
     """One of them, with an added token or without."""
     added = st.sampled_from([(), ("c",), ("<|",)])
-    return st.builds(metaspace, st.sampled_from(["always", "first"]), added)
+    return st.builds(spaced, st.sampled_from(["always", "first"]), added)

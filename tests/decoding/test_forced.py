@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from prefixed_tokenizers import metaspace, with_prefix
+from prefixed_tokenizers import spaced, with_prefix
+from support import examples
 
 from bpe_automata import Tokenizer, compile_regex, constrain
 from bpe_automata.constructions import Listed
@@ -25,12 +25,7 @@ from bpe_automata.errors import (
 )
 from bpe_automata.kernels.bits import only, set_bits
 from bpe_automata.reference import canonical_trie
-from bpe_automata.testing import (
-    bpe_tokenizers,
-    cyclic_regexes,
-    finite_regexes,
-    small_tokenizer,
-)
+from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, finite_regexes, small_tokenizer
 from bpe_automata.testing.inputs import own_pieces
 
 METHODS = ("canonical", "lift")
@@ -180,7 +175,7 @@ def test_a_run_stops_where_the_text_may_end():
 @pytest.mark.parametrize("method", METHODS)
 def test_a_space_before_a_text_is_no_part_of_it(method):
     """The ids spell it, in the lift they need not; the text has none."""
-    matcher = constrain(metaspace("always"), "ab(c|a)", method).matcher()
+    matcher = constrain(spaced("always"), "ab(c|a)", method).matcher()
     assert matcher.forced_bytes() == b"ab"
     assert matcher.forced_tokens() == ((7,) if method == "canonical" else ())  # ▁ab
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
-from listed_automata import Listing
+from support.random_automata import Listing
 
 from bpe_automata import Matcher, constrain
 from bpe_automata.constructions import Listed
@@ -28,7 +28,7 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
 )
 from bpe_automata.reference import canonical_trie
-from bpe_automata.testing import byte_spelling, small_tokenizer
+from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
 EOS = (11, 12)
 STRINGS = ["", "ab", "abc", "abcabc", "c<|x|>", "é", "bca<|"]
@@ -38,8 +38,7 @@ def tokenizer_with_two_ends():
     vocabulary = ["a", "b", "c", "ab", "abc", "<", "|", "x", ">", *byte_spelling("é".encode())]
     merges = [("a", "b"), ("ab", "c")]
     added = ["<end>", "<stop>", "<|x|>"]
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
-    return small_tokenizer(vocabulary, merges, {**byte_level, "trim_offsets": True}, added)
+    return small_tokenizer(vocabulary, merges, byte_level(), added)
 
 
 TOKENIZER = tokenizer_with_two_ends()
@@ -130,13 +129,7 @@ WRITTEN = CONSTRAINT.automaton()
 CASES = [
     Case("canonical", CONSTRAINT.matcher, TRIE.__getitem__, EOS, N),
     Case("lift", LIFT.matcher, LIFT_TRIE.__getitem__, EOS, N),
-    Case(
-        "written out",
-        lambda: matcher_of(WRITTEN, EOS, N),
-        TRIE.__getitem__,
-        EOS,
-        N,
-    ),
+    Case("written out", lambda: matcher_of(WRITTEN, EOS, N), TRIE.__getitem__, EOS, N),
     listed("by hand", HAND),
     listed("forced", FORCED),
 ]

@@ -10,7 +10,6 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from budget import examples  # noqa: E402
 from hf_tiny import (  # noqa: E402
     CONSTRAINTS,
     END,
@@ -26,6 +25,7 @@ from hf_tiny import (  # noqa: E402
 )
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
+from support import examples  # noqa: E402
 
 from bpe_automata.errors import (  # noqa: E402
     BufferShapeError,

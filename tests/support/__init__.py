@@ -1,1 +1,37 @@
-"""The support matrix as tests, one case per component value: see `experiments.laws.support`."""
+"""What tests of several folders share: how many examples a law is tried on, equality of automata,
+small tokenizer files, and the cases of the support matrix (see `experiments.laws.support`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from bpe_automata import Tokenizer
+from bpe_automata.automata import ByteDFA
+from bpe_automata.errors import MissingDependencyError
+
+
+def examples(count: int) -> settings:
+    """`count` examples by default, 20 times as many with --long. Random tokenizers are large data
+    and some are refused, which is no reason to fail."""
+    scale = settings.default.max_examples // 100
+    checks = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+    return settings(max_examples=count * scale, suppress_health_check=checks)
+
+
+def same_arrays(one: ByteDFA, other: ByteDFA) -> bool:
+    """Equal languages have equal arrays, if both are minimal and numbered alike."""
+    pairs = [(getattr(one, n), getattr(other, n)) for n in ("trans", "byte_class", "accepting")]
+    return one.start == other.start and all(
+        a.dtype == b.dtype and np.array_equal(a, b) for a, b in pairs
+    )
+
+
+def named(name: str) -> Tokenizer:
+    """A tokenizer; the test is skipped where its file or its library is missing."""
+    try:
+        return Tokenizer.load(name)
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
