@@ -8,14 +8,13 @@ import ast
 import doctest
 import importlib
 import importlib.util
-import os
-import subprocess
 import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
 import networkx
 import pytest
+from support import process
 
 import bpe_automata
 from bpe_automata.cli import main
@@ -28,9 +27,7 @@ LAZY = [path.parent.relative_to(PACKAGE.parent).as_posix().replace("/", ".") for
 
 def modules_after(script: str) -> set[str]:
     """The modules that a process has imported after `script`."""
-    command = [sys.executable, "-c", f"{script}\nimport sys\nprint(*sys.modules)"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
-    return set(done.stdout.split())
+    return set(process(f"{script}\nimport sys\nprint(*sys.modules)").stdout.split())
 
 
 @pytest.mark.parametrize(("name", "stub"), [*zip(LAZY, STUBS, strict=True)])
@@ -114,9 +111,7 @@ def test_importing_compiles_nothing(tmp_path):
         "import bpe_automata.cli.warm\nfrom bpe_automata.kernels.linking import compiled\n"
         "print(compiled())"
     )
-    given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=given)
+    done = process(script, NUMBA_CACHE_DIR=tmp_path)
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
@@ -239,9 +234,7 @@ for name in {modules!r}:
     importlib.import_module(name)
 print(sorted(set({HOSTS!r}) & set(sys.modules)))
 """
-    command = [sys.executable, "-c", script]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    assert process(script).stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(("name", "needed"), STRICT)

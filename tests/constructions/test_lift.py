@@ -6,15 +6,13 @@ from __future__ import annotations
 
 import random
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
-from support import examples
+from support import examples, process
 from support.steps import PREPEND, SPACED, in_turn
 
 from bpe_automata import ByteDFA, compile_regex, constrain
@@ -182,7 +180,7 @@ all_bytes = [byte_spelling(bytes([byte])) for byte in range(256)]
 tokenizer = small_tokenizer({vocabulary}, pretokenizer=byte_level(), decoder=byte_level())
 print(Lift(tokenizer, compile_regex({regex!r})).alive.sum())
 """
-    subprocess.run([sys.executable, "-c", code], timeout=100, check=True)
+    process(code, timeout=100)
 
 
 def _alive(dfa, edges):

@@ -4,6 +4,10 @@ small tokenizer files, and the cases of the support matrix (see `experiments.law
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,3 +39,13 @@ def named(name: str) -> Tokenizer:
         return Tokenizer.load(name)
     except MissingDependencyError as error:
         pytest.skip(str(error))
+
+
+def process(
+    code: str, *arguments: object, timeout: float = 900, check: bool = True, **environment: object
+) -> subprocess.CompletedProcess[str]:
+    """What a Python of its own says that runs the code. `check`: it must end well."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    given = {**os.environ, **{name: str(value) for name, value in environment.items()}}
+    options = {"capture_output": True, "text": True, "timeout": timeout}
+    return subprocess.run(command, env=given, check=check, **options)
