@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import tokenizers
-from support.steps import PREPEND, SPACED, in_turn
 from tokenizers import models
 
 from bpe_automata import Tokenizer, constrain, heal, verify
@@ -31,7 +30,7 @@ from bpe_automata.errors import (
     UnsupportedRegexError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.testing import added_token, byte_level, sequence, small_tokenizer
+from bpe_automata.testing import added_token, byte_level, small_tokenizer
 
 Json = dict[str, Any]
 
@@ -175,32 +174,12 @@ def test_merges_that_contradict_the_vocabulary(merges, message) -> None:
 
 # ---------------------------------------------------------------- refused components
 
-SPACE_BEFORE = {"add_prefix_space": True}
+# Those of the support matrix apart: see tests/support.
 
 REFUSED: list[tuple[str, Any, str]] = [
-    ("normalizer", {"type": "Precompiled", "precompiled_charsmap": ""}, "Precompiled"),
-    ("normalizer", {"type": "BertNormalizer"}, "BertNormalizer"),
     ("normalizer", {"type": "Prepend", "prepend": "▁"}, "Prepend"),
-    ("model__dropout", 0.1, "dropout"),
-    ("model__continuing_subword_prefix", "##", "continuing_subword_prefix"),
-    ("model__end_of_word_suffix", "</w>", "end_of_word_suffix"),
-    ("model__type", "WordPiece", "WordPiece"),
-    ("model__type", "Unigram", "Unigram"),
-    ("pre_tokenizer", {"type": "UnicodeScripts"}, "UnicodeScripts"),
-    ("pre_tokenizer", sequence(byte_level(), {"type": "Whitespace"}), "after ByteLevel"),
-    (
-        "pre_tokenizer",
-        sequence({"type": "Digits", "individual_digits": True}, byte_level() | SPACE_BEFORE),
-        "puts a space before each piece",
-    ),
-    ("decoder", None, "a space between any two tokens"),
-    ("decoder", {"type": "WordPiece"}, "WordPiece"),
-    ("decoder", {"type": "BPEDecoder"}, "BPEDecoder"),
-    ("decoder", {"type": "CTC"}, "CTC"),
-    ("decoder", {"type": "Fuse"}, "ByteLevel decoding is missing"),
     ("decoder", {"type": "Metaspace", "replacement": "▁"}, "Metaspace"),
     ("decoder", {"type": "Replace", "pattern": {"String": "a"}, "content": "b"}, "Replace"),
-    ("decoder", {"type": "Strip", "content": " ", "start": 2, "stop": 0}, "Strip"),
 ]
 
 
@@ -211,18 +190,6 @@ def test_refused_component(field, value, message) -> None:
     assert repr(caught.value.value) in str(caught.value)
     assert caught.value.component
     assert caught.value.why
-
-
-def test_what_is_modelled_is_not_refused() -> None:
-    for name, value in (
-        ("normalizer", {"type": "NFC"}),
-        ("normalizer", {"type": "Lowercase"}),
-        ("model__byte_fallback", True),
-        ("pre_tokenizer", None),
-    ):
-        decoder = {"decoder": {"type": "Fuse"}} if name == "pre_tokenizer" else {}
-        tokenizer = Tokenizer.from_json(changed(**{name: value}, **decoder))
-        assert constrain(tokenizer, "abc").matcher().allowed_ids().tolist() == [4], name
 
 
 OVERLAPS = [
@@ -239,23 +206,6 @@ def test_refused_added_tokens(flag, contents, message) -> None:
     with pytest.raises(UnsupportedTokenizerError, match=re.escape(message)):
         small_tokenizer("ab<> ", added=[added_token(first, **{flag: True}), *others])
     small_tokenizer("ab<> ", added=contents)
-
-
-NORMALIZED = [
-    ({"type": "Lowercase"}, "<A>", "makes '<a>' of it"),
-    (
-        in_turn(PREPEND, SPACED),
-        "<A>",
-        "puts a prefix before it",
-    ),
-]
-
-
-@pytest.mark.parametrize(("normalizer", "content", "message"), NORMALIZED)
-def test_refused_normalized_added_tokens(normalizer, content, message) -> None:
-    with pytest.raises(UnsupportedTokenizerError, match=re.escape(message)):
-        small_tokenizer("ab▁", added=[added_token(content, normalized=True)], normalizer=normalizer)
-    small_tokenizer("ab▁", added=[added_token(content)], normalizer=normalizer)
 
 
 def test_refused_settings_of_a_live_tokenizer() -> None:

@@ -20,7 +20,6 @@ from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,
     PromptError,
-    UnsupportedTokenizerError,
 )
 from bpe_automata.kernels.bits import has, members
 from bpe_automata.kernels.trie import wide_atoms
@@ -274,12 +273,6 @@ def test_masks_without_special_tokens(data):
     for added_tokens in ("plain", False):
         with suppress(BudgetExceededError):
             check(tokenizer, regex, added_tokens=added_tokens)
-
-
-def test_an_end_of_sequence_id_that_is_ordinary_text_is_refused():
-    tokenizer = small_tokenizer("ab")
-    with pytest.raises(UnsupportedTokenizerError, match="ordinary token b'a'"):
-        constrain(tokenizer, "a", eos_ids=(0,))
 
 
 def test_a_language_of_missing_bytes_is_empty(smollm2_tokenizer):

@@ -344,15 +344,6 @@ def test_folding_of_several_characters_to_one_is_refused(pattern):
         pipeline_of(all_bytes(split({"Regex": pattern})))
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    ["a*", "a|", "(?=a)|b", r"\bx", "(?<=a)b", "(?=ab)a", "(ab)++", "^a", r"(a)\1", r"\xc3\xa9"],
-)
-def test_patterns_that_are_not_modelled_are_refused(pattern):
-    with pytest.raises(UnsupportedTokenizerError, match="split pattern"):
-        pipeline_of(all_bytes(split({"Regex": pattern})))
-
-
 def test_a_pattern_that_counts_too_far_is_refused_with_the_count_and_what_to_do():
     """As that of Jais-2: an hypothesis for each count, and for each that must not come true."""
     blocks = "|".join(rf"\s{{{2**k}}}(?!\S)" for k in range(9, 1, -1))
