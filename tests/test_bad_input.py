@@ -21,13 +21,9 @@ from bpe_automata.errors import (
     BrokenTokenizerError,
     BufferShapeError,
     EmptyLanguageError,
-    MissingFileError,
     PromptError,
-    RegexSyntaxError,
     TokenizerError,
-    TokenNotAllowedError,
     TokenOutOfRangeError,
-    UnsupportedRegexError,
     UnsupportedTokenizerError,
 )
 from bpe_automata.testing import added_token, byte_level, small_tokenizer
@@ -66,12 +62,6 @@ def write(folder: Path, content: str | bytes, name: str = "tokenizer.json") -> P
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
-
-
-def test_missing_files(tmp_path) -> None:
-    for path in (tmp_path, tmp_path / "none", tmp_path / "none.gguf"):
-        with pytest.raises(MissingFileError, match="there is no tokenizer at"):
-            Tokenizer.load(path)
 
 
 def test_truncated_json(tmp_path) -> None:
@@ -224,23 +214,6 @@ def tokenizer() -> Tokenizer:
 
 
 @pytest.mark.parametrize("method", ["canonical", "lift"])
-@pytest.mark.parametrize(
-    ("regex", "error", "position"),
-    [
-        ("ab(c", RegexSyntaxError, 2),
-        ("a[z-b]", RegexSyntaxError, 2),
-        (r"(a)b\1", UnsupportedRegexError, 4),
-        ("a(?=b)", UnsupportedRegexError, 1),
-        ("ab(?<!c)", UnsupportedRegexError, 2),
-    ],
-)
-def test_bad_regex(tokenizer, method, regex, error, position) -> None:
-    with pytest.raises(error, match=f"at position {position} of the regex") as caught:
-        constrain(tokenizer, regex, method)
-    assert (caught.value.pattern, caught.value.position) == (regex, position)
-
-
-@pytest.mark.parametrize("method", ["canonical", "lift"])
 def test_empty_language(tokenizer, method) -> None:
     with pytest.raises(EmptyLanguageError, match="no text matches"):
         constrain(tokenizer, r"[^\s\S]", method)
@@ -278,13 +251,6 @@ def test_id_out_of_range(tokenizer, method, token) -> None:
     with pytest.raises(TokenOutOfRangeError, match=f"end-of-sequence id {token}"):
         constrain(tokenizer, "abc", method, eos_ids=[token])
     assert matcher.ids == ()
-
-
-def test_id_that_is_not_allowed(tokenizer) -> None:
-    matcher = constrain(tokenizer, "abc").matcher()
-    with pytest.raises(TokenNotAllowedError, match="id 0 is not allowed at position 0") as caught:
-        matcher.advance(0)
-    assert (caught.value.token_id, caught.value.position) == (0, 0)
 
 
 def test_text_that_is_none(tokenizer) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paths import is_canonical, shortest_paths
 from support import examples
 from support.steps import metaspace
 
@@ -35,6 +34,15 @@ from bpe_automata.testing import (
 from bpe_automata.testing.inputs import own_pieces
 from experiments.shared.regexes import VARIED
 from experiments.shared.walks import finish, walk
+
+
+def is_canonical(tokenizer, ids):
+    """By definition: encode(decode(ids)) == ids, if the ids spell text at all."""
+    try:
+        text = tokenizer.text_bytes(ids).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return tokenizer.encode(text) == list(ids)
 
 
 @examples(60)
@@ -213,6 +221,28 @@ def test_the_budget():
 # ---------------------------------------------------------------- infinite languages
 # Every edge of the automaton lies on a path to acceptance whose ids are
 # canonical and match, and every string of the language has its path.
+
+
+def shortest_paths(engine, initial, max_edges=4000):
+    """(explicit automaton, ids from the start to each state, ids from each state to acceptance;
+    None where there are none)."""
+    automaton = explore(engine, initial, max_edges)
+    edges = list(automaton.transitions())
+    there = _spread({automaton.start: ()}, edges, forward=True)
+    ends = {state: () for state in automaton.states() if automaton.accepting[state]}
+    return automaton, there, _spread(ends, edges, forward=False)
+
+
+def _spread(found, edges, forward):
+    grown = True
+    while grown:
+        grown = False
+        for source, token, target in edges:
+            here, after = (source, target) if forward else (target, source)
+            if here in found and after not in found:
+                found[after] = (*found[here], token) if forward else (token, *found[here])
+                grown = True
+    return found
 
 
 def check(tokenizer, regex, longest=10):

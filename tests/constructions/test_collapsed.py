@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from paths import ACCENTED, composing_tokenizers
 from support import examples
+from support.random_tokenizers import ACCENTED, composing_tokenizers
 
 from bpe_automata import ByteDFA, compile_regex, constrain
 from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored, product_tables

@@ -14,8 +14,8 @@ import pytest
 import tokenizers
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from paths import ACCENTED, composing_tokenizers
 from support import examples
+from support.random_tokenizers import ACCENTED, composing_tokenizers
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.constructions import (

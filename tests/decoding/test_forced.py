@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from prefixed_tokenizers import spaced, with_prefix
-from support import examples
+from support import examples, named
+from support.random_tokenizers import spaced, with_prefix
 
-from bpe_automata import Tokenizer, compile_regex, constrain
+from bpe_automata import compile_regex, constrain
 from bpe_automata.constructions import Listed
 from bpe_automata.decoding import Matcher
 from bpe_automata.decoding.forced import forced_bytes, forced_tokens
@@ -20,7 +20,6 @@ from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
     EmptyLanguageError,
-    MissingDependencyError,
     UnsupportedFeatureError,
 )
 from bpe_automata.kernels.bits import only, set_bits
@@ -218,10 +217,7 @@ def test_the_only_id_of_a_packed_set(ids):
 def test_named_tokenizers_on_the_published_example(name):
     """llguidance's docs/fast_forward.md: the key is certain, what the quote after it becomes part
     of is not. Here every beginning of a text is compared with all masks."""
-    try:
-        tokenizer = Tokenizer.load(name)
-    except MissingDependencyError as error:
-        pytest.skip(str(error))
+    tokenizer = named(name)
     ours, theirs = (constrain(tokenizer, PERSON, method) for method in METHODS)
     matcher, lifted = ours.matcher(), theirs.matcher()
     run = matcher.forced_tokens()

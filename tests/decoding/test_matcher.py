@@ -263,36 +263,8 @@ MatcherMachine.TestCase.settings = settings(
 TestMatcher = MatcherMachine.TestCase
 
 
-def test_end_of_sequence_comes_exactly_where_the_text_is_complete_and_canonical():
-    """ab,c spells abc, but abc is one token: after ab the text may end, and no c follows."""
-    matcher = CONSTRAINT.matcher()
-    ab, c, abc = 3, 2, 4
-    assert matcher.mask()[list(EOS)].all()
-    matcher.advance(ab)
-    assert matcher.allowed_ids().tolist() == list(EOS)
-    with pytest.raises(TokenNotAllowedError):
-        matcher.advance(c)
-    matcher.rollback()
-    matcher.advance(abc)
-    matcher.advance(EOS[1])
-    assert matcher.is_finished
-    with pytest.raises(TokenNotAllowedError, match="ended"):
-        matcher.advance(EOS[0])
-    matcher.rollback()
-    assert matcher.ids == (abc,)
-    assert not matcher.is_finished
-
-
 def test_one_dimensional_buffers():
     matcher = CONSTRAINT.matcher()
     wanted = matcher.allowed_ids().tolist()
     assert np.flatnonzero(matcher.mask(np.zeros(N + 3, bool))).tolist() == wanted
     assert np.flatnonzero(matcher.mask(np.ones(N, np.float16)) == 0).tolist() == wanted
-
-
-def test_without_end_of_sequence_a_complete_text_that_cannot_go_on_is_finished():
-    matcher = constrain(TOKENIZER, "ab", eos_ids=()).matcher()
-    assert not matcher.is_finished
-    matcher.advance(3)
-    assert matcher.is_accepting
-    assert matcher.is_finished

@@ -17,7 +17,6 @@ from bpe_automata.constructions import CartesianMerge
 from bpe_automata.constructions.canonical import canonical_automaton
 from bpe_automata.decoding import explain, verify
 from bpe_automata.decoding.explanation import divide
-from bpe_automata.decoding.visible import visible
 from bpe_automata.decoding.walks import Walker
 from bpe_automata.errors import EmptyLanguageError, PromptError, TokenOutOfRangeError
 from bpe_automata.kernels.bits import clear_bits, set_bits
@@ -352,9 +351,3 @@ def test_added_token_that_is_not_cut_out() -> None:
 def test_id_out_of_range(smollm2_tokenizer) -> None:
     with pytest.raises(TokenOutOfRangeError, match="id -1 is not in 0"):
         explain(smollm2_tokenizer, [5, -1])
-
-
-def test_visible() -> None:
-    assert visible(b" a\n\t\\\xff\x00") == "`␣a\\n\\t\\\\\\xff\\x00`"
-    assert visible("é日\u200b") == "`é日\\u200b`"
-    assert visible("x" * 200) == f"`{'x' * 40}…{'x' * 19}`"

@@ -379,16 +379,6 @@ def test_rows_after_a_refused_id_are_left_alone_in_a_given_array():
     assert (out[2:] == 77).all()
 
 
-def test_an_end_of_sequence_in_a_draft_leaves_nothing():
-    matcher = constraint("abab").matcher()
-    ab = tokenizer().encode("ab")[0]
-    masks = draft_masks(matcher, [ab, ab, END])
-    assert [ids_of_mask(row) for row in masks] == [{ab}, {ab}, {END}, set()]
-    assert checked_draft(matcher, [ab, ab, END, ab]) == 3
-    accept(matcher, [ab, ab, END])
-    assert matcher.is_finished
-
-
 def test_bad_drafts_are_typed_errors_and_change_nothing():
     matcher = constraint("abab").matcher()
     ab = tokenizer().encode("ab")[0]

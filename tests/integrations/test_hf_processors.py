@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
+
 from hf_tiny import CONSTRAINTS, END, PAD, REGEXES, STOP, TOKENIZER, N, constraint, processor, tiny  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402

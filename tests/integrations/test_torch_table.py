@@ -13,6 +13,7 @@ from support.random_automata import listings
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
+
 from bpe_automata import TokenAutomaton, constrain  # noqa: E402
 from bpe_automata.constructions import Listed  # noqa: E402
 from bpe_automata.decoding import Matcher, TokenTable, matcher_of  # noqa: E402
@@ -264,15 +265,6 @@ def test_rows_that_the_last_call_did_not_have_are_read_from_their_beginning():
     assert finite(processor(rows, torch.zeros(3, 10))) == [[4, 5], [END], [END]]
 
 
-def test_dead_beams_are_no_error():
-    """But a row of its own that nothing can be drawn from is."""
-    processor = TokenTableProcessor(hand_made(), torch.zeros(1, 1, dtype=torch.long))
-    rows, nothing = torch.zeros(2, 1, dtype=torch.long), torch.full((2, 10), -torch.inf)
-    assert finite(processor(rows, nothing)) == [[], []]
-    with pytest.raises(LogitsError, match="row 0"):
-        processor(rows[:1], nothing[:1])
-
-
 def test_prompts_may_start_in_states_of_their_own():
     """Rows of equal ids, of prompts in different states, are not mixed up by the memo."""
     table = TokenTable.from_transitions(
@@ -403,14 +395,6 @@ def test_what_a_processor_refuses():
         TokenTableProcessor(bare, prompt, pad_id=10)
     with pytest.raises(BufferShapeError, match="states"):
         TokenTableProcessor(bare, prompt, pad_id=0, states=torch.zeros(3))
-    with pytest.raises(BufferShapeError, match="3 rows"):
-        processor(torch.zeros(3, 3, dtype=torch.long), torch.zeros(3, 10))
-    with pytest.raises(BufferShapeError, match="rows of 2 ids"):
-        processor(torch.zeros(2, 2, dtype=torch.long), torch.zeros(2, 10))
-    with pytest.raises(LogitsError, match="10 ids"):
-        processor(prompt, torch.zeros(2, 9))
-    with pytest.raises(LogitsError, match="row 0: the logit"):
-        processor(prompt, torch.full((2, 10), torch.nan))
     with pytest.raises(UnsupportedFeatureError, match="continuous"):
         processor(prompt[0], torch.zeros(2, 10))
     with pytest.raises(UnsupportedFeatureError, match="continuous"):

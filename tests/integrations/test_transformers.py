@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
+
 from hf_tiny import PADDING, N, tiny  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
@@ -18,14 +19,13 @@ from support import examples  # noqa: E402
 
 from bpe_automata import constrain  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
-    BufferShapeError,
     DecodingError,
     PromptError,
     TokenOutOfRangeError,
     UnsupportedFeatureError,
 )
 from bpe_automata.integrations.bitmask import unpacked  # noqa: E402
-from bpe_automata.integrations.transformers import CausalModel, ConstraintLogitsProcessor, generate  # noqa: E402
+from bpe_automata.integrations.transformers import CausalModel, generate  # noqa: E402
 from bpe_automata.kernels.bits import packed  # noqa: E402
 
 VOCABULARY = 49_152
@@ -151,30 +151,7 @@ def test_completion_alone_or_after_the_prompt(model, smollm2_tokenizer):
     assert found.text == "yes"
 
 
-@pytest.fixture(scope="module")
-def number(smollm2_tokenizer):
-    return constrain(smollm2_tokenizer, "[0-9]{2}", eos_ids=(0, 2))
-
-
-def allowed_ids(scores):
-    return [np.flatnonzero(torch.isfinite(row).numpy()).tolist() for row in scores]
-
-
-@pytest.mark.parametrize("end", [0, 2])
-def test_a_row_that_has_ended_allows_only_ends(end, number, smollm2_tokenizer):
-    prompt = torch.tensor([smollm2_tokenizer.encode("n:")])
-    processor = ConstraintLogitsProcessor(number, prompt, pad_id=17)
-    ids = [*smollm2_tokenizer.encode("42"), end]
-    for tail in ([], [17], [17, 17]):
-        row = torch.cat([prompt, torch.tensor([ids + tail])], 1)
-        assert allowed_ids(processor(row, torch.zeros(1, VOCABULARY + 5))) == [[0, 2, 17]]
-
-
-def test_numbers_that_do_not_fit_are_refused(number, model, smollm2_tokenizer):
-    prompts = torch.tensor([smollm2_tokenizer.encode("n:")] * 2)
-    processor = ConstraintLogitsProcessor(number, prompts)
-    with pytest.raises(BufferShapeError, match="3 rows"):
-        processor(torch.cat([prompts, prompts[:1]]), torch.zeros(3, VOCABULARY))
+def test_without_an_end_nothing_is_generated(model, smollm2_tokenizer):
     with pytest.raises(DecodingError, match="eos_ids"):
         generate(model, smollm2_tokenizer, "a", "b", eos_ids=())
 

@@ -68,14 +68,6 @@ def test_a_mask_follows_the_bytes_of_a_character():
     assert matcher.allowed_ids().tolist() == [0xA8, 0xAA], "é is no bytes"
 
 
-def test_byte_tokens_that_are_merged_or_missing_are_refused():
-    with pytest.raises(UnsupportedTokenizerError, match="makes or uses a byte token"):
-        with_bytes("<0x41><0x42>", merges=[("<0x41>", "<0x42>")])
-    tokenizer = small_tokenizer([*BYTES[:-12], "a"], byte_fallback=True)
-    with pytest.raises(UnsupportedTokenizerError, match="<0xF4>"):
-        canonical_automaton(tokenizer)
-
-
 def test_with_byte_fallback_a_space_must_have_a_token():
     """Here a space would be the bytes of ▁, which decoding takes for the character ▁."""
     with pytest.raises(UnsupportedTokenizerError, match="spaces are written so"):
@@ -192,16 +184,6 @@ def test_a_fused_unknown_token_that_encodes_to_itself_is_refused():
 # ---------------------------------------------------------------- merge tables
 
 
-def test_of_a_repeated_merge_the_last_mention_counts():
-    twice = [("a", "b"), ("b", "c"), ("a", "b")]
-    tokenizer = small_tokenizer(["a", "b", "c", "ab", "bc"], twice)
-    assert tokenizer.encode("abc") == [0, 4]
-    assert small_tokenizer(["a", "b", "c", "ab", "bc"], twice[:2]).encode("abc") == [3, 2]
-    found = all_sequences(tokenizer, range(5), 3)
-    assert (0, 4) in found
-    assert (3, 2) not in found
-
-
 def test_improper_tables():
     """All orders of random merges, some of which come before their parts; in some of those tables
     it depends on the place which merge comes first."""
@@ -231,15 +213,6 @@ def test_a_tie_that_matters():
     assert (1, 1) not in found
     for n in range(1, 10):
         assert every_mask_is_that_of_the_trie_of_encode(tokenizer, f"b{{{n}}}")
-
-
-def test_unreachable_tokens_are_never_canonical():
-    tokenizer = small_tokenizer(
-        ["a", "b", "c", "ab", "bc", "abc", "xyz"], [("a", "b"), ("b", "c"), ("a", "bc")]
-    )
-    found = all_sequences(tokenizer, range(7), 3)
-    assert not any(5 in ids or 6 in ids for ids in found)
-    assert (3, 2) in found
 
 
 def test_two_tokens_with_one_spelling():

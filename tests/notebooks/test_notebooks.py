@@ -1,5 +1,6 @@
 """The notebooks run from top to bottom, with the packages that are here and with none of them, and
-their results are those that their text promises."""
+their results are those that their text promises.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ import pytest
 
 for _package in ("nbformat", "IPython", "matplotlib"):
     pytest.importorskip(_package, reason=f"{_package} is missing: pip install --group notebooks")
+
 import nbformat  # noqa: E402
 
 FOLDER = Path(__file__).parents[2] / "notebooks"

@@ -86,50 +86,6 @@ def test_two_passes_white_space_beside_and_single_words(data, entries):
             assert cut_by_automaton(tokenizer, ids) == own
 
 
-def test_a_character_that_no_ordinary_token_spells_may_still_join_two_added_tokens():
-    tokenizer = small_tokenizer("ab", added=["aж", "жb"])
-    a, b, first, second = range(4)
-    assert tokenizer.encode("aжb") == [first, b]
-    assert cut_by_automaton(tokenizer, [first, b])
-    assert not cut_by_automaton(tokenizer, [a, second])
-
-
-def test_the_second_pass_looks_only_at_what_the_first_left():
-    """`ab` (normalized) would be further left than `bc`, but `bc` is cut out before it."""
-    tokenizer = small_tokenizer("abc", added=[added_token("ab", normalized=True), "bc"])
-    a, b, c, first, second = range(5)
-    assert tokenizer.encode("abc") == [a, second]
-    assert cut_by_automaton(tokenizer, [a, second])
-    assert not cut_by_automaton(tokenizer, [first, c])
-    assert cut_by_automaton(tokenizer, [first, b])
-
-
-def test_a_single_word_is_left_in_the_text_beside_word_characters():
-    tokenizer = small_tokenizer("ab.", added=[added_token("ab", single_word=True)])
-    a, b, dot, word = range(4)
-    assert tokenizer.encode("ab.ab") == [word, dot, word]
-    assert tokenizer.encode("aab") == [a, a, b]
-    for ids, own in (
-        ([word, dot, word], True),
-        ([a, a, b], True),
-        ([a, word], False),
-        ([a, b, dot], False),
-        ([word, b], False),
-    ):
-        assert cut_by_automaton(tokenizer, ids) == own
-
-
-@pytest.mark.parametrize(("flag", "lost"), [("lstrip", "a <x>"), ("rstrip", "<x> a")])
-def test_stripped_white_space_is_never_spelled(flag, lost):
-    tokenizer = small_tokenizer("a ", added=[added_token("<x>", **{flag: True})])
-    a, space, x = range(3)
-    assert tokenizer.encode(lost) == tokenizer.encode(lost.replace(" ", ""))
-    kept = {"lstrip": [x, space, a], "rstrip": [a, space, x]}[flag]
-    assert tokenizer.encode(tokenizer.decode(kept)) == kept
-    assert cut_by_automaton(tokenizer, kept)
-    assert not cut_by_automaton(tokenizer, kept[::-1])
-
-
 def test_a_single_word_that_is_also_an_ordinary_token_is_refused():
     """Left in the text, it becomes the same id: one that stands for two things."""
     for merges, ignore in (([("a", "b")], False), ([], True)):

@@ -16,7 +16,7 @@ from support.steps import metaspace, prefixed
 
 from bpe_automata.errors import BrokenTokenizerError, BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.testing import ADVERSARIAL, byte_level, sequence, split
-from bpe_automata.tokenizer.description import Prefix, SplitRule
+from bpe_automata.tokenizer.description import Prefix
 from bpe_automata.tokenizer.engines import Oniguruma
 from bpe_automata.tokenizer.sources.json_pretokenizer import Pretokenizer, read_pretokenizer
 from bpe_automata.tokenizer.sources.json_vocabulary import char_to_byte
@@ -195,13 +195,6 @@ def test_the_splitters_of_deepseek():
 def test_the_prefix_and_the_space_are_said(pretokenizer, prefix, space):
     read = read_pretokenizer(pretokenizer)
     assert (read.prefix, read.space) == (prefix, space)
-
-
-def test_metaspace_is_a_split_at_spaces():
-    assert read_pretokenizer(metaspace()).splitters == (
-        SplitRule("literal", " ", "mergedwithnext"),
-    )
-    assert read_pretokenizer(metaspace(divide=False)).splitters == ()
 
 
 @pytest.mark.parametrize(
