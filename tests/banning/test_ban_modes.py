@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import examples
+from support import examples, tiny_llama
 from support.steps import metaspace
 from tiny_bans import (
     END,
@@ -260,21 +260,10 @@ def test_with_the_space_before_a_text():
 
 def test_a_tiny_transformers_model_reads_each_id_once():
     """The cache is cropped, not rebuilt: what is fed are the prompt and the ids that were drawn."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    made = tiny_llama(0, 16, num_key_value_heads=1, initializer_range=1.0)
     from bpe_automata.integrations.transformers import CausalModel
 
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=16,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        initializer_range=1.0,
-    )
-    model = CausalModel(transformers.LlamaForCausalLM(config).eval())
+    model = CausalModel(made)
     ban, options = Ban(["ab", "é"]), {"max_new_tokens": 10, "max_rollbacks": 30}
     acted = 0
     for seed in range(2):

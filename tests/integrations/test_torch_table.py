@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import examples
+from support import examples, tiny_llama
 from support.random_automata import listings
 
 torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
 
 from bpe_automata import TokenAutomaton, constrain  # noqa: E402
 from bpe_automata.constructions import Listed  # noqa: E402
@@ -325,20 +325,8 @@ def test_a_constraint_written_out_masks_like_the_constraint(dense, method, regex
 
 @pytest.fixture(scope="module")
 def model():
-    torch.manual_seed(2)
-    config = transformers.LlamaConfig(
-        vocab_size=16,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        initializer_range=0.5,
-        bos_token_id=1,
-        eos_token_id=END,
-        pad_token_id=0,
-    )
-    return transformers.LlamaForCausalLM(config).eval()
+    ids = {"bos_token_id": 1, "eos_token_id": END, "pad_token_id": 0}
+    return tiny_llama(2, 16, initializer_range=0.5, **ids)
 
 
 @FORMS

@@ -15,7 +15,7 @@ transformers = pytest.importorskip("transformers")
 from hf_tiny import PADDING, N, tiny  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from support import examples  # noqa: E402
+from support import examples, tiny_llama  # noqa: E402
 
 from bpe_automata import constrain  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
@@ -36,20 +36,8 @@ PROMPTS = ["A number:", "Answer the question, please:", "J"]
 @pytest.fixture(scope="module")
 def model():
     """16 more logits than the tokenizer has ids, as padded vocabularies do."""
-    torch.manual_seed(1)
-    config = transformers.LlamaConfig(
-        vocab_size=VOCABULARY + 16,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        initializer_range=0.4,
-        bos_token_id=1,
-        eos_token_id=[2, 0],
-        pad_token_id=2,
-    )
-    return transformers.LlamaForCausalLM(config).eval()
+    ids = {"bos_token_id": 1, "eos_token_id": [2, 0], "pad_token_id": 2}
+    return tiny_llama(1, VOCABULARY + 16, layers=2, initializer_range=0.4, **ids)
 
 
 def is_canonical(tokenizer, prompt, ids):

@@ -35,16 +35,8 @@ CHARACTERS = 'ab\x00"\x7f\x80é߿ࠀ日\ud7ff\ue000\uffff\U00010000😀\U0010fff
 TEXTS = st.text(st.one_of(st.sampled_from(CHARACTERS), st.characters(exclude_categories=("Cs",))))
 COUNTS = st.integers(0, 6)
 PATTERNS = (
-    "(?s:.*)",
-    "[a-z]*",
-    "(ab)*",
-    "a{2,5}",
-    "[^a]*é?",
-    r"\w+( \w+)*",
-    "(日|a)*b",
-    "",
-    "a|bcd|é日😀é",
-    "[😀-😂]{3}|x*",
+    *("(?s:.*)", "[a-z]*", "(ab)*", "a{2,5}", "[^a]*é?"),
+    *(r"\w+( \w+)*", "(日|a)*b", "", "a|bcd|é日😀é", "[😀-😂]{3}|x*"),
 )
 
 
@@ -109,15 +101,9 @@ EDGES = (
 )
 LITERAL_CHARACTERS = st.one_of(st.sampled_from(EDGES), st.characters(exclude_categories=("Cs",)))
 LITERAL_PATTERNS = (
-    "(?s:.*)",
-    "(?s:.{0,3})",
-    r"[^\n\r\"]*",
-    r'[a-z"\\\n]{0,4}',
-    r"[\x00-\x1f]*",
-    "[\U00010000-\U0010ffff]*|[\ue000-\uffff]",
-    "[日\U0001f600/é]*",
-    "[^a/]*[\U00050000-\U0005ffff]?",
-    "[\u0800-\u0fff\u00ff]{1,2}",
+    *("(?s:.*)", "(?s:.{0,3})", r"[^\n\r\"]*"),
+    *(r'[a-z"\\\n]{0,4}', r"[\x00-\x1f]*", "[\U00010000-\U0010ffff]*|[\ue000-\uffff]"),
+    *("[日\U0001f600/é]*", "[^a/]*[\U00050000-\U0005ffff]?", "[\u0800-\u0fff\u00ff]{1,2}"),
 )
 MODES: tuple[Escapes, ...] = ("minimal", "any")
 SHORT = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\b": "\\b", "\f": "\\f", "\n": "\\n"}

@@ -49,22 +49,8 @@ WORSE = " -:#.?0_1e\t\u2028~="
 WORST = " :#-"
 PIECES = (
     *NASTY,
-    *(
-        "---",
-        "...",
-        ": ",
-        " #",
-        "yes",
-        "No",
-        "ON",
-        "null",
-        "true",
-        "0x",
-        "0b",
-        "0o",
-        ".inf",
-        ".NaN",
-    ),
+    *("---", "...", ": ", " #", "yes", "No", "ON"),
+    *("null", "true", "0x", "0b", "0o", ".inf", ".NaN"),
     *("1:30", "1.5", "e+3", "e3", "2001", "-01", "-1", "T", "12:00:00", "Z", "<<", "a", "word"),
 )
 
@@ -211,15 +197,8 @@ def test_all_characters_at_once():
 
 def test_the_automaton_of_spellings():
     words = [
-        "",
-        "a",
-        "no",
-        "a b",
-        "a: b",
-        '\x01\x85é\ufeff😀"\\',
-        "1:30",
-        "\\x41",
-        "\0\x1b\x7f\t\n",
+        *("", "a", "no", "a b", "a: b"),
+        *('\x01\x85é\ufeff😀"\\', "1:30", "\\x41", "\0\x1b\x7f\t\n"),
     ]
     words += ["".join(pair) for pair in product('\\"x0\ufffe\u2028:\x80', repeat=2)]
     found = spellings(from_strings(words))
@@ -258,20 +237,8 @@ def test_numbers_are_read_as_json_reads_them():
 
 STRINGS = st.text(max_size=8) | st.sampled_from(
     [
-        "",
-        "no",
-        "null",
-        "- a",
-        "a: b",
-        "1",
-        "1.2.3",
-        "2001-01-01",
-        "#",
-        "a #b",
-        "---",
-        "é",
-        "a\nb",
-        " ",
+        *("", "no", "null", "- a", "a: b", "1", "1.2.3"),
+        *("2001-01-01", "#", "a #b", "---", "é", "a\nb", " "),
     ]
 )
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,3 +50,13 @@ def process(
     given = {**os.environ, **{name: str(value) for name, value in environment.items()}}
     options = {"capture_output": True, "text": True, "timeout": timeout}
     return subprocess.run(command, env=given, check=check, **options)
+
+
+def tiny_llama(seed: int, n_ids: int, size: int = 16, layers: int = 1, **options: Any) -> Any:
+    """A random model of transformers; the test is skipped where that is missing."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch.manual_seed(seed)
+    sizes = {"hidden_size": size, "intermediate_size": size, "num_hidden_layers": layers}
+    options = {"num_attention_heads": 2, "num_key_value_heads": 2, **options}
+    config = transformers.LlamaConfig(vocab_size=n_ids, **sizes, **options)
+    return transformers.LlamaForCausalLM(config).eval()

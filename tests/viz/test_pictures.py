@@ -329,16 +329,8 @@ def test_wrapped_lines_hold_the_words_and_are_narrow_if_words_are(text: str, wid
 
 NEEDS_DOT = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 TRAPS = [
-    '"',
-    "\\",
-    'a\\"',
-    "\\N\\G\\l",
-    "&lt;&amp;&#65;",
-    "<b>x</b>",
-    "<<",
-    "a\nb",
-    "é日\x00",
-    "-->",
+    *('"', "\\", 'a\\"', "\\N\\G\\l", "&lt;&amp;&#65;"),
+    *("<b>x</b>", "<<", "a\nb", "é日\x00", "-->"),
 ]
 
 
