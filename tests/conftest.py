@@ -12,7 +12,7 @@ import pytest
 MOST_MEMORY = 12 << 30  # bytes of address space for one process
 
 LONGEST = (
-    *("tables/test_smoke.py", "notebooks/test_notebooks.py", "tables/test_ray.py"),
+    *("tables/test_command.py", "notebooks/test_notebooks.py", "tables/test_ray.py"),
     *("laws/test_direct_merge.py", "laws/test_trained_tokenizers.py", "threads/test_threads.py"),
     *("support/test_support.py", "test_limits.py", "decoding/test_closing.py"),
     *("test_budgets.py", "constructions/test_stored.py", "schemas/test_schema_input.py"),

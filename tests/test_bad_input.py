@@ -15,24 +15,18 @@ from tokenizers import models
 
 from bpe_automata import Tokenizer, constrain, heal, verify
 from bpe_automata.automata import compile_regex
-from bpe_automata.constructions import canonical_automaton
 from bpe_automata.errors import (
     ArgumentError,
     BpeAutomataError,
     BrokenTokenizerError,
-    BudgetExceededError,
     BufferShapeError,
     EmptyLanguageError,
-    MissingFileError,
     PromptError,
-    RegexSyntaxError,
     TokenizerError,
-    TokenNotAllowedError,
     TokenOutOfRangeError,
-    UnsupportedRegexError,
     UnsupportedTokenizerError,
 )
-from bpe_automata.testing import added_token, byte_level, sequence, small_tokenizer
+from bpe_automata.testing import added_token, byte_level, small_tokenizer
 
 Json = dict[str, Any]
 
@@ -70,12 +64,6 @@ def write(folder: Path, content: str | bytes, name: str = "tokenizer.json") -> P
     return path
 
 
-def test_missing_files(tmp_path) -> None:
-    for path in (tmp_path, tmp_path / "none", tmp_path / "none.gguf"):
-        with pytest.raises(MissingFileError, match="there is no tokenizer at"):
-            Tokenizer.load(path)
-
-
 def test_truncated_json(tmp_path) -> None:
     whole = json.dumps(good())
     for size in (0, 1, 10, len(whole) // 2, len(whole) - 1):
@@ -96,15 +84,6 @@ def test_broken_gguf(tmp_path, content) -> None:
     pytest.importorskip("gguf")
     with pytest.raises(BrokenTokenizerError, match=r"t\.gguf"):
         Tokenizer.load(write(tmp_path, content, "t.gguf"))
-
-
-def test_truncated_gguf(tmp_path, smollm2_gguf) -> None:
-    pytest.importorskip("gguf")
-    with smollm2_gguf.open("rb") as file:
-        start = file.read(20_000)
-    for size in (7, 24, 1000, len(start)):
-        with pytest.raises(BrokenTokenizerError, match="not a readable GGUF file"):
-            Tokenizer.load(write(tmp_path, start[:size], "t.gguf"))
 
 
 def test_broken_config_beside_the_tokenizer(tmp_path) -> None:
@@ -183,63 +162,14 @@ def test_merges_that_contradict_the_vocabulary(merges, message) -> None:
         Tokenizer.from_json(changed(model__merges=merges))
 
 
-def tied(*merges: list[str]) -> Tokenizer:
-    vocabulary = {"b": 0, "bb": 1, "bbb": 2}
-    return Tokenizer.from_json(
-        changed(model__vocab=vocabulary, model__merges=list(merges), added_tokens=[])
-    )
-
-
-def test_merge_table_in_whatever_order() -> None:
-    """bbbb: the first bb takes up the third b before the second bb is made."""
-    tokenizer = tied(["bb", "b"], ["b", "b"])
-    assert tokenizer.encode("bbbb") == [2, 0]
-    assert constrain(tokenizer, "b{4}").matcher().allowed_ids().tolist() == [2]
-    assert constrain(tokenizer, "bbb", "lift").matcher().allowed_ids().tolist() == [0, 1, 2]
-    proper = tied(["b", "b"], ["bb", "b"])
-    assert proper.encode("bbbb") == [1, 1]
-    assert constrain(proper, "b{4}").matcher().allowed_ids().tolist() == [1]
-
-
-def test_improper_merge_table_where_it_does_not() -> None:
-    """`abc` = ab + c comes before the merge that makes ab."""
-    tokenizer = Tokenizer.from_json(changed(model__merges=[["ab", "c"], ["a", "b"]]))
-    assert tokenizer.encode("abc") == [4]
-    assert constrain(tokenizer, "abc").matcher().allowed_ids().tolist() == [4]
-
-
 # ---------------------------------------------------------------- refused components
 
-SPACE_BEFORE = {"add_prefix_space": True}
+# Those of the support matrix apart: see tests/support.
 
 REFUSED: list[tuple[str, Any, str]] = [
-    ("normalizer", {"type": "Precompiled", "precompiled_charsmap": ""}, "Precompiled"),
-    ("normalizer", {"type": "BertNormalizer"}, "BertNormalizer"),
     ("normalizer", {"type": "Prepend", "prepend": "▁"}, "Prepend"),
-    ("model__dropout", 0.1, "dropout"),
-    ("model__continuing_subword_prefix", "##", "continuing_subword_prefix"),
-    ("model__end_of_word_suffix", "</w>", "end_of_word_suffix"),
-    ("model__type", "WordPiece", "WordPiece"),
-    ("model__type", "Unigram", "Unigram"),
-    ("pre_tokenizer", {"type": "UnicodeScripts"}, "UnicodeScripts"),
-    (
-        "pre_tokenizer",
-        sequence(byte_level(), {"type": "Whitespace"}),
-        "after ByteLevel",
-    ),
-    (
-        "pre_tokenizer",
-        sequence({"type": "Digits", "individual_digits": True}, byte_level() | SPACE_BEFORE),
-        "puts a space before each piece",
-    ),
-    ("decoder", None, "a space between any two tokens"),
-    ("decoder", {"type": "WordPiece"}, "WordPiece"),
-    ("decoder", {"type": "BPEDecoder"}, "BPEDecoder"),
-    ("decoder", {"type": "CTC"}, "CTC"),
-    ("decoder", {"type": "Fuse"}, "ByteLevel decoding is missing"),
     ("decoder", {"type": "Metaspace", "replacement": "▁"}, "Metaspace"),
     ("decoder", {"type": "Replace", "pattern": {"String": "a"}, "content": "b"}, "Replace"),
-    ("decoder", {"type": "Strip", "content": " ", "start": 2, "stop": 0}, "Strip"),
 ]
 
 
@@ -250,18 +180,6 @@ def test_refused_component(field, value, message) -> None:
     assert repr(caught.value.value) in str(caught.value)
     assert caught.value.component
     assert caught.value.why
-
-
-def test_what_is_modelled_is_not_refused() -> None:
-    for name, value in (
-        ("normalizer", {"type": "NFC"}),
-        ("normalizer", {"type": "Lowercase"}),
-        ("model__byte_fallback", True),
-        ("pre_tokenizer", None),
-    ):
-        decoder = {"decoder": {"type": "Fuse"}} if name == "pre_tokenizer" else {}
-        tokenizer = Tokenizer.from_json(changed(**{name: value}, **decoder))
-        assert constrain(tokenizer, "abc").matcher().allowed_ids().tolist() == [4], name
 
 
 OVERLAPS = [
@@ -280,38 +198,6 @@ def test_refused_added_tokens(flag, contents, message) -> None:
     small_tokenizer("ab<> ", added=contents)
 
 
-NORMALIZED = [
-    ({"type": "Lowercase"}, "<A>", "makes '<a>' of it"),
-    (
-        {
-            "type": "Sequence",
-            "normalizers": [
-                {"type": "Prepend", "prepend": "▁"},
-                {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
-            ],
-        },
-        "<A>",
-        "puts a prefix before it",
-    ),
-]
-
-
-@pytest.mark.parametrize(("normalizer", "content", "message"), NORMALIZED)
-def test_refused_normalized_added_tokens(normalizer, content, message) -> None:
-    with pytest.raises(UnsupportedTokenizerError, match=re.escape(message)):
-        small_tokenizer("ab▁", added=[added_token(content, normalized=True)], normalizer=normalizer)
-    small_tokenizer("ab▁", added=[added_token(content)], normalizer=normalizer)
-
-
-def test_refused_split_pattern() -> None:
-    split = {"type": "Split", "pattern": {"Regex": "a(?<=b)"}, "behavior": "Isolated"}
-    tokenizer = Tokenizer.from_json(
-        changed(pre_tokenizer={**split, "invert": False}, decoder={"type": "Fuse"})
-    )
-    with pytest.raises(UnsupportedTokenizerError, match=r"split pattern .* \(at position 1\)"):
-        canonical_automaton(tokenizer)
-
-
 def test_refused_settings_of_a_live_tokenizer() -> None:
     live = tokenizers.Tokenizer(models.BPE({"a": 0}, []))
     live.encode_special_tokens = True
@@ -325,29 +211,6 @@ def test_refused_settings_of_a_live_tokenizer() -> None:
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     return small_tokenizer(["a", "b", "c", "ab", "abc", "ca"], [("a", "b"), ("ab", "c")])
-
-
-@pytest.mark.parametrize("method", ["canonical", "lift"])
-@pytest.mark.parametrize(
-    ("regex", "error", "position"),
-    [
-        ("ab(c", RegexSyntaxError, 2),
-        ("a[z-b]", RegexSyntaxError, 2),
-        (r"(a)b\1", UnsupportedRegexError, 4),
-        ("a(?=b)", UnsupportedRegexError, 1),
-        ("ab(?<!c)", UnsupportedRegexError, 2),
-    ],
-)
-def test_bad_regex(tokenizer, method, regex, error, position) -> None:
-    with pytest.raises(error, match=f"at position {position} of the regex") as caught:
-        constrain(tokenizer, regex, method)
-    assert (caught.value.pattern, caught.value.position) == (regex, position)
-
-
-def test_exploding_regex(tokenizer) -> None:
-    with pytest.raises(BudgetExceededError, match="use smaller repeat counts") as caught:
-        constrain(tokenizer, "(.{0,1000}b){5}")
-    assert caught.value.resource in ("states", "instructions", "bytes", "seconds")
 
 
 @pytest.mark.parametrize("method", ["canonical", "lift"])
@@ -388,13 +251,6 @@ def test_id_out_of_range(tokenizer, method, token) -> None:
     with pytest.raises(TokenOutOfRangeError, match=f"end-of-sequence id {token}"):
         constrain(tokenizer, "abc", method, eos_ids=[token])
     assert matcher.ids == ()
-
-
-def test_id_that_is_not_allowed(tokenizer) -> None:
-    matcher = constrain(tokenizer, "abc").matcher()
-    with pytest.raises(TokenNotAllowedError, match="id 0 is not allowed at position 0") as caught:
-        matcher.advance(0)
-    assert (caught.value.token_id, caught.value.position) == (0, 0)
 
 
 def test_text_that_is_none(tokenizer) -> None:

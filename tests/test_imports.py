@@ -1,4 +1,6 @@
-"""Who imports a name gets what it needs, and waits for no more."""
+"""Imports: whoever imports a name gets what it needs and waits for no more, modules import only
+from floors below their own, and never one another in a circle.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +8,17 @@ import ast
 import doctest
 import importlib
 import importlib.util
-import os
-import subprocess
 import sys
+from importlib.metadata import distribution
 from pathlib import Path
 
+import networkx
 import pytest
+from support import process
 
 import bpe_automata
 from bpe_automata.cli import main
+from bpe_automata.errors import MissingDependencyError
 
 PACKAGE = Path(bpe_automata.__file__).parent
 STUBS = sorted(PACKAGE.rglob("__init__.pyi"))
@@ -23,9 +27,7 @@ LAZY = [path.parent.relative_to(PACKAGE.parent).as_posix().replace("/", ".") for
 
 def modules_after(script: str) -> set[str]:
     """The modules that a process has imported after `script`."""
-    command = [sys.executable, "-c", f"{script}\nimport sys\nprint(*sys.modules)"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
-    return set(done.stdout.split())
+    return set(process(f"{script}\nimport sys\nprint(*sys.modules)").stdout.split())
 
 
 @pytest.mark.parametrize(("name", "stub"), [*zip(LAZY, STUBS, strict=True)])
@@ -109,7 +111,145 @@ def test_importing_compiles_nothing(tmp_path):
         "import bpe_automata.cli.warm\nfrom bpe_automata.kernels.linking import compiled\n"
         "print(compiled())"
     )
-    given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=given)
+    done = process(script, NUMBA_CACHE_DIR=tmp_path)
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+# ---------------------------------------------------------------- floors
+# A module imports only from floors below its own, and torch only above the library. Among files,
+# imports never lead back, those inside functions and for type checkers included.
+
+FLOORS = {
+    "errors": -4,
+    "limits": -3,
+    "optional": -3,
+    "budget": -2,
+    "sharing": -1,
+    "storage": 0,
+    "version": -4,
+    "arguments": 0,
+    "kernels": 0,
+    "viz": 0,
+    "token_automata": 1,
+    "automata": 1,
+    "tokenizer": 1,
+    "schemas": 2,
+    "constructions": 2,
+    "models": 2,
+    "decoding": 3,
+    "banning": 4,
+    "reference": 4,
+    "sampling": 5,
+    "integrations": 6,
+    "testing": 7,
+    "cli": 7,
+    "__init__": 7,
+    "__main__": 8,
+}
+MODULES = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.rglob("*.pyi"))
+
+
+def floor(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].partition(".")[0]
+
+
+def imported(path: Path) -> list[tuple[str, str]]:
+    """(module, name in it, "" if the module itself is imported)."""
+    folder = path.relative_to(PACKAGE.parent).parent.as_posix().replace("/", ".")
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = f"{folder}.{node.module}" if node.level else str(node.module)
+            found += [(module, alias.name) for alias in node.names]
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_go_down(path: Path) -> None:
+    own = floor(path)
+    for name, _ in imported(path):
+        top, *rest = name.split(".")
+        if top in ("torch", "transformers"):
+            assert FLOORS[own] >= 6, f"{name} is for integrations and above"
+        if top != "bpe_automata":
+            assert top != "experiments"
+            continue
+        target = rest[0] if rest else "__init__"
+        lower = FLOORS[target] < FLOORS[own]
+        assert lower or target == own, f"{path.name} of floor {own} imports {name}"
+
+
+def test_the_list_of_floors_is_complete() -> None:
+    assert {floor(path) for path in MODULES} == set(FLOORS)
+
+
+def test_no_file_imports_itself_by_way_of_others() -> None:
+    """In the package and in the experiments."""
+    root = PACKAGE.parent
+    files = {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in [*MODULES, *(root / "experiments").rglob("*.py")]  # a stub after its package
+    }
+    graph = networkx.DiGraph()
+    for name, path in files.items():
+        for module, inside in imported(path):
+            found = f"{module}.{inside}" if f"{module}.{inside}" in files else module
+            if found in files and found != name:
+                graph.add_edge(name, found)
+    circles = [sorted(part) for part in networkx.strongly_connected_components(graph)]
+    assert [part for part in circles if len(part) > 1] == []
+
+
+# ---------------------------------------------------------------- host packages
+
+HOSTS = ["torch", "transformers", "vllm", "sglang", "llama_cpp", "outlines", "triton"]
+WITHOUT_HOSTS = ["bpe_automata.integrations.bitmask", "bpe_automata.integrations.llama_cpp"]
+"""Modules that work without their host until they are given one of its objects."""
+STRICT = [
+    ("vllm", "vllm.v1.sample.logits_processor"),
+    ("vllm_runner", "vllm.v1.worker.gpu.sample.logits_processor"),
+    ("sglang", "sglang.srt.constrained.base_grammar_backend"),
+    ("outlines", "outlines.processors.base_logits_processor"),
+    ("bitmask_triton", "triton"),
+    ("bitmask_triton", "torch"),
+    ("torch_table", "torch"),
+    ("transformers", "torch"),
+    ("transformers", "transformers"),
+]
+"""Modules that are written against a host, and what they import of it."""
+
+
+def test_no_host_is_imported_at_import_time():
+    modules = [
+        "bpe_automata",
+        "bpe_automata.integrations",
+        "bpe_automata.decoding.drafts",
+        *WITHOUT_HOSTS,
+    ]
+    script = f"""
+import importlib, sys
+for name in {modules!r}:
+    importlib.import_module(name)
+print(sorted(set({HOSTS!r}) & set(sys.modules)))
+"""
+    assert process(script).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("name", "needed"), STRICT)
+def test_without_its_host_a_module_says_what_to_install(name, needed, monkeypatch):
+    ours = f"bpe_automata.integrations.{name}"
+    monkeypatch.setitem(sys.modules, needed, None)
+    monkeypatch.delitem(sys.modules, ours, raising=False)
+    with pytest.raises(MissingDependencyError, match="pip install"):
+        __import__(ours)
+    assert ours not in sys.modules
+
+
+def test_the_distribution_declares_no_plugin_of_any_host():
+    """vLLM loads every entry point of its groups into every server; so do others."""
+    groups = {entry.group for entry in distribution("bpe-automata").entry_points}
+    assert groups <= {"console_scripts"}
+    project = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    assert "entry-points" not in project

@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 import gc
 import importlib
-import os
 import pickle
 import pkgutil
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +18,7 @@ import pytest
 from numba import types
 from numba.core import event
 from numba.core.caching import IndexDataCacheFile
+from support import process
 
 from bpe_automata import kernels
 from bpe_automata.kernels import bits, linking, references
@@ -86,10 +85,8 @@ def test_what_was_shipped_is_not_compiled(tmp_path, monkeypatch):
     linking._shipped_runs_here.cache_clear()
 
     def said(cache, **more):
-        command = [sys.executable, "-c", SHIPPED, str(tmp_path / "compiled")]
-        given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / cache), **more}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=given)
-        return done.stdout.split()
+        folder = tmp_path / "compiled"
+        return process(SHIPPED, folder, NUMBA_CACHE_DIR=tmp_path / cache, **more).stdout.split()
 
     built = said("built", NUMBA_CPU_NAME=linking.SHIPPED_FOR, NUMBA_CPU_FEATURES="")
     assert built[0] == "1"
@@ -107,10 +104,7 @@ def test_what_was_shipped_is_not_compiled(tmp_path, monkeypatch):
 
 
 def test_edges_of_any_number_of_groups_ends():
-    done = subprocess.run(
-        [sys.executable, "-c", MANY_GROUPS], capture_output=True, text=True, timeout=300, check=True
-    )
-    assert done.stdout.split() == ["True", "True"]
+    assert process(MANY_GROUPS, timeout=300).stdout.split() == ["True", "True"]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -157,10 +151,8 @@ def test_indices_are_checked_where_that_is_asked_for(tmp_path):
     """And what was compiled without the check is not taken for what was compiled with it."""
 
     def run(index, check):
-        names = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_BOUNDSCHECK": check}
-        command = [sys.executable, "-c", INDEX, str(index)]
-        given = {**os.environ, **names}
-        return subprocess.run(command, capture_output=True, text=True, timeout=900, env=given)
+        names = {"NUMBA_CACHE_DIR": tmp_path, "NUMBA_BOUNDSCHECK": check}
+        return process(INDEX, index, check=False, **names)
 
     assert run(63, "0").returncode == 0
     outside = run(64, "1")
@@ -186,11 +178,7 @@ def grown(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compiled")
 
     def run():
-        command, given = [sys.executable, "-c", GROWN], {**os.environ, "NUMBA_CACHE_DIR": folder}
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=900, env=given, check=True
-        )
-        size, empty, n_compiled, ready = done.stdout.split()
+        size, empty, n_compiled, ready = process(GROWN, NUMBA_CACHE_DIR=folder).stdout.split()
         assert (int(size), empty) == (256, "True")
         return int(n_compiled), ready == "True"
 
@@ -316,8 +304,7 @@ print([w.category.__name__ for w in seen], "NUMBA_CACHE_DIR" in str(seen[0].mess
 
 def test_without_a_place_for_compiled_kernels_the_package_works_and_says_so():
     """Read-only packages and no home that can be written to: numba finds no place of its own."""
-    command = [sys.executable, "-c", _WITHOUT_A_PLACE]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    done = process(_WITHOUT_A_PLACE, check=False)
     assert done.stdout.splitlines() == ["[0, 2]", "['KernelCacheWarning'] True"], done.stderr
 
 

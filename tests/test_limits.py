@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from support import process
+from support.files import rank_lines, ranks
 
 from bpe_automata import Budget, ByteDFA, Tokenizer, compile_regex, constrain
 from bpe_automata.automata import dfa as byte_dfa
@@ -46,18 +45,13 @@ for method in ("lift", "canonical"):
 
 
 def output(code: str, *arguments: object) -> list[str]:
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1500, check=True)
-    return done.stdout.splitlines()
+    return process(code, *arguments, timeout=1500).stdout.splitlines()
 
 
 @pytest.mark.parametrize("n", [32_767, 32_768, 65_536, 200_000])
 def test_a_token_of_any_length(n, tmp_path):
-    ranks = [(bytes([byte]), byte) for byte in range(256)]
-    ranks += [(b"a" * n, 256)]
-    lines = [base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks]
     path = tmp_path / "long.tiktoken"
-    path.write_bytes(b"".join(lines))
+    path.write_bytes(rank_lines(ranks([b"a" * n])))
     lines = ["[104, 119]", "[97, 98, 256] True"]
     assert output(LONG_TOKEN, path, n) == lines + lines
 

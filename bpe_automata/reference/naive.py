@@ -7,7 +7,7 @@ package `regex` for each token of the vocabulary at each step. Half a character 
 bytes counts if some character that begins with it does.
 
 `regex.fullmatch(pattern, text, partial=True)` is trusted, and this is where it may not be
-(tests/constructions/test_naive.py shows each):
+(tests/constructions/test_lift.py shows each):
 
     lazy repetition     after a lazy repetition of one character it says yes to what cannot go on:
                         `a+?b` and `ac`. Refused here; for whole texts laziness means nothing

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 from tiny_bans import (
     AB,
     B_SPACE,

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from bpe_automata import constrain
-from bpe_automata.testing import byte_spelling, small_tokenizer
+from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
 SPELLINGS = [b"\xc3", b"\xa9", b"a", b"b", b"ab", b" ", b"b ", b"ba", "é".encode(), "aé".encode()]
 A, B, AB, SPACE, B_SPACE, BA = 2, 3, 4, 5, 6, 7
@@ -15,11 +15,10 @@ END, SPECIAL = 10, 11
 
 
 def tokenizer():
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
     return small_tokenizer(
         [byte_spelling(spelled) for spelled in SPELLINGS],
         (),
-        {**byte_level, "use_regex": False},
+        byte_level(),
         ["<end>", "<x>"],
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support import tiny_llama
 
 from bpe_automata.cli import main
 from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
@@ -39,19 +40,8 @@ def run(capsys):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory, path) -> str:
     """A llama of nearly no size over the tokenizer, as a local folder."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=40,
-        hidden_size=8,
-        intermediate_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=1,
-        num_key_value_heads=1,
-        eos_token_id=34,
-        bos_token_id=None,
-    )
+    heads = {"num_attention_heads": 1, "num_key_value_heads": 1}
+    made = tiny_llama(0, 40, size=8, **heads, eos_token_id=34, bos_token_id=None)
     folder = tmp_path_factory.mktemp("model")
-    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    made.save_pretrained(folder)
     return str(folder)

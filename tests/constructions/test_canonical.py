@@ -1,24 +1,48 @@
-"""The canonical automaton accepts exactly { ids : encode(decode(ids)) == ids }."""
+"""The canonical automaton accepts exactly { ids : encode(decode(ids)) == ids }, written out or
+walked step by step, of finite languages and of infinite ones.
+"""
 
 from __future__ import annotations
 
+import itertools
+import random
+import re
+
+import numpy as np
 import pytest
-from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from paths import is_canonical
+from support import examples
+from support.steps import metaspace
 
-from bpe_automata.constructions import canonical_automaton
-from bpe_automata.errors import UnsupportedTokenizerError
+from bpe_automata import compile_regex, constrain
+from bpe_automata.automata import from_strings
+from bpe_automata.constructions import canonical_automaton, explore, explored
+from bpe_automata.errors import BudgetExceededError, EmptyLanguageError
+from bpe_automata.kernels.bits import members
 from bpe_automata.testing import (
     bpe_tokenizers,
     byte_level,
     byte_spelling,
+    cyclic_regexes,
+    merge_tables,
     resegmentations,
     small_tokenizer,
     split,
     texts,
 )
+from bpe_automata.testing.inputs import own_pieces
+from experiments.shared.regexes import VARIED
+from experiments.shared.walks import finish, walk
+
+
+def is_canonical(tokenizer, ids):
+    """By definition: encode(decode(ids)) == ids, if the ids spell text at all."""
+    try:
+        text = tokenizer.text_bytes(ids).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return tokenizer.encode(text) == list(ids)
 
 
 @examples(60)
@@ -100,7 +124,206 @@ def test_ignore_merges_of_a_token_that_ends_inside_a_character():
     assert automaton.step(automaton.start, len(letters)) is None
 
 
-def test_a_fused_unknown_token_that_spells_itself_is_refused():
-    with pytest.raises(UnsupportedTokenizerError, match="fuse_unk"):
-        small_tokenizer(["a", "<unk>"], unk_token="<unk>", fuse_unk=True)
-    small_tokenizer(["a", "<", "<unk>"], unk_token="<unk>", fuse_unk=True)
+# ---------------------------------------------------------------- written out
+
+METHODS = ("lift", "canonical")
+
+
+def by_steps(engine, state, most):
+    """(states, transitions, accepting), one id at a time."""
+    states, found = [state], []
+    for source, here in enumerate(states):
+        for token in members(engine.mask(here)).tolist():
+            if token not in engine.eos_ids:
+                after = engine.step(here, token)
+                if after not in states:
+                    states.append(after)
+                found.append((source, token, states.index(after)))
+        if len(found) > most:
+            raise BudgetExceededError("edges", most, "too many")
+    return states, found, [engine.accepting(here) for here in states]
+
+
+@examples(60)
+@given(st.data(), st.sampled_from(METHODS))
+def test_explored_is_what_single_steps_find(data, method):
+    tokenizer = data.draw(bpe_tokenizers())
+    regex = data.draw(cyclic_regexes(own_pieces(tokenizer)))
+    added = [token.id for token in tokenizer.description.added]
+    eos = tuple(added[:1]) if data.draw(st.booleans()) else ()
+    try:
+        engine = constrain(tokenizer, regex, method=method, eos_ids=eos).engine
+        initial = engine.initial()
+        states, transitions, accepting = by_steps(engine, initial, 2000)
+    except (BudgetExceededError, EmptyLanguageError):
+        return
+    found = explored(engine, initial)
+    assert list(found.states) == states
+    assert list(map(type, found.states)) == list(map(type, states))
+    automaton = found.automaton
+    assert list(automaton.transitions()) == transitions
+    assert automaton.accepting.tolist() == accepting
+    assert automaton.start == 0
+    assert automaton.relevant().all()
+    assert automaton.spellings == tokenizer.spellings
+    assert automaton.alphabet.tolist() == [i for i in range(tokenizer.n_ids) if i not in eos]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("regex", ["(a|yb)*", "(a<x>a| a)*|yb?"])
+def test_with_a_space_before_each_piece(method, regex):
+    """Where added tokens are read from other states than ordinary ones."""
+    space = metaspace("always")
+    vocabulary, merges = ["▁", "a", "▁a", "b", "<", "x", ">"], [("▁", "a")]
+    tokenizer = small_tokenizer(vocabulary, merges, space, ["<x>", "y"], None, space)
+    engine = constrain(tokenizer, regex, method=method).engine
+    states, transitions, accepting = by_steps(engine, engine.initial(), 2000)
+    found = explored(engine, engine.initial())
+    assert found.states == tuple(states)
+    assert list(found.automaton.transitions()) == transitions
+    assert found.automaton.accepting.tolist() == accepting
+    assert len(states) > 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "regex",
+    [
+        r'\{"name": "[a-z]{1,3}"\}',
+        r"\s+\S{1,2}(\n\s*)?",
+        r"(é|日本|😀|\u0301)+",
+        r"a(<\|im_end\|>| <\|im_start\|>)*b?",
+        r"(<\|im_e[a-z]{1,2}\|?)+",
+    ],
+)
+def test_many_steps_are_many_single_steps_on_smollm2(smollm2_tokenizer, method, regex):
+    engine = constrain(smollm2_tokenizer, regex, method=method).engine
+    rng, here = random.Random(0), engine.initial()
+    for _ in range(80):
+        tokens = members(engine.mask(here))
+        tokens = tokens[~np.isin(tokens, engine.eos_ids)]
+        after = engine.steps(here, tokens)
+        assert len(after) == len(tokens)
+        for k in rng.sample(range(len(tokens)), min(200, len(tokens))):
+            assert after[k] == engine.step(here, int(tokens[k]))
+        here = rng.choice(after) if after else engine.initial()
+
+
+def test_the_budget():
+    tokenizer = small_tokenizer(["a", "b"], [])
+    engine = constrain(tokenizer, compile_regex("[ab]{3}")).engine
+    automaton = explore(engine, engine.initial(), max_edges=1000)
+    assert explore(engine, engine.initial(), automaton.n_transitions).identical(automaton)
+    with pytest.raises(BudgetExceededError):
+        explore(engine, engine.initial(), automaton.n_transitions - 1)
+
+
+# ---------------------------------------------------------------- infinite languages
+# Every edge of the automaton lies on a path to acceptance whose ids are
+# canonical and match, and every string of the language has its path.
+
+
+def shortest_paths(engine, initial, max_edges=4000):
+    """(explicit automaton, ids from the start to each state, ids from each state to acceptance;
+    None where there are none)."""
+    automaton = explore(engine, initial, max_edges)
+    edges = list(automaton.transitions())
+    there = _spread({automaton.start: ()}, edges, forward=True)
+    ends = {state: () for state in automaton.states() if automaton.accepting[state]}
+    return automaton, there, _spread(ends, edges, forward=False)
+
+
+def _spread(found, edges, forward):
+    grown = True
+    while grown:
+        grown = False
+        for source, token, target in edges:
+            here, after = (source, target) if forward else (target, source)
+            if here in found and after not in found:
+                found[after] = (*found[here], token) if forward else (token, *found[here])
+                grown = True
+    return found
+
+
+def check(tokenizer, regex, longest=10):
+    """False if nothing can be spelled."""
+    dfa = compile_regex(regex)
+    engine = constrain(tokenizer, dfa, added_tokens=True).engine
+    samples = {dfa.sample(random.Random(seed), longest).decode() for seed in range(40)}
+    spelled = [text for text in samples if tokenizer.decode(tokenizer.encode(text)) == text]
+    try:
+        initial = engine.initial()
+    except EmptyLanguageError:
+        assert not spelled
+        return False
+    automaton, there, home = shortest_paths(engine, initial)
+    for source, token, target in automaton.transitions():
+        assert target in home, f"state {target} is irrelevant"
+        witness = [*there[source], token, *home[target]]
+        assert is_canonical(tokenizer, witness), witness
+        assert dfa.accepts(tokenizer.decode(witness).encode())
+    for text in spelled:
+        assert automaton.accepts(tokenizer.encode(text))
+    return True
+
+
+@examples(35)
+@given(st.data())
+def test_random_tokenizers_and_cyclic_regexes(data):
+    tokenizer = data.draw(bpe_tokenizers())
+    try:
+        check(tokenizer, data.draw(cyclic_regexes(own_pieces(tokenizer))))
+    except BudgetExceededError:
+        return
+
+
+@examples(60)
+@given(st.data())
+def test_without_a_pretokenizer_every_joint_can_break(data):
+    """One pretoken: here relevance does most of its work."""
+    table = data.draw(merge_tables(("a", "b"), shuffled=data.draw(st.booleans())))
+    tokenizer = small_tokenizer(table.vocabulary, table.merges)
+    try:
+        check(tokenizer, data.draw(cyclic_regexes(("a", "b", "ab", "aab"))))
+    except BudgetExceededError:
+        return
+
+
+def test_relevance_on_a_cycle_is_a_least_fixpoint():
+    """a...ac is aa,...,aa,c or aa,...,aa,ac; so no a can ever be read alone, though each a leads to
+    where an a can be read."""
+    tokenizer = small_tokenizer(["a", "c", "aa", "ac"], [("a", "a"), ("a", "c")])
+    matcher = constrain(tokenizer, "a*c").matcher()
+    assert matcher.allowed_ids().tolist() == [1, 2, 3]
+    matcher.advance(2)
+    assert matcher.allowed_ids().tolist() == [1, 2, 3]
+
+
+def test_cycles_through_several_states():
+    """All tables of three merges over two symbols, on regexes with nested loops."""
+    pairs = list(itertools.product("ab", repeat=2))
+    for merges in itertools.permutations(pairs, 3):
+        tokenizer = small_tokenizer(["a", "b", *map("".join, merges)], merges)
+        for regex in ("(aab*)*b", "(ab|ba*)*a", "a(ba)*b(aa)*"):
+            assert check(tokenizer, regex, 8)
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_walks_of_smollm2_are_canonical_matching_and_able_to_finish(smollm2_tokenizer, name):
+    constraint = constrain(smollm2_tokenizer, VARIED[name], added_tokens=True)
+    for seed in range(3):
+        rng = random.Random(seed)
+        ids, state = walk(constraint, rng, 12)
+        ids = finish(constraint, ids, state, rng)
+        text = smollm2_tokenizer.decode(ids)
+        assert smollm2_tokenizer.encode(text) == ids
+        assert constraint.dfa.accepts(text.encode())
+        if "\\p{" not in VARIED[name]:
+            assert re.fullmatch(VARIED[name], text)
+
+
+def test_the_first_mask_of_a_finite_part_is_inside_that_of_the_whole(smollm2_tokenizer):
+    texts = ["12", "12.5", "-7", "0.25", "1e9"]
+    part = constrain(smollm2_tokenizer, from_strings(texts)).matcher()
+    whole = constrain(smollm2_tokenizer, VARIED["numbers"]).matcher()
+    assert set(part.allowed_ids()) <= set(whole.allowed_ids())

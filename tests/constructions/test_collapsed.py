@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from budget import examples
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from paths import ACCENTED, composing_tokenizers
+from support import examples
+from support.random_tokenizers import ACCENTED, composing_tokenizers
 
 from bpe_automata import ByteDFA, compile_regex, constrain
 from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored, product_tables
@@ -31,13 +31,7 @@ from bpe_automata.kernels.collapsed import (
 )
 from bpe_automata.kernels.product import IN_VAIN
 from bpe_automata.kernels.watch import watched
-from bpe_automata.testing import (
-    bpe_tokenizers,
-    byte_dfas,
-    cyclic_regexes,
-    small_tokenizer,
-    split,
-)
+from bpe_automata.testing import bpe_tokenizers, byte_dfas, cyclic_regexes, small_tokenizer, split
 from bpe_automata.testing.inputs import own_pieces
 
 MARKED = (".{2,9}b", "[a-zé\u0301]{1,5}", "[^a]*a.*")

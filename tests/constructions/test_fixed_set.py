@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 import tokenizers
-from budget import examples
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from support import examples, named
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, explored
@@ -18,7 +18,6 @@ from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,
     ImproperMergeTableError,
-    MissingDependencyError,
 )
 from bpe_automata.kernels.bits import members
 from bpe_automata.kernels.fixed_set import NONE
@@ -128,10 +127,7 @@ def test_all_configurations_that_is_visited_is_among_all_configurations(data):
 
 @pytest.fixture(scope="module")
 def mistral():
-    try:
-        return Tokenizer.load("mistral-v1")
-    except MissingDependencyError as error:
-        pytest.skip(str(error))
+    return named("mistral-v1")
 
 
 def test_few_configurations_of_an_object_need_a_search(mistral):

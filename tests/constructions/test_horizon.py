@@ -8,9 +8,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support import examples
 
 from bpe_automata.automata import compile_regex
 from bpe_automata.constructions import horizon_search

@@ -9,19 +9,17 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from support import examples, named
 
-from bpe_automata import Tokenizer, compile_regex, constrain, verify
+from bpe_automata import compile_regex, constrain, verify
 from bpe_automata.constructions import collapsed, product_tables
 from bpe_automata.constructions.canonical import canonical_automaton
 from bpe_automata.errors import (
     BudgetExceededError,
     EmptyLanguageError,
-    MissingDependencyError,
     PromptError,
-    UnsupportedTokenizerError,
 )
 from bpe_automata.kernels.bits import has, members
 from bpe_automata.kernels.trie import wide_atoms
@@ -41,10 +39,7 @@ from experiments.shared.regexes import FINITE
 
 @pytest.fixture(scope="module")
 def qwen():
-    try:
-        return Tokenizer.load("qwen")
-    except MissingDependencyError as error:
-        pytest.skip(str(error))
+    return named("qwen")
 
 
 def check(tokenizer, regex, prefix=(), eos_ids=(), added_tokens=True, most=3000):
@@ -278,12 +273,6 @@ def test_masks_without_special_tokens(data):
     for added_tokens in ("plain", False):
         with suppress(BudgetExceededError):
             check(tokenizer, regex, added_tokens=added_tokens)
-
-
-def test_an_end_of_sequence_id_that_is_ordinary_text_is_refused():
-    tokenizer = small_tokenizer("ab")
-    with pytest.raises(UnsupportedTokenizerError, match="ordinary token b'a'"):
-        constrain(tokenizer, "a", eos_ids=(0,))
 
 
 def test_a_language_of_missing_bytes_is_empty(smollm2_tokenizer):

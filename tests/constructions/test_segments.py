@@ -9,19 +9,10 @@ import string
 
 import numpy as np
 import pytest
-from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from shared_segments import (
-    NAMES,
-    PLAIN,
-    PLAIN_JSON,
-    SMALL_JSON,
-    cuts_of,
-    engine_of,
-    named,
-    segments_of,
-)
+from support import examples, named
+from support.steps import metaspace
 
 from bpe_automata import constrain
 from bpe_automata.constructions import (
@@ -40,12 +31,56 @@ from bpe_automata.constructions.segments_eager import (
     prepared,
 )
 from bpe_automata.constructions.segments_joints import meetings, neighbours
-from bpe_automata.errors import ArgumentError, BudgetExceededError, EmptyLanguageError, PromptError
+from bpe_automata.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    EmptyLanguageError,
+    PromptError,
+)
 from bpe_automata.kernels.bits import members
 from bpe_automata.storage import CorruptCacheWarning, arrays_path
 from bpe_automata.testing import added_token, bpe_tokenizers, cyclic_regexes, small_tokenizer, texts
 from bpe_automata.testing.inputs import own_pieces
 from bpe_automata.testing.trained import trained_tokenizers
+
+NAMES = ("smollm2", "mistral-v1", "llama-3")
+PLAIN = '"[ !#-[^-~]*"'  # ASCII: few enough configurations to make the rows of all of them
+PLAIN_JSON = r'\{"name":' + PLAIN + r',"city":' + PLAIN + r',"age":(0|[1-9][0-9]{0,2})\}'
+SMALL_JSON = r'\{"on":(true|false|null),"day":"20[0-2][0-9]-[01][0-9]","ok":(true|false|null)\}'
+
+
+def engine_of(tokenizer, language, eos=()):
+    """A new one, which knows nothing yet."""
+    return constrain(tokenizer, language, eos_ids=eos).engine
+
+
+def segments_of(engine):
+    """Those in which the configurations of an engine are."""
+    segments = Segments(engine.tables)
+    state_pairs = (
+        (engine.tables.state_pair(q, text), n)
+        for q, text, n in all_configurations(engine, engine.initial())
+    )
+    configurations = [segments.of(*configuration) for configuration in state_pairs]
+    return {
+        id(configuration.segment): configuration.segment
+        for configuration in configurations
+        if configuration is not None
+    }.values()
+
+
+def cuts_of(engine):
+    """The DFA states that are cuts wherever a segment comes to them: every canonical sequence of
+    every text through one has a joint there."""
+    found, passed = set(), set()
+    for segment in segments_of(engine):
+        for number, state in enumerate(segment.order.tolist()):
+            if number in segment.cuts:
+                found.add(state)
+            elif number:
+                passed.add(state)
+    return found - passed
+
 
 MOST = 600
 SHARED = SegmentCache()  # by all examples: keys must keep tokenizers and languages apart
@@ -238,7 +273,7 @@ def test_all_configurations_are_prepared():
 def test_parts_that_end_in_an_added_token_are_told_apart():
     """After `<s>` a space is put before the text, so the DFA is read from elsewhere; and in one of
     these languages nothing can follow it."""
-    steps = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": False}
+    steps = metaspace("always", False)
     added = [added_token("<s>"), added_token("<e>")]
     tokenizer = small_tokenizer(["▁", "x", "s", "<", ">", "b"], [], steps, added, decoder=steps)
     for regex in ("x<s(>b|x)", "x<s(><e>|x)", "x<s(>b|x)"):

@@ -194,12 +194,7 @@ def check(way: str, feature: str, regex: str, pieces: bool, k: int, monkeypatch:
             ask(1)
         stopped = reached()
     assert budgets.seconds_left() == inf
-    assert [ask(seed) for seed in (1, 2)] == right(feature, regex, pieces), (
-        way,
-        feature,
-        regex,
-        k,
-    )
+    assert [ask(seed) for seed in (1, 2)] == right(feature, regex, pieces), (way, feature, regex, k)
     return stopped
 
 

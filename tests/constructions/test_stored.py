@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import examples, named
 
 from bpe_automata import Tokenizer, constrain
 from bpe_automata.constructions import hypothesis_sets, stored
@@ -37,7 +38,7 @@ from bpe_automata.constructions.stored import (
     flattened,
     restored,
 )
-from bpe_automata.errors import MissingDependencyError, UnsupportedTokenizerError
+from bpe_automata.errors import UnsupportedTokenizerError
 from bpe_automata.storage import (
     CorruptCacheWarning,
     CorruptFileError,
@@ -55,7 +56,6 @@ from bpe_automata.testing.small import (
 )
 from bpe_automata.tokenizer import alphabet
 from bpe_automata.tokenizer.engines import Oniguruma
-from tests.budget import examples
 
 SMALL = "smollm2"
 REAL = (SMALL, "whisper", "llama-3", "mistral-v3", "qwen")
@@ -70,13 +70,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def every_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "FEWEST_IDS", 0)
-
-
-def named(name: str) -> Tokenizer:
-    try:
-        return Tokenizer.load(name)
-    except MissingDependencyError as error:
-        pytest.skip(str(error))
 
 
 def tiny(*merges: tuple[str, str]) -> Tokenizer:

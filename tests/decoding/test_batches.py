@@ -12,15 +12,15 @@ from functools import cache
 
 import numpy as np
 import pytest
-from budget import examples
 from hypothesis import event, given
 from hypothesis import strategies as st
+from support import examples
 
 from bpe_automata import Matcher, TokenAutomaton, Tokenizer, constrain
 from bpe_automata.budget import Budget, check, spending
 from bpe_automata.decoding import batch_masks, batches, matcher_of
 from bpe_automata.errors import ArgumentError, BudgetExceededError, BufferShapeError
-from bpe_automata.testing import byte_spelling, small_tokenizer
+from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
 LONGEST = 60  # seconds that threads wait for one another: longer is a failure
 REGEXES = (r"(ab|ba){0,3}", r"[a-c]{2,5}", r"(abc|c)+", r"é?a*")
@@ -30,10 +30,9 @@ REGEXES = (r"(ab|ba){0,3}", r"[a-c]{2,5}", r"(abc|c)+", r"é?a*")
 def tokenizer(more: int) -> Tokenizer:
     """With `more` ids that no text needs."""
     vocabulary = ["a", "b", "c", "ab", "abc", *byte_spelling("é".encode())]
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
     added = ["<end>", *(f"<{k}>" for k in range(more))]
     merges = [("a", "b"), ("ab", "c")]
-    return small_tokenizer(vocabulary, merges, {**byte_level, "trim_offsets": True}, added)
+    return small_tokenizer(vocabulary, merges, byte_level(), added)
 
 
 @cache

@@ -7,9 +7,9 @@ import random
 
 import numpy as np
 import pytest
-from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support import examples
 
 from bpe_automata import Matcher, compile_regex, constrain
 from bpe_automata.constructions import CartesianMerge, Explored, Lift, explored
@@ -26,6 +26,7 @@ from bpe_automata.errors import (
 from bpe_automata.kernels.bits import members, set_bits
 from bpe_automata.testing import (
     bpe_tokenizers,
+    byte_level,
     byte_spelling,
     cyclic_regexes,
     finite_regexes,
@@ -228,8 +229,6 @@ def test_within_is_the_intersection_with_short_sequences(data):
 
 # ---------------------------------------------------------------- written tokenizers
 
-BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-
 
 def written():
     """Merges that forbid pairs, characters in several tokens, an added token, and GPT-2's pattern,
@@ -257,7 +256,7 @@ def written():
     merges = [("a", "b"), ("ab", "c"), ("b", "c"), ("'", "s"), (space, "a"), (space, space)]
     merges += [(newline, newline)]
     added = ["<end>", "<|x|>"]
-    return small_tokenizer(vocabulary, merges, {**BYTE_LEVEL, "use_regex": True}, added)
+    return small_tokenizer(vocabulary, merges, byte_level(use_regex=True), added)
 
 
 TOKENIZER = written()
@@ -341,7 +340,7 @@ def test_tokens_to_which_nothing_is_bound(regex):
 
 def test_two_ends_of_one_text_on_a_lookahead():
     """GPT-2: newline, newline is no canonical text, though it begins one."""
-    tokenizer = small_tokenizer(["a", byte_spelling(b"\n")], [], {**BYTE_LEVEL, "use_regex": True})
+    tokenizer = small_tokenizer(["a", byte_spelling(b"\n")], [], byte_level(use_regex=True))
     matcher = constrain(tokenizer, r"\n*a?").matcher()
     distances_met = []
     for token in (1, 1, 0):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from prefixed_tokenizers import metaspace, with_prefix
+from support import examples, named
+from support.random_tokenizers import spaced, with_prefix
 
-from bpe_automata import Tokenizer, compile_regex, constrain
+from bpe_automata import compile_regex, constrain
 from bpe_automata.constructions import Listed
 from bpe_automata.decoding import Matcher
 from bpe_automata.decoding.forced import forced_bytes, forced_tokens
@@ -20,17 +20,11 @@ from bpe_automata.errors import (
     ArgumentError,
     BudgetExceededError,
     EmptyLanguageError,
-    MissingDependencyError,
     UnsupportedFeatureError,
 )
 from bpe_automata.kernels.bits import only, set_bits
 from bpe_automata.reference import canonical_trie
-from bpe_automata.testing import (
-    bpe_tokenizers,
-    cyclic_regexes,
-    finite_regexes,
-    small_tokenizer,
-)
+from bpe_automata.testing import bpe_tokenizers, cyclic_regexes, finite_regexes, small_tokenizer
 from bpe_automata.testing.inputs import own_pieces
 
 METHODS = ("canonical", "lift")
@@ -180,7 +174,7 @@ def test_a_run_stops_where_the_text_may_end():
 @pytest.mark.parametrize("method", METHODS)
 def test_a_space_before_a_text_is_no_part_of_it(method):
     """The ids spell it, in the lift they need not; the text has none."""
-    matcher = constrain(metaspace("always"), "ab(c|a)", method).matcher()
+    matcher = constrain(spaced("always"), "ab(c|a)", method).matcher()
     assert matcher.forced_bytes() == b"ab"
     assert matcher.forced_tokens() == ((7,) if method == "canonical" else ())  # ▁ab
 
@@ -223,10 +217,7 @@ def test_the_only_id_of_a_packed_set(ids):
 def test_named_tokenizers_on_the_published_example(name):
     """llguidance's docs/fast_forward.md: the key is certain, what the quote after it becomes part
     of is not. Here every beginning of a text is compared with all masks."""
-    try:
-        tokenizer = Tokenizer.load(name)
-    except MissingDependencyError as error:
-        pytest.skip(str(error))
+    tokenizer = named(name)
     ours, theirs = (constrain(tokenizer, PERSON, method) for method in METHODS)
     matcher, lifted = ours.matcher(), theirs.matcher()
     run = matcher.forced_tokens()

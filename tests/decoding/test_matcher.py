@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
-from listed_automata import Listing
+from support.random_automata import Listing
 
 from bpe_automata import Matcher, constrain
 from bpe_automata.constructions import Listed
@@ -28,7 +28,7 @@ from bpe_automata.errors import (
     TokenOutOfRangeError,
 )
 from bpe_automata.reference import canonical_trie
-from bpe_automata.testing import byte_spelling, small_tokenizer
+from bpe_automata.testing import byte_level, byte_spelling, small_tokenizer
 
 EOS = (11, 12)
 STRINGS = ["", "ab", "abc", "abcabc", "c<|x|>", "é", "bca<|"]
@@ -38,8 +38,7 @@ def tokenizer_with_two_ends():
     vocabulary = ["a", "b", "c", "ab", "abc", "<", "|", "x", ">", *byte_spelling("é".encode())]
     merges = [("a", "b"), ("ab", "c")]
     added = ["<end>", "<stop>", "<|x|>"]
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
-    return small_tokenizer(vocabulary, merges, {**byte_level, "trim_offsets": True}, added)
+    return small_tokenizer(vocabulary, merges, byte_level(), added)
 
 
 TOKENIZER = tokenizer_with_two_ends()
@@ -130,13 +129,7 @@ WRITTEN = CONSTRAINT.automaton()
 CASES = [
     Case("canonical", CONSTRAINT.matcher, TRIE.__getitem__, EOS, N),
     Case("lift", LIFT.matcher, LIFT_TRIE.__getitem__, EOS, N),
-    Case(
-        "written out",
-        lambda: matcher_of(WRITTEN, EOS, N),
-        TRIE.__getitem__,
-        EOS,
-        N,
-    ),
+    Case("written out", lambda: matcher_of(WRITTEN, EOS, N), TRIE.__getitem__, EOS, N),
     listed("by hand", HAND),
     listed("forced", FORCED),
 ]
@@ -270,36 +263,8 @@ MatcherMachine.TestCase.settings = settings(
 TestMatcher = MatcherMachine.TestCase
 
 
-def test_end_of_sequence_comes_exactly_where_the_text_is_complete_and_canonical():
-    """ab,c spells abc, but abc is one token: after ab the text may end, and no c follows."""
-    matcher = CONSTRAINT.matcher()
-    ab, c, abc = 3, 2, 4
-    assert matcher.mask()[list(EOS)].all()
-    matcher.advance(ab)
-    assert matcher.allowed_ids().tolist() == list(EOS)
-    with pytest.raises(TokenNotAllowedError):
-        matcher.advance(c)
-    matcher.rollback()
-    matcher.advance(abc)
-    matcher.advance(EOS[1])
-    assert matcher.is_finished
-    with pytest.raises(TokenNotAllowedError, match="ended"):
-        matcher.advance(EOS[0])
-    matcher.rollback()
-    assert matcher.ids == (abc,)
-    assert not matcher.is_finished
-
-
 def test_one_dimensional_buffers():
     matcher = CONSTRAINT.matcher()
     wanted = matcher.allowed_ids().tolist()
     assert np.flatnonzero(matcher.mask(np.zeros(N + 3, bool))).tolist() == wanted
     assert np.flatnonzero(matcher.mask(np.ones(N, np.float16)) == 0).tolist() == wanted
-
-
-def test_without_end_of_sequence_a_complete_text_that_cannot_go_on_is_finished():
-    matcher = constrain(TOKENIZER, "ab", eos_ids=()).matcher()
-    assert not matcher.is_finished
-    matcher.advance(3)
-    assert matcher.is_accepting
-    assert matcher.is_finished

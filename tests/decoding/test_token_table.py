@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from listed_automata import Listing, listings
+from support import examples
+from support.random_automata import Listing, listings
 
 from bpe_automata import TokenAutomaton
 from bpe_automata.constructions import Listed

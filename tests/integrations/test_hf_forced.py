@@ -7,20 +7,10 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from budget import examples  # noqa: E402
-from hf_tiny import (  # noqa: E402
-    CONSTRAINTS,
-    END,
-    PAD,
-    STOP,
-    N,
-    batch,
-    constraint,
-    processor,
-    tiny,
-)
+from hf_tiny import CONSTRAINTS, END, PAD, STOP, N, batch, constraint, processor, tiny  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
+from support import examples  # noqa: E402
 
 from bpe_automata.decoding import TokenTable  # noqa: E402
 from bpe_automata.errors import ArgumentError, UnsupportedFeatureError  # noqa: E402
@@ -344,11 +334,7 @@ def test_a_token_table_forces_what_it_leaves_no_choice_about(sampling):
         torch.manual_seed(5)
         counted = Counted(MODELS["llama"])
         out = MODELS["llama"].generate(
-            **inputs,
-            logits_processor=[masks],
-            custom_generate=loop,
-            do_sample=sampling,
-            **OPTIONS,
+            **inputs, logits_processor=[masks], custom_generate=loop, do_sample=sampling, **OPTIONS
         )
         counted.handle.remove()
         found.append((out.tolist(), torch.rand(1).item(), len(counted.widths)))
@@ -360,9 +346,7 @@ def test_a_token_table_forces_what_it_leaves_no_choice_about(sampling):
 def test_the_processor_must_be_there_and_say_what_is_forced():
     with pytest.raises(UnsupportedFeatureError, match="TheSame with forced ids"):
         MODELS["llama"].generate(
-            **processor([0])[0],
-            custom_generate=ForcedDecoding(TheSame()),
-            **OPTIONS,
+            **processor([0])[0], custom_generate=ForcedDecoding(TheSame()), **OPTIONS
         )
     inputs, masks = processor([0])
     with pytest.raises(ArgumentError, match="logits_processor"):

@@ -1,4 +1,4 @@
-"""`generate` with forced ids and with a safe end."""
+"""`generate` with forced ids and with a safe end, and broken off."""
 
 from __future__ import annotations
 
@@ -18,18 +18,27 @@ from hf_tiny import (  # noqa: E402
     STOP,
     TOKENIZER,
     TOKENS,
+    N,
+    batch,
     constraint,
     tiny,
 )
 from served import constraint as of_another_tokenizer  # noqa: E402
 
+from bpe_automata.decoding import TokenTable  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
     ArgumentError,
     BudgetTooSmallError,
     PromptError,
     UnsupportedFeatureError,
 )
-from bpe_automata.integrations.transformers import generate  # noqa: E402
+from bpe_automata.integrations.transformers import (  # noqa: E402
+    ConstraintLogitsProcessor,
+    ForcedDecoding,
+    TokenTableProcessor,
+    generate,
+    prefix_allowed_tokens_fn,
+)
 
 MODEL = tiny()
 PROMPTS = ["ab ", "trf a0", "0"]
@@ -58,11 +67,6 @@ def test_one_row_counts_its_ids():
     assert found.passes < len(found.ids) / 2
 
 
-def test_what_forced_ids_refuse_is_refused():
-    with pytest.raises(UnsupportedFeatureError, match="beam_search"):
-        generate(MODEL, TOKENIZER, "ab ", REGEXES[0], forced=True, num_beams=2)
-
-
 def test_the_streamer_goes_where_it_is_heard():
     class Recorder(list):
         put = list.append
@@ -77,11 +81,6 @@ def test_the_streamer_goes_where_it_is_heard():
         events.append(str(recorder))
     assert events[0] == events[1]
     assert "end" in events[0]
-
-
-def test_without_a_safe_end_the_result_says_truncated():
-    found = generate(MODEL, TOKENIZER, "ab ", REGEXES[0], max_new_tokens=5)
-    assert (found.complete, found.finish_reason) == (False, "truncated")
 
 
 @pytest.mark.parametrize("forced", [False, True])
@@ -281,3 +280,43 @@ def test_stop_strings_need_the_tokenizer_of_transformers():
     assert "hf_tokenizer" in refused("0", "(", stop_strings="a", hf_tokenizer=TOKENIZER)
     config = transformers.GenerationConfig(stop_strings=["a"])
     assert "hf_tokenizer" in refused("0", "(", generation_config=config)
+
+
+OPTIONS = {"max_new_tokens": 25, "eos_token_id": [END], "pad_token_id": PAD}
+
+
+def constrained(how):
+    """Prompts, and the options of `generate` that constrain them in this way."""
+    inputs, constraints = batch([0, 6, 12])
+    if how == "function":
+        return inputs, {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn(constraints, **inputs)}
+    if "table" in how:
+        table = TokenTable.of(CONSTRAINTS[1].automaton(), [END], N)
+        masks = TokenTableProcessor(table, inputs["input_ids"])
+    else:
+        masks = ConstraintLogitsProcessor(constraints, **inputs)
+    loop = ForcedDecoding(masks) if "forced" in how else None
+    return inputs, {"logits_processor": [masks], "custom_generate": loop}
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("how", ["mask", "mask, forced", "table", "table, forced", "function"])
+def test_an_interrupted_generation_leaves_everything_usable(error, how):
+    model = tiny()
+    inputs, ours = constrained(how)
+    options = {**OPTIONS, **ours, "do_sample": True}
+    torch.manual_seed(8)
+    expected = model.generate(**inputs, **options).tolist()
+    calls = []
+
+    def interrupt(*_):
+        calls.append(1)
+        if len(calls) == 4:
+            raise error("here")
+
+    handle = model.model.layers[1].register_forward_pre_hook(interrupt)
+    with pytest.raises(error, match="here"):
+        model.generate(**inputs, **options)
+    handle.remove()
+    torch.manual_seed(8)
+    assert model.generate(**inputs, **options).tolist() == expected

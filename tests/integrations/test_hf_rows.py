@@ -10,7 +10,6 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from budget import examples  # noqa: E402
 from hf_tiny import (  # noqa: E402
     CONSTRAINTS,
     END,
@@ -26,6 +25,7 @@ from hf_tiny import (  # noqa: E402
 )
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
+from support import examples  # noqa: E402
 
 from bpe_automata.errors import (  # noqa: E402
     BufferShapeError,
@@ -229,52 +229,21 @@ class Spoiled(transformers.LogitsProcessor):
         return scores
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_an_allowed_id_with_nan_or_inf_is_an_error_that_names_the_row(value):
-    inputs, masks = processor([0, 5])
-    brace = TOKENIZER.encode("{")[0]
-    scores = torch.zeros(2, N)
-    scores[1, brace] = value
-    with pytest.raises(LogitsError, match="row 1"):
-        masks(inputs["input_ids"], scores)
-    scores[1, brace] = 0.0
-    scores[0, brace + 1] = value  # not allowed there, so it does not matter
-    assert torch.isfinite(masks(inputs["input_ids"], scores)).sum() == 2
-    with pytest.raises(LogitsError, match="row 0"):
-        MODEL.generate(
-            **inputs,
-            logits_processor=[Spoiled(0, slice(None), value, 0), masks],
-            num_beams=2,
-            **OPTIONS,
-        )
-
-
-def test_no_mass_on_what_is_allowed_is_an_error_that_names_the_row():
+@pytest.mark.parametrize(
+    ("row", "value", "after", "options"),
+    [
+        (0, math.nan, 0, {"num_beams": 2}),
+        (0, math.inf, 0, {"num_beams": 2}),
+        (1, -math.inf, 2, {"do_sample": True}),
+    ],
+)
+def test_logits_that_nothing_can_be_drawn_from_are_an_error_that_names_the_row(
+    row, value, after, options
+):
     inputs, masks = processor([1, 0])
-    scores = torch.full((2, N), 0.0)
-    scores[1, TOKENIZER.encode("{")[0]] = -torch.inf
-    with pytest.raises(LogitsError, match="row 1: every id"):
-        masks(inputs["input_ids"], scores)
-    with pytest.raises(LogitsError, match="row 0: every id"):
-        masks(inputs["input_ids"], torch.full((2, N), -torch.inf))
-    width = inputs["input_ids"].shape[1]
-    with pytest.raises(LogitsError, match="row 1"):
-        MODEL.generate(
-            **inputs,
-            logits_processor=[Spoiled(1, slice(None), -math.inf, width + 2), masks],
-            do_sample=True,
-            **OPTIONS,
-        )
-
-
-def test_a_dead_beam_and_a_row_that_has_ended_may_have_no_mass():
-    inputs, masks = processor([0])
-    beams = inputs["input_ids"].repeat(2, 1)
-    scores = torch.zeros(2, N)
-    scores[1] = -torch.inf
-    assert torch.isneginf(masks(beams, scores)[1]).all()
-    ended = torch.cat([inputs["input_ids"], torch.tensor([[END]])], 1)
-    assert torch.isneginf(masks(ended, scores[1:])).all()
+    spoiled = Spoiled(row, slice(None), value, inputs["input_ids"].shape[1] + after)
+    with pytest.raises(LogitsError, match=f"row {row}"):
+        MODEL.generate(**inputs, logits_processor=[spoiled, masks], **options, **OPTIONS)
 
 
 def test_beam_search_goes_on_where_other_processors_leave_dead_beams():
@@ -289,28 +258,11 @@ def test_beam_search_goes_on_where_other_processors_leave_dead_beams():
         assert banned[0][0] not in ids
 
 
-def test_ids_that_no_tokenizer_has():
-    inputs, masks = processor([0, 5])
-    zeros = torch.zeros(2, N)
-    beyond = whole(inputs, [[N + 2], [N + 2]])
-    assert torch.isfinite(masks(beyond, zeros)).sum(1).tolist() == [1, 1]  # the end, see the class
-    with pytest.raises(TokenOutOfRangeError, match="-4"):
-        masks(whole(inputs, [[3], [-4]]), zeros)
+def test_prompts_that_no_tokenizer_gives_and_too_few_constraints():
     with pytest.raises((PromptError, TokenOutOfRangeError)):
         ConstraintLogitsProcessor(CONSTRAINTS[0], torch.tensor([[N + 7]]))
-
-
-def test_rows_that_are_not_of_the_prompts_are_refused():
-    inputs, masks = processor([0, 5])
-    zeros = torch.zeros(2, N)
-    with pytest.raises(PromptError, match="not the prompts"):
-        masks(inputs["input_ids"].flip(0) + 1, zeros)
-    with pytest.raises(BufferShapeError, match="for prompts of"):
-        masks(inputs["input_ids"][:, 1:], zeros)
-    with pytest.raises(BufferShapeError, match="0 rows"):
-        masks(inputs["input_ids"][:0], zeros[:0])
     with pytest.raises(BufferShapeError, match="1 constraints for 2 prompts"):
-        ConstraintLogitsProcessor([CONSTRAINTS[0]], **inputs)
+        ConstraintLogitsProcessor([CONSTRAINTS[0]], **batch([0, 5])[0])
 
 
 def test_rows_that_are_not_of_the_prompts_are_refused_by_the_function():

@@ -12,10 +12,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from served import END, REGEXES, START, V, constraint, mask_after, tokenizer
+from support import examples
 
 from bpe_automata import Tokenizer, constrain
 from bpe_automata.errors import (

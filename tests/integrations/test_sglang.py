@@ -1,21 +1,23 @@
 """SGLang's grammar backend: requests as its scheduler runs them, drafts included.
 
-SGLang needs a GPU build, so a stand-in with the interface of 0.5.23 is in its place
-(standin_sglang).
+SGLang needs a GPU build, so a stand-in for the parts of 0.5.23 that the integration touches is in
+its place: names and signatures of sglang/srt/constrained/base_grammar_backend.py and
+sglang/srt/arg_groups/choices.py (offered by sglang/srt/server_args.py).
 """
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+import types
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-import standin_sglang as host
-from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from served import END, REGEXES, START, V, ids_of_mask, mask_after, tokenizer
-from standins import imported_with
+from standins import class_of, imported_with, methods, parameters, real_source
+from support import examples
 
 from bpe_automata import Matcher, constrain
 from bpe_automata.errors import ArgumentError, BpeAutomataError, BufferShapeError, DecodingError
@@ -28,13 +30,156 @@ from bpe_automata.testing import (
 )
 
 torch = pytest.importorskip("torch")
+
+
+GRAMMAR_BACKEND_REGISTRY = {}
+GRAMMAR_BACKEND_CHOICES = ["xgrammar", "none"]
+
+
+class GrammarRow(NamedTuple):
+    row: int
+    grammar: BaseGrammarObject
+
+
+class BaseGrammarObject:
+    def __init__(self):
+        self._finished = False
+        self.grammar_stats = None
+        self.current_token = None
+
+    def maybe_init_reasoning(self, reasoning):
+        pass
+
+    def accept_token(self, token):
+        raise NotImplementedError
+
+    def rollback(self, k):
+        raise NotImplementedError
+
+    def is_terminated(self):
+        return False
+
+    def allocate_vocab_mask(self, vocab_size, batch_size, device):
+        raise NotImplementedError
+
+    def fill_vocab_mask(self, vocab_mask, idx):
+        raise NotImplementedError
+
+    @staticmethod
+    def fill_vocab_mask_batched(entries, vocab_mask):
+        for entry in entries:
+            entry.grammar.fill_vocab_mask(vocab_mask, entry.row)
+
+    @staticmethod
+    def reset_vocab_mask(vocab_mask):
+        raise NotImplementedError
+
+    @staticmethod
+    def move_vocab_mask(vocab_mask, device):
+        raise NotImplementedError
+
+    @staticmethod
+    def apply_vocab_mask(logits, vocab_mask):
+        raise NotImplementedError
+
+    def copy(self):
+        return self
+
+    @property
+    def finished(self):
+        return self._finished
+
+    @finished.setter
+    def finished(self, finished):
+        self._finished = finished
+
+    def try_jump_forward(self, tokenizer):
+        raise NotImplementedError
+
+    def jump_forward_str_state(self, helper):
+        raise NotImplementedError
+
+    def jump_and_retokenize(self, old_output_ids, new_output_ids, next_state):
+        raise NotImplementedError
+
+
+class InvalidGrammarObject(BaseGrammarObject):
+    def __init__(self, error_message="Unknown grammar error"):
+        super().__init__()
+        self.error_message = error_message
+
+
+class BaseGrammarBackend:
+    def __init__(self):
+        self.executor = ThreadPoolExecutor()
+        self.cache = {}
+
+    def get_request_grammar_key(self, key, *, input_ids, thinking_budget):
+        return key
+
+    def dispatch_fallback(self, key_type, key_string):
+        raise ValueError(key_type)
+
+    def dispatch_json(self, key_string):
+        return InvalidGrammarObject()
+
+    def dispatch_regex(self, key_string):
+        return InvalidGrammarObject()
+
+    def dispatch_ebnf(self, key_string):
+        return InvalidGrammarObject()
+
+    def _init_value_dispatch(self, key, require_reasoning):
+        kind, text = key
+        if kind == "json":
+            return self.dispatch_json(text)
+        if kind == "regex":
+            return self.dispatch_regex(text)
+        if kind == "ebnf":
+            return self.dispatch_ebnf(text)
+        return self.dispatch_fallback(kind, text)
+
+    def get_cached_or_future_value(self, key, require_reasoning):
+        if value := self.cache.get(key):
+            found = value.copy()
+            found.maybe_init_reasoning(require_reasoning)
+            return found, True
+        return self.executor.submit(self._init_value_dispatch, key, require_reasoning), False
+
+    def set_cache(self, key, value):
+        self.cache[key] = value
+
+    def reset(self):
+        self.cache.clear()
+
+
+def register_grammar_backend(name, init_func):
+    GRAMMAR_BACKEND_REGISTRY[name] = init_func
+
+
+def stand_in() -> dict[str, types.ModuleType]:
+    """What `sys.modules` needs to hold."""
+    base = types.ModuleType("sglang.srt.constrained.base_grammar_backend")
+    offered = [BaseGrammarBackend, BaseGrammarObject, GrammarRow, InvalidGrammarObject]
+    vars(base).update({member.__name__: member for member in (*offered, register_grammar_backend)})
+    base.GRAMMAR_BACKEND_REGISTRY = GRAMMAR_BACKEND_REGISTRY
+    arguments = types.ModuleType("sglang.srt.server_args")
+    arguments.GRAMMAR_BACKEND_CHOICES = GRAMMAR_BACKEND_CHOICES
+    arguments.add_grammar_backend_choices = GRAMMAR_BACKEND_CHOICES.extend
+    names = ["sglang", "sglang.srt", "sglang.srt.constrained"]
+    found = {name: types.ModuleType(name) for name in names}
+    return {**found, base.__name__: base, arguments.__name__: arguments}
+
+
+# ---------------------------------------------------------------- requests
+
 PROMPTS = [[START], [START, *tokenizer().encode("de a")], tokenizer().encode("a")]
 
 
 @pytest.fixture(scope="module")
 def ours():
     names = ["bpe_automata.integrations.sglang"]
-    yield from (found[0] for found in imported_with(host.modules(), names))
+    yield from (found[0] for found in imported_with(stand_in(), names))
 
 
 @pytest.fixture(scope="module")
@@ -151,11 +296,11 @@ def test_what_cannot_be_compiled_is_told_to_the_request(backend):
         ("bab", PROMPTS[2], "would merge with the answer"),
     ):
         found = asked(backend, regex, prompt)
-        assert isinstance(found, host.InvalidGrammarObject)
+        assert isinstance(found, InvalidGrammarObject)
         assert reason in found.error_message
     found = asked(backend, '{"properties": {"a": {"type": "int"}}}', PROMPTS[0], "json")
     assert "/properties/a" in found.error_message
-    assert isinstance(asked(backend, "{}", PROMPTS[0], "ebnf"), host.InvalidGrammarObject)
+    assert isinstance(asked(backend, "{}", PROMPTS[0], "ebnf"), InvalidGrammarObject)
     with pytest.raises(ValueError, match="unknown"):
         backend.dispatch_fallback("unknown", "x")
 
@@ -198,7 +343,7 @@ def test_without_prefix_the_text_stands_alone(ours):
 def test_masks_are_applied_moved_and_reset(backend):
     grammar = asked(backend, "yes|no|node", PROMPTS[0])
     mask = grammar.move_vocab_mask(grammar.allocate_vocab_mask(V, 2, "cpu"), "cpu")
-    rows = [host.GrammarRow(1, grammar)]
+    rows = [GrammarRow(1, grammar)]
     grammar.fill_vocab_mask_batched(rows, mask)
     logits = torch.zeros(2, V)
     grammar.apply_vocab_mask(logits, mask)
@@ -229,12 +374,12 @@ def test_jumping_forward_gives_ids(backend):
 
 
 def test_registration_is_a_call_and_names_what_it_makes(ours):
-    assert not host.GRAMMAR_BACKEND_REGISTRY
+    assert not GRAMMAR_BACKEND_REGISTRY
     ours.register(method="lift")
     ours.register(method="lift")
-    assert host.GRAMMAR_BACKEND_CHOICES.count("bpe_automata") == 1
-    made = host.GRAMMAR_BACKEND_REGISTRY.pop("bpe_automata")(None, tokenizer(), V, [END])
-    assert isinstance(made, host.BaseGrammarBackend)
+    assert GRAMMAR_BACKEND_CHOICES.count("bpe_automata") == 1
+    made = GRAMMAR_BACKEND_REGISTRY.pop("bpe_automata")(None, tokenizer(), V, [END])
+    assert isinstance(made, BaseGrammarBackend)
     grammar = asked(made, "abab", PROMPTS[0])
     assert mask_of(grammar) == set(np.flatnonzero(mask_after("abab", (), (), "lift")).tolist())
 
@@ -256,3 +401,22 @@ def test_what_cannot_work_is_refused_at_the_start(ours):
         ours.RegexBackend(tokenizer(), V, [V + 1])
     with pytest.raises(ArgumentError, match="method 'both'"):
         ours.RegexBackend(tokenizer(), V, END, method="both")
+
+
+# ---------------------------------------------------------------- the real files, if installed
+
+BASE = "srt/constrained/base_grammar_backend.py"
+
+
+@pytest.mark.parametrize("standin", [BaseGrammarObject, InvalidGrammarObject, BaseGrammarBackend])
+def test_methods_of_sglang_take_the_same_parameters(standin):
+    theirs = class_of(real_source("sglang", BASE), standin.__name__)
+    for method, expected in methods(standin).items():
+        assert parameters(theirs, method) == expected, method
+
+
+def test_backends_are_made_with_four_arguments():
+    tree = real_source("sglang", BASE)
+    assert parameters(tree, "register_grammar_backend") == ["name", "init_func"]
+    made = parameters(tree, "create_grammar_backend")
+    assert made[:4] == ["server_args", "tokenizer", "vocab_size", "eos_token_ids"]

@@ -1,4 +1,6 @@
-"""The logits processor and `generate`, on a random model over SmolLM2's vocabulary."""
+"""The logits processor and `generate`, on a random model over SmolLM2's vocabulary; and models of
+transformers as functions of ids.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +12,20 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from hf_tiny import PADDING, N, tiny  # noqa: E402
+from hypothesis import given  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from support import examples, tiny_llama  # noqa: E402
+
 from bpe_automata import constrain  # noqa: E402
 from bpe_automata.errors import (  # noqa: E402
-    ArgumentError,
-    BufferShapeError,
     DecodingError,
-    LogitsError,
     PromptError,
+    TokenOutOfRangeError,
+    UnsupportedFeatureError,
 )
 from bpe_automata.integrations.bitmask import unpacked  # noqa: E402
-from bpe_automata.integrations.transformers import (  # noqa: E402
-    ConstraintLogitsProcessor,
-    generate,
-)
+from bpe_automata.integrations.transformers import CausalModel, generate  # noqa: E402
 from bpe_automata.kernels.bits import packed  # noqa: E402
 
 VOCABULARY = 49_152
@@ -33,20 +36,8 @@ PROMPTS = ["A number:", "Answer the question, please:", "J"]
 @pytest.fixture(scope="module")
 def model():
     """16 more logits than the tokenizer has ids, as padded vocabularies do."""
-    torch.manual_seed(1)
-    config = transformers.LlamaConfig(
-        vocab_size=VOCABULARY + 16,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        initializer_range=0.4,
-        bos_token_id=1,
-        eos_token_id=[2, 0],
-        pad_token_id=2,
-    )
-    return transformers.LlamaForCausalLM(config).eval()
+    ids = {"bos_token_id": 1, "eos_token_id": [2, 0], "pad_token_id": 2}
+    return tiny_llama(1, VOCABULARY + 16, layers=2, initializer_range=0.4, **ids)
 
 
 def is_canonical(tokenizer, prompt, ids):
@@ -148,80 +139,154 @@ def test_completion_alone_or_after_the_prompt(model, smollm2_tokenizer):
     assert found.text == "yes"
 
 
-@pytest.fixture(scope="module")
-def number(smollm2_tokenizer):
-    return constrain(smollm2_tokenizer, "[0-9]{2}", eos_ids=(0, 2))
-
-
-def allowed_ids(scores):
-    return [np.flatnonzero(torch.isfinite(row).numpy()).tolist() for row in scores]
-
-
-def test_the_state_comes_from_the_ids_not_from_the_calls(number, smollm2_tokenizer):
-    prompt = torch.tensor([smollm2_tokenizer.encode("n:")] * 2)
-    processor = ConstraintLogitsProcessor(number, prompt)
-    digits = [smollm2_tokenizer.encode(digit)[0] for digit in "0123456789"]
-    scores = torch.zeros(2, VOCABULARY)
-
-    def call(*rows):
-        return allowed_ids(processor(torch.cat([prompt, torch.tensor(rows)], 1), scores))
-
-    first = call([digits[3]], [digits[4]])
-    assert first == [sorted(digits)] * 2
-    assert call([digits[3], digits[1]], [digits[4], digits[1]]) == [[0, 2]] * 2
-    assert call([digits[4]], [digits[3]]) == first
-
-
-@pytest.mark.parametrize("end", [0, 2])
-def test_a_row_that_has_ended_allows_only_ends(end, number, smollm2_tokenizer):
-    prompt = torch.tensor([smollm2_tokenizer.encode("n:")])
-    processor = ConstraintLogitsProcessor(number, prompt, pad_id=17)
-    ids = [*smollm2_tokenizer.encode("42"), end]
-    for tail in ([], [17], [17, 17]):
-        row = torch.cat([prompt, torch.tensor([ids + tail])], 1)
-        assert allowed_ids(processor(row, torch.zeros(1, VOCABULARY + 5))) == [[0, 2, 17]]
-
-
-@pytest.mark.parametrize("wrong", [5, VOCABULARY + 3])
-def test_a_row_with_a_refused_id_never_makes_softmax_nan(wrong, number, smollm2_tokenizer):
-    prompt = torch.tensor([smollm2_tokenizer.encode("n:")])
-    processor = ConstraintLogitsProcessor(number, prompt)
-    scores = processor(torch.cat([prompt, torch.tensor([[wrong]])], 1), torch.zeros(1, VOCABULARY))
-    assert not scores.softmax(-1).isnan().any()
-
-
-def test_logits_wider_and_narrower_than_the_vocabulary(number, smollm2_tokenizer):
-    prompt = torch.tensor([smollm2_tokenizer.encode("n:")])
-    processor = ConstraintLogitsProcessor(number, prompt)
-    scores = processor(prompt, torch.zeros(1, VOCABULARY + 100))
-    assert torch.isneginf(scores[0, VOCABULARY:]).all()
-    with pytest.raises(LogitsError, match="49152 ids"):
-        processor(prompt, torch.zeros(1, 100))
-
-
-def test_numbers_that_do_not_fit_are_refused(number, model, smollm2_tokenizer):
-    prompts = torch.tensor([smollm2_tokenizer.encode("n:")] * 2)
-    with pytest.raises(BufferShapeError, match="3 constraints for 2 prompts"):
-        ConstraintLogitsProcessor([number] * 3, prompts)
-    processor = ConstraintLogitsProcessor(number, prompts)
-    with pytest.raises(BufferShapeError, match="3 rows"):
-        processor(torch.cat([prompts, prompts[:1]]), torch.zeros(3, VOCABULARY))
-    with pytest.raises(PromptError, match="prompt 1 is empty"):
-        generate(model, smollm2_tokenizer, ["a", ""], "b")
-    with pytest.raises(ArgumentError, match="repeat the prompt"):
-        generate(model, smollm2_tokenizer, "a", "b", num_return_sequences=2)
+def test_without_an_end_nothing_is_generated(model, smollm2_tokenizer):
     with pytest.raises(DecodingError, match="eos_ids"):
         generate(model, smollm2_tokenizer, "a", "b", eos_ids=())
 
 
-def test_packed_masks_are_read_back(rng_bits):
-    row = packed(np.flatnonzero(rng_bits), len(rng_bits))
+def test_packed_masks_are_read_back():
+    expected = np.random.default_rng(3).random(997) < 0.5
+    row = packed(np.flatnonzero(expected), len(expected))
     assert row.dtype == np.int32
-    for width in (len(rng_bits), len(rng_bits) + 200):
-        bits = unpacked(torch.from_numpy(row)[None], width)[0].numpy()
-        assert np.array_equal(bits, np.pad(rng_bits, (0, width - len(rng_bits))))
+    for more in (0, 200):
+        bits = unpacked(torch.from_numpy(row)[None], len(expected) + more)[0].numpy()
+        assert np.array_equal(bits, np.pad(expected, (0, more)))
 
 
-@pytest.fixture
-def rng_bits():
-    return np.random.default_rng(3).random(997) < 0.5
+# ---------------------------------------------------------------- a model as a function of ids
+# It equals a fresh forward pass, whatever was asked before.
+
+MODELS = {kind: tiny(kind) for kind in ("llama", "gpt2", "mistral", "mamba")}
+EDITS = st.lists(
+    st.tuples(st.integers(0, 9), st.lists(st.integers(0, N + PADDING - 1), max_size=6)),
+    min_size=1,
+    max_size=8,
+)
+"""Take back so many ids, then append these."""
+
+
+def fresh(model, ids):
+    with torch.no_grad():
+        return model(torch.tensor([list(ids)])).logits[0, -1].numpy()
+
+
+def equal(found, model, ids):
+    expected = fresh(model, ids)
+    assert found.dtype == np.float32
+    assert found.shape == (N + PADDING,)
+    np.testing.assert_allclose(found, expected, rtol=2e-7, atol=1e-7)  # a float32's rounding
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@examples(12)
+@given(edits=EDITS)
+def test_any_sequence_of_calls_equals_fresh_passes(kind, edits):
+    asked, ids = CausalModel(MODELS[kind]), [1, 2]
+    for back, more in edits:
+        ids = [*ids[: max(1, len(ids) - back)], *more]
+        equal(asked(ids), MODELS[kind], ids)
+
+
+@pytest.mark.parametrize(("kind", "cached"), [("llama", True), ("gpt2", True), ("mistral", False)])
+def test_only_what_is_new_goes_through_the_model(kind, cached):
+    asked = CausalModel(MODELS[kind])
+    for ids in ([1, 2, 3], [1, 2, 3, 4, 5], [1, 2, 9], [1, 2, 9], [7]):
+        equal(asked(ids), MODELS[kind], ids)
+    assert asked.cached == cached
+    assert asked.passes == 5
+    # read: 3, 2 more, one after a crop to two, the last one again, one after a crop to none
+    assert asked.fed == (3 + 2 + 1 + 1 + 1 if cached else 3 + 5 + 3 + 3 + 1)
+    assert asked.cropped == (3 if cached else 0)
+
+
+def test_a_state_space_model_is_read_afresh():
+    asked = CausalModel(MODELS["mamba"])
+    for ids in ([1, 2, 3], [1, 2, 3, 4], [1, 5]):
+        equal(asked(ids), MODELS["mamba"], ids)
+    assert not asked.cached
+    assert asked.fed == 9
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_interrupted_pass_leaves_no_trace(error):
+    """The first layer has read the ids when the second one raises."""
+    model = tiny()
+    asked = CausalModel(model)
+    asked([1, 2, 3])
+
+    def interrupt(*_):
+        raise error("here")
+
+    handle = model.model.layers[1].register_forward_pre_hook(interrupt)
+    for ids in ([1, 2, 3, 4], [1, 7]):
+        with pytest.raises(error):
+            asked(ids)
+    handle.remove()
+    equal(asked([1, 2, 3, 4]), model, [1, 2, 3, 4])
+
+
+def test_bad_ids_change_nothing():
+    asked = CausalModel(MODELS["llama"])
+    asked([1, 2, 3])
+    with pytest.raises(PromptError, match="at least one"):
+        asked([])
+    for wrong in (-1, N + PADDING):
+        with pytest.raises(TokenOutOfRangeError, match=str(wrong)):
+            asked([1, 2, wrong])
+    equal(asked([1, 2, 3, 4]), MODELS["llama"], [1, 2, 3, 4])
+    assert (asked.passes, asked.fed) == (2, 4)
+
+
+def test_models_that_cannot_be_asked_are_refused():
+    with pytest.raises(UnsupportedFeatureError, match="training"):
+        CausalModel(tiny().train())
+    config = transformers.T5Config(
+        vocab_size=9, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2
+    )
+    with pytest.raises(UnsupportedFeatureError, match="encoder-decoder"):
+        CausalModel(transformers.T5ForConditionalGeneration(config).eval())
+
+
+@pytest.mark.parametrize(
+    ("rope", "limit"),
+    [
+        ({"rope_type": "dynamic", "factor": 2.0}, 128),
+        (
+            {
+                "rope_type": "longrope",
+                "factor": 2.0,
+                "short_factor": [1.0] * 4,
+                "long_factor": [3.0] * 4,
+                "original_max_position_embeddings": 6,
+            },
+            6,
+        ),
+        ({"rope_type": "linear", "factor": 2.0}, None),
+        ({"rope_type": "default"}, None),
+    ],
+    ids=lambda value: value["rope_type"] if isinstance(value, dict) else str(value),
+)
+def test_positions_that_change_with_the_length_are_refused(rope, limit):
+    model = tiny(rope_parameters={"rope_theta": 10000.0, **rope})
+    asked = CausalModel(model)
+    ids = [1] * (limit or 40)
+    for length in (2, len(ids) - 1, len(ids)):
+        equal(asked(ids[:length]), model, ids[:length])
+    if limit is not None:
+        with pytest.raises(UnsupportedFeatureError, match=f"up to {limit} ids"):
+            asked([*ids, 1])
+
+
+def test_the_decoding_loop_takes_it():
+    loop = pytest.importorskip("bpe_automata.sampling.loop")
+    from hf_tiny import REGEXES, constraint
+
+    asked, model, one_of = CausalModel(MODELS["llama"]), MODELS["llama"], constraint(REGEXES[0])
+    for seed in range(3):
+        options = {"max_new_tokens": 30, "seed": seed}
+        one = loop.decode(asked, one_of, (3, 4), **options)
+        other = loop.decode(
+            lambda ids: fresh(model, ids), constraint(REGEXES[0]), (3, 4), **options
+        )
+        assert one.ids == other.ids
+        assert one.log_weight == pytest.approx(other.log_weight, abs=1e-5)

@@ -1,28 +1,25 @@
 """vLLM's V1 runner on a simulated batch: rows come, go, move and grow; masks are the definition's.
 
-vLLM needs a GPU build, so a stand-in with the interface of 0.33.0 is in its place (standin_vllm).
+vLLM needs a GPU build, so a stand-in with the interface of 0.33.0 is in its place.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 
 import numpy as np
 import pytest
-import standin_vllm as host
-from budget import examples
+import standins as host
 from hypothesis import given
 from hypothesis import strategies as st
 from served import END, REGEXES, START, V, mask_after, tokenizer
-from standins import imported_with
+from standins import class_of, fields, imported_with, methods, parameters, real_source
+from support import examples
 
 from bpe_automata.budget import Budget
 from bpe_automata.decoding import constraint as kept
-from bpe_automata.errors import (
-    ArgumentError,
-    TokenizerError,
-    UnsupportedFeatureError,
-)
+from bpe_automata.errors import ArgumentError, TokenizerError, UnsupportedFeatureError
 from bpe_automata.integrations import requests
 
 torch = pytest.importorskip("torch")
@@ -188,14 +185,6 @@ def test_a_move_replaces_and_a_swap_keeps_what_was_there(ours):
         for row, regex in zip(found, expected, strict=True):
             mask = np.ones(V, bool) if regex is None else mask_after(regex, [START], ())
             assert np.array_equal(row, mask)
-
-
-def test_a_text_that_stands_alone_needs_no_ids_of_the_prompt(ours):
-    processor = ours.ConstraintLogitsProcessor(config(), torch.device("cpu"), False)
-    added = [(0, asking("abab", prefix=False), None, [])]
-    processor.update_state(host.BatchUpdate(1, [], added, []))
-    found = (processor.apply(torch.zeros(1, V)) == 0).numpy()
-    assert np.array_equal(found[0], mask_after("abab", (), ()))
 
 
 def test_prompts_without_ids(ours, caplog):
@@ -380,3 +369,52 @@ def test_what_cannot_work_is_refused_at_the_start(ours):
 
 def test_the_classes_derive_from_the_one_that_vllm_asks_for(ours):
     assert issubclass(ours.ConstraintLogitsProcessor, host.LogitsProcessor)
+
+
+# ---------------------------------------------------------------- the real files, if installed
+
+V1 = "v1/sample/logits_processor/"
+V2 = "v1/worker/gpu/sample/logits_processor/interface.py"
+
+
+@pytest.mark.parametrize(
+    ("ours", "path", "name"),
+    [
+        (host.LogitsProcessor, f"{V1}interface.py", "LogitsProcessor"),
+        (host.RunnerLogitsProcessor, V2, "LogitsProcessor"),
+    ],
+)
+def test_methods_take_the_same_parameters(ours, path, name):
+    theirs = class_of(real_source("vllm", path), name)
+    for method, expected in methods(ours).items():
+        assert parameters(theirs, method) == expected, method
+
+
+@pytest.mark.parametrize(
+    ("ours", "path"),
+    [
+        (host.BatchUpdate, f"{V1}interface.py"),
+        (host.LogitsContext, V2),
+        (host.LogitsProcRequestState, V2),
+    ],
+)
+def test_records_have_the_same_fields(ours, path):
+    theirs = class_of(real_source("vllm", path), ours.__name__)
+    assert set(fields(theirs)) == {field.name for field in dataclasses.fields(ours)}
+
+
+def test_sampling_parameters_have_the_fields_that_are_read():
+    theirs = fields(class_of(real_source("vllm", "sampling_params.py"), "SamplingParams"))
+    assert {field.name for field in dataclasses.fields(host.SamplingParams)} <= set(theirs)
+
+
+def test_the_tokenizer_comes_from_the_model_config():
+    theirs = real_source("vllm", "tokenizers/registry.py")
+    assert parameters(theirs, "cached_tokenizer_from_config")[0] == "model_config"
+
+
+def test_the_model_config_says_what_is_asked_of_it():
+    theirs = class_of(real_source("vllm", "config/model.py"), "ModelConfig")
+    assert parameters(theirs, "get_vocab_size") == ["self"]
+    assert parameters(theirs, "try_get_generation_config") == ["self"]
+    assert "tokenizer" in fields(theirs)

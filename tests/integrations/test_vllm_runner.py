@@ -1,6 +1,6 @@
 """vLLM's V2 runner on simulated slots: requests with drafts, preemption, rows in any order.
 
-vLLM needs a GPU build, so a stand-in with the interface of 0.33.0 is in its place (standin_vllm).
+vLLM needs a GPU build, so a stand-in with the interface of 0.33.0 is in its place.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import standin_vllm as host
-from budget import examples
+import standins as host
 from hypothesis import given
 from hypothesis import strategies as st
 from served import END, REGEXES, START, V, mask_after, tokenizer
 from standins import imported_with
+from support import examples
 
 from bpe_automata.errors import ArgumentError, DecodingError
 from bpe_automata.integrations import requests, vllm_requests
@@ -234,8 +234,8 @@ def test_the_module_of_the_front_end_imports_no_torch():
     """vLLM's front end imports the class only to check requests."""
     script = """
 import sys
-import standin_vllm
-sys.modules.update(standin_vllm.modules())
+import standins
+sys.modules.update(standins.modules())
 import bpe_automata.integrations.vllm_runner
 print("torch" in sys.modules)
 """

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support import named
 
-from bpe_automata import Tokenizer, compile_regex, constrain
+from bpe_automata import compile_regex, constrain
 from bpe_automata.constructions import Geometry, explore
-from bpe_automata.errors import MissingDependencyError
 from bpe_automata.kernels.bits import members
 from bpe_automata.reference import (
     CartesianProduct,
@@ -32,10 +32,7 @@ BOOLEAN = "boolean: ((true)|(false))"
 
 @pytest.fixture(scope="module")
 def mistral():
-    try:
-        return Tokenizer.load("mistral-v1")
-    except MissingDependencyError as error:
-        pytest.skip(str(error))
+    return named("mistral-v1")
 
 
 @pytest.fixture(scope="module")

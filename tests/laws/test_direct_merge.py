@@ -15,16 +15,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from budget import examples
 from hypothesis import event, given
 from hypothesis import strategies as st
+from support import examples
 
 from bpe_automata import ByteDFA, Tokenizer, compile_regex
 from bpe_automata.constructions import CartesianMerge, Geometry, explore
-from bpe_automata.errors import (
-    EmptyLanguageError,
-    ImproperMergeTableError,
-)
+from bpe_automata.errors import EmptyLanguageError, ImproperMergeTableError
 from bpe_automata.kernels.bits import members
 from bpe_automata.reference import (
     CartesianProduct,

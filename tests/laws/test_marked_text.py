@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import islice
 
 import pytest
-from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from bpe_automata import Tokenizer, compile_regex, constrain
 from bpe_automata.constructions import explore
@@ -35,12 +35,7 @@ REGEXES = (
     r"(foo<\|im_end\|>|<s>|</s>|<\|endoftext\|>)?x",
     " ( g|g)eliş|[A-Z]{2}",
 )
-MORE_REGEXES = (
-    "(true|false)",
-    r"\s{0,3}(don't|DON'T|é日)\s{0,2}",
-    "(ab)*c?",
-    "[a-c1 ]{0,3}",
-)
+MORE_REGEXES = ("(true|false)", r"\s{0,3}(don't|DON'T|é日)\s{0,2}", "(ab)*c?", "[a-c1 ]{0,3}")
 FEW = ("smollm2", "llama-3", "mistral-v1", "tekken-240911")
 
 

@@ -12,26 +12,18 @@ from laws import (
     neighbours,
     verify_finds_nothing,
 )
+from support.files import NORMAL, USER, sentencepiece_proto
+from support.steps import PREPEND, SPACED, in_turn, metaspace
 
-from bpe_automata import constrain
+from bpe_automata import Tokenizer, constrain
 from bpe_automata.constructions import canonical_automaton
 from bpe_automata.decoding import explain
-from bpe_automata.errors import (
-    EmptyLanguageError,
-    PromptError,
-    UnsupportedTokenizerError,
-)
+from bpe_automata.errors import EmptyLanguageError, PromptError, UnsupportedTokenizerError
 from bpe_automata.testing import added_token, byte_level, byte_spelling, small_tokenizer
 from bpe_automata.tokenizer.description import Prefix
 
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
-PREPEND = {
-    "type": "Sequence",
-    "normalizers": [
-        {"type": "Prepend", "prepend": "▁"},
-        {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
-    ],
-}
+PREPENDED = in_turn(PREPEND, SPACED)
 
 
 def all_sequences(tokenizer, ids, longest):
@@ -76,34 +68,21 @@ def test_a_mask_follows_the_bytes_of_a_character():
     assert matcher.allowed_ids().tolist() == [0xA8, 0xAA], "é is no bytes"
 
 
-def test_byte_tokens_that_are_merged_or_missing_are_refused():
-    with pytest.raises(UnsupportedTokenizerError, match="makes or uses a byte token"):
-        with_bytes("<0x41><0x42>", merges=[("<0x41>", "<0x42>")])
-    tokenizer = small_tokenizer([*BYTES[:-12], "a"], byte_fallback=True)
-    with pytest.raises(UnsupportedTokenizerError, match="<0xF4>"):
-        canonical_automaton(tokenizer)
-
-
 def test_with_byte_fallback_a_space_must_have_a_token():
     """Here a space would be the bytes of ▁, which decoding takes for the character ▁."""
     with pytest.raises(UnsupportedTokenizerError, match="spaces are written so"):
-        with_bytes("a", normalizer=PREPEND)
-    assert with_bytes("a", "▁", normalizer=PREPEND).encode("a") == [257, 256]
+        with_bytes("a", normalizer=PREPENDED)
+    assert with_bytes("a", "▁", normalizer=PREPENDED).encode("a") == [257, 256]
 
 
 # ---------------------------------------------------------------- prefixes
 
 
-def metaspace(scheme, split=False):
-    options = {"prepend_scheme": scheme, "split": split, "replacement": "▁"}
-    return {"pretokenizer": {"type": "Metaspace", **options}}
-
-
 PREFIXES = {
-    Prefix.PIECE: {"normalizer": PREPEND},
-    Prefix.FIRST_UNLESS_SPACE: metaspace("first"),
-    Prefix.PIECE_UNLESS_SPACE: metaspace("always"),
-    Prefix.NONE: metaspace("never"),
+    Prefix.PIECE: {"normalizer": PREPENDED},
+    Prefix.FIRST_UNLESS_SPACE: {"pretokenizer": metaspace("first", False)},
+    Prefix.PIECE_UNLESS_SPACE: {"pretokenizer": metaspace("always", False)},
+    Prefix.NONE: {"pretokenizer": metaspace("never", False)},
 }
 VOCABULARY = ["▁", "a", "b", "▁a", "▁▁", "ab", "▁ab"]
 MERGES = [("▁", "a"), ("a", "b"), ("▁a", "b"), ("▁", "▁")]
@@ -205,16 +184,6 @@ def test_a_fused_unknown_token_that_encodes_to_itself_is_refused():
 # ---------------------------------------------------------------- merge tables
 
 
-def test_of_a_repeated_merge_the_last_mention_counts():
-    twice = [("a", "b"), ("b", "c"), ("a", "b")]
-    tokenizer = small_tokenizer(["a", "b", "c", "ab", "bc"], twice)
-    assert tokenizer.encode("abc") == [0, 4]
-    assert small_tokenizer(["a", "b", "c", "ab", "bc"], twice[:2]).encode("abc") == [3, 2]
-    found = all_sequences(tokenizer, range(5), 3)
-    assert (0, 4) in found
-    assert (3, 2) not in found
-
-
 def test_improper_tables():
     """All orders of random merges, some of which come before their parts; in some of those tables
     it depends on the place which merge comes first."""
@@ -246,19 +215,10 @@ def test_a_tie_that_matters():
         assert every_mask_is_that_of_the_trie_of_encode(tokenizer, f"b{{{n}}}")
 
 
-def test_unreachable_tokens_are_never_canonical():
-    tokenizer = small_tokenizer(
-        ["a", "b", "c", "ab", "bc", "abc", "xyz"], [("a", "b"), ("b", "c"), ("a", "bc")]
-    )
-    found = all_sequences(tokenizer, range(7), 3)
-    assert not any(5 in ids or 6 in ids for ids in found)
-    assert (3, 2) in found
-
-
 def test_two_tokens_with_one_spelling():
     """▁ and the space, or a byte token and a character: at most one of them is BPE's."""
     tokenizer = small_tokenizer(
-        ["▁", " ", "a", "▁a", " a"], [("▁", "a"), (" ", "a")], **metaspace("never")
+        ["▁", " ", "a", "▁a", " a"], [("▁", "a"), (" ", "a")], metaspace("never", False)
     )
     found = all_sequences(tokenizer, range(5), 3)
     assert (3,) in found
@@ -396,3 +356,83 @@ def test_bytes_that_are_no_text_are_not_canonical():
     found = explain(tokenizer, [0])
     assert not found.canonical
     assert "not valid UTF-8" in found.reason
+
+
+# ---------------------------------------------------------------- control ids of SentencePiece
+# `<s>` and `</s>` are never text, but separate texts of a prompt.
+
+BEGIN, END = 1, 2
+FIRST = 259  # after <unk>, <s>, </s> and 256 bytes
+PIECES = [
+    ("▁", NORMAL),
+    ("a", NORMAL),
+    ("b", NORMAL),
+    ("▁a", NORMAL),
+    ("ab", NORMAL),
+    ("[X]", USER),
+]
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["dummy prefix", "no prefix"])
+def tokenizer(request, tmp_path_factory):
+    pieces = [(text, -float(rank), kind) for rank, (text, kind) in enumerate(PIECES)]
+    proto = sentencepiece_proto(pieces, normalizer_spec__add_dummy_prefix=request.param)
+    path = tmp_path_factory.mktemp("model") / "small.model"
+    path.write_bytes(proto.SerializeToString())
+    return Tokenizer.load(path)
+
+
+def test_what_the_ids_are(tokenizer):
+    assert tokenizer.description.controls >= {BEGIN, END}
+    assert tokenizer.last_text([5, BEGIN, 6, 7]) == (6, 7)
+    assert tokenizer.last_text([6, 7]) == (6, 7)
+    assert tokenizer.last_text([6, END]) == ()
+    assert tokenizer.decode([BEGIN]) == ""
+
+
+def test_every_short_sequence(tokenizer):
+    ids = [BEGIN, *range(FIRST, FIRST + len(PIECES)), 3 + ord("b"), 3 + ord("c")]
+    some = [list(s) for n in range(4) for s in itertools.product(ids, repeat=n)]
+    assert accepted_iff_encode_gives_the_ids_back(tokenizer, some) > 20
+    assert canonical_automaton(tokenizer).step(canonical_automaton(tokenizer).start, BEGIN) is None
+
+
+REGEXES = (" {0,2}a?b?", "(ab| a|é){1,2}", r"(a|\[X\]| ){0,3}", "ba")
+
+
+@pytest.mark.parametrize("regex", REGEXES)
+def test_a_text_begins_anew_after_a_control_id(tokenizer, regex):
+    """Every mask is the same as at the beginning, whatever came before."""
+    engine = constrain(tokenizer, regex).engine
+    for before in ([BEGIN], [*tokenizer.encode("ab"), END], [BEGIN, END, BEGIN]):
+        assert engine.initial() == engine.initial(before)
+        verify_finds_nothing(tokenizer, regex, before, n=5)
+    assert every_mask_is_that_of_the_trie_of_encode(tokenizer, regex) > 1
+
+
+@pytest.mark.parametrize("regex", REGEXES)
+def test_after_a_prompt_that_begins_with_a_control_id(tokenizer, regex):
+    compared = 0
+    for prompt in ("", "a", "b", "ab a", "[X]", " ", "b[X]", "é"):
+        ids = tokenizer.encode(prompt)
+        compared += every_mask_is_that_of_the_trie_of_encode(tokenizer, regex, ids)
+        try:
+            engine = constrain(tokenizer, regex).engine
+            alone = engine.initial(ids) if ids else engine.initial()
+        except PromptError:
+            with pytest.raises(PromptError):
+                constrain(tokenizer, regex).matcher([BEGIN, *ids])
+            continue
+        assert engine.initial([BEGIN, *ids]) == alone
+        verify_finds_nothing(tokenizer, regex, [BEGIN, *ids], n=5)
+    assert compared > 10
+
+
+def test_a_text_that_cannot_end_before_a_control_id_is_refused(tokenizer):
+    with pytest.raises(PromptError, match="not canonical at its token"):
+        constrain(tokenizer, "a").matcher([3 + 0xC3, END])
+
+
+def test_the_prefix_of_the_model(tokenizer):
+    none = tokenizer.encode("b") == [FIRST + 2]
+    assert tokenizer.description.prefix in ([Prefix.NONE] if none else [Prefix.TEXT, Prefix.PIECE])

@@ -1,9 +1,11 @@
 """The notebooks run from top to bottom, with the packages that are here and with none of them, and
-their results are those that their text promises."""
+their results are those that their text promises.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -15,77 +17,12 @@ import pytest
 
 for _package in ("nbformat", "IPython", "matplotlib"):
     pytest.importorskip(_package, reason=f"{_package} is missing: pip install --group notebooks")
+
 import nbformat  # noqa: E402
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 EXECUTE = Path(__file__).with_name("execute.py")
-RESULTS = {
-    "0_your_model": (
-        "canonical sequences are what encode makes: True",
-        "the lift has them, and others: True",
-        "free and lift have the same sequences: True",
-    ),
-    "1_the_idea": (
-        "aa a ab aa c ac",
-        "the library agrees: True",
-        "the automaton accepts what encode makes of them: True",
-        "CartesianMerge accepts what DirectMerge accepts: True",
-        "the fast construction accepts the same: True",
-        "the lift accepts the same: False",
-    ),
-    "2_a_boolean_in_real_tokenizers": (
-        "canonical is what encode makes: True",
-        "DirectMerge accepts the same: True",
-        "the lift admits all of it: True",
-        "canonical masks force more steps: True",
-    ),
-    "3_the_geometry_of_a_tokenizer": (
-        "the pair lemma held every time: True",
-        "the rectangles do not overlap: True",
-        "all classes together forbid what the rectangles do: True",
-        "as many as its row says: True",
-    ),
-    "4_where_a_tokenizer_cuts": (
-        "the same ids, pretoken by pretoken: True",
-        "exactly one reading is left at the end: True",
-        r"[\n]  canonical as it stands: True",
-        r"[\n] [\n]  canonical as it stands: False",
-        r"[\n] [\n] [x]  canonical as it stands: True",
-        "may stop here: False",
-        "the automaton accepts what encode makes of them: True",
-    ),
-    "5_what_other_engines_admit": (
-        "this toolkit agrees with re.fullmatch on all of them: True",
-        "each text has exactly one canonical sequence: True",
-        "no engine admits a sequence that spells another text: True",
-        "every walk spelled a text that matches: True",
-        "this toolkit's walks are canonical, all of them: True",
-    ),
-    "6_schemas_and_tools": (
-        "complete: True",
-        "all are calls of the function: True",
-        "no cycles, and a finite language: True True",
-        "as many paths as sequences: True",
-        "nothing is left without quotation marks: True",
-        "the graph is the automaton that it came from: True",
-        "exactly the multiples of three: True",
-    ),
-    "7_faithful_sampling": (
-        "weights bring the samples nearer to the model: True",
-        "so does SMC: True",
-        "rejection is exact up to noise: True",
-        "the log of the language's probability is found: True",
-    ),
-    "8_serving": (
-        "a constraint that was pickled says the same: True",
-        "each row is the mask of its session: True",
-        "threads say what one thread says: True",
-        "all texts are complete: True",
-        "canonical masks force more steps: True",
-        "it is a prefix of all of them: True",
-        "after going back all is as before: True",
-    ),
-}
+RESULTS = json.loads(Path(__file__).with_name("results.json").read_text(encoding="utf-8"))
 OUTLINES = (
     "the rule explains what is lost, except for the last regex: True",
     "outlines_core disagrees with re.fullmatch on 7 of 22 texts",

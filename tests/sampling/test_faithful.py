@@ -68,17 +68,22 @@ def distance(found, truth):
     return sum(abs(found.get(ids, 0) - truth.get(ids, 0)) for ids in {*found, *truth}) / 2
 
 
+def check(generations, truth, z):
+    """Their weighted frequencies, and the mean weight. Returns the estimate of log Z."""
+    logs = log_weights(generations)
+    assert not far_off(generations, logs, truth)
+    normaliser = log_normaliser(logs)
+    assert abs(normaliser.value - np.log(z)) < SIGMAS * normaliser.standard_error
+    return normaliser.value
+
+
 @case
 def test_weighted(method, eos, prompt, temperature):
     model, constraint, truth, z = problem(method, eos, prompt, temperature)
     options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": 4}
     found = weighted(model, constraint, prompt, n=1500, **options)
-    logs = log_weights(found.generations)
-    assert not far_off(found.generations, logs, truth)
+    assert found.log_normaliser == check(found.generations, truth, z)
     assert distance(distribution(found.generations), truth) < 0.06
-    normaliser = log_normaliser(logs)
-    assert abs(normaliser.value - np.log(z)) < SIGMAS * normaliser.standard_error
-    assert found.log_normaliser == normaliser.value
     assert not found.resampled
 
 
@@ -87,11 +92,7 @@ def test_decode_with_its_weights(method, eos, prompt, temperature):
     model, constraint, truth, z = problem(method, eos, prompt, temperature)
     rng = np.random.default_rng(5)
     options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": rng}
-    found = [decode(model, constraint, prompt, **options) for _ in range(500)]
-    logs = log_weights(found)
-    assert not far_off(found, logs, truth)
-    normaliser = log_normaliser(logs)
-    assert abs(normaliser.value - np.log(z)) < SIGMAS * normaliser.standard_error
+    check([decode(model, constraint, prompt, **options) for _ in range(500)], truth, z)
 
 
 @case
@@ -100,10 +101,7 @@ def test_adaptive(method, eos, prompt, temperature, accepts):
     model, constraint, truth, z = problem(method, eos, prompt, temperature)
     options = {"max_new_tokens": LONGEST, "temperature": temperature, "seed": 6}
     found = adaptive(model, constraint, prompt, n=600, accepts=accepts, **options)
-    logs = log_weights(found.generations)
-    assert not far_off(found.generations, logs, truth)
-    normaliser = log_normaliser(logs)
-    assert abs(normaliser.value - np.log(z)) < SIGMAS * normaliser.standard_error
+    check(found.generations, truth, z)
 
 
 @case

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from budget import examples
 from exact_distribution import LONGEST, TableModel, constraint_of, exact, probabilities
 from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from bpe_automata.decoding import Generation
 from bpe_automata.errors import ArgumentError
@@ -159,8 +159,6 @@ def test_what_was_cut_off_has_no_weight():
 
 # Resampling keeps every weighted mean: E[copies of i] = n W_i.
 
-WEIGHTS = st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any)
-
 
 class Fixed:
     """A generator whose uniform numbers are given."""
@@ -181,7 +179,7 @@ def copies(weights, scheme, rng):
 
 
 @examples(40)
-@given(WEIGHTS)
+@given(WHOLE)
 def test_systematic_is_exact_over_all_its_points(weights):
     """n W_i changes by whole multiples of 1 / sum(weights), so a grid of that many midpoints is
     the whole integral."""
@@ -203,7 +201,7 @@ def test_copies_are_as_many_as_weights_say(scheme):
 
 
 @examples(40)
-@given(WEIGHTS, st.sampled_from(sorted(SCHEMES)), st.sampled_from((0.0, 1 - 2**-53)))
+@given(WHOLE, st.sampled_from(sorted(SCHEMES)), st.sampled_from((0.0, 1 - 2**-53)))
 def test_nothing_without_weight_is_chosen(weights, scheme, u):
     counts = copies(weights, scheme, Fixed(u))
     assert counts.sum() == len(weights)

@@ -1,4 +1,6 @@
-"""Formats: examples of the RFCs, the calendar, the checkers of `jsonschema`, and their bounds."""
+"""Formats: examples of the RFCs, the calendar, the checkers of `jsonschema`, and their bounds; and
+what a draft of JSON Schema does not know yet is a note in it.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +8,17 @@ import datetime
 import ipaddress
 import json
 import random
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import FormatError
 
 from bpe_automata.automata.algebra import difference
 from bpe_automata.errors import ArgumentError, UnsatisfiableSchemaError, UnsupportedSchemaError
-from bpe_automata.schemas import compile_json_schema
+from bpe_automata.schemas import compile_json_schema, compile_yaml_schema
 from bpe_automata.schemas.formats import (
     DEFINED,
     SUPPORTED,
@@ -24,91 +28,9 @@ from bpe_automata.schemas.formats import (
 )
 
 CHECKER = Draft202012Validator.FORMAT_CHECKER
-GOOD = {
-    "date": ("2024-02-29", "2000-02-29", "1999-12-31", "0001-01-01"),
-    "time": ("23:59:59Z", "00:00:00.123+05:30", "12:00:00z", "01:02:03-00:00"),
-    "date-time": ("1985-04-12T23:20:50.52Z", "1996-12-19t16:39:57-08:00"),
-    "duration": ("P4DT12H30M5S", "PT0S", "P1Y2M3D", "P4Y", "P2W", "PT36H", "P1M", "PT1M"),
-    "email": (
-        *("a@b", "joe.bloggs@example.com", "te~st@example.com", '"joe bloggs"@example.com'),
-        *(r'"a\"b@"@x.y', "joe@[127.0.0.1]", "joe@[IPv6:::1]", "joe@[IPv6:1:2:3:4:5:6:7:8]"),
-    ),
-    "hostname": ("a", "www.example.com", "1host", "a" * 63, "a-b--c", "x." * 126 + "y"),
-    "ipv4": ("0.0.0.0", "255.249.199.9"),
-    "ipv6": (
-        "::",
-        "::1",
-        "1::",
-        "1:2:3:4:5:6:7:8",
-        "1::8",
-        "::ffff:1.2.3.4",
-        "1:2:3:4:5:6:1.2.3.4",
-    ),
-    "uri": (
-        *(
-            "http://foo.bar/?baz=qux#quux",
-            "urn:oasis:names:x",
-            "mailto:a@b.c",
-            "a:",
-            "ftp://h:21/p",
-        ),
-        *("ldap://[2001:db8::7]/c=GB?one", "tel:+1-816", "http://[v1.a:b]/", "http://u:p@h", "a:/"),
-    ),
-    "uri-reference": ("", "/abc", "//h/p", "a/b:c", "#x", "?y", "../z", "%41", "http://a"),
-    "iri": ("http://ƒøø.ßår/?∂éœ=πîx#πîüx", "a:日"),
-    "iri-reference": ("âππ", "#ƒrägmênt", ""),
-    "uri-template": (
-        "http://x/d{/term:1,list*}{?q}",
-        "",
-        "{+path}/a",
-        "{a.b}",
-        "a'b",
-        "\U00010300",
-    ),
-    "json-pointer": ("", "/", "/foo//bar~0/baz~1/%a", "/日"),
-    "relative-json-pointer": ("0", "1/foo", "0#", "12/a~1"),
-    "uuid": ("2eb8aa08-aa98-11ea-b4aa-73b441d16380", "2EB8AA08-AA98-11EA-B4Aa-73B441D16380"),
-}
-BAD = {
-    "date": ("2023-02-29", "1900-02-29", "2021-04-31", "2021-13-01", "21-01-01", "2021-1-1", ""),
-    "time": ("24:00:00Z", "12:60:00Z", "12:00:00", "12:00Z", "12:00:00.Z", "12:00:00+24:00"),
-    "date-time": ("1990-02-31T15:59:59Z", "1990-12-31 15:59:59Z", "1990-12-31T15:59:59"),
-    "duration": ("P", "PT", "P1", "1D", "P1D2H", "P2D1Y", "P1YT", "P1Y2W", "P1Y3D", "PT1H2S"),
-    "email": ("joe", ".a@b", "a.@b", "a..b@c", "a b@c", "a@b_c", "a@-b", "a@[1.2.3]", "a@"),
-    "hostname": ("", "-a", "a-", "a_b", "a" * 64, "a..b", "a.", "x." * 127 + "y", "xn--a", "é"),
-    "ipv4": ("256.0.0.1", "1.2.3", "1.2.3.4.5", "01.2.3.4", "1.2.3.4\n", "1.2.3.4/8"),
-    "ipv6": (
-        "",
-        ":",
-        "1:2",
-        "1:2:3:4:5:6:7:8:9",
-        "1::2::3",
-        ":::",
-        "12345::",
-        "::1%e",
-        "1:2:3:4:5:6:7::8",
-    ),
-    "uri": (
-        "//foo",
-        "a b",
-        "http:// x",
-        ":a",
-        "a:%zz",
-        "bar,baz:foo",
-        "http://[::1",
-        "a:[",
-        "é:x",
-        "a:é",
-        "a://[V0.1]",  # the RFC takes it, checkers do not: see UNDERSTATED
-    ),
-    "uri-reference": ("a b", r"\\W", "%4", "1:2:", "#a#b"),
-    "iri": ("/abc", "http://2001:db8::7]", "âππ", "a:\ue000"),
-    "iri-reference": ("a b", r"\\WINDOWS"),
-    "uri-template": ("{", "{}", "}", "{a", "a b", "{a:0}", "{|a}"),
-    "json-pointer": ("a", "/~", "/~2", "#/a"),
-    "relative-json-pointer": ("", "/a", "-1", "01", "0##", "1#/a"),
-    "uuid": ("2eb8aa08aa9811eab4aa73b441d16380", "2eb8aa08-aa98-11ea-b4ga-73b441d16380", ""),
-}
+EXAMPLES = json.loads(Path(__file__).with_name("formats.json").read_text(encoding="utf-8"))
+"""format -> good: texts of it, bad: others, outside: what the RFC or a checker takes, and
+`format_language` does not."""
 
 
 def accepts(name: str, text: str) -> bool:
@@ -124,15 +46,15 @@ def checked(name: str, text: str) -> bool:
 
 
 def test_every_format_has_examples() -> None:
-    assert set(GOOD) == set(BAD) == SUPPORTED
+    assert set(EXAMPLES) == SUPPORTED
     assert {"idn-email", "idn-hostname", "regex"} == DEFINED - SUPPORTED
     assert UNDERSTATED <= SUPPORTED
 
 
 @pytest.mark.parametrize("name", sorted(SUPPORTED))
 def test_examples(name: str) -> None:
-    assert [text for text in GOOD[name] if not accepts(name, text)] == []
-    assert [text for text in BAD[name] if accepts(name, text)] == []
+    assert [text for text in EXAMPLES[name]["good"] if not accepts(name, text)] == []
+    assert [text for text in EXAMPLES[name]["bad"] if accepts(name, text)] == []
 
 
 def test_every_day_of_the_calendar() -> None:
@@ -195,22 +117,6 @@ def test_an_unknown_format() -> None:
         format_language("colour")
 
 
-OUTSIDE = {  # that the RFC or a checker takes, and `format_language` does not
-    "date": ["0000-02-29"],
-    "time": ["23:59:60Z", "12:00:00Z\n"],
-    "date-time": ["1990-12-31T23:59:60Z", "0000-01-01T00:00:00Z", "1990-12-31t23:59:59z\n"],
-    "duration": ["p1y", "-P1Y", "P0,5D"],
-    "email": ["@", "a b@c", "a@[x:y]"],
-    "hostname": ["xn--a", "a.", "\u0661", "a\n"],
-    "uri": ["a://[V0.1]", "a:b\n"],
-    "uri-reference": ["//[V0.1]"],
-    "iri": ["a:\U00010000", "a:%zz", "a://[V0.1]"],
-    "iri-reference": ["\U00010000", "//[::1]/", "//[V0.1]"],
-    "uri-template": ["a b", "{%41}", "{a:1000}"],
-    "relative-json-pointer": ["100", "0+1/a", "1-2#"],
-}
-
-
 @pytest.mark.parametrize("name", sorted(SUPPORTED))
 def test_a_format_lies_in_its_larger_set(name: str) -> None:
     assert difference(format_language(name), format_upper_bound(name)).is_empty
@@ -219,9 +125,9 @@ def test_a_format_lies_in_its_larger_set(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(UNDERSTATED))
 def test_what_a_checker_takes_lies_in_the_larger_set(name: str) -> None:
-    most, rng = format_upper_bound(name), random.Random(name)
-    assert [text for text in OUTSIDE[name] if not most.accepts(text.encode())] == []
-    assert not all(format_language(name).accepts(text.encode()) for text in OUTSIDE[name])
+    most, rng, outside = format_upper_bound(name), random.Random(name), EXAMPLES[name]["outside"]
+    assert [text for text in outside if not most.accepts(text.encode())] == []
+    assert not all(format_language(name).accepts(text.encode()) for text in outside)
     if name not in CHECKER.checkers:
         pytest.skip("jsonschema has no checker for it here")
     for _ in range(60 if name.startswith("iri") else 400):
@@ -348,3 +254,132 @@ def test_nothing_that_is_sure() -> None:
                 "items": {"enum": ["x", "a b@c"], "not": {"format": "email"}},
             }
         )
+
+
+# ---------------------------------------------------------------- drafts
+
+URIS = {
+    4: "http://json-schema.org/draft-04/schema#",
+    6: "http://json-schema.org/draft-06/schema#",
+    7: "http://json-schema.org/draft-07/schema#",
+    2019: "https://json-schema.org/draft/2019-09/schema",
+    2020: "https://json-schema.org/draft/2020-12/schema",
+}
+VALUES = (None, 0, 1, "s", "2024-02-29", [], [1], ["s"], {}, {"a": 1}, {"a": 1, "b": 2}, {"b": 1})
+LATER: dict[str, Any] = {
+    "const": {"const": 1},
+    "contains": {"contains": {"type": "string"}},
+    "minContains": {"contains": {"type": "string"}, "minContains": 0},
+    "propertyNames": {"propertyNames": {"pattern": "a"}},
+    "if": {"if": True, "then": {"type": "string"}, "else": False},
+    "dependentRequired": {"dependentRequired": {"a": ["b"]}},
+    "dependentSchemas": {"dependentSchemas": {"a": {"required": ["b"]}}},
+    "prefixItems": {"prefixItems": [{"type": "string"}]},
+    "unevaluatedItems": {"unevaluatedItems": False},
+    "unevaluatedProperties": {"properties": {"a": {}}, "unevaluatedProperties": False},
+}
+
+
+@pytest.mark.parametrize("draft", URIS)
+@pytest.mark.parametrize("keyword", LATER)
+def test_keywords_say_what_they_say_in_the_draft(keyword: str, draft: int) -> None:
+    for inner in (LATER[keyword], {"items": LATER[keyword]}):
+        schema = {"$schema": URIS[draft], **inner}
+        validator = jsonschema.validators.validator_for(schema)(schema)
+        found = compile_json_schema(schema)
+        for value in (*VALUES, [[1], 1]):
+            text = json.dumps(value, separators=(",", ":")).encode()
+            turned = b'{"b":2,"a":1}'  # what is needed may be written first
+            accepted = found.accepts(text) or (text == b'{"a":1,"b":2}' and found.accepts(turned))
+            assert accepted == validator.is_valid(value), (schema, value)
+
+
+@pytest.mark.parametrize("keyword", ["const", "dependentRequired", "unevaluatedProperties"])
+def test_not_of_a_note_is_not_of_everything(keyword: str) -> None:
+    schema = {"$schema": URIS[4], "anyOf": [{"not": LATER[keyword]}, {"enum": [None]}]}
+    found = compile_json_schema(schema)
+    assert found.accepts(b"null")
+    assert not found.accepts(b'{"b":1}')
+    assert not found.accepts(b"0")
+
+
+def test_refused_keywords_are_notes_too() -> None:
+    counted = {"contains": {}, "maxContains": 2}
+    assert compile_json_schema({"$schema": URIS[7], **counted}).accepts(b"[1,1,1]")
+    with pytest.raises(UnsupportedSchemaError):
+        compile_json_schema({"$schema": URIS[2019], **counted})
+    assert compile_json_schema({"$schema": URIS[6], "if": 3, "type": "null"}).accepts(b"null")
+
+
+def test_a_reference_may_lead_into_a_note() -> None:
+    schema = {"$schema": URIS[6], "then": {"const": 1}, "items": {"$ref": "#/then"}}
+    found = compile_json_schema(schema)
+    assert found.accepts(b"[1]")
+    assert not found.accepts(b"[2]")
+
+
+def test_older_spellings_are_read_without_a_draft() -> None:
+    found = compile_json_schema({"items": [{"const": 1}], "additionalItems": False})
+    assert found.accepts(b"[1]")
+    assert not found.accepts(b"[2]")
+    assert not found.accepts(b"[1,1]")
+    found = compile_json_schema({"type": "integer", "minimum": 3, "exclusiveMinimum": True})
+    assert found.accepts(b"4")
+    assert not found.accepts(b"3")
+    found = compile_json_schema({"type": "object", "dependencies": {"a": ["b"]}})
+    assert found.accepts(b'{"b":1}')
+    assert not found.accepts(b'{"a":1}')
+
+
+SINCE = {"ipv4": 4, "date-time": 4, "json-pointer": 6, "date": 7, "iri": 7, "uuid": 2019}
+
+
+@pytest.mark.parametrize("draft", URIS)
+@pytest.mark.parametrize("name", SINCE)
+def test_formats_are_those_of_the_draft(name: str, draft: int) -> None:
+    schema = {"$schema": URIS[draft], "type": "string", "format": name}
+    assert compile_json_schema(schema).accepts(b'"a b"') == (draft < SINCE[name])
+    assert not compile_json_schema(schema, formats="all").accepts(b'"a b"')
+
+
+def test_formats_that_are_not_known_exactly_are_refused_where_they_are_asserted() -> None:
+    schema = {"$schema": URIS[4], "type": "string", "format": "idn-hostname"}
+    assert compile_json_schema(schema).accepts(b'"("')
+    assert compile_yaml_schema(schema).accepts(b"(\n")
+    for name in ("regex", "idn-email"):  # jsonschema asserts them in any draft
+        with pytest.raises(UnsupportedSchemaError):
+            compile_json_schema(schema | {"format": name})
+    for make in (compile_json_schema, compile_yaml_schema):
+        with pytest.raises(UnsupportedSchemaError):
+            make(schema, formats="all")
+        with pytest.raises(ArgumentError):
+            make(schema, formats="none")  # type: ignore[arg-type]
+
+
+def test_names_are_not_taken_for_notes() -> None:
+    inner = {name: {"dependencies": {"title": need}} for name, need in (("a", "b"), ("b", "c"))}
+    found = compile_json_schema({"properties": inner})
+    assert found.accepts(b'{"b":{"c":1,"title":1}}')
+    assert not found.accepts(b'{"b":{"b":1,"title":1}}')
+
+
+@pytest.mark.parametrize(
+    ("schema", "right", "wrong"),
+    [
+        ({"items": {"enum": [1.5, 2.5]}}, "[1.5,2.5]", "[1.5,1.5]"),
+        ({"items": {"enum": [1, 1.5]}}, "[1.50,1]", "[1.5,1.50]"),
+        ({"prefixItems": [{"enum": [1, 2]}, {"enum": ["a", 1]}], "maxItems": 2}, "[2,1]", "[1,1]"),
+        ({"prefixItems": [{"enum": [1]}, {}], "maxItems": 1}, "[1]", "[1,1]"),
+    ],
+)  # fmt: skip
+def test_unique_items_that_are_few(schema: dict[str, Any], right: str, wrong: str) -> None:
+    found = compile_json_schema({"type": "array", "uniqueItems": True, **schema})
+    assert found.accepts(right.encode())
+    assert not found.accepts(wrong.encode())
+
+
+def test_unique_items_by_text_are_refused_or_exact() -> None:
+    left = {"enum": [1, 1.5], "not": {"type": "integer"}}
+    schema = {"$schema": URIS[4], "type": "array", "uniqueItems": True, "items": left}
+    with pytest.raises(UnsupportedSchemaError):
+        compile_json_schema(schema)

@@ -1,39 +1,42 @@
-"""Sets of strings by length, against `len`, and JSON string literals, against `json`."""
+"""Sets of strings by length, against `len`, JSON string literals, against `json`, and patterns of
+ECMA-262, against V8.
+"""
 
 from __future__ import annotations
 
 import json
 import random
+import shutil
+import subprocess
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import pytest
-from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from support import examples, same_arrays
 
 from bpe_automata.automata.algebra import all_texts, intersection
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.dfa import ByteDFA
 from bpe_automata.automata.sources import from_strings
 from bpe_automata.budget import Budget
-from bpe_automata.errors import ArgumentError, BudgetExceededError
+from bpe_automata.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    RegexSyntaxError,
+    UnsupportedRegexError,
+)
 from bpe_automata.schemas.escapes import Escapes, json_string
-from bpe_automata.schemas.strings import length_between, within_length
+from bpe_automata.schemas.strings import ecma_pattern, length_between, within_length
 
 CHARACTERS = 'ab\x00"\x7f\x80é߿ࠀ日\ud7ff\ue000\uffff\U00010000😀\U0010ffff'
 TEXTS = st.text(st.one_of(st.sampled_from(CHARACTERS), st.characters(exclude_categories=("Cs",))))
 COUNTS = st.integers(0, 6)
 PATTERNS = (
-    "(?s:.*)",
-    "[a-z]*",
-    "(ab)*",
-    "a{2,5}",
-    "[^a]*é?",
-    r"\w+( \w+)*",
-    "(日|a)*b",
-    "",
-    "a|bcd|é日😀é",
-    "[😀-😂]{3}|x*",
+    *("(?s:.*)", "[a-z]*", "(ab)*", "a{2,5}", "[^a]*é?"),
+    *(r"\w+( \w+)*", "(日|a)*b", "", "a|bcd|é日😀é", "[😀-😂]{3}|x*"),
 )
 
 
@@ -54,16 +57,6 @@ def test_within_length_is_the_intersection(pattern: str, fewest: int, most: int 
     expected = compile_regex("[^\\s\\S]") if empty else intersection(dfa, lengths)
     found = within_length(dfa, fewest, most)
     assert same_arrays(found, expected)
-
-
-def same_arrays(one: ByteDFA, other: ByteDFA) -> bool:
-    """Equal languages have equal arrays, if both are minimal and numbered alike."""
-    return (
-        one.trans.tolist() == other.trans.tolist()
-        and one.byte_class.tolist() == other.byte_class.tolist()
-        and one.accepting.tolist() == other.accepting.tolist()
-        and one.start == other.start
-    )
 
 
 def test_half_a_character_is_no_text() -> None:
@@ -108,15 +101,9 @@ EDGES = (
 )
 LITERAL_CHARACTERS = st.one_of(st.sampled_from(EDGES), st.characters(exclude_categories=("Cs",)))
 LITERAL_PATTERNS = (
-    "(?s:.*)",
-    "(?s:.{0,3})",
-    r"[^\n\r\"]*",
-    r'[a-z"\\\n]{0,4}',
-    r"[\x00-\x1f]*",
-    "[\U00010000-\U0010ffff]*|[\ue000-\uffff]",
-    "[日\U0001f600/é]*",
-    "[^a/]*[\U00050000-\U0005ffff]?",
-    "[\u0800-\u0fff\u00ff]{1,2}",
+    *("(?s:.*)", "(?s:.{0,3})", r"[^\n\r\"]*"),
+    *(r'[a-z"\\\n]{0,4}', r"[\x00-\x1f]*", "[\U00010000-\U0010ffff]*|[\ue000-\uffff]"),
+    *("[日\U0001f600/é]*", "[^a/]*[\U00050000-\U0005ffff]?", "[\u0800-\u0fff\u00ff]{1,2}"),
 )
 MODES: tuple[Escapes, ...] = ("minimal", "any")
 SHORT = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\b": "\\b", "\f": "\\f", "\n": "\\n"}
@@ -228,3 +215,153 @@ def test_bad_arguments() -> None:
     for mode in MODES:
         with pytest.raises(BudgetExceededError, match="bytes"):
             json_string(length_between(0, 3_000), mode, Budget(max_bytes=2_000_000))
+
+
+# ---------------------------------------------------------------- patterns of ECMA-262
+# Against answers of V8: kept ones, and fresh ones where `node` is there.
+
+NODE = shutil.which("node")
+KEPT = json.loads(Path(__file__).with_name("ecma_patterns.json").read_text(encoding="utf-8"))
+"""answers: pattern, texts in which it is found, texts in which it is not; refused, wrong: pattern,
+position, reason."""
+ANSWERS, REFUSED, WRONG = (KEPT[name] for name in ("answers", "refused", "wrong"))
+
+
+@pytest.mark.parametrize(("pattern", "found", "not_found"), ANSWERS)
+def test_kept_answers(pattern: str, found: list[str], not_found: list[str]) -> None:
+    dfa = ecma_pattern(pattern)
+    assert [text for text in found if not dfa.accepts(text.encode())] == []
+    assert [text for text in not_found if dfa.accepts(text.encode())] == []
+
+
+@pytest.mark.skipif(NODE is None, reason="needs node")
+def test_the_kept_answers_are_those_of_v8() -> None:
+    asked = [(pattern, [*found, *others]) for pattern, found, others in ANSWERS]
+    for (_, found, others), (_, answers) in zip(ANSWERS, v8(asked), strict=True):
+        assert answers == [True] * len(found) + [False] * len(others)
+
+
+@pytest.mark.parametrize(("pattern", "position", "reason"), REFUSED)
+def test_what_is_not_regular_is_refused(pattern: str, position: int, reason: str) -> None:
+    with pytest.raises(UnsupportedRegexError, match=reason) as caught:
+        ecma_pattern(pattern)
+    assert (caught.value.pattern, caught.value.position) == (pattern, position)
+
+
+@pytest.mark.parametrize(("pattern", "position", "reason"), WRONG)
+def test_what_is_no_pattern(pattern: str, position: int, reason: str) -> None:
+    with pytest.raises(RegexSyntaxError, match=reason) as caught:
+        ecma_pattern(pattern)
+    assert (caught.value.pattern, caught.value.position) == (pattern, position)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["\ud800a", "^$|(\ud801|^b)c", r"[\ud802]$x?", r"(^|\ud803)\udc00"]
+)
+def test_half_a_surrogate_pair_matches_nothing(pattern: str) -> None:
+    dfa = ecma_pattern(pattern)
+    found = [text for text in ("", "a", "bc", "c", "ac", "x") if dfa.accepts(text.encode())]
+    assert found == (["", "bc"] if pattern.startswith("^$") else [])
+
+
+def test_a_bracket_in_a_class_is_no_group() -> None:
+    assert ecma_pattern(r"^[(]\1$").accepts(b"(\x01")
+    assert ecma_pattern(r"^\(\1$").accepts(b"(\x01")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a{1000000000000}",
+        "a{1," + "9" * 5000 + "}",
+        "(a{1,900}b){900}",
+        "(" * 20_000 + ")" * 20_000,
+        "a" * 200_000,
+        "(a|b)*a(a|b){20}$",
+    ],
+    ids=("large", "huge", "nested", "deep", "long", "blowing up"),
+)
+def test_counted_patterns_beyond_the_budget(pattern: str) -> None:
+    with pytest.raises(BudgetExceededError):
+        ecma_pattern(pattern, Budget(max_states=10_000))
+
+
+def test_long_lists_of_words_are_small() -> None:
+    words = "|".join(f"NAME_{i}" for i in range(60))
+    assert ecma_pattern(words).n_states < 100
+    assert ecma_pattern(f"^({words})$|x").n_states < 300
+
+
+def test_counts_with_anchors_inside() -> None:
+    dfa = ecma_pattern("(^|;)[a-z]{1,300}($|;)")
+    assert dfa.accepts(b"1;" + b"a" * 300)
+    assert not dfa.accepts(b"1;" + b"a" * 301)
+
+
+# ---------------------------------------------------------------- fresh patterns
+
+ATOMS = (
+    *("a", "b", ".", r"\d", r"\w", r"\s", r"\W", r"\D", r"\S", "[ab]", "[^a]", "[a-c1]", r"[\s\S]"),
+    *("[^]", "[]", r"\x41", r"\u0062", r"\cJ", r"\n", r"\-", r"\/", "é", r"[\w-]", r"\0", r"[\b]"),
+    *(r"\_", "-", "}", "]", "{", "{,2}", r"\8", r"\ca", "[--a]", r"[\d-x]", r"[^\W\d]", "\u2028"),
+)
+REPEATS = ("*", "+", "?", "{2}", "{0,2}", "{1,}", "*?", "{0}", "{2,3}?")
+
+
+def _wrapped(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    groups = st.builds("({}{})".format, st.sampled_from(("", "?:")), inner)
+    return st.one_of(
+        st.builds(str.__add__, inner, inner),
+        st.builds("(?:{}|{})".format, inner, inner),
+        st.builds("{}{}".format, groups, st.sampled_from(REPEATS)),
+        st.builds("{}{}{}".format, inner, st.sampled_from(("^", "$", r"\b", r"\B")), inner),
+        st.builds("({}{})".format, st.sampled_from(("^", "$")), inner),
+        st.builds("({}{})".format, inner, st.sampled_from(("^", "$"))),
+    )
+
+
+ECMA_PATTERNS = st.recursive(st.sampled_from(ATOMS), _wrapped, max_leaves=8)
+TEXT = "abA1_ \n\r\u2028é-/{}]cx0\x00\b\ufeff\\8,2\x01"
+
+
+@pytest.mark.skipif(NODE is None, reason="needs node")
+@given(st.lists(ECMA_PATTERNS, min_size=30, max_size=40), st.randoms(use_true_random=False))
+@examples(2)
+def test_v8_finds_the_same(patterns: list[str], rng: random.Random) -> None:
+    made = [(pattern, ecma_pattern(pattern)) for pattern in patterns]
+    asked = [(pattern, near(dfa, rng)) for pattern, dfa in made]
+    for (pattern, dfa), (_, texts), (_, answers) in zip(made, asked, v8(asked), strict=True):
+        ours = [dfa.accepts(text.encode()) for text in texts]
+        assert (pattern, texts, ours) == (pattern, texts, answers)
+
+
+def near(dfa: ByteDFA, rng: random.Random) -> list[str]:
+    """Texts of the language, texts near them, and random ones; all in the first plane, so that
+    code units are code points."""
+    texts = ["", *("".join(rng.choices(TEXT, k=rng.randrange(5))) for _ in range(6))]
+    for _ in range(0 if dfa.is_empty else 4):
+        text = dfa.sample(rng, 12).decode()
+        at = rng.randrange(len(text) + 1)
+        texts += [text, text[:at] + text[at + 1 :], text[:at] + rng.choice(TEXT) + text[at:]]
+    return [text for text in texts if max(map(ord, text), default=0) < 0x10000]
+
+
+def v8(asked: list[tuple[str, list[str]]]) -> list[Any]:
+    """(was the flag u possible, the answers), for each pattern."""
+    script = """
+        const asked = JSON.parse(require('fs').readFileSync(0));
+        console.log(JSON.stringify(asked.map(([pattern, texts]) => {
+            let regex, u = true;
+            try { regex = new RegExp(pattern, 'u') }
+            catch { u = false; regex = new RegExp(pattern) }
+            return [u, texts.map(t => regex.test(t))];
+        })))
+    """
+    ran = subprocess.run(
+        [str(NODE), "-e", script],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return list(json.loads(ran.stdout))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,27 +31,45 @@ def tokenizer_json() -> Json:
     return make(TEXT, byte_level=True, pretokenizer=byte_level(True), decoder=byte_level())
 
 
-def ranks() -> dict[bytes, int]:
-    return {token: rank for rank, token in enumerate([*(bytes([b]) for b in range(256)), *MADE])}
+def ranks(tokens: Sequence[bytes] = MADE) -> dict[bytes, int]:
+    """All bytes, then these."""
+    whole = [*(bytes([byte]) for byte in range(256)), *tokens]
+    return {token: rank for rank, token in enumerate(whole)}
+
+
+def rank_lines(ranks: dict[bytes, int]) -> bytes:
+    """The token without bytes is written `=`, as in Whisper's file."""
+    written = {base64.b64encode(token) or b"=": rank for token, rank in ranks.items()}
+    return b"".join(token + b" %d\n" % rank for token, rank in written.items())
 
 
 def rank_file(folder: Path) -> Path:
-    lines = (f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in ranks().items())
-    (folder / "x.tiktoken").write_text("".join(lines))
+    (folder / "x.tiktoken").write_bytes(rank_lines(ranks()))
     return folder / "x.tiktoken"
 
 
-def tekken(folder: Path) -> Path:
-    """Two special ids before the vocabulary."""
-    pytest.importorskip("tiktoken")
+def tekken_json(
+    tokens: Sequence[bytes] = MADE,
+    special: Sequence[str] = ("<s>", "</s>"),
+    n_special: int = 2,
+    pattern: str = GPT2,
+    kept: int | None = None,
+) -> Json:
+    """`n_special` ids come before the vocabulary, of which `kept` tokens are in use."""
     known = [
         {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
-        for token, rank in ranks().items()
+        for token, rank in ranks(tokens).items()
     ]
-    config = {"default_vocab_size": len(known) + 2, "default_num_special_tokens": 2}
-    data = {"config": {"pattern": GPT2, **config}, "vocab": known}
-    special = [{"rank": rank, "token_str": text} for rank, text in enumerate(("<s>", "</s>"))]
-    (folder / "tekken.json").write_text(json.dumps({**data, "special_tokens": special}))
+    size = n_special + (len(known) if kept is None else kept)
+    config = {"default_vocab_size": size, "default_num_special_tokens": n_special}
+    data = {"config": {"pattern": pattern, **config}, "vocab": known}
+    named = [{"rank": rank, "token_str": text} for rank, text in enumerate(special)]
+    return {**data, "special_tokens": named} if special else data
+
+
+def tekken(folder: Path) -> Path:
+    pytest.importorskip("tiktoken")
+    (folder / "tekken.json").write_text(json.dumps(tekken_json()))
     return folder / "tekken.json"
 
 
@@ -118,14 +137,17 @@ def gemma4_fields() -> Json:
     }
 
 
-def gguf_file(folder: Path, fields: Json) -> Path:
+def gguf_file(folder: Path, fields: Json, name: str = "x.gguf", weights: Any = None) -> Path:
     gguf = pytest.importorskip("gguf")
-    writer = gguf.GGUFWriter(folder / "x.gguf", "llama")
+    path = folder / name
+    writer = gguf.GGUFWriter(path, "llama")
     add = {list: writer.add_array, bool: writer.add_bool, int: writer.add_uint32}
-    for name, value in fields.items():
-        add.get(type(value), writer.add_string)(f"tokenizer.ggml.{name}", value)
+    for field, value in fields.items():
+        add.get(type(value), writer.add_string)(f"tokenizer.ggml.{field}", value)
+    if weights is not None:
+        writer.add_tensor("weights", weights)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return folder / "x.gguf"
+    return path

@@ -10,11 +10,7 @@ from unittest import mock
 import pytest
 
 from bpe_automata import Tokenizer
-from bpe_automata.errors import (
-    MissingDependencyError,
-    TokenizerError,
-    UnsupportedTokenizerError,
-)
+from bpe_automata.errors import MissingDependencyError, TokenizerError, UnsupportedTokenizerError
 from bpe_automata.tokenizer.sources import TABLE, names
 from bpe_automata.tokenizer.sources.gguf import WORDS, gemma4_json, pretokenizer_of
 from bpe_automata.tokenizer.sources.published import GPT2

@@ -115,7 +115,7 @@ def not_pre(name, step, component, says="", variant="", **base):
     return refused("pretokenizer", name, part, component, says, base, variant=variant)
 
 
-def prefixed(regex):
+def prefixed(regex=True):
     return byte_level(regex) | {"add_prefix_space": True}
 
 
@@ -216,24 +216,7 @@ PRETOKENIZER_CASES = [
 
 # ---------------------------------------------------------------- split patterns
 
-CHARS = (
-    "a",
-    "b",
-    "A",
-    "aa",
-    "ab",
-    "ba",
-    " ",
-    "  ",
-    "1",
-    "12",
-    "é",
-    "\n",
-    "'s",
-    "'S",
-    ".",
-    "ſ",
-)
+CHARS = ("a", "b", "A", "aa", "ab", "ba", " ", "  ", "1", "12", "é", "\n", "'s", "'S", ".", "ſ")
 PATTERN_SECTION = "split pattern"
 
 

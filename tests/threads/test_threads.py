@@ -16,9 +16,18 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from files import random as random_files
-from files import trained
-from jobs import JOBS, SCHEMA, SENTENCE, WORDS, Language, Shared, Trace, traced
+from jobs import (
+    JOBS,
+    SCHEMA,
+    SENTENCE,
+    WORDS,
+    Language,
+    Shared,
+    Trace,
+    random_file,
+    traced,
+    trained,
+)
 
 from bpe_automata import Tokenizer
 from bpe_automata.automata.dfa import ByteDFA
@@ -95,7 +104,7 @@ def test_threads_see_what_one_sees_alone(
     pytestconfig: pytest.Config, often: None, schema: ByteDFA
 ) -> None:
     known: dict[int, dict[str, Trace]] = {}
-    files = [*trained(), *random_files(N_SMALL)]
+    files = [*trained(), *random_file(N_SMALL)]
     for trial in range(LONG if pytestconfig.getoption("--long") else SHORT):
         data = files[trial % len(files)]
         if trial % len(files) not in known:

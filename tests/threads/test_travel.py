@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tokenizers
-from files import trained
-from jobs import JOBS, SCHEMA, WORDS, Shared, traced
+from jobs import JOBS, SCHEMA, WORDS, Shared, traced, trained
 
 import bpe_automata
 from bpe_automata import Constraint, Matcher, TokenAutomaton, Tokenizer, compile_regex, constrain

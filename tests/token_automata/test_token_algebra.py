@@ -7,10 +7,10 @@ import tracemalloc
 from itertools import islice
 
 import pytest
-from brute import LONGEST, SYMBOLS, automata, language, of, parts, words
-from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
+from support.random_automata import LONGEST, SYMBOLS, automata, language, of, parts, words
 
 from bpe_automata import constrain
 from bpe_automata.constructions.cartesian_merge import _BYTES_OF_ID
@@ -199,6 +199,7 @@ def test_the_automaton_is_that_of_its_transitions(given_parts):
     assert len(listed) == automaton.n_transitions
     assert all(automaton.step(p, a) == q for p, a, q in listed)
     assert automaton.step(automaton.start, 4) is None
+    assert automaton.alphabet.tolist() == list(SYMBOLS)
     assert not automaton.accepts([2**70])
 
 

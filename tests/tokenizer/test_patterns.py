@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from readers import SplitMachine, own_pieces, readings_of, tiktoken_pieces
+from readers import DEPLOYED, SplitMachine, own_pieces, readings_of, tiktoken_pieces
+from support import examples
 from tokenizers import Regex, pre_tokenizers
 
 from bpe_automata.budget import Budget, spending
@@ -19,31 +19,7 @@ from bpe_automata.tokenizer.description import SplitRule
 from bpe_automata.tokenizer.engines import FancyRegex, Oniguruma
 from bpe_automata.tokenizer.pattern import parse
 from bpe_automata.tokenizer.pike import Program
-from bpe_automata.tokenizer.sources.published import GPT2, LLAMA3
 
-UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-BREAK, ENDING = r"[^\r\n\p{L}\p{N}]", "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
-DEPLOYED = {
-    "gpt2": GPT2,
-    "gpt2 of tiktoken": (
-        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
-    ),
-    "llama3": LLAMA3,
-    "qwen2": LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}"),
-    "cl100k": (
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|"
-        r"\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-    ),
-    "tekken": (
-        rf"{BREAK}?{UPPER}*{LOWER}+|{BREAK}?{UPPER}+{LOWER}*|"
-        rf"\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{SPACES}"
-    ),
-    "o200k": (
-        rf"{BREAK}?{UPPER}*{LOWER}+{ENDING}|{BREAK}?{UPPER}+{LOWER}*{ENDING}|"
-        rf"\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{SPACES}"
-    ),
-}
 ADVERSE = st.lists(st.sampled_from(ADVERSARIAL), max_size=14).map("".join)
 SMALL = st.text(st.sampled_from("aaabbbcAB1 \n'é日"), max_size=9)
 BEHAVIORS = ("isolated", "removed", "merged_with_previous", "merged_with_next", "contiguous")

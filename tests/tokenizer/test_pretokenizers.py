@@ -8,18 +8,15 @@ from pathlib import Path
 
 import pytest
 import tokenizers
-from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from readers import SplitMachine, readings_of
+from support import examples
+from support.steps import metaspace, prefixed
 
-from bpe_automata.errors import (
-    BrokenTokenizerError,
-    BudgetExceededError,
-    UnsupportedTokenizerError,
-)
+from bpe_automata.errors import BrokenTokenizerError, BudgetExceededError, UnsupportedTokenizerError
 from bpe_automata.testing import ADVERSARIAL, byte_level, sequence, split
-from bpe_automata.tokenizer.description import Prefix, SplitRule
+from bpe_automata.tokenizer.description import Prefix
 from bpe_automata.tokenizer.engines import Oniguruma
 from bpe_automata.tokenizer.sources.json_pretokenizer import Pretokenizer, read_pretokenizer
 from bpe_automata.tokenizer.sources.json_vocabulary import char_to_byte
@@ -34,17 +31,8 @@ TEXTS = st.one_of(
 )
 
 
-def metaspace(scheme="always", divide=True, replacement="▁"):
-    options = {"replacement": replacement, "prepend_scheme": scheme, "split": divide}
-    return {"type": "Metaspace", **options}
-
-
 def digits(individual=True):
     return {"type": "Digits", "individual_digits": individual}
-
-
-def prefixed(use_regex=True):
-    return byte_level(use_regex) | {"add_prefix_space": True}
 
 
 ALONE = {
@@ -63,7 +51,7 @@ ALONE = {
     "byte level": byte_level(),
     "byte level with its pattern": byte_level(use_regex=True),
     "byte level after a space": prefixed(),
-    "byte level without pattern after a space": prefixed(use_regex=False),
+    "byte level without pattern after a space": prefixed(regex=False),
     **{f"punctuation {b}": {"type": "Punctuation", "behavior": b} for b in BEHAVIORS},
     **{
         f"metaspace {scheme} {divide}": metaspace(scheme, divide)
@@ -207,13 +195,6 @@ def test_the_splitters_of_deepseek():
 def test_the_prefix_and_the_space_are_said(pretokenizer, prefix, space):
     read = read_pretokenizer(pretokenizer)
     assert (read.prefix, read.space) == (prefix, space)
-
-
-def test_metaspace_is_a_split_at_spaces():
-    assert read_pretokenizer(metaspace()).splitters == (
-        SplitRule("literal", " ", "mergedwithnext"),
-    )
-    assert read_pretokenizer(metaspace(divide=False)).splitters == ()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ and it is the same tokenizer.
 
 from __future__ import annotations
 
-import base64
 import json
 import pickle
 from dataclasses import fields, replace
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import files
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import BrokenTokenizerError
@@ -58,57 +58,36 @@ def json_path(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 def rank_path(folder: Path) -> tuple[Any, dict[str, Any]]:
     pytest.importorskip("tiktoken")
-    lines = (base64.b64encode(token) or b"=" for token in RANKS)
-    numbered = zip(lines, RANKS.values(), strict=True)
     path = folder / "x.tiktoken"
-    path.write_bytes(b"".join(line + b" %d\n" % rank for line, rank in numbered))
+    path.write_bytes(files.rank_lines(RANKS))
     special = {"<end>": 300, "<x>": 301}
     return path, {"pattern": PATTERN, "special_tokens": special, "normalize": "NFC"}
 
 
 def tekken_path(folder: Path) -> tuple[Any, dict[str, Any]]:
     pytest.importorskip("tiktoken")
-    tokens = [*(bytes([b]) for b in range(256)), b"ab", b" ab"]
-    vocabulary = [
-        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
-        for rank, token in enumerate(tokens)
-    ]
-    config = {"pattern": PATTERN, "default_vocab_size": 268, "default_num_special_tokens": 10}
-    (folder / "tekken.json").write_text(json.dumps({"config": config, "vocab": vocabulary}))
+    data = files.tekken_json((b"ab", b" ab"), (), 10, PATTERN)
+    (folder / "tekken.json").write_text(json.dumps(data))
     return folder, {}
 
 
 def sentencepiece_path(folder: Path) -> tuple[Any, dict[str, Any]]:
-    pytest.importorskip("sentencepiece")
-    from bpe_automata.tokenizer.sources.sentencepiece import model_proto
-
-    proto = model_proto()
-    pieces = [("<unk>", 0.0, 2), ("</s>", 0.0, 3), *((f"<0x{b:02X}>", 0.0, 6) for b in range(256))]
-    pieces += [("▁", -9.0, 1), ("a", -8.0, 1), ("b", -7.0, 1), ("ab", -1.0, 1), ("é", -9.0, 1)]
-    for text, score, kind in pieces:
-        proto.pieces.add(piece=text, score=score, type=kind)
-    proto.trainer_spec.model_type, proto.trainer_spec.byte_fallback = 2, True
-    proto.normalizer_spec.remove_extra_whitespaces = False
-    proto.normalizer_spec.add_dummy_prefix = True
+    pieces = [("▁", -9.0, 1), ("a", -8.0, 1), ("b", -7.0, 1), ("ab", -1.0, 1), ("é", -9.0, 1)]
+    proto = files.sentencepiece_proto(pieces, normalizer_spec__add_dummy_prefix=True)
     (folder / "x.model").write_bytes(proto.SerializeToString())
     return folder / "x.model", {}
 
 
 def gguf_path(folder: Path) -> tuple[Any, dict[str, Any]]:
-    gguf = pytest.importorskip("gguf")
-    writer = gguf.GGUFWriter(folder / "x.gguf", "llama")
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list([*BYTES, "ab", "Ġab", "<end>"])
-    writer.add_token_types([1] * 258 + [3])
-    writer.add_token_merges(["a b", "Ġ ab"])
-    writer.add_eos_token_id(258)
-    writer.add_tensor("weights", np.zeros(1000, dtype=np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return folder / "x.gguf", {}
+    fields = {
+        "model": "gpt2",
+        "pre": "gpt-2",
+        "tokens": [*BYTES, "ab", "Ġab", "<end>"],
+        "token_type": [1] * 258 + [3],
+        "merges": ["a b", "Ġ ab"],
+        "eos_token_id": 258,
+    }
+    return files.gguf_file(folder, fields, weights=np.zeros(1000, dtype=np.float32)), {}
 
 
 def encoding(folder: Path) -> tuple[Any, dict[str, Any]]:

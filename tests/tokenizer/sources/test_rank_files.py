@@ -1,16 +1,19 @@
-"""tiktoken rank files and tekken.json: random small ones compared with tiktoken, and refusals."""
+"""tiktoken rank files and tekken.json, against tiktoken; GGUF files, against what they were
+made of.
+"""
 
 from __future__ import annotations
 
-import base64
 import json
 import sys
 from typing import Any
 
 import pytest
-from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
+from support.files import gguf_file, rank_lines, tekken_json
+from support.files import ranks as ranks_of
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import (
@@ -22,28 +25,22 @@ from bpe_automata.errors import (
 )
 from bpe_automata.reference.encode import Encoder
 from bpe_automata.tokenizer.source import Source
+from bpe_automata.tokenizer.sources import TABLE, gguf, read_named, read_path
+from bpe_automata.tokenizer.sources.gguf import gpt2_json, pretokenizer_of, read_fields, read_gguf
+from bpe_automata.tokenizer.sources.json_vocabulary import byte_to_char
 from bpe_automata.tokenizer.sources.published import GPT2, LLAMA3, TEKKEN
 from bpe_automata.tokenizer.sources.tiktoken import read_tekken, read_tiktoken
 
 tiktoken = pytest.importorskip("tiktoken")
+library = pytest.importorskip("gguf")
 
-BYTES = [bytes([byte]) for byte in range(256)]
+
 Json = dict[str, Any]
-
-
-def lines(ranks: dict[bytes, int]) -> bytes:
-    """The token without bytes is written `=`, as in Whisper's file."""
-    written = {base64.b64encode(token) or b"=": rank for token, rank in ranks.items()}
-    return b"".join(token + f" {rank}\n".encode() for token, rank in written.items())
-
-
-def numbered(tokens: list[bytes]) -> dict[bytes, int]:
-    return {token: rank for rank, token in enumerate([*BYTES, *tokens])}
 
 
 def read(ranks: dict[bytes, int], pattern: str = GPT2, **options: Any) -> Source:
     options.setdefault("special_tokens", {"<|end|>": max(ranks.values()) + 1})
-    return read_tiktoken(lines(ranks), "x.tiktoken", pattern=pattern, **options)
+    return read_tiktoken(rank_lines(ranks), "x.tiktoken", pattern=pattern, **options)
 
 
 PIECES = st.text("ab 1é\n", min_size=2, max_size=5).map(lambda text: text.encode())
@@ -55,7 +52,7 @@ PATTERNS = st.sampled_from([GPT2, LLAMA3, TEKKEN, r"[ab ]+|\d", r"a+b?"])
 @given(st.lists(PIECES, unique=True, max_size=20), PATTERNS, TEXTS, st.booleans(), st.booleans())
 def test_random_ranks_are_read_exactly(tokens, pattern, checked, reverse, normalize) -> None:
     """In any order, so that most tables are improper; some patterns leave gaps."""
-    ranks = numbered(tokens)
+    ranks = ranks_of(tokens)
     if reverse:
         ranks = {token: len(ranks) - 1 - rank for token, rank in ranks.items()}
     source = read(ranks, pattern, normalize="NFC" if normalize else None)
@@ -66,7 +63,7 @@ def test_random_ranks_are_read_exactly(tokens, pattern, checked, reverse, normal
 
 
 def test_what_is_read() -> None:
-    source = read(numbered([b"ab", b"", b"abc", b"bc"]), eos=("<|end|>",))
+    source = read(ranks_of([b"ab", b"", b"abc", b"bc"]), eos=("<|end|>",))
     description = source.description
     assert description.n_ids == 261
     assert description.tokens[256:] == (b"ab", None, b"abc", b"bc", None)
@@ -78,7 +75,7 @@ def test_what_is_read() -> None:
 
 
 def test_ids_with_holes() -> None:
-    ranks = {**numbered([]), b"ab": 300}
+    ranks = {**ranks_of([]), b"ab": 300}
     source = read(ranks, special_tokens={"<|end|>": 400})
     assert source.description.n_ids == 401
     assert source.backend.encode("ab<|end|>") == [300, 400]
@@ -86,14 +83,14 @@ def test_ids_with_holes() -> None:
 
 
 def test_the_fingerprint_covers_what_the_file_does_not_hold() -> None:
-    ranks = numbered([b"ab"])
+    ranks = ranks_of([b"ab"])
     variants = [
         read(ranks),
         read(ranks, LLAMA3),
         read(ranks, special_tokens={}),
         read(ranks, normalize="NFC"),
         read(ranks, normalize="NFD"),
-        read(numbered([b"ac"])),
+        read(ranks_of([b"ac"])),
     ]
     assert len({source.fingerprint for source in variants}) == len(variants)
     assert read(ranks).fingerprint == variants[0].fingerprint
@@ -103,7 +100,7 @@ def test_the_fingerprint_covers_what_the_file_does_not_hold() -> None:
 
 
 def tiny(special_tokens: dict[str, int]) -> tiktoken.Encoding:
-    ranks = numbered([b"ab", b"abc"])
+    ranks = ranks_of([b"ab", b"abc"])
     return tiktoken.Encoding(
         "tiny", pat_str=GPT2, mergeable_ranks=ranks, special_tokens=special_tokens
     )
@@ -112,7 +109,7 @@ def tiny(special_tokens: dict[str, int]) -> tiktoken.Encoding:
 def test_an_encoding_is_its_rank_file() -> None:
     specials = {"<|endoftext|>": 258, "<|fim|>": 300}
     ours = Tokenizer.load(tiny(specials))
-    file = read(numbered([b"ab", b"abc"]), special_tokens=specials)
+    file = read(ranks_of([b"ab", b"abc"]), special_tokens=specials)
     assert ours.fingerprint == file.fingerprint
     assert (ours.name, ours.eos_ids, ours.n_ids) == ("tiny", (258,), 301)
     assert ours.encode("abcab<|fim|>") == [257, 256, 300]
@@ -162,10 +159,10 @@ def test_an_encoding_takes_no_options() -> None:
         (b"YQ== x\n", "line 1: "),
         (b"IQ== 0\n!!! 1\n", "line 2: "),
         (b"IQ== 0 1\n", "line 1: "),
-        (lines(numbered([])).rsplit(b"\n", 3)[0], "no token is the byte 0xFE"),
-        (lines(numbered([])) + b"IQ== 999\n", "lists 1 token"),
-        (lines(numbered([])) + b"YWI= 3\n", "same rank"),
-        (lines(numbered([])) + b"YWI= -3\n", "negative"),
+        (rank_lines(ranks_of([])).rsplit(b"\n", 3)[0], "no token is the byte 0xFE"),
+        (rank_lines(ranks_of([])) + b"IQ== 999\n", "lists 1 token"),
+        (rank_lines(ranks_of([])) + b"YWI= 3\n", "same rank"),
+        (rank_lines(ranks_of([])) + b"YWI= -3\n", "negative"),
     ],
 )
 def test_broken_rank_files(content: bytes, message: str) -> None:
@@ -177,42 +174,31 @@ def test_broken_rank_files(content: bytes, message: str) -> None:
 @pytest.mark.parametrize("special_tokens", [{"": 300}, {"x": 3}, {"x": 300, "y": 300}, {"x": -1}])
 def test_broken_special_tokens(special_tokens: dict[str, int]) -> None:
     with pytest.raises(BrokenTokenizerError, match="is empty, or its id"):
-        read(numbered([]), special_tokens=special_tokens)
+        read(ranks_of([]), special_tokens=special_tokens)
 
 
 def test_refused_options() -> None:
     with pytest.raises(UnsupportedTokenizerError, match="one begins the other"):
-        read(numbered([]), special_tokens={"<a>": 300, "<a>b": 301, "<": 302})
+        read(ranks_of([]), special_tokens={"<a>": 300, "<a>b": 301, "<": 302})
     with pytest.raises(UnsupportedTokenizerError, match="tiktoken rejects it"):
-        read(numbered([]), "(a")
+        read(ranks_of([]), "(a")
     with pytest.raises(UnsupportedTokenizerError, match="normalize 'nfc'"):
-        read(numbered([]), normalize="nfc")
+        read(ranks_of([]), normalize="nfc")
     with pytest.raises(BrokenTokenizerError, match="eos '<e>' is none"):
-        read(numbered([]), eos=("<e>",))
+        read(ranks_of([]), eos=("<e>",))
 
 
 def test_tiktoken_is_missing(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "tiktoken", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'bpe-automata\[tiktoken\]'"):
-        read(numbered([]))
+        read(ranks_of([]))
 
 
 # ---------------------------------------------------------------- tekken
 
 
-def tekken(tokens: list[bytes], keep: int | None = None) -> Json:
-    vocabulary = [
-        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
-        for token, rank in numbered(tokens).items()
-    ]
-    config = {
-        "pattern": TEKKEN,
-        "num_vocab_tokens": len(vocabulary),
-        "default_vocab_size": 10 + (len(vocabulary) if keep is None else 256 + keep),
-        "default_num_special_tokens": 10,
-        "version": "v3",
-    }
-    return {"config": config, "vocab": vocabulary}
+def tekken(tokens: list[bytes], **options: int) -> Json:
+    return tekken_json(tokens, (), 10, TEKKEN, **options)
 
 
 def load(data: Json) -> Source:
@@ -220,7 +206,7 @@ def load(data: Json) -> Source:
 
 
 def test_tekken_shifts_the_ids_and_cuts_the_vocabulary() -> None:
-    source = load(tekken([b"ab", b"abc", b"bc"], keep=2))
+    source = load(tekken([b"ab", b"abc", b"bc"], kept=256 + 2))
     assert source.description.n_ids == 10 + 256 + 2
     assert source.description.tokens[:10] == (None,) * 10
     assert source.description.tokens[266:] == (b"ab", b"abc")
@@ -246,3 +232,185 @@ def test_broken_tekken_files() -> None:
             load({"config": config, "vocab": vocabulary})
     with pytest.raises(BrokenTokenizerError, match="default_vocab_size"):
         load({"config": {"pattern": "a", "default_num_special_tokens": 1}, "vocab": []})
+
+
+# ---------------------------------------------------------------- GGUF
+
+BYTES_AS_TEXT = list(byte_to_char())
+GPT2_FIELDS = {
+    "model": "gpt2",
+    "pre": "gpt-2",
+    "tokens": [*BYTES_AS_TEXT, "ab", "abc", "<|end|>"],
+    "token_type": [1] * 258 + [3],
+    "merges": ["a b", "ab c"],
+    "eos_token_id": 258,
+}
+LLAMA = {
+    "model": "llama",
+    "pre": "default",
+    "tokens": ["<unk>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), "▁", "a", "b", "ab", "  "],
+    "token_type": [2, 3, *[6] * 256, 1, 1, 1, 1, 4],
+    "scores": [0.0] * 258 + [-9.0, -8.0, -7.0, -1.0, -1000.0],
+    "add_space_prefix": False,
+    "unknown_token_id": 0,
+    "eos_token_id": 1,
+}
+
+
+def test_fields_are_what_the_package_reads(tmp_path) -> None:
+    path = gguf_file(tmp_path, {**LLAMA, "empty": ["x"], "flags": [True, False]})
+    fields, theirs = read_fields(path), library.GGUFReader(path)
+    for name in theirs.fields:
+        assert fields(name) == theirs.get_field(name).contents(), name
+    assert fields("tokenizer.ggml.tokens") == LLAMA["tokens"]
+    assert fields("none", 3) == 3
+    with pytest.raises(BrokenTokenizerError, match="has no field 'none'"):
+        fields("none")
+
+
+def test_gpt2_is_a_tokenizer_json(tmp_path) -> None:
+    data = gpt2_json(read_fields(gguf_file(tmp_path, GPT2_FIELDS)), "x")
+    assert data["model"]["merges"] == [["a", "b"], ["ab", "c"]]
+    assert data["model"]["vocab"]["abc"] == 257
+    (added,) = data["added_tokens"]
+    assert (added["id"], added["content"], added["special"]) == (258, "<|end|>", True)
+
+
+def test_gpt2_is_run_by_tokenizers(tmp_path) -> None:
+    source = read_path(gguf_file(tmp_path, GPT2_FIELDS))
+    assert source.backend.encode("abc ab<|end|>") == [257, 32, 256, 258]
+    assert source.eos_ids == (258,)
+    assert source.backend.name.startswith("tokenizers")
+
+
+@pytest.mark.parametrize(
+    ("word", "ignores"),
+    [("gpt-2", False), ("smollm", False), ("llama-bpe", True), ("qwen2", False), ("tekken", True)],
+)
+def test_words_for_pretokenizers(tmp_path, word: str, ignores: bool) -> None:
+    data = gpt2_json(read_fields(gguf_file(tmp_path, {**GPT2_FIELDS, "pre": word})), "x")
+    assert data["pre_tokenizer"] == pretokenizer_of(word)[0]
+    assert data["model"]["ignore_merges"] is ignores
+
+
+def test_a_file_without_a_word(tmp_path) -> None:
+    """As llama.cpp's own files of GPT-NeoX and Aquila: the reader of the file says it."""
+    fields = {name: value for name, value in GPT2_FIELDS.items() if name != "pre"}
+    path = gguf_file(tmp_path, fields)
+    with pytest.raises(UnsupportedTokenizerError, match="pretokenizer='gpt-2'"):
+        read_path(path)
+    assert read_path(path, pretokenizer="gpt-neox").backend.encode("abc ab") == [257, 32, 256]
+    with pytest.raises(UnsupportedTokenizerError, match=r"known are gpt-2, .* load that instead"):
+        read_path(path, pretokenizer="x")
+    with pytest.raises(TokenizerError, match="takes no options: pattern"):
+        read_path(path, pattern="x")
+    with pytest.raises(TokenizerError, match="llama model, which takes no pretokenizer"):
+        read_path(gguf_file(tmp_path, LLAMA, "y.gguf"), pretokenizer="gpt-2")
+
+
+def test_padding_of_unknown_type_is_unused(tmp_path) -> None:
+    """Phi-3's vocabulary is filled up so; sentencepiece knows one unknown piece."""
+    pytest.importorskip("sentencepiece")
+    fields = {
+        **LLAMA,
+        "tokens": [*LLAMA["tokens"], "[PAD1]", "[PAD2]"],
+        "scores": [*LLAMA["scores"], -1000.0, -1000.0],
+        "token_type": [*LLAMA["token_type"], 2, 2],
+        "unknown_token_id": 0,
+    }
+    source = read_path(gguf_file(tmp_path, fields))
+    n_ids = len(LLAMA["tokens"])
+    assert source.backend.encode("ab") == read_path(gguf_file(tmp_path, LLAMA)).backend.encode("ab")
+    assert n_ids not in source.backend.encode("[PAD1]")
+
+
+def test_deepseek_splits_as_its_tokenizer_json_does() -> None:
+    import json
+
+    try:
+        data = json.loads(TABLE["deepseek"].find().read_text(encoding="utf-8"))
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+    assert pretokenizer_of("deepseek-v3") == (data["pre_tokenizer"], False)
+
+
+def test_llama_is_a_sentencepiece_model(tmp_path) -> None:
+    pytest.importorskip("sentencepiece")
+    source = read_path(gguf_file(tmp_path, LLAMA))
+    assert source.backend.encode("ab  a") == [261, 262, 259]
+    assert source.eos_ids == (1,)
+    (added,) = source.description.added
+    assert (added.id, added.content) == (262, "  ")
+
+
+def test_llama_gives_the_model_that_it_was_made_of(tmp_path) -> None:
+    pytest.importorskip("sentencepiece")
+    from bpe_automata.tokenizer.sources.sentencepiece import model_proto
+
+    try:
+        source = read_named("mistral-v3")
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+    proto = model_proto()
+    proto.ParseFromString(TABLE["mistral-v3"].find().read_bytes())
+    fields = {
+        "model": "llama",
+        "tokens": [p.piece for p in proto.pieces],
+        "token_type": [p.type for p in proto.pieces],
+        "scores": [p.score for p in proto.pieces],
+        "eos_token_id": 2,
+    }
+    same = read_path(gguf_file(tmp_path, fields))
+    assert same.description.tokens == source.description.tokens
+    assert (same.description.merges == source.description.merges).all()
+    assert same.description.added == source.description.added
+    assert same.description.prefix is source.description.prefix
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "t5"}, "GGUF tokenizer model 't5'"),
+        ({"pre": "default"}, "GGUF pretokenizer 'default'"),
+    ],
+)
+def test_refused(tmp_path, changes, message: str) -> None:
+    with pytest.raises(UnsupportedTokenizerError, match=message):
+        read_gguf(gguf_file(tmp_path, {**GPT2_FIELDS, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"token_type": [1, 1]}, "263 tokens, but 2 types"),
+        ({"token_type": [9] * 263}, "of an unknown type"),
+        ({"scores": [0.0]}, "263 tokens, but 1 scores"),
+    ],
+)
+def test_broken(tmp_path, changes, message: str) -> None:
+    pytest.importorskip("sentencepiece")
+    with pytest.raises(BrokenTokenizerError, match=message):
+        read_gguf(gguf_file(tmp_path, {**LLAMA, **changes}))
+
+
+def test_no_normalizer_of_sentencepiece_is_lost(tmp_path) -> None:
+    pytest.importorskip("sentencepiece")
+    for changes in ({"remove_extra_whitespaces": True}, {"precompiled_charsmap": [1, 2, 3]}):
+        with pytest.raises(UnsupportedTokenizerError, match="SentencePiece"):
+            read_gguf(gguf_file(tmp_path, {**LLAMA, **changes}))
+
+
+def test_a_file_that_ends_early(tmp_path) -> None:
+    whole = gguf_file(tmp_path, LLAMA).read_bytes()
+    for size in [5, 23, 40, 200, 1000, 4000, len(whole) // 2, len(whole) - 200]:
+        (tmp_path / "cut.gguf").write_bytes(whole[:size])
+        with pytest.raises(BrokenTokenizerError, match=r"cut\.gguf"):
+            read_gguf(tmp_path / "cut.gguf")
+
+
+def test_gguf_is_missing(tmp_path, monkeypatch) -> None:
+    path = gguf_file(tmp_path, GPT2_FIELDS)
+    gguf._metadata_reader.cache_clear()
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'bpe-automata\[gguf\]'"):
+        read_gguf(path)

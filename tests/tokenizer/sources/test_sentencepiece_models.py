@@ -8,9 +8,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from budget import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support import examples
+from support.files import CONTROL, NORMAL, UNUSED, USER, sentencepiece_proto
 
 from bpe_automata import Tokenizer
 from bpe_automata.constructions import canonical_automaton
@@ -27,26 +28,11 @@ from bpe_automata.tokenizer.sources.implied_merges import leftmost_first, run_me
 pytest.importorskip("sentencepiece")
 pytest.importorskip("google.protobuf")
 
-from bpe_automata.tokenizer.sources.sentencepiece import model_proto, read_sentencepiece
-
-NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
+from bpe_automata.tokenizer.sources.sentencepiece import read_sentencepiece
 
 
-def model(
-    pieces: list[tuple[str, float, int]], *, dummy: bool = True, fallback: bool = True
-) -> Any:
-    """A BPE model of these pieces behind <unk>, <s>, </s> and, with byte fallback, the bytes."""
-    proto = model_proto()
-    hidden = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL)]
-    hidden += [(f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256) if fallback]
-    for text, score, kind in [*hidden, *pieces]:
-        proto.pieces.add(piece=text, score=score, type=kind)
-    proto.trainer_spec.model_type = proto.trainer_spec.BPE
-    proto.trainer_spec.byte_fallback = fallback
-    proto.normalizer_spec.name = "identity"
-    proto.normalizer_spec.add_dummy_prefix = dummy
-    proto.normalizer_spec.remove_extra_whitespaces = False
-    return proto
+def model(pieces: list[Any], *, dummy: bool = True, fallback: bool = True) -> Any:
+    return sentencepiece_proto(pieces, fallback, normalizer_spec__add_dummy_prefix=dummy)
 
 
 def read(proto: Any) -> Source:
@@ -139,12 +125,6 @@ def test_what_is_read() -> None:
 # ---------------------------------------------------------------- refused
 
 
-def _changed(part: str, field: str, value: Any) -> Any:
-    proto = model(LETTERS)
-    setattr(getattr(proto, part), field, value)
-    return proto
-
-
 @pytest.mark.parametrize(
     ("part", "field", "value", "component"),
     [
@@ -160,7 +140,7 @@ def _changed(part: str, field: str, value: Any) -> Any:
 )
 def test_options_that_are_not_modelled(part: str, field: str, value: Any, component: str) -> None:
     with pytest.raises(UnsupportedTokenizerError, match=component):
-        read(_changed(part, field, value))
+        read(sentencepiece_proto(LETTERS, **{f"{part}__{field}": value}))
 
 
 @pytest.mark.parametrize(
