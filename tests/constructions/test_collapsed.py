@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from support import examples
-from support.random_tokenizers import ACCENTED, composing_tokenizers
+from support.drawn import ACCENTED, composing_tokenizers
 
 from bpe_automata import ByteDFA, compile_regex, constrain
 from bpe_automata.constructions import CartesianMerge, Lift, collapsed, explored, product_tables

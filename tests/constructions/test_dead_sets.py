@@ -15,7 +15,7 @@ import tokenizers
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from support import examples
-from support.random_tokenizers import ACCENTED, composing_tokenizers
+from support.drawn import ACCENTED, composing_tokenizers
 
 from bpe_automata import Tokenizer, compile_regex
 from bpe_automata.constructions import (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples, named
-from support.random_tokenizers import spaced, with_prefix
+from support.drawn import spaced, with_prefix
 
 from bpe_automata import compile_regex, constrain
 from bpe_automata.constructions import Listed

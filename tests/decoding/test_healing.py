@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import examples, named
-from support.random_tokenizers import spaced, with_prefix
+from support.drawn import spaced, with_prefix
 
 from bpe_automata import ByteDFA, constrain, heal
 from bpe_automata.automata.algebra import prepended

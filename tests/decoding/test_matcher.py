@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
-from support.random_automata import Listing
+from support.drawn import Listing
 
 from bpe_automata import Matcher, constrain
 from bpe_automata.constructions import Listed

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
-from support.random_automata import Listing, listings
+from support.drawn import Listing, listings
 
 from bpe_automata import TokenAutomaton
 from bpe_automata.constructions import Listed

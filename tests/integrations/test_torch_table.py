@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples, tiny_llama
-from support.random_automata import listings
+from support.drawn import listings
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from tiny_language import PIECES
+from tiny import PIECES
 
 
 @pytest.fixture(scope="session")

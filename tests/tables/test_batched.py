@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from brute_force import tiny_llama
+from tiny import tiny_llama
 
 from bpe_automata import constrain
 from bpe_automata.errors import LogitsError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from brute_force import BruteForce, tiny_llama
+from tiny import BruteForce, tiny_llama
 
 from bpe_automata.errors import ArgumentError
 from experiments.run.measuring import Run, Settings, read_run

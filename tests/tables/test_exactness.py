@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import tokenizers
-from tiny_schemas import measured, write_tokenizer
+from tiny import measured, write_tokenizer
 
 from bpe_automata import Tokenizer
 from bpe_automata.constructions import CanonicalAutomaton

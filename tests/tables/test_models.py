@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from brute_force import tiny_llama
+from tiny import tiny_llama
 
 from bpe_automata import Tokenizer
 from bpe_automata.errors import MissingDependencyError, MissingFileError

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from brute_force import tiny_llama
+from tiny import tiny_llama
 
 from bpe_automata.errors import ArgumentError
 from experiments.run.artefact import ARTEFACTS

@@ -8,7 +8,7 @@ import sys
 from decimal import Decimal
 
 import pytest
-from tiny_schemas import CLOSED, case, measured, write_lines, write_tokenizer
+from tiny import CLOSED, case, measured, write_lines, write_tokenizer
 
 from bpe_automata.automata.compile import compile_regex
 from bpe_automata.automata.sources import from_strings

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from decimal import Decimal
 
 import pytest
-from tiny_schemas import CLOSED, PAIR, REFUSED, TABLE, case, measured, write_lines, write_tokenizer
+from tiny import CLOSED, PAIR, REFUSED, TABLE, case, measured, write_lines, write_tokenizer
 
 from bpe_automata import constrain
 from bpe_automata.errors import MissingFileError

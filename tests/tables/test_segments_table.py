@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tiny_schemas import CLOSED, REFUSED, case, measured, write_lines, write_tokenizer
+from tiny import CLOSED, REFUSED, case, measured, write_lines, write_tokenizer
 
 from experiments.run.measuring import Run, read_run
 from experiments.schemas import segments

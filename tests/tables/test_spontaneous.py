@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from brute_force import tiny_llama
+from tiny import tiny_llama
 
 from bpe_automata import explain
 from bpe_automata.errors import ArgumentError

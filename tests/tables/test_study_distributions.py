@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from brute_force import BruteForce, tiny_llama
+from tiny import BruteForce, tiny_llama
 
 from bpe_automata.decoding.chopping import chop
 from experiments.study.answer_distributions import Aims, distributions, explore

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from brute_force import BruteForce, tiny_llama
+from tiny import BruteForce, tiny_llama
 
 from bpe_automata import constrain
 from bpe_automata.errors import ArgumentError, BudgetExceededError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tiny_language import PIECES, lift_of, single_paths, tokenizations
+from tiny import PIECES, lift_of, single_paths, tokenizations
 
 from experiments.article import table1
 from experiments.article.mistral import mistral_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tiny_language import lift_of, single_paths, tokenizations
+from tiny import lift_of, single_paths, tokenizations
 
 from bpe_automata.errors import BudgetExceededError, PromptError
 from experiments.study.token_trie import along_paths, masked_steps, size_of, unroll

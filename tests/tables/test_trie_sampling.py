@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tiny_language import PIECES, lift_of
+from tiny import PIECES, lift_of
 
 from experiments.run.statistics import clopper_pearson
 from experiments.study.answer_distributions import Explored

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
-from support.random_automata import LONGEST, SYMBOLS, automata, language, of, parts, words
+from support.drawn import LONGEST, SYMBOLS, automata, language, of, parts, words
 
 from bpe_automata import constrain
 from bpe_automata.constructions.cartesian_merge import _BYTES_OF_ID

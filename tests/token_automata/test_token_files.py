@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
-from support.random_automata import SYMBOLS, automata, words
+from support.drawn import SYMBOLS, automata, words
 
 from bpe_automata.errors import ArgumentError, MalformedAutomatonError, MissingFileError
 from bpe_automata.token_automata import TokenAutomaton

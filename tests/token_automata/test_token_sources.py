@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from support import examples
-from support.random_automata import automata, words
+from support.drawn import automata, words
 
 from bpe_automata.errors import ArgumentError, MalformedAutomatonError, NondeterministicError
 from bpe_automata.token_automata import TokenAutomaton

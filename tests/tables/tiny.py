@@ -1,0 +1,179 @@
+"""What is small enough that everything about it can be computed otherwise: a language, a model, a
+tokenizer and its schemas."""
+
+from __future__ import annotations
+
+
+
+
+from collections.abc import Iterator, Sequence
+
+from experiments.study.token_trie import Automaton
+
+
+
+
+import math
+
+import pytest
+
+from experiments.shared.models import LoadedModel
+
+
+
+
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bpe_automata.testing import small_tokenizer
+from experiments.run.measuring import Run, Settings
+
+
+# A language of eight tokens, small enough to enumerate all tokenizations of a text.
+
+PIECES = ("a", "b", "c", "ab", "bc", "abc", "ca", "aa")
+"""The tokens of the tiny language; an id is a place in this tuple."""
+
+
+def tokenizations(text: str) -> Iterator[list[int]]:
+    """Every sequence of ids that spells `text`, by trying every first piece."""
+    if not text:
+        yield []
+    for token, piece in enumerate(PIECES):
+        if text.startswith(piece):
+            for rest in tokenizations(text[len(piece) :]):
+                yield [token, *rest]
+
+
+def lift_of(answers: Sequence[str]) -> Automaton:
+    """The automaton of all tokenizations; a state is a beginning of an answer."""
+    states = sorted({answer[:i] for answer in answers for i in range(len(answer) + 1)})
+    number = {text: i for i, text in enumerate(states)}
+    edges = tuple(
+        {t: number[q + piece] for t, piece in enumerate(PIECES) if q + piece in number}
+        for q in states
+    )
+    return Automaton(number[""], edges)
+
+
+def single_paths(paths: Sequence[Sequence[int]]) -> Automaton:
+    """The automaton of exactly these sequences of ids."""
+    states = sorted({tuple(path[:i]) for path in paths for i in range(len(path) + 1)})
+    number = {path: i for i, path in enumerate(states)}
+    edges: tuple[dict[int, int], ...] = tuple({} for _ in states)
+    for path in states[1:]:
+        edges[number[path[:-1]]][path[-1]] = number[path]
+    return Automaton(0, edges)
+
+
+# The distributions of a small case, with every tokenization and every probability by a pass of its own.
+
+def tiny_llama(tokenizer, seed: int = 2, eos_ids: tuple[int, ...] = (2,)) -> LoadedModel:
+    """A random llama over a real vocabulary, in float64 so that sums can be compared closely."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(seed)
+    config = transformers.LlamaConfig(
+        vocab_size=tokenizer.n_ids,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        initializer_range=0.3,
+    )
+    model = transformers.LlamaForCausalLM(config).double().eval()
+    return LoadedModel("tiny smollm2", "", model, tokenizer, eos_ids, "cpu", 0.0)
+
+
+class BruteForce:
+    """All probabilities after a prompt at one temperature."""
+
+    def __init__(self, loaded: LoadedModel, prompt: str, temperature: float = 1.0) -> None:
+        self.model, self.text, self.temperature = loaded.model, prompt, temperature
+        self.tokenizer = loaded.tokenizer
+        self.prompt = self.tokenizer.encode(prompt)
+        self.ids_of = {}
+        for token in range(self.tokenizer.n_ids):
+            self.ids_of.setdefault(self.tokenizer.token_bytes(token), []).append(token)
+        self.known = {}
+
+    def tokenizations(self, text: bytes):
+        if not text:
+            return [()]
+        return [
+            (token, *rest)
+            for cut in range(1, len(text) + 1)
+            for token in self.ids_of.get(text[:cut], [])
+            for rest in self.tokenizations(text[cut:])
+        ]
+
+    def canonical(self, answer: str):
+        return tuple(self.tokenizer.encode(self.text + answer)[len(self.prompt) :])
+
+    def next_distribution(self, ids):
+        import torch
+
+        if ids not in self.known:
+            with torch.no_grad():
+                logits = self.model(torch.tensor([[*self.prompt, *ids]])).logits[0, -1]
+            self.known[ids] = (logits / self.temperature).softmax(-1)
+        return self.known[ids]
+
+    def free(self, path):
+        return math.prod(float(self.next_distribution(path[:i])[t]) for i, t in enumerate(path))
+
+    def masked(self, path, paths):
+        """Renormalised at each step over what some path of `paths` allows."""
+        result = 1.0
+        for i, token in enumerate(path):
+            options = {other[i] for other in paths if len(other) > i and other[:i] == path[:i]}
+            distribution = self.next_distribution(path[:i])
+            result *= float(distribution[token]) / sum(
+                float(distribution[option]) for option in options
+            )
+        return result
+
+    def distribution(self, spelled):
+        """The masked distribution over answers; spelled: the paths of each answer."""
+        paths = [path for each in spelled for path in each]
+        return [sum(self.masked(path, paths) for path in each) for each in spelled]
+
+
+# A tokenizer of some hundred tokens, and schemas of which everything is known.
+
+ASCII = [chr(byte) for byte in range(0x20, 0x7F)]
+MERGES = [("t", "r"), ("tr", "u"), ("tru", "e"), ('"', ":"), ("a", '":')]
+TABLE = small_tokenizer([*ASCII, "\n", "tr", "tru", "true", '":', 'a":'], MERGES, added=["<end>"])
+PAIR = {"properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}}, "type": "object"}
+CLOSED = {**PAIR, "additionalProperties": False, "required": ["a"]}
+REFUSED = {"type": "array", "uniqueItems": True}
+
+
+def write_tokenizer(folder: Path) -> str:
+    """A folder that `Tokenizer.load` takes."""
+    (folder / "tokenizer.json").write_text(TABLE.to_json())
+    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<end>"}))
+    return str(folder)
+
+
+def write_lines(path: Path, rows: list[Any]) -> Path:
+    """JSON lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def case(name: str, schema: Any, good: list[Any] = (), bad: list[Any] = ()) -> dict[str, Any]:
+    """A line as MaskBench has it."""
+    tests = [{"valid": True, "data": x} for x in good] + [{"valid": False, "data": x} for x in bad]
+    return {"id": name, "schema": schema, "tests": tests}
+
+
+def measured(artefact: Any, config: Any, folder: Path, **settings: Any) -> Run:
+    """A run of a module, in this process."""
+    chosen = Settings(**{"executor": "inline", "jobs": 1} | settings)
+    run = Run("tested", artefact.VERSION, config, folder, chosen)
+    artefact.measure(run)
+    run.finish()
+    return run
