@@ -143,8 +143,8 @@ def automata(draw, spelled=False, symbols=SYMBOLS):
     return TokenAutomaton.from_transitions(*draw(parts(symbols=symbols)), SYMBOLS, spellings)
 
 
-# Tokenizers in whose texts marks may follow letters, so that the text automaton remembers a letter, and
-# some that put a space before a text.
+# Tokenizers in whose texts marks may follow letters, so that the text automaton remembers a letter,
+# and some that put a space before a text.
 
 ACCENTED = ("([abe]\u0301?){1,6}e", "(a|b\u0301?|e\u0301){2,5}b", "([ab]|e)*\u0301?(ab|ba){1,3}")
 """Regexes of such texts."""

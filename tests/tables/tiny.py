@@ -3,38 +3,23 @@ tokenizer and its schemas."""
 
 from __future__ import annotations
 
-
-
-
-from collections.abc import Iterator, Sequence
-
-from experiments.study.token_trie import Automaton
-
-
-
-
-import math
-
-import pytest
-
-from experiments.shared.models import LoadedModel
-
-
-
-
-
 import json
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import support
+
 from bpe_automata.testing import small_tokenizer
 from experiments.run.measuring import Run, Settings
-
+from experiments.shared.models import LoadedModel
+from experiments.study.token_trie import Automaton
 
 # A language of eight tokens, small enough to enumerate all tokenizations of a text.
 
 PIECES = ("a", "b", "c", "ab", "bc", "abc", "ca", "aa")
-"""The tokens of the tiny language; an id is a place in this tuple."""
+"""The tokens of the tiny language; an id is an index into this tuple."""
 
 
 def tokenizations(text: str) -> Iterator[list[int]]:
@@ -68,23 +53,14 @@ def single_paths(paths: Sequence[Sequence[int]]) -> Automaton:
     return Automaton(0, edges)
 
 
-# The distributions of a small case, with every tokenization and every probability by a pass of its own.
+# A random model, and the distributions of a small case under it, with every tokenization and every
+# probability by a pass of its own.
+
 
 def tiny_llama(tokenizer, seed: int = 2, eos_ids: tuple[int, ...] = (2,)) -> LoadedModel:
     """A random llama over a real vocabulary, in float64 so that sums can be compared closely."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(seed)
-    config = transformers.LlamaConfig(
-        vocab_size=tokenizer.n_ids,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        initializer_range=0.3,
-    )
-    model = transformers.LlamaForCausalLM(config).double().eval()
-    return LoadedModel("tiny smollm2", "", model, tokenizer, eos_ids, "cpu", 0.0)
+    model = support.tiny_llama(seed, tokenizer.n_ids, initializer_range=0.3)
+    return LoadedModel("tiny smollm2", "", model.double(), tokenizer, eos_ids, "cpu", 0.0)
 
 
 class BruteForce:
