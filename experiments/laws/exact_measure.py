@@ -25,8 +25,8 @@ from experiments.run import config
 from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.shared.corpus import KINDS, Corpus, open_corpus
-from experiments.shared.regexes import FINITE, VARIED, own_finite
 from experiments.shared.resources import timed
+from experiments.shared.walks import FINITE, VARIED, own_finite
 
 ALL = "all"
 """Every tokenizer that has a name."""

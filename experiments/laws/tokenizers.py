@@ -30,7 +30,7 @@ from experiments.run.files import ROOT
 from experiments.run.measuring import Run
 from experiments.run.report import Report, without_paths
 from experiments.run.tables import Column, frame, table, whole
-from experiments.shared.regexes import FINITE
+from experiments.shared.walks import FINITE
 
 VERSION = 1
 PAGE = ROOT / "experiments" / "laws" / "tokenizers.md"

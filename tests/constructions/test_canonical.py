@@ -32,8 +32,7 @@ from bpe_automata.testing import (
     texts,
 )
 from bpe_automata.testing.inputs import own_pieces
-from experiments.shared.regexes import VARIED
-from experiments.shared.walks import finish, walk
+from experiments.shared.walks import VARIED, finish, walk
 
 
 def is_canonical(tokenizer, ids):

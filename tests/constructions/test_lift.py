@@ -44,7 +44,7 @@ from bpe_automata.testing import (
     small_tokenizer,
 )
 from bpe_automata.testing.inputs import own_pieces
-from experiments.shared.regexes import VARIED
+from experiments.shared.walks import VARIED
 
 EOS = (0, 2)
 TWELVE = [

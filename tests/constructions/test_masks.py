@@ -34,7 +34,7 @@ from bpe_automata.testing import (
     texts,
 )
 from bpe_automata.testing.inputs import own_pieces
-from experiments.shared.regexes import FINITE
+from experiments.shared.walks import FINITE
 
 
 @pytest.fixture(scope="module")

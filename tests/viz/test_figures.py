@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import a_star_b_star, automaton, drawings, many_arrows
 from support import examples
+from support.drawn import a_star_b_star, automaton, drawings, many_arrows
 
 from bpe_automata.automata import ByteDFA, compile_regex, from_strings
 from bpe_automata.automata.dfa import byte_ranges

@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from strategies import TEXTS, a_star_b_star, drawings
 from support import examples
+from support.drawn import TEXTS, a_star_b_star, drawings
 
 from bpe_automata import viz
 from bpe_automata.automata import compile_regex
