@@ -127,7 +127,7 @@ def read(path: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-FINITE, VARIED = read(Path(__file__).with_suffix(".tsv")).values()
+FINITE, VARIED = read(Path(__file__).with_name("regexes.tsv")).values()
 
 
 def own_finite(tokenizer: Tokenizer) -> dict[str, str]:
