@@ -5,7 +5,8 @@ TV: total variation distance to the free distribution, the model's own over the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -17,6 +18,8 @@ from experiments.run.tables import Column, Table, fixed, percent, small, table, 
 from experiments.study.cases import PRESIDENT, PROMPTS
 from experiments.study.shown import PALE, grid, panels
 
+LIKELY = 0.01
+"""Mass of answers from which on they are called likely."""
 PUBLISHED = {"free": 0.85879, "lift": 0.52852, "canonical": 0.85872}
 """P(" William"), published for Mistral-7B by Tran-Thien (2024); "lift" is his "Outlines"."""
 PUBLISHED_BOOLEAN = {"lift": (17, 48), "canonical": (5, 4)}
@@ -199,13 +202,15 @@ def readme(facts: Row) -> dict[str, str]:
 
 
 def _example(facts: Row) -> str:
-    distributions = facts["cases"][SHOWN[0]]["laws"]
+    case = facts["cases"][SHOWN[0]]
+    distributions = case["laws"]
     free, lift, canonical = (distributions[method][0] for method in METHODS)
     return wrapped(
         "Asked for the first name of the US president who was a member of the Sigma Alpha Epsilon "
         f"fraternity, the model itself gives ` William` a probability of {free:.3f} against "
         f"` Theodore`. Masked over any tokenization it gives {lift:.3f}, masked over its own "
-        f"{canonical:.3f}."
+        f"{canonical:.3f}. (It would write one of the two unasked with probability "
+        f"{case['mass']:.1e}: where answers are unlikely, masks have most to bend.)"
     )
 
 
@@ -228,8 +233,24 @@ def _demo(facts: Row) -> str:
         "variation distance to the free distribution; *TV given canonical* is that of the free "
         "distribution restricted to canonical ids, so what *TV canonical* has above it is the "
         "price of masking step by step.",
+        *_by_mass(cases.values()),
     ]
     return "\n".join(lines)
+
+
+def _by_mass(cases: Iterable[Row]) -> list[str]:
+    """How far the lift is off where the answers are likely, and where not."""
+    far, near = list[float](), list[float]()
+    for case in cases:
+        (far if case["mass"] < LIKELY else near).append(case["tv"]["lift"])
+    if not far or not near:
+        return []
+    return [
+        "",
+        "*mass* is the probability that the model writes any of the answers unasked. In the "
+        f"{len(far)} prompts where it is below {LIKELY:g}, *TV lift* is {fmean(far):.2f} on "
+        f"average, in the other {len(near)} it is {fmean(near):.3f}.",
+    ]
 
 
 _DISTRIBUTION_HEAD = (
