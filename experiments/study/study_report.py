@@ -254,7 +254,7 @@ def _nats(found: Row) -> str:
 
 REST, MYOPIA = "#8d6a9f", "#edae49"
 BOTH = {"lift": LIFT, "canonical": CANONICAL}
-COLORS = dict(zip(THREE, (LIFT, MYOPIA, REST), strict=True))
+COLORS = dict(zip((*SHAPLEY, "rest"), (LIFT, MYOPIA, REST), strict=True))
 CLEAR = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8}
 """Behind text that may lie on marks."""
 DISTANCE = "total variation distance to the free distribution"
@@ -318,23 +318,25 @@ def by_family(drawn: Points) -> Figure:
     names = [f"{family.replace('_', ' ')} ({counts[family]})" for family in families]
     axes[0].set_yticks(range(len(families)), names)
     axes[0].tick_params(axis="y", length=0)
-    handles = [_legend_mark("o", color, name) for name, color in COLORS.items()]
+    handles = [
+        _legend_mark("o", color, name) for name, color in zip(THREE, COLORS.values(), strict=True)
+    ]
     axes[-1].legend(handles=handles, loc="lower right", frameon=False)
     note = (
-        "tokenization: TV lift - TV canonical; myopia: TV canonical - TV canonical weighted; rest: "
-        f"TV canonical weighted. Temperature {_temperature(drawn)}.\nLines: 95 % intervals by "
-        "drawing questions with replacement; in brackets: cases of all models"
+        "tokenization, myopia: what canonical ids, and what weights take away from TV lift, as the "
+        "mean of both orders; rest: TV canonical weighted. Temperature "
+        f"{_temperature(drawn)}.\nLines: 95 % intervals by drawing questions with replacement; in "
+        "brackets: cases of all models"
     )
     return Figure("distortion_study_families", figure, _family_headline(drawn), note)
 
 
 def _family_headline(drawn: Points) -> str:
-    means = drawn[list(THREE)].mean()
-    share = means / (means.sum() or 1.0)
-    return (
-        f"Of the lift's error, {means.sum():.3f} on average, {share['tokenization']:.0%} is "
-        f"tokenization, {share['myopia']:.0%} myopia of masking, {share['rest']:.0%} the rest"
-    )
+    told = []
+    for model, own in _models(drawn):
+        share = own[list(SHAPLEY)].sum() / (own["lift"].sum() or 1.0)
+        told.append(f"{share[SHAPLEY[0]]:.0%} and {share[SHAPLEY[1]]:.0%} ({label(model)})")
+    return f"Of the lift's error tokenization and myopia are {', '.join(told)}"
 
 
 def by_way(found: Points) -> Figure:
