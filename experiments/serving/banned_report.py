@@ -25,10 +25,11 @@ from experiments.run.tables import (
 )
 
 PUBLISHED = (
-    "published, with gemma-2-2b-it, greedy: free `I'm here to listen and offer support.`; banned, "
-    "with one rollback, of ` listen`, `I'm here to help you with whatever you need.` Its FSM has "
-    '77 states, and words begin and end where tokens do. Clay, "Using Finite State Machine (FSM) '
-    'and Rollback Mechanism to Restrict LLM from Generating Banned Words" (2024), notebook'
+    "published, with gemma-2-2b-it, greedy: free `I'm here to listen and help in any way I can.`; "
+    "with the filter one rollback, from step 8 to step 7, where ` listen` is masked: `I'm here to "
+    "help you with whatever you need.` (29 steps). Its machine has 150 states for 140 routes, and "
+    'words begin and end where tokens do. Clay, "Using Finite State Machine (FSM) and Rollback '
+    'Mechanism to Restrict LLM from Generating Banned Words" (2024)'
 )
 TITLE = "Banned words"
 MODES = ("free", "exact", "rollback")

@@ -44,7 +44,7 @@ def tables(rows: pd.DataFrame, manifest: Row) -> list[Table]:
     """Those that have a line."""
     del manifest
     every, large = points(rows), records(rows[rows["kind"] == "large"])
-    finite = [] if every.empty else study_tables.tables(every, plain_chats(rows))
+    finite = [] if every.empty else study_tables.tables(every, asked_models(rows))
     made = [*finite[:-1], *study_large_tables.tables(large), *finite[-1:]]
     return [table for table in made if table.rows]
 
@@ -58,13 +58,17 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     return [by_case(at_draws(found)), by_family(at_draws(found)), by_way(found)]
 
 
-def plain_chats(rows: pd.DataFrame) -> list[str]:
-    """A note on models whose chats are none."""
-    return [
-        f"no chat format is known for {label(row['source'])}: its chats are asked in plain text"
-        for row in records(rows[rows["kind"] == "model"])
-        if row["chat_format"] == PLAIN
-    ]
+def asked_models(rows: pd.DataFrame) -> list[str]:
+    """A note on each: which it is, and how it is asked in chats."""
+    notes = []
+    for row in records(rows[rows["kind"] == "model"]):
+        format_ = row["chat_format"]
+        chats = "in plain text" if format_ == PLAIN else f"with the marks of the format {format_}"
+        notes.append(
+            f"{label(row['source'])}: {row['model']}, its chats {chats}, without a system message. "
+            f"{row['note']}".strip()
+        )
+    return notes
 
 
 def facts(rows: pd.DataFrame, manifest: Row) -> Row:

@@ -65,14 +65,14 @@ WORST = 10
 
 
 def tables(every: Points, notes: Sequence[str]) -> list[Table]:
-    """notes: on the styles of prompts."""
+    """notes: on the models."""
     found = settled(every)
     drawn = at_draws(found)
     methods = of_methods(found)
     complete = at_every_temperature(found)
     lengths = drawn["ids"].map(lambda ids: str(ids) if ids < 4 else "4 or more")
     return [
-        distances(drawn, methods),
+        distances(drawn, methods, notes),
         paired(drawn),
         by_family(drawn),
         by_mass(drawn),
@@ -115,7 +115,7 @@ def named(name: str, field: str) -> Column:
     return Column(name, of)
 
 
-def distances(drawn: Points, methods: pd.DataFrame) -> Table:
+def distances(drawn: Points, methods: pd.DataFrame, more: Sequence[str] = ()) -> Table:
     """All methods."""
     there = methods[methods["tv"].notna()]
     every = (kinds for row in drawn["row"] for kinds in row["draws"].values())
@@ -154,6 +154,7 @@ def distances(drawn: Points, methods: pd.DataFrame) -> Table:
         "which makes small ones larger; the KL of a simulated distribution says nothing",
         "outlines: the index of outlines-core; chop: the lift with the published heuristic for "
         "forced text",
+        *more,
     ]
     return table("Distance to the model's own distribution", by(there, "method"), columns, notes)
 
