@@ -10,7 +10,8 @@ from __future__ import annotations
 from bpe_automata.errors import BudgetExceededError
 
 NUMBERS = 2**31 - 1
-"""The most that an int32 can number: states, places, ids, bytes of all tokens, cells of a table."""
+"""The most that an int32 can number: states, state pairs, ids, bytes of all tokens, cells of a
+table."""
 
 
 def check_fits(resource: str, count: int, limit: int, advice: str) -> None:

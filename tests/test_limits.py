@@ -96,8 +96,8 @@ def test_states_of_more_bits_than_fan_once_had(n):
     ("module", "name", "limit", "resource"),
     [
         (tokenizers, "NUMBERS", 1, "bytes of all tokens"),
-        (product_tables, "MOST_TOKEN_CLASSES", 1, "classes of tokens"),
-        (product_tables, "MOST_STATE_PAIRS", 1, "pairs of states"),
+        (product_tables, "MOST_TOKEN_CLASSES", 1, "token classes"),
+        (product_tables, "MOST_STATE_PAIRS", 1, "state pairs"),
         (product_parts, "NUMBERS", 1, "steps of hypotheses"),
         (product_tables, "NUMBERS", 3, "state pairs"),
         (hypothesis_sets, "MOST_SETS", 1, "hypothesis sets"),
@@ -115,7 +115,7 @@ def test_a_tokenizer_and_its_product(module, name, limit, resource, monkeypatch)
 def test_classes_of_tokens_as_one_number():
     keys = np.array([[2**30, 0, 1, 2**30], [0, 0, 0, -1]])
     assert len({*token_actions._packed(keys).tolist()}) == 2
-    with pytest.raises(BudgetExceededError, match="classes of tokens"):
+    with pytest.raises(BudgetExceededError, match="token classes"):
         token_actions._packed(keys + np.array([[0, 1, 0, 0]]))
 
 

@@ -3,7 +3,8 @@
     { ids in D : bytes(ids) in L(dfa) },      D = { ids : encode(decode(ids)) = ids }
 
 A state is (state pair, hypotheses, last): a DFA state with that of the text automaton, a set of
-boundary hypotheses, and the last id. Its row does not depend on the last id:
+boundary hypotheses, and the last id. What is readable there depends on the last id in one way
+only:
 
     mask(state) = free(state pair, hypotheses) | (bound(state pair, hypotheses) & ~forbidden(last))
 
@@ -71,7 +72,7 @@ class Leads(NamedTuple):
     bound: np.ndarray
 
 
-class Successors:
+class AllLeads:
     """The successors of the configurations of one product, memoised."""
 
     def __init__(self, tables: ProductTables, relevance: Relevance) -> None:
@@ -144,7 +145,7 @@ class CartesianMerge(Immutable):
         self._tables = ProductTables(self.canonical, self.prefixed, {*eos_ids, *unread})
         self._relevance = Relevance(self._tables, self.canonical.geometry)
         self._masks: BoundedMemo[ProductState, np.ndarray] = BoundedMemo(tokenizer.n_ids // 8)
-        self.leads = Successors(self._tables, self._relevance).of_configuration
+        self.leads = AllLeads(self._tables, self._relevance).of_configuration
         self._eos = np.array([i for i in eos_ids if 0 <= i < tokenizer.n_ids], dtype=np.int64)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -247,9 +248,8 @@ class CartesianMerge(Immutable):
         )
 
     def _step_added(self, state: ProductState, token: int) -> ProductState:
-        text, q = (
-            int(at[state.state_pair]) for at in (self._tables.memo.added, self._tables.memo.state)
-        )
+        memo = self._tables.memo
+        text, q = int(memo.added[state.state_pair]), int(memo.state[state.state_pair])
         before = CanonicalState(text, state.hypotheses, state.last)
         after = self.canonical.step(before, token) or self.canonical.start
         data = np.frombuffer(self.tokenizer.spellings[token], dtype=np.uint8)
@@ -259,16 +259,15 @@ class CartesianMerge(Immutable):
 
     @spent
     def steps(self, state: ProductState, tokens: np.ndarray) -> list[ProductState]:
-        configuration = self.leads(state.state_pair, state.hypotheses)
-        at = np.searchsorted(configuration.ids, tokens)
+        leads = self.leads(state.state_pair, state.hypotheses)
+        at = np.searchsorted(leads.ids, tokens)
         binds = contained(self.bound(state), tokens)
-        numbers = np.where(binds, configuration.bound[at], configuration.free[at])
-        triples = zip(
-            configuration.state_pairs[at].tolist(), numbers.tolist(), tokens.tolist(), strict=True
-        )
+        numbers = np.where(binds, leads.bound[at], leads.free[at])
+        columns = leads.state_pairs[at].tolist(), numbers.tolist(), tokens.tolist()
+        triples = zip(*columns, strict=True)
         # As ProductState(*triple), without a call in Python for each.
         found = list(map(partial(tuple.__new__, ProductState), triples))
-        for k in np.flatnonzero(configuration.added[at]).tolist():
+        for k in np.flatnonzero(leads.added[at]).tolist():
             found[k] = self.step(state, found[k].last)
         return found
 

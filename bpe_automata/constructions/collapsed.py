@@ -94,10 +94,10 @@ class CollapsedVocabularies:
 
     @cached
     def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """int32: of each node of the trie the number of its pair of token_class and text, -1 for
-        none; the token_classes of the pairs; the texts."""
+        """int32: of each node of the trie the number of its pair of token class and text, -1 for
+        none; the token classes of the pairs; the texts."""
         token_class, text = self._nodes.token_class, self._nodes.text
-        # Nearly all have text 0, and token_classes are small numbers.
+        # Nearly all have text 0, and token classes are small numbers.
         pair = np.where(token_class > 0, token_class, -1).astype(np.int32)
         some = np.flatnonzero((token_class > 0) & (text != 0))
         both = token_class[some].astype(np.int64) << 32 | (text[some] + 1)

@@ -4,7 +4,8 @@
     mask(state, k) = { n : some w with |w| < k, and the engine accepts after n w }
 
 End-of-sequence is not counted. Lazy: only what the states that are visited depend on is looked at,
-and of that only as much as the number asked for needs: bounds first, and then `Search`.
+and of that only as much as the number asked for needs: bounds first, from below
+(`kernels.fewest_tokens`) and from above (`kernels.shortest_texts`), and then `Search`.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class HypothesisSets:
         return self._rows[number]
 
     def after(self, number: int, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(free, bound) of `rows` for these classes, int32; quick where they are few."""
+        """(free, bound) of `successors` for these classes, int32; quick where they are few."""
         known = self._rows.get(number) or self._some.get(number)
         if known is None:
             n = len(self.actions.classes)
@@ -211,7 +211,7 @@ class HypothesisSets:
         return free[classes], bound[classes]
 
     def _after(self, found: HypothesisSet, c: int) -> tuple[int, int]:
-        """(free, bound) of `rows` for one class."""
+        """(free, bound) of `successors` for one class."""
         if found.utf8_row == 0:
             by_whole = found.by_whole()
             return self._one(by_whole, 1, c), self._one(by_whole, 0, c)
@@ -248,7 +248,7 @@ class HypothesisSets:
         return numbers
 
     def _may(self, w: int, boundary: int) -> bool:
-        """May there be a boundary, or none, behind a place in `WholePretokens`?"""
+        """May there be a boundary, or none, behind a node of `WholePretokens`?"""
         return self.whole.may_end(w) if boundary else w != MUST_END
 
     def _one(self, by_whole: dict[int, list[int]], boundary: int, c: int) -> int:
@@ -260,7 +260,7 @@ class HypothesisSets:
 
     def _joined(self, after: Iterable[tuple[int, list[int]]], boundary: int, c: int) -> int:
         """The set after a token of a class, at a character's end, with or without a boundary, by
-        the hypotheses after it for each place in `WholePretokens` before it."""
+        the hypotheses after it for each node of `WholePretokens` before it."""
         token_class, members = self.actions.classes[c], []
         kept = boundary if c in self._stacked.fragments else 0
         for w, hs in after:

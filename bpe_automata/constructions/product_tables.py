@@ -61,10 +61,9 @@ from bpe_automata.sharing import Lock, cached, locked
 T = TypeVar("T")
 
 _SPARE_STATE_PAIRS = 1024
-_MORE_STATE_PAIRS = (
-    4  # times as many: what a search has found is lost when there is no room for more
-)
-_STATES_A_STATE_PAIR = 64
+# Times as many: what a search has found is lost when there is no room for more.
+_MORE_STATE_PAIRS = 4
+_STATES_PER_SPARE_PAIR = 64
 _SMALLER = "use smaller repeat counts, or split the language"
 _ROOM = 4096
 _ROOM_OF_SETS = 8
@@ -90,12 +89,12 @@ class ProductTables:
         token_classes, texts = len(canonical.actions.classes), len(canonical.pipeline.text.next)
         # Deployed tokenizers have some hundreds of either.
         check_fits(
-            "classes of tokens",
+            "token classes",
             token_classes,
             MOST_TOKEN_CLASSES,
             "more than this tokenizer may have",
         )
-        check_fits("pairs of states", dfa.n_states * texts, MOST_STATE_PAIRS, _SMALLER)
+        check_fits("state pairs", dfa.n_states * texts, MOST_STATE_PAIRS, _SMALLER)
         self._text = text = text_for(canonical, dfa)
         lock = canonical.tokenizer.lock
         self._regions = Regions(dfa, lock, canonical.trie, lambda: text.vocabularies)
@@ -115,7 +114,7 @@ class ProductTables:
             memo=_memo(
                 dfa.n_states,
                 canonical.pipeline.boundaries.n,
-                max(_SPARE_STATE_PAIRS, dfa.n_states // _STATES_A_STATE_PAIR),
+                max(_SPARE_STATE_PAIRS, dfa.n_states // _STATES_PER_SPARE_PAIR),
                 _ROOM,
             ),
             fragments=fragments._replace(covers=self._proofs.covers),
@@ -340,10 +339,8 @@ class ProductTables:
         """(ids, state pairs), int64: the added tokens that can be read at a state pair between
         pretokens, and where each leads."""
         dfa, added = self._product.dfa, self._product.added
-        begin, text = (
-            int(dfa.added_from[self.memo.state[state_pair]]),
-            int(self.memo.added[state_pair]),
-        )
+        begin = int(dfa.added_from[self.memo.state[state_pair]])
+        text = int(self.memo.added[state_pair])
         every = np.arange(len(added.ids))
         ends = states_after(dfa.trans, dfa.byte_class, begin, added.start, added.data, every)
         states, texts = dfa.after_added[ends], added.after[added.after_row[text]]

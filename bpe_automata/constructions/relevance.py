@@ -9,9 +9,12 @@ n stands in the same pretoken, and
 
     n leads on from c  iff  n leads to a configuration where n is not dead       (least fixpoint)
 
-The sets of n that lead on are the least solution, and the dead sets so the greatest:
+The ids that lead on are a least fixpoint, so the dead sets are the greatest:
 dead(c) is the intersection, over the n that lead on, of the ids that forbid n; all ids,
 where none leads on. A few n nearly always make it empty; then the rest of c is never looked at.
+
+Most ids are decided before that, by a remembered id that may follow them (`kernels.masks`,
+`kernels.leading_ids`); what is left is settled by `kernels.dead_sets`.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ class Readable(NamedTuple):
 
 
 class _Difference(NamedTuple):
-    """A row, free and then bound ids, as what differs from another one: where, words: int32."""
+    """Readable ids, free and then bound ones, as what differs from others: where, words: int32."""
 
     base: np.ndarray
     where: np.ndarray
@@ -55,11 +58,11 @@ def _written_out(kept: _Difference) -> np.ndarray:
 
 
 class Relevance:
-    """Rows and dead sets of one product, memoised; for any number of threads."""
+    """Readable ids and dead sets of one product, memoised; for any number of threads."""
 
     def __init__(self, tables: ProductTables, geometry: Geometry) -> None:
         self._tables, self.lock, self._n_words = tables, tables.lock, geometry.n_words
-        # Most differ little from an empty one, or a full one that many share.
+        # Most sets of readable ids differ little from the empty one, or a full one that many share.
         self._rows: BoundedMemo[Configuration, _Difference] = BoundedMemo(2 * 4 * geometry.n_words)
 
     def readable(self, state_pair: int, number: int) -> Readable:
@@ -70,7 +73,7 @@ class Relevance:
         return Readable(both[: self._n_words], both[self._n_words :])
 
     def holds(self, state_pair: int, number: int, token: int) -> tuple[bool, bool]:
-        """Is an id in the row of a configuration, as a free one, as a bound one?"""
+        """Is an id readable at a configuration, as a free one, as a bound one?"""
         kept = self._rows.get((state_pair, number))
         if kept is None:
             kept = _Difference(self._new_row((state_pair, number)), *_NOTHING)
@@ -112,7 +115,7 @@ class Relevance:
         return self._at(configuration) != NOTHING
 
     def _at(self, configuration: Configuration) -> int:
-        """NOTHING, or the row of its set."""
+        """NOTHING, or the index of its dead set."""
         key = int(configuration_key(*configuration))
         at = int(settled_at(key, self._tables.settled))
         if at == UNSETTLED:

@@ -17,9 +17,9 @@ at its cuts:
 
     key = (tokenizer, DFA to the cuts, entry, at each cut: text states, hypotheses, how they go on)
 
-Equal keys, equal rows; in one schema and in any other. So what is built whole (`segments_eager`)
-is built segment by segment, each once for all schemas. Cuts may be missed (`LIMIT`), never claimed
-wrongly.
+Equal keys, equal readable ids; in one schema and in any other. So what is built whole
+(`segments_eager`) is built segment by segment, each once for all schemas. Cuts may be missed
+(`LIMIT`), never claimed wrongly.
 
 Source: the "Vegas configuration" of Tran-Thien 2024; detection on the product is ours.
 """
@@ -94,7 +94,7 @@ class At(NamedTuple):
 
 @dataclass(frozen=True)
 class Located:
-    """A configuration of a product, as a configuration of its segment."""
+    """Where a configuration of a product is in its segment."""
 
     segment: Segment
     at: At
@@ -150,15 +150,15 @@ class Segments:
         segment = self._begun[state, entry]
         return None if segment is None else self.within(segment, state_pair, hypotheses)
 
-    def pair(self, segment: Segment, at: At) -> tuple[int, int]:
+    def configuration(self, segment: Segment, at: At) -> tuple[int, int]:
         """(state pair, hypothesis set) of a configuration of a segment, with only the members that
         can come true."""
         state_pair = self._tables.state_pair(int(segment.order[at.number]), at.text)
         return state_pair, self._canonical.sets.number(at.utf8_row, list(at.members))
 
     def within(self, segment: Segment, state_pair: int, hypotheses: int) -> Located | None:
-        """The configuration in this segment, its cuts included; None if it is none of its
-        configurations, or text gets there by a way that the segment does not have."""
+        """Where a configuration is in this segment, its cuts included; None if it lies outside, or
+        text gets there by a way that the segment does not have."""
         memo, found = self._tables.memo, self._canonical.sets.sets[hypotheses]
         number, text = segment.number.get(int(memo.state[state_pair])), int(memo.added[state_pair])
         if number is None:
@@ -222,10 +222,8 @@ class Segments:
         fresh = [h for h, _, _ in members if h not in known]
         if fresh:
             memo, hypotheses = self._tables.memo, np.array(fresh, dtype=np.int64)
-            state, text = (
-                int(memo.state[state_pair]),
-                memo.added[state_pair : state_pair + 1].astype(np.int64),
-            )
+            text = memo.added[state_pair : state_pair + 1].astype(np.int64)
+            state = int(memo.state[state_pair])
             flags = self._tables.ask(all_flags, state, text, hypotheses)[0].tolist()
             known.update(zip(fresh, flags, strict=True))
         return known

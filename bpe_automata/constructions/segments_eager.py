@@ -107,16 +107,16 @@ class _Maker:
 
     def piece(self, start: Start) -> tuple[Piece, list[Start]]:
         """The token automaton from here to the cuts, and where its exits lead."""
-        configuration = self._segments.of(*start[:2])
-        if configuration is None:
+        located = self._segments.of(*start[:2])
+        if located is None:
             return self._written(start, None), []
-        segment, cache = configuration.segment, self._cache
-        known = cache.of(segment.key).pieces.get(configuration.at) if start[2] == ANY else None
+        segment, cache = located.segment, self._cache
+        known = cache.of(segment.key).pieces.get(located.at) if start[2] == ANY else None
         if known is None:
             known = self._written(start, segment)
             if start[2] == ANY and not self._strange:
-                cache.add(segment.key, configuration.at, known)
-        return known, [(*self._segments.pair(segment, at), ANY) for at in known.exits]
+                cache.add(segment.key, located.at, known)
+        return known, [(*self._segments.configuration(segment, at), ANY) for at in known.exits]
 
     def _written(self, start: Start, segment: Segment | None) -> Piece:
         states, exits, self._strange = _Numbered[Start](), _Numbered[At](), False
@@ -167,9 +167,9 @@ class _Maker:
     def _cut(self, segment: Segment | None, state_pair: int, number: int) -> At | None:
         if segment is None:
             return None
-        configuration = self._segments.within(segment, state_pair, number)
-        self._strange |= configuration is None
-        return configuration.at if configuration is not None and configuration.is_cut else None
+        located = self._segments.within(segment, state_pair, number)
+        self._strange |= located is None
+        return located.at if located is not None and located.is_cut else None
 
 
 # ---------------------------------------------------------------- the rows of all configurations
@@ -200,15 +200,15 @@ class SharedRelevance:
 
     def readable(self, state_pair: int, number: int) -> Readable:
         """The ids readable at a configuration that lead to relevant states."""
-        configuration = self.segments.of(state_pair, number)
-        if configuration is None:
+        located = self.segments.of(state_pair, number)
+        if located is None:
             self.cache.count_apart()
             return self.engine.relevance.readable(state_pair, number)
-        row = self.cache.of(configuration.segment.key).rows.get(configuration.at)
-        if row is None:
-            row = self.engine.relevance.readable(state_pair, number)
-            self.cache.add(configuration.segment.key, configuration.at, row)
-        return row
+        found = self.cache.of(located.segment.key).rows.get(located.at)
+        if found is None:
+            found = self.engine.relevance.readable(state_pair, number)
+            self.cache.add(located.segment.key, located.at, found)
+        return found
 
 
 class _Walk:
@@ -221,40 +221,42 @@ class _Walk:
     def beyond(self, start: Configuration) -> tuple[int, set[Configuration]]:
         """How many configurations there are from here to the next cuts, and those at the cuts; of a
         configuration in no segment, itself and where its ids lead."""
-        configuration, cache = self._segments.of(*start), self._rows.cache
-        if configuration is None:
+        located, cache = self._segments.of(*start), self._rows.cache
+        if located is None:
             return 1, self._after_configuration(start)
-        key, strange = configuration.segment.key, set[Configuration]()
-        closure = cache.of(key).closures.get(configuration.at)
+        key, strange = located.segment.key, set[Configuration]()
+        closure = cache.of(key).closures.get(located.at)
         if closure is None:
-            closure, strange = self._closure(configuration, start)
+            closure, strange = self._closure(located, start)
             if not strange:
-                cache.add(key, configuration.at, closure)
-        exits = {self._segments.pair(configuration.segment, at) for at in closure.exits}
+                cache.add(key, located.at, closure)
+        exits = {self._segments.configuration(located.segment, at) for at in closure.exits}
         return closure.n_inner, strange | exits
 
     def _closure(
-        self, configuration: Located, start: Configuration
+        self, located: Located, start: Configuration
     ) -> tuple[Closure, set[Configuration]]:
         """Up to the cuts of a segment, and what is met that is not in the segment."""
         inner, exits, strange, todo = {start}, dict[At, None](), set[Configuration](), [start]
         while todo:
             check()
-            for pair in self._after_configuration(todo.pop()) - inner:
-                found = self._segments.within(configuration.segment, *pair)
+            for configuration in self._after_configuration(todo.pop()) - inner:
+                found = self._segments.within(located.segment, *configuration)
                 if found is None:
-                    strange.add(pair)
+                    strange.add(configuration)
                 elif found.is_cut:
                     exits[found.at] = None
                 else:
-                    inner.add(pair)
-                    todo.append(pair)
+                    inner.add(configuration)
+                    todo.append(configuration)
         return Closure(len(inner), tuple(exits)), strange
 
-    def _after_configuration(self, pair: Configuration) -> set[Configuration]:
-        if pair not in self._after:
-            self._after[pair] = beyond(self._rows.engine, pair, self._rows.readable(*pair))
-        return self._after[pair]
+    def _after_configuration(self, configuration: Configuration) -> set[Configuration]:
+        if configuration not in self._after:
+            self._after[configuration] = beyond(
+                self._rows.engine, configuration, self._rows.readable(*configuration)
+            )
+        return self._after[configuration]
 
 
 # The eager engine: all configurations of a product and their dead sets, before any is visited.

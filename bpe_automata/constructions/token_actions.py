@@ -98,7 +98,7 @@ def _packed(keys: np.ndarray) -> np.ndarray:
     Raises BudgetExceededError where that is too narrow."""
     code = np.zeros(len(keys), dtype=np.int64)
     widths = [int(column.max(initial=0)) + 2 for column in keys.T]
-    check_fits("classes of tokens", prod(widths), 2**63 - 1, "more than are told apart")
+    check_fits("token classes", prod(widths), 2**63 - 1, "more than are told apart")
     for column, width in zip(keys.T, widths, strict=True):
         code = code * width + column + 1
     return code

@@ -38,7 +38,7 @@ from bpe_automata.kernels.hashing import grown, grown_rows
 from bpe_automata.kernels.leading_ids import (
     SHALLOW,
     Tokens,
-    first_forbidden,
+    first_allowed,
     is_void,
     leading_among,
     leading_ids,
@@ -310,9 +310,9 @@ def _note_follower(
         forbidden_sets.after,
         forbidden,
     )
-    follower = first_forbidden(ids, forbidden, forbidden_sets.right_at)
+    follower = first_allowed(ids, forbidden, forbidden_sets.right_at)
     if follower < 0:
-        follower = first_forbidden(rows[:, 0], forbidden, forbidden_sets.right_at)
+        follower = first_allowed(rows[:, 0], forbidden, forbidden_sets.right_at)
     if follower >= 0:
         _note_hint(follower, stack)
 
@@ -380,11 +380,8 @@ def _advanced(
     """(verdict, number of the configuration that must be settled before, or _NONE). If there is
     such a configuration the verdict says nothing. Else NOTHING is dead, or _CANDIDATES are what is
     dead, or an id that matters leads to a configuration on its way: _ON_CYCLE."""
-    forbidden, birth, before = (
-        np.empty(len(candidates), np.int64),
-        forbidden_sets.birth,
-        forbidden_sets.before,
-    )
+    forbidden, before = np.empty(len(candidates), np.int64), forbidden_sets.before
+    birth = forbidden_sets.birth
     if not keep(candidates, candidates):
         return NOTHING, _NONE
     while frame[_NEXT] < frame[_END] and not poll(watch):

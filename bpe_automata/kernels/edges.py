@@ -5,7 +5,7 @@
 with the steps d of the DFA, whose state 0 is dead, and e of the text automaton, which begins in its
 state 0. Rows, successors, dead ids and distances are functions of these. What a hypothesis set
 makes of a token depends on the token's class alone, so tokens of one class that lead to the same
-pair of states are alike: they are a group. In the lift there is one class, and one text state.
+state pair are alike: they are a group. In the lift there is one class, and one text state.
 """
 
 from __future__ import annotations
@@ -189,12 +189,8 @@ def _read_trie(
     trie, towards, nodes = vocabulary.trie, vocabulary.towards, vocabulary.nodes
     label, depths, skip, ids = trie.label, trie.depth, trie.skip, trie.token
     token_classes, texts = nodes.token_class, nodes.text
-    utf8, bounded, plain, size = (
-        vocabulary.utf8[utf8_row],
-        left < NEVER,
-        utf8_row == 0 and before == 0,
-        0,
-    )
+    utf8, bounded, size = vocabulary.utf8[utf8_row], left < NEVER, 0
+    plain = utf8_row == 0 and before == 0
     for i in range(len(begins)):
         size += begins[i, 1] - begins[i, 0]
     path, found, n = np.empty(trie.deepest + 1, np.int32), np.empty((size, 4), np.int32), 0

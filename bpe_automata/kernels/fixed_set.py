@@ -60,7 +60,7 @@ def candidates_left(
     s: FixedSet,
     p: Pairs,
 ) -> int:
-    """Do the texts from `state` leave ids under suspicion to be dead there? 0: none, more: some,
+    """Do the texts from `state` leave candidates for dead ids there? 0: none, more: some,
     NONE: no text was found, which says nothing. begins: bool [256], the first bytes of texts that
     are looked at. remember: fill in `leading`; then `begins` must hold all bytes."""
     left, last, n_leading = NONE, NONE, 0

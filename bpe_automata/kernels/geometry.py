@@ -248,8 +248,8 @@ _OFTEN = 16  # tokens between two looks at which side has fewer
 @by_reference
 class ForbiddenSets(NamedTuple):
     """What may not come before and after an id, as in `kernels.geometry`, and how to find it. birth
-    int32 [n_ids]; left_at, right_at int32 [n_ids]: the place of an id as the one that comes before,
-    or after. Suspects are sets of the former."""
+    int32 [n_ids]; left_at, right_at int32 [n_ids]: the position of an id as the one that comes
+    before, or after. Candidates are sets of the former."""
 
     before: Half
     after: Half
@@ -260,7 +260,7 @@ class ForbiddenSets(NamedTuple):
 
 @kernel
 def positions_of(order: np.ndarray, n_ids: int) -> np.ndarray:
-    """int32 [n_ids]: the place of each id in an order (int32, ids), -1 for one that has none."""
+    """int32 [n_ids]: the position of each id in an order (int32, ids), -1 for one that has none."""
     found = np.full(n_ids, -1, np.int32)
     for at in range(len(order)):
         found[order[at]] = at

@@ -59,12 +59,8 @@ def leading_ids(
     ids?; int64 [k], ids that surely lead on; int64 [n, 2], (id, key of the configuration that it
     leads to) for those of which that is not known). Where the DFA reads many bytes, only ids of at
     most `deepest` bytes are among them."""
-    state_pair, number, configurations, statuses = (
-        key_state_pair(key),
-        key_number(key),
-        w.memo.configurations,
-        w.memo.status,
-    )
+    state_pair, number = key_state_pair(key), key_number(key)
+    configurations, statuses = w.memo.configurations, w.memo.status
     state, bound_after = w.memo.state[state_pair], tokens.bound_after[tokens.row_of[number]]
     if deepest < tokens.vocabulary.trie.deepest and not reads_much(state, w):
         deepest = tokens.vocabulary.trie.deepest
@@ -174,20 +170,20 @@ def add_witnessed(
         if is_void(w):
             break
         forbid(token, forbidden_sets.birth, 0, forbidden_sets.after, forbidden)
-        follower = first_forbidden(ids, forbidden, forbidden_sets.right_at)
+        follower = first_allowed(ids, forbidden, forbidden_sets.right_at)
         if follower < 0 and not complete and few and not _in_vain(token, number, w):
             # A long one serves other states too: what all settle for themselves otherwise.
             complete, ids, maybe = leading_ids(key, tokens.vocabulary.trie.deepest, tokens, w)
             if is_void(w):
                 break
-            follower = first_forbidden(ids, forbidden, forbidden_sets.right_at)
+            follower = first_allowed(ids, forbidden, forbidden_sets.right_at)
             if follower < 0:
                 _remember_witness(token, number, IN_VAIN, -1, w)
         if follower >= 0:
             if rows[i, 3]:
                 bits = free
             bits[token >> 5] |= np.int32(1) << np.int32(token & 31)
-        elif not complete or first_forbidden(maybe[:, 0], forbidden, forbidden_sets.right_at) >= 0:
+        elif not complete or first_allowed(maybe[:, 0], forbidden, forbidden_sets.right_at) >= 0:
             continue
         undecided[i] = False
         after = tokens.bound_after[tokens.row_of[number]]
@@ -207,7 +203,7 @@ def _in_vain(token: int, number: int, w: Product) -> bool:
 
 
 @kernel
-def first_forbidden(ids: np.ndarray, forbidden: np.ndarray, right_at: np.ndarray) -> int:
+def first_allowed(ids: np.ndarray, forbidden: np.ndarray, right_at: np.ndarray) -> int:
     """The first of some ids that may follow, -1 if there is none."""
     for token in ids:
         at = right_at[token]

@@ -27,7 +27,7 @@ from bpe_automata.kernels.watch import stopped
 UNKNOWN, ALIVE, DEAD, PARTLY = 0, 1, 2, 3
 SET_BITS = 24
 MOST_SETS = 1 << SET_BITS
-IN_VAIN = -2
+IN_VAIN = -2  # of a witness: none that was looked for led on
 MOST_SHOWN = 3  # bytes: what is left of a character after its first
 
 
@@ -35,7 +35,7 @@ MOST_SHOWN = 3  # bytes: what is left of a character after its first
 class Dfa(NamedTuple):
     """trans int32 [n_states, n_classes], byte_class uint8 [256], accepting bool [n_states];
     added_from, after_added int32 [n_states]: where the text of an added token is read from (0: not
-    here), and what the state where it ends stands for then (see `constructions.lift`)."""
+    here), and the state that is meant by the one where it ends (see `constructions.lift`)."""
 
     trans: np.ndarray
     byte_class: np.ndarray
@@ -46,9 +46,10 @@ class Dfa(NamedTuple):
 
 @by_reference
 class Reading(NamedTuple):
-    """utf8 int32 [rows, 256] and coarse int32 [n_atoms], see `tokenizer.alphabet`; ends bool [n];
-    step_start int32 [2*n*c + 1], step_to int32: CSR of the hypotheses that follow hypothesis h by
-    coarse atom k with (b = 1) or without a boundary before it, at index (b*n + h)*c + k."""
+    """Of n hypotheses and c coarse atoms: utf8 int32 [UTF-8 rows, 256] and coarse int32 [n_atoms],
+    see `tokenizer.alphabet`; ends bool [n]; step_start int32 [2*n*c + 1], step_to int32: CSR of the
+    hypotheses that follow hypothesis h by coarse atom k with (b = 1) or without a boundary before
+    it, at index (b*n + h)*c + k."""
 
     utf8: np.ndarray
     coarse: np.ndarray
@@ -75,12 +76,16 @@ class Added(NamedTuple):
 @by_reference
 class Sets(NamedTuple):
     """start int32 [n_sets + 1] into the members; hypothesis, boundary int32; may_break, may_bind
-    bool: can there be, or not be, a boundary after this member; utf8_row int32 [n_sets]: UTF-8 row;
+    bool: can there be, or not be, a boundary after this member; utf8_row int32 [n_sets]: UTF-8
+    row of the character being read, 0: none;
     ends bool [n_sets]: can a text end, in state 0 of the text automaton; given_up bool [n_sets]:
     has the search of `kernels.split_characters` failed once? shown int32 [n_sets, ways, 3]: texts
-    that show the status of a configuration, see `shown_status`: up to MOST_SHOWN bytes, the first
-    one lowest; one more than the hypothesis after them, times 4, plus how many bytes, 0 behind the
-    last text; the atom that they complete."""
+    that show the status of a configuration, see `shown_status`. Of each text
+
+        0    its bytes, MOST_SHOWN at most, the first one lowest
+        1    4 * (1 + the hypothesis after it) + how many bytes; 0 behind the last text
+        2    the atom that it completes
+    """
 
     start: np.ndarray
     hypothesis: np.ndarray
@@ -95,12 +100,12 @@ class Sets(NamedTuple):
 
 @by_reference
 class Fragments(NamedTuple):
-    """Tokens around characters that are split between tokens. open_start int32 [rows + 1] and
-    open_ids int32: by UTF-8 row, the tokens that can end there inside a character; start int32
-    [n + 1], data uint8, ids int32 [n]: tokens that are nothing but next bytes of a character, the
-    fragments. covers int32 [rows, covers, ways, 4]: a way is up to four fragments that may follow
-    one another, and of the ways of a cover each id that ends in the row may be followed by some;
-    filled up with -1, the cover that was found last comes first."""
+    """Tokens around characters that are split between tokens. open_start int32 [UTF-8 rows + 1] and
+    open_ids int32: by UTF-8 row, the tokens that can end there inside a character; start int32 [n +
+    1], data uint8, ids int32 [n]: tokens that are nothing but next bytes of a character, the
+    fragments. covers int32 [UTF-8 rows, covers, ways, 4]: a way is up to four fragments that may
+    follow one another, and of the ways of a cover each id that ends in the row may be followed by
+    some; filled up with -1, the cover that was found last comes first."""
 
     open_start: np.ndarray
     open_ids: np.ndarray
@@ -113,7 +118,7 @@ class Fragments(NamedTuple):
 @by_reference
 class Witnesses(NamedTuple):
     """Ids that show that others are not dead: after id t that led to set H, the id n may follow and
-    leads to set H'. What fell into a slot last is there. key int64 [slots]: t and H, see
+    leads to set H'. A new witness overwrites the one in its slot. key int64 [slots]: t and H, see
     `configuration_key`, -1 where there is none; id, after int32 [slots]: n, -1 where no id of the
     tokenizer may follow, IN_VAIN where no n led on from some configuration, and H'."""
 
@@ -228,7 +233,7 @@ class StatusTables(NamedTuple):
 
 @kernel
 def status_tables(w: Product) -> StatusTables:
-    """The part of it."""
+    """Those of a product."""
     return StatusTables(
         w.memo.configurations,
         w.memo.status,
@@ -322,6 +327,7 @@ def step_range(boundary: int, hypothesis: int, atom: int, w: Product) -> tuple[i
 
 @kernel
 def set_ends(number: int, w: Product) -> bool:
+    """Can a text end with some member of a hypothesis set, at a character's end?"""
     if w.sets.utf8_row[number] != 0:
         return False
     for m in range(w.sets.start[number], w.sets.start[number + 1]):

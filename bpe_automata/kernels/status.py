@@ -98,8 +98,8 @@ def _found_by_shown(state_pair: int, number: int, w: Product) -> int:
 
 @kernel
 def _fixed_set_candidates(state_pair: int, number: int, w: Product) -> int:
-    """See `kernels.fixed_set.candidates_left`; NONE too where the configuration is not one of the
-    fixed set."""
+    """See `kernels.fixed_set.candidates_left`; also NONE, -1, where the configuration is not one of
+    the fixed set."""
     state, text = w.memo.state[state_pair], w.memo.added[state_pair]
     if number != w.fixed_set.number or w.fixed_set.distance[state] == 0:
         return -1
@@ -153,9 +153,8 @@ def _leads_on(state_pair: int, utf8_row: int, number: int, boundary: int, w: Pro
     if boundary >= 0 and not _some_may(number, boundary, w):
         return False
     rows, at = np.empty(64, np.int32), np.empty(64, np.int32)
-    read = np.empty(
-        64, np.int64
-    )  # the bytes read so far, as in `product.Sets`, times 4, plus how many
+    # read: the bytes so far, as in `product.Sets`, times 4, plus how many
+    read = np.empty(64, np.int64)
     rows[0], at[0], read[0] = utf8_row, w.memo.state[state_pair], 0
     seen, n_seen, open_ = np.full(table_size(32), EMPTY, np.int64), 0, 1
     while open_ > 0 and not poll(w.watch):
@@ -294,7 +293,7 @@ def needed(
     after_sides: tuple[np.ndarray, np.ndarray], c: Certificates, w: Product
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """What the configurations of a row need. after_sides: int32 [token_classes], the sets after
-    tokens of each token_class. Returns (the number of the call; int64 [columns, n / 64], the
+    tokens of each token class. Returns (the number of the call; int64 [columns, n / 64], the
     certificates of all sets, as bits; int32 [token_classes], the column of their sets; ODD where
     one has no certificate or no column, NO_SET).
     """

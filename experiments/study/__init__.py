@@ -1,1 +1,1 @@
-"""What constraints do to a model's law, and what a model writes unasked."""
+"""What constraints do to the distribution of a model, and what a model writes unasked."""

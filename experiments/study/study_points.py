@@ -7,8 +7,8 @@ lift's is taken apart into
             + myopia (TV canonical - TV of canonical with weights) + rest (the last)
 
 Two things are taken away there, one after the other: other tokenizations, and masking step by step.
-The other order gives other parts, as the lift with weights is exact: myopia is then all of TV lift,
-tokenization is minus the rest. The mean of both orders is the Shapley value of each.
+Taking masking away first gives other parts: myopia = TV lift, as the lift with weights is exact,
+and tokenization = -rest. The mean of both orders is the Shapley value of each.
 """
 
 from __future__ import annotations
@@ -195,8 +195,8 @@ def _line(point: Row, method: str, part: Row, prefix: str = "") -> Row:
 
 def drawn_tv(row: Row, free: list[float], method: str, kind: str, size: int) -> float | None:
     """Of the distribution of one draw from a weighted population, where nothing is drawn if no
-    particle came to an answer; None where the method was not simulated. Methods that are the lift
-    have its."""
+    particle came to an answer; None where the method was not simulated. A method that
+    allows what the lift allows has the value of the lift."""
     name = "lift" if method in row["as_lift"] else method
     if name not in row["draws"]:
         return None
@@ -225,7 +225,7 @@ def median(field: str) -> Callable[[Group], Estimate | None]:
 
 
 def share_of_lift(field: str) -> Callable[[Group], Estimate | None]:
-    """Of the summed error of the lift, that in the sum of a part: ratios of single points are wild
+    """The share of a part in the summed error of the lift: ratios of single points are wild
     where both are next to nothing. None where there is no error; ends are nan where questions
     without error may be drawn alone."""
 
