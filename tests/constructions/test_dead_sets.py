@@ -352,7 +352,7 @@ def test_where_room_for_state_pairs_runs_out_nothing_that_was_begun_is_kept(toke
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(product_tables, "_SPARE_STATE_PAIRS", 1)
-        patch.setattr(product_tables, "_STATES_A_STATE_PAIR", 10**9)
+        patch.setattr(product_tables, "_STATES_PER_SPARE_PAIR", 10**9)
         for state_pair, (_, number) in [*zip(state_pairs, configurations, strict=True)][:4]:
             fresh = CartesianMerge(tokenizer, dfa)
             fresh.relevance.settle(
