@@ -43,8 +43,7 @@ class Budget:
     """Limits of one call.
 
     max_states: states of an automaton over characters; 10 times as many instructions of the program
-    that
-        it is made from. (Over bytes `.` alone needs 7 more per state; max_bytes bounds those.)
+        that it is made from. (Over bytes `.` alone needs 7 more per state; max_bytes bounds those.)
     max_seconds: of the thread's own work, see the module's docstring; exceeded by a fifth or half a
         second at most.
     max_bytes: memory of the tables of any one step, estimated before they are made. More than

@@ -130,8 +130,8 @@ class Assembly:
 
         Minimal, trimmed and numbered as those of `compile_regex` are; but with more cells than
         `largest_reduced` it is left as it comes, trimmed if all that was embedded is, which saves
-        most of the time and memory. Places and states (over bytes) are each limited to
-        max_instructions of the budget. Raises BudgetExceededError.
+        most of the time and memory. The states of the network, and those over
+        bytes, are each limited to max_instructions of the budget. Raises BudgetExceededError.
         """
         if self.nodes > budget.max_instructions:
             raise BudgetExceededError("states", budget.max_instructions, _SMALLER)

@@ -12,26 +12,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from bpe_automata.budget import Budget, check, spent
 from bpe_automata.constructions.horizon_graph import NEVER, Graph, Source
 from bpe_automata.constructions.horizon_search import Search
+from bpe_automata.constructions.relevance import Readable
 from bpe_automata.kernels.bits import set_bits
 from bpe_automata.sharing import BoundedMemo, Lock, locked
 
 _MOST_UNSURE = 64  # configurations from which a mask looks for ways before it opens its own
 State = TypeVar("State", bound=Hashable)
 Read = TypeVar("Read", bound=Hashable, contravariant=True)
-
-
-class Readable(NamedTuple):
-    """free, bound: packed int32 ids, those with and without a boundary at the joint."""
-
-    free: np.ndarray
-    bound: np.ndarray
 
 
 class Reader(Source, Protocol[Read]):
@@ -105,11 +99,9 @@ class GraphHorizon(Horizon[State]):
     def least(self, state: State) -> int:
         key, last = self._reader.before(state)
         configuration = self._number(key)
-        low, high, more = (
-            max(int(self._graph.lower[configuration]), self._reader.least(key)),
-            None,
-            0,
-        )
+        low = max(int(self._graph.lower[configuration]), self._reader.least(key))
+        high: int | None = None
+        more = 0
         while high is None or low < high:
             check()
             k = low + more if high is None else (low + high) // 2

@@ -274,10 +274,8 @@ class ProductReader:
         before = self._groups_at(at)
         state_pairs, token_classes, start, ids = self._tables.edges(state_pair, utf8_row)
         n = len(before.token_classes) - before.n_added
-        have, wanted = (
-            state_pairs << 32 | token_classes,
-            before.state_pairs[:n] << 32 | before.token_classes[:n],
-        )
+        have = state_pairs << 32 | token_classes
+        wanted = before.state_pairs[:n] << 32 | before.token_classes[:n]
         order = np.argsort(have)
         found = np.minimum(np.searchsorted(have, wanted, sorter=order), len(have) - 1)
         groups = order[found]

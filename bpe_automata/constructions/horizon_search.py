@@ -65,10 +65,8 @@ class _Visit(NamedTuple):
 
 
 _REMEMBERED = 8  # ids, for each number of ids that are left
-_FEWEST_STEPS, _MOST_STEPS = (
-    32,
-    64,
-)  # by them, before a configuration is opened: more where they help
+# By them, before a configuration is opened: more where they help.
+_FEWEST_STEPS, _MOST_STEPS = 32, 64
 _BYTES_OF_ENTRY = 1000  # of Python's objects, about
 _NOWHERE = _Visit(-1, 0, False, np.empty(0, dtype=np.int64))
 
@@ -314,30 +312,19 @@ class Search:
         """What is complete goes into the bounds."""
         graph, configuration, level = self._graph, question.configuration, question.visit.level
         if question.visit.behind:
-            graph.final[configuration], graph.whole[configuration] = (
-                min(graph.final[configuration], level),
-                True,
-            )
+            graph.final[configuration] = min(graph.final[configuration], level)
+            graph.whole[configuration] = True
             return
-        if self._add_live(configuration, level, new):
-            goal = graph.goal(configuration)
-            rest = (
-                graph.universe(configuration)
-                if goal is None
-                else graph.universe(configuration) & ~goal
-            )
-            if not (rest & ~question.live).any():
-                graph.final[configuration] = min(graph.final[configuration], question.k)
+        left = self._add_live(configuration, level, new)
+        if left and not (self._may_accept(configuration) & ~question.live).any():
+            graph.final[configuration] = min(graph.final[configuration], question.k)
 
     def _add_live(self, configuration: int, k: int, new: np.ndarray) -> bool:
         """Is some last id left of which it is not known?"""
         graph = self._graph
-        kept, goal = self._kept.get((configuration, k), _Kept()), graph.goal(configuration)
+        kept = self._kept.get((configuration, k), _Kept())
         live = _with(new, kept.live)
-        rest = (
-            graph.universe(configuration) if goal is None else graph.universe(configuration) & ~goal
-        )
-        if not (rest & ~live).any():
+        if not (self._may_accept(configuration) & ~live).any():
             graph.final[configuration] = min(graph.final[configuration], k)
             return False
         self._keep(configuration, k, kept._replace(live=_words_of(live)))
@@ -345,15 +332,17 @@ class Search:
 
     def _keep_dead(self, question: _Question, new: np.ndarray) -> None:
         graph, configuration, k = self._graph, question.configuration, question.k
-        kept, goal = self._kept.get((configuration, k), _Kept()), graph.goal(configuration)
+        kept = self._kept.get((configuration, k), _Kept())
         dead = _with(new, kept.dead)
-        rest = (
-            graph.universe(configuration) if goal is None else graph.universe(configuration) & ~goal
-        )
-        if not (rest & ~dead).any():
+        if not (self._may_accept(configuration) & ~dead).any():
             graph.lower[configuration] = max(graph.lower[configuration], k + 1)
         else:
             self._keep(configuration, k, kept._replace(dead=_words_of(dead)))
+
+    def _may_accept(self, configuration: int) -> np.ndarray:
+        """The set of ids after which the configuration accepts some time, as far as is known."""
+        everything, goal = self._graph.universe(configuration), self._graph.goal(configuration)
+        return everything if goal is None else everything & ~goal
 
     def _keep(self, configuration: int, k: int, known: _Kept) -> None:
         """What was kept first goes first, where there is too much of it."""

@@ -130,10 +130,8 @@ class Segments:
     def of(self, state_pair: int, hypotheses: int) -> Located | None:
         """The configuration in a segment; None where none was found. That of a cut is the entry of
         the segment that begins there."""
-        state, found = (
-            int(self._tables.memo.state[state_pair]),
-            self._canonical.sets.sets[hypotheses],
-        )
+        state = int(self._tables.memo.state[state_pair])
+        found = self._canonical.sets.sets[hypotheses]
         home = self._homes.get(state)
         if (
             home is not None

@@ -1,12 +1,12 @@
 """A whole product put together from segments, which a `SegmentCache` keeps for other products.
 
     assembled(engine, state, cache) = explore(engine, state)              as languages
-    prepared(engine, state, cache): the rows of all configurations, those of `all_configurations`
+    prepared(engine, state, cache): makes the rows of all configurations; says how many
 
 Written out, each segment is a `Piece`, and the pieces are laid side by side; at a cut all ways meet
 in one state, as the last id changes nothing there. Languages that are too large for that, as nearly
-all are that hold a string, have few configurations still: of a segment that the cache knows none is
-visited, as its rows are in the cache, and its `Closure` says at which cuts its ids arrive.
+all are that hold a string, have few configurations still: no configuration of a segment in the
+cache is visited, as its rows are in the cache, and its `Closure` says at which cuts its ids arrive.
 
 A row that is asked for alone costs less to make than to look up: the lazy engine has no segments.
 """
@@ -103,10 +103,11 @@ class _Maker:
     def __init__(self, engine: CartesianMerge, cache: SegmentCache, max_edges: int) -> None:
         self._engine, self._cache, self._max_edges = engine, cache, max_edges
         self._segments = Segments(engine.tables)
-        self._strange = False  # did what was written last come to what is not in its segment?
+        self._strange = False  # did the last piece lead out of its segment? It is not kept then
 
     def piece(self, start: Start) -> tuple[Piece, list[Start]]:
-        """The token automaton from here to the cuts, and where its exits lead."""
+        """The token automaton from here to the cuts, and where its exits lead; outside of segments
+        all that follows, without exits."""
         located = self._segments.of(*start[:2])
         if located is None:
             return self._written(start, None), []

@@ -88,11 +88,8 @@ def readable_ids(
             break
         if i < len(groups):
             group, side = groups[i] >> 1, groups[i] & 1
-            q, a, token_class = (
-                states[collapsed.node[group]],
-                collapsed.text[group],
-                collapsed.token_class[group],
-            )
+            q, a = states[collapsed.node[group]], collapsed.text[group]
+            token_class = collapsed.token_class[group]
             ids = collapsed.ids[collapsed.start[group] : collapsed.start[group + 1]]
         else:
             item, side = single[i - len(groups)] >> 1, single[i - len(groups)] & 1

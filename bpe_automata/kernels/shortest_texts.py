@@ -444,10 +444,8 @@ def _shortest_character(state: int, w: Product) -> tuple[int, int]:
     utf8_row = 0
     for _ in range(4):
         for byte in range(256):
-            after, entry = (
-                w.dfa.trans[state, w.dfa.byte_class[byte]],
-                w.reading.utf8[utf8_row, byte],
-            )
+            after = w.dfa.trans[state, w.dfa.byte_class[byte]]
+            entry = w.reading.utf8[utf8_row, byte]
             if (
                 after != 0
                 and entry != -1

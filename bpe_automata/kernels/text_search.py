@@ -203,14 +203,10 @@ def _search(p: int, h: int, w: Product) -> bool:
     on that stack when the search is stopped nothing is known.
     """
     pool, n_pool = np.empty((256, 2), np.int32), 0
-    configurations, count = (
-        np.empty((64, 3), np.int32),
-        0,
-    )  # state pair, hypothesis, low link, as first met
-    frames, n_frames = (
-        np.empty((64, 4), np.int32),
-        0,
-    )  # configuration, next and end in pool, is it wide
+    # Of the first: state pair, hypothesis, low link, as first met; of a frame: which of them, next
+    # and end in the pool, is it wide.
+    configurations, count = np.empty((64, 3), np.int32), 0
+    frames, n_frames = np.empty((64, 4), np.int32), 0
     component, n_component = np.empty((64, 1), np.int32), 0
     recent = Recent(
         np.full(_KEPT, -1, np.int32),

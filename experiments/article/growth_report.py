@@ -12,7 +12,7 @@ from experiments.article.growth_worker import CARTESIAN, DIRECT, EXPLICIT, LAZY,
 from experiments.article.mistral import name_of
 from experiments.run.executors import FAILURE, Row
 from experiments.run.readme import wrapped
-from experiments.run.report import Figure, Report
+from experiments.run.report import Figure, Report, grid, panels
 from experiments.run.tables import (
     Column,
     Group,
@@ -24,7 +24,7 @@ from experiments.run.tables import (
     table,
     whole,
 )
-from experiments.study.shown import PALE, grid, in_lines, panels
+from experiments.study.shown import PALE, in_lines
 
 SHORT = {
     DIRECT: "DirectMerge\n(reference)",
@@ -249,7 +249,7 @@ def draw(cells: pd.DataFrame, config: Row) -> Figure:
     """A column per family; seconds above, integers to keep below; log scales."""
     families = [*cells.groupby("family", sort=False)]
     width = max(3.1 * len(families), 6.2)
-    figure, axes = panels(2, len(families), figsize=(width, 6.6), sharex="col", sharey="row")
+    figure, axes = panels(2, len(families), (width, 6.6), sharex="col", sharey="row")
     for column, (family, of_family) in zip(axes.T, families, strict=True):
         for panel, quantity in zip(column, QUANTITIES, strict=True):
             _lines(panel, of_family, quantity)

@@ -38,12 +38,12 @@ from experiments.run.config import option
 from experiments.run.executors import FAILURE, Cell, Row
 from experiments.run.files import lines_of, require
 from experiments.run.measuring import Run
-from experiments.run.report import Figure, Report
+from experiments.run.report import Figure, Report, panels
 from experiments.run.statistics import median, quantile
 from experiments.run.tables import Column, Table, frame, table, whole
 from experiments.shared.resources import timed
 from experiments.shared.walks import walk
-from experiments.study.shown import in_lines, panels
+from experiments.study.shown import in_lines
 
 VERSION = 2
 
@@ -270,7 +270,7 @@ def summed_up(summaries: dict[str, Row]) -> Table:
 
 def draw(times: dict[str, list[float]]) -> Any:
     """Which share of the regexes, or masks, takes at most so long; by curve."""
-    figure, ((axes,),) = panels(1, 1, figsize=(_WIDTH, 5.2))
+    figure, ((axes,),) = panels(1, 1, (_WIDTH, 5.2))
     for key, found in times.items():
         label, color, line = CURVES[key]
         seconds = np.sort(found)

@@ -29,19 +29,24 @@ def noted(note: str, inches: float) -> str:
 
 
 def panels(
-    lines: int, columns: int, size: tuple[float, float], grid: str = "both", **more: Any
+    lines: int, columns: int, size: tuple[float, float], lined: str = "", **more: Any
 ) -> tuple[Any, Any]:
-    """(a figure, its axes [lines, columns]), without a frame above and to the right. grid: "both",
-    "x" or "y", behind what is drawn; more: for `pyplot.subplots`."""
+    """(a figure, its axes [lines, columns]), without a frame above and to the right. lined: "both",
+    "x" or "y" for a grid on all of them; more: for `pyplot.subplots`."""
     require("matplotlib").use("Agg")
     pyplot = require("matplotlib.pyplot")
     more |= {"figsize": size, "layout": "constrained", "squeeze": False}
     with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
         figure, axes = pyplot.subplots(lines, columns, **more)
-    for one in axes.flat:
-        one.grid(axis=grid, color="#eeeeee")
-        one.set_axisbelow(True)
+    for one in axes.flat if lined else ():
+        grid(one, lined)
     return figure, axes
+
+
+def grid(axes: Any, axis: str) -> None:
+    """Pale lines behind what is drawn, across "x", "y" or "both"."""
+    axes.grid(axis=axis, color="#eeeeee")
+    axes.set_axisbelow(True)
 
 
 def finish(figure: Any, headline: str, note: str, folder: Path, name: str) -> list[Path]:

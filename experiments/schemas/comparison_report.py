@@ -436,7 +436,7 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     if not len(compiled):
         return []
     tokenizers = compiled["tokenizer"].unique()
-    figure, grid = panels(len(tokenizers), 2, (9, 1 + 3.2 * len(tokenizers)), sharex="col")
+    figure, grid = panels(len(tokenizers), 2, (9, 1 + 3.2 * len(tokenizers)), "both", sharex="col")
     for row, tokenizer in zip(grid, tokenizers, strict=True):
         here = cases[cases["tokenizer"] == tokenizer]
         for axes, (what, field) in zip(row, PANELS.items(), strict=True):

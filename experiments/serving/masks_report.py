@@ -409,7 +409,7 @@ def figures(groups: Mapping[str, pd.DataFrame]) -> list[Figure]:
     has_schemas = ((every["what"] == SCHEMA) & every["first"].notna()).any()
     shown = [(label, *of) for label, of in PANELS.items() if has_schemas or of[0] == CONSTRAINT]
     size, heights = (1.2 + 3.1 * len(groups), 1.7 + 2.3 * len(shown)), [0.2, *(1 for _ in shown)]
-    figure, grid = panels(1 + len(shown), len(groups), size, height_ratios=heights)
+    figure, grid = panels(1 + len(shown), len(groups), size, "both", height_ratios=heights)
     for line, (label, what, field) in zip(grid[1:], shown, strict=True):
         for axes, (tokenizer, answers) in zip(line, groups.items(), strict=True):
             own = {str(e): values(unit, field) for e, unit in units(answers, what)}

@@ -13,10 +13,10 @@ import pandas as pd
 
 from experiments.run.executors import FAILURE, Row
 from experiments.run.readme import wrapped
-from experiments.run.report import Figure, Report
+from experiments.run.report import Figure, Report, grid, panels
 from experiments.run.tables import Column, Table, fixed, percent, small, table, whole
 from experiments.study.cases import PRESIDENT, PROMPTS
-from experiments.study.shown import PALE, grid, panels
+from experiments.study.shown import PALE
 
 LIKELY = 0.01
 """Mass of answers from which on they are called likely."""
@@ -283,7 +283,7 @@ def _tv_line(name: str, case: Row) -> str:
 
 def figure(cases: Sequence[Row], model: Row) -> Figure:
     """Of one case or more."""
-    drawn, axes = panels(1, 2, figsize=(11.5, 6.6), width_ratios=(1, 2.4))
+    drawn, axes = panels(1, 2, (11.5, 6.6), width_ratios=(1, 2.4))
     draw_example(axes[0, 0], cases[0])
     draw_distances(axes[0, 1], cases)
     note = f"{model['model']}; n = {len(cases)} prompts; exact probabilities, not samples.\n"

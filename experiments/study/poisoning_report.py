@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.run.executors import Row
-from experiments.run.report import Figure
+from experiments.run.report import Figure, grid, panels
 from experiments.run.statistics import Statistic, quantile, weighted_mean, weighted_quantile
 from experiments.run.tables import (
     Column,
@@ -38,7 +38,7 @@ from experiments.study.poisoning_words import (
     SMALLEST,
     WAYS,
 )
-from experiments.study.shown import estimate, grid, model_notes, panels
+from experiments.study.shown import estimate, model_notes
 
 TITLE = "What one mis-tokenized word does to the next-token distributions after it"
 SHOWN = (0, 1, 2, 4, 8, 16)
@@ -382,7 +382,7 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
         return []
     models = dict(by_model(words))
     size = (max(11.0, 5.4 * len(models)), 5.0)
-    drawn, axes = panels(1, len(models), figsize=size, sharey=True)
+    drawn, axes = panels(1, len(models), size, sharey=True)
     for panel, (label, own) in zip(axes[0], models.items(), strict=True):
         _panel(panel, own)
         panel.set_title(f"{label}, {own['key'].nunique()} words", loc="left", fontsize=11)

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from experiments.run.executors import Row
-from experiments.run.files import require
 from experiments.run.statistics import Statistic, bootstrap
 from experiments.run.tables import Group
 from experiments.shared.models import labels
@@ -44,24 +43,6 @@ def model_notes(manifest: Row, there: Container[str]) -> list[str]:
         known.get(n, {}).get("note") for n, label in labels(manifest).items() if label in there
     ]
     return [*dict.fromkeys(note for note in notes if note)]
-
-
-def panels(rows: int, columns: int, **shape: Any) -> tuple[Any, Any]:
-    """(figure, array of axes [rows, columns]) of matplotlib, without a screen, without a frame at
-    the top and on the right."""
-    require("matplotlib").use("Agg")
-    pyplot = require("matplotlib.pyplot")
-    with pyplot.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
-        made: tuple[Any, Any] = pyplot.subplots(
-            rows, columns, layout="constrained", squeeze=False, **shape
-        )
-    return made
-
-
-def grid(axes: Any, axis: str) -> None:
-    """Pale lines behind the marks, across one axis."""
-    axes.grid(axis=axis, color="#eeeeee")
-    axes.set_axisbelow(True)
 
 
 def mark(

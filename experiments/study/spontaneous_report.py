@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.run.executors import Row
-from experiments.run.report import Figure
+from experiments.run.report import Figure, grid, panels
 from experiments.run.statistics import bootstrap, clopper_pearson
 from experiments.run.tables import (
     Column,
@@ -30,7 +30,7 @@ from experiments.run.tables import (
     whole,
 )
 from experiments.shared.models import labels
-from experiments.study.shown import grid, model_notes, panels
+from experiments.study.shown import model_notes
 from experiments.study.spontaneous_judge import KINDS
 
 TITLE = "How often models leave their tokenizer's own tokenization"
@@ -315,7 +315,7 @@ def figures(rows: pd.DataFrame, manifest: Row) -> list[Figure]:
     across = min(ACROSS, len(kinds))
     down = math.ceil(len(kinds) / across)
     size = (max(8.0, 2.5 * across), 2.6 * down + 1.2)
-    drawn, axes = panels(down, across, figsize=size, sharex=True, sharey=True)
+    drawn, axes = panels(down, across, size, sharex=True, sharey=True)
     for panel in axes.flat[len(kinds) :]:
         panel.axis("off")
     models = [model for (model,), _ in groups(texts, "model")]

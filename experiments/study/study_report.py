@@ -11,12 +11,12 @@ import pandas as pd
 from experiments.run import statistics
 from experiments.run.executors import Row
 from experiments.run.files import require
-from experiments.run.report import Figure
+from experiments.run.report import Figure, grid, panels
 from experiments.run.tables import Table, markdown, records
 from experiments.study import study_large_tables, study_tables
 from experiments.study.cases import PLAIN
 from experiments.study.distortion_report import CANONICAL, LIFT
-from experiments.study.shown import PALE, grid, mark, panels
+from experiments.study.shown import PALE, mark
 from experiments.study.study_points import (
     CLEARLY,
     MASSES,
@@ -165,7 +165,7 @@ def readme(facts: Row) -> dict[str, str]:
 
 
 def _in_short(facts: Row) -> str:
-    columns = "model", "questions", "lift: mean", "median", "canonical: mean", "median"
+    columns = "model", "cases", "lift: mean", "median", "canonical: mean", "median"
     lines = []
     for model, found in facts["models"].items():
         errors = [found["parts"][way] for way in ("lift", "canonical")]
@@ -178,7 +178,7 @@ def _paragraph(facts: Row) -> str:
     sentences = [_sentence(model, found) for model, found in facts["models"].items()]
     return "\n".join(
         [
-            f"`python -m experiments run distortion-study` asks {facts['finite']} questions of "
+            f"`python -m experiments run distortion-study` asks {facts['finite']} cases of "
             f"listed answers exactly (or within {SETTLED}), and {facts['large']} of larger "
             f"languages by sampling, under {len(facts['models'])} models "
             "([all tables](paper_figures/distortion-study.md)). The error is the total variation "
@@ -423,7 +423,7 @@ def _legend_mark(marker: str, color: str, name: str) -> Any:
 
 def _panels(count: int, size: tuple[float, float], **options: Any) -> tuple[Any, list[Any]]:
     """In a line."""
-    figure, axes = panels(1, count, figsize=(size[0] * max(count, 1.6), size[1]), **options)
+    figure, axes = panels(1, count, (size[0] * max(count, 1.6), size[1]), **options)
     return figure, list(axes[0])
 
 

@@ -134,6 +134,7 @@ def distances(drawn: Points, methods: pd.DataFrame, more: Sequence[str] = ()) ->
         Column("KL infinite\ncases", infinite, whole),
     ]
     notes = [
+        "at the temperature nearest to 1, at which draws are simulated, as in all tables without one",
         "the questions are no sample of a population: they were written to cover kinds of "
         "constraints, before any was measured. Intervals say how much depends on which of them "
         "are taken, not what holds for other questions",
@@ -184,7 +185,7 @@ def parts(
         "below 0 where canonical, or the weights, make it worse",
         "Shapley: the same, as the mean of both orders in which other tokenizations and masking "
         "step by step can be taken away. The lift with weights is exact, so if masking is taken "
-        "away first, it accounts for everything",
+        "away first, myopia is all of TV lift, and tokenization is -rest",
         "farther: in how many cases either is farther from the free distribution by more than "
         f"{CLEARLY}. {INTERVALS}",
     ]

@@ -109,7 +109,7 @@ def relevant_from(product, state, text):
 
 @examples(15)
 @given(st.data())
-def test_all_configurations_that_is_visited_is_among_all_configurations(data):
+def test_every_visited_configuration_is_among_all(data):
     tokenizer = data.draw(bpe_tokenizers())
     regex = data.draw(finite_regexes(own_pieces(tokenizer)))
     engine = CartesianMerge(tokenizer, compile_regex(regex))

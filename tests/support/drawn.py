@@ -154,7 +154,7 @@ ACCENTED = ("([abe]\u0301?){1,6}e", "(a|b\u0301?|e\u0301){2,5}b", "([ab]|e)*\u03
 
 @st.composite
 def composing_tokenizers(draw):
-    """Whose normal form makes state_pairs that are no DFA states."""
+    """Whose normal form makes state pairs that are no DFA states."""
     vocabulary, merges = [*"abe\u0301é1áq"], []
     for _ in range(draw(st.integers(4, 20))):
         pair = draw(st.tuples(*[st.sampled_from([*"abe\u0301", *vocabulary[7:]])] * 2))
