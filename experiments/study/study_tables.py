@@ -134,7 +134,7 @@ def distances(drawn: Points, methods: pd.DataFrame, more: Sequence[str] = ()) ->
         Column("KL infinite\ncases", infinite, whole),
     ]
     notes = [
-        "at the temperature nearest to 1, at which draws are simulated, as in all tables without one",
+        "at the temperature nearest to 1, at which draws are simulated, as where none is named",
         "the questions are no sample of a population: they were written to cover kinds of "
         "constraints, before any was measured. Intervals say how much depends on which of them "
         "are taken, not what holds for other questions",
